@@ -1,7 +1,7 @@
 //! The binary under test.
 
 use crate::process::{PATIENCE, wait_until};
-use crate::{Folder, Process, Response, exchange, get};
+use crate::{Folder, Process, Response, exchange};
 use nix::sys::signal::Signal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,10 +23,17 @@ pub struct Plimsoll {
 impl Plimsoll {
     /// Starts it with this configuration, whose listeners use port 0. Panics, with the log, if it does not come up.
     pub fn run(configuration: &str) -> Plimsoll {
+        Plimsoll::run_with(configuration, &[])
+    }
+
+    /// The same, with these variables in its environment.
+    pub fn run_with(configuration: &str, variables: &[(&str, &str)]) -> Plimsoll {
         let folder = Folder::new();
         let file = folder.write("plimsoll.toml", configuration);
         let log = folder.path().join("plimsoll.log");
-        let mut process = Process::spawn("plimsoll", Command::new(binary()).arg("run").arg(file), &log);
+        let mut command = Command::new(binary());
+        command.arg("run").arg(file).envs(variables.iter().copied());
+        let mut process = Process::spawn("plimsoll", &mut command, &log);
         let (address, admin) = process.wait_for("its addresses", |log| {
             Some((address_after(log, "listening on ")?, address_after(log, "admin on ")?))
         });
@@ -46,7 +53,7 @@ impl Plimsoll {
 
     /// Posts to `/reload` of the admin listener.
     pub fn post_reload(&self) -> Response {
-        let head = "POST /reload HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n";
+        let head = "POST /reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         exchange(self.admin, head)
     }
 
@@ -56,9 +63,14 @@ impl Plimsoll {
         ran.unwrap_or_else(|error| panic!("cannot run {}: {error}", binary().display()))
     }
 
+    /// A GET for a page of the admin listener.
+    pub fn ask_admin(&self, path: &str) -> Response {
+        exchange(self.admin, format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))
+    }
+
     /// The sum of a metric's samples over all its labels, from `/metrics`. Panics if there is none.
     pub fn metric(&self, name: &str) -> f64 {
-        let page = get(self.admin, "/metrics").text();
+        let page = self.ask_admin("/metrics").text();
         let values: Vec<f64> = samples(&page, name).collect();
         assert!(!values.is_empty(), "no metric {name} in:\n{page}");
         values.iter().sum()

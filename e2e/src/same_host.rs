@@ -10,7 +10,7 @@
 
 use crate::configuration::GATEWAY;
 use crate::flows::{Flow, drive};
-use crate::{Folder, Nginx, Plimsoll, get, open_to_all};
+use crate::{Folder, Nginx, Plimsoll, open_to_all};
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -149,7 +149,7 @@ fn look(nginx: &Nginx, gateway: &Plimsoll) -> Passed {
 }
 
 fn status(gateway: &Plimsoll) -> Value {
-    let text = get(gateway.admin, "/status").text();
+    let text = gateway.ask_admin("/status").text();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 

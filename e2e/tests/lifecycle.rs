@@ -67,7 +67,7 @@ fn sigterm_lets_requests_under_way_finish_and_takes_no_new_ones() {
 fn an_idle_gateway_stops_at_once() {
     let origin = PlayedUpstream::new();
     let mut gateway = Plimsoll::run(&before(origin.address(), &plain()));
-    assert_eq!(get(gateway.admin, "/healthz").status, 200);
+    assert_eq!(gateway.ask_admin("/healthz").status, 200);
     assert_eq!(gateway.stop().code(), Some(0), "{}", gateway.process.log());
 }
 

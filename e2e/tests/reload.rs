@@ -1,10 +1,10 @@
 //! Promises that change under load, through the binary: by SIGHUP and by `POST /reload`. No request is lost, each is accounted for once,
 //! and a host is served by the promises that it has now. How soon a contract holds after that is judged in `crates/core/tests/reload_contracts.rs`.
 
+use plimsoll_e2e::Plimsoll;
 use plimsoll_e2e::configuration::{contract, site};
 use plimsoll_e2e::flows::{End, Flow, Flown, drive};
 use plimsoll_e2e::scenes::excess;
-use plimsoll_e2e::{Plimsoll, get};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ fn promises_change_under_load_and_no_request_is_lost() {
     for (before, after) in [narrow, nobody] {
         assert!(after < before, "{before:.3} degraded before, {after:.3} after");
     }
-    let page = get(gateway.admin, "/metrics").text();
+    let page = gateway.ask_admin("/metrics").text();
     for line in
         ["plimsoll_reloads_total{result=\"applied\"} 2", "plimsoll_reloads_total{result=\"refused\"} 1"]
     {

@@ -84,8 +84,9 @@ fn ask(address: &str, method: &str, path: &str) -> String {
     let mut answer = Vec::new();
     if let Ok(mut stream) = TcpStream::connect(address) {
         stream.set_read_timeout(Some(PATIENCE)).expect("it is not zero");
-        let request =
-            format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        );
         let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer).map(drop));
     }
     String::from_utf8_lossy(&answer).into_owned()

@@ -106,10 +106,19 @@ impl Running {
 
     fn post_reload(&self) -> String {
         let mut stream = TcpStream::connect(self.admin).expect("it listens");
-        write!(stream, "POST /reload HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n").expect("it reads");
+        write!(stream, "POST /reload HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
+            .expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
         answer
+    }
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
     }
 }
 
@@ -133,6 +142,8 @@ fn it_reloads_under_load_and_nobody_fails() {
                 }
             });
         }
+        // Also when the test fails, or the clients would ask for ever.
+        let _stop_at_the_end = StopOnDrop(&stop);
         let traffic = || {
             let before = served.load(SeqCst);
             while served.load(SeqCst) < before + 50 {
@@ -169,7 +180,6 @@ fn it_reloads_under_load_and_nobody_fails() {
         assert!(!ask(address, "/").contains("x-plimsoll"));
         assert!(ask(gateway.admin, "/status").contains("\"small\""));
         traffic();
-        stop.store(true, SeqCst);
     });
     gateway.signal(Signal::SIGTERM);
     let (code, said) = gateway.end();
@@ -283,7 +293,7 @@ fn origin() -> OriginHandle {
 
 fn ask(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").expect("it reads");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").expect("it reads");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("it answers");
     String::from_utf8_lossy(&answer).into_owned()

@@ -3,6 +3,7 @@
 use crate::admin::{Operator, Owner, OwnerCell};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
+use crate::request::storage::Storage;
 use crate::runtime::Clock;
 use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
@@ -57,6 +58,7 @@ impl Gateway {
             draining: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
+            storage: Arc::new(Storage::new(threads)),
             reported_workers: Mutex::default(),
             tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)),
         });

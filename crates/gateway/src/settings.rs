@@ -16,10 +16,14 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// Where `/metrics`, `/status` and `/healthz` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
+    /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
+    pub admin_names: Vec<String>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
     /// Proxies whose forwarding fields are believed.
     pub trusted_proxies: Vec<Network>,
+    /// Which of their fields.
+    pub real_ip_header: RealIpHeader,
     /// Which forwarding fields upstreams get.
     pub forwarded: ForwardedFields,
     /// The response header with level and reason.
@@ -28,6 +32,8 @@ pub struct Settings {
     pub rejection: Rejection,
     /// The bounds of messages and connections.
     pub limits: Limits,
+    /// What passes through while it comes, and is not read ahead.
+    pub streams: Streams,
     /// How long the gateway waits for what.
     pub timeouts: Timeouts,
     /// What serves each plant, parallel to `Promises::plants`.
@@ -46,12 +52,15 @@ impl Default for Settings {
         Settings {
             listen: Vec::new(),
             admin: Some((Ipv4Addr::LOCALHOST, 9090).into()),
+            admin_names: Vec::new(),
             threads: 0,
             trusted_proxies: Vec::new(),
+            real_ip_header: RealIpHeader::default(),
             forwarded: ForwardedFields::default(),
             report: Report::default(),
             rejection: Rejection::default(),
             limits: Limits::default(),
+            streams: Streams::default(),
             timeouts: Timeouts::default(),
             backends: Vec::new(),
             rewrites: Vec::new(),
@@ -82,6 +91,16 @@ impl SeedSource {
             SeedSource::Drawn => "drawn",
         }
     }
+}
+
+/// The field in which trusted proxies say where a request came from. The other one is dropped, since its author is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RealIpHeader {
+    /// `X-Forwarded-For`, with `-Proto` and `-Host`.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded`, RFC 7239.
+    Forwarded,
 }
 
 /// Which request fields tell the upstream where a request came from.
@@ -171,11 +190,43 @@ pub struct Limits {
     pub body_bytes: u64,
     /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
     pub connections: usize,
+    /// How much of a request's body is read before the request arrives; what is longer streams while it holds a place.
+    pub request_buffer: u64,
+    /// How much of a response may wait in a file for a client that is slower than the upstream.
+    pub response_buffer: u64,
+    /// How many bytes of buffers all connections together may use before bodies go to files early.
+    pub buffer_memory: u64,
+    /// The most bytes in temporary files, all connections together.
+    pub buffer_files: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { head_bytes: 32 * 1024, body_bytes: 1 << 30, connections: 50_000 }
+        Limits {
+            head_bytes: 32 * 1024,
+            body_bytes: 1 << 30,
+            connections: 50_000,
+            request_buffer: 1 << 30,
+            response_buffer: 1 << 30,
+            buffer_memory: 128 << 20,
+            buffer_files: 4 << 30,
+        }
+    }
+}
+
+/// Which requests pass to the server while their bodies still come. gRPC (`application/grpc`) always does, and a body
+/// that is longer than what is read ahead.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Streams {
+    /// Patterns of their paths, each with at most one `*`.
+    pub paths: Vec<String>,
+    /// The most of a plant's places that streams hold, at least one: bodies that still come, and streams of events.
+    pub share: f64,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Streams { paths: Vec::new(), share: 0.5 }
     }
 }
 

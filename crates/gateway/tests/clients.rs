@@ -185,7 +185,7 @@ fn what_comes_while_a_request_waits_is_kept() {
             }
         }
     });
-    let gateway = Gateway::start(settings(&[origin.address]), &promises(1)).expect("a gateway");
+    let gateway = Gateway::start(streaming(&[origin.address]), &promises(1)).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET /first HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     eventually("it is served", || gateway.status().plants[0].in_service == 1);

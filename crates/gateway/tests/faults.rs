@@ -25,7 +25,7 @@ fn full_listener() -> (TcpListener, SocketAddr, Vec<TcpStream>) {
 #[test]
 fn a_body_that_comes_while_the_upstream_is_connected_is_sent() {
     let (listener, upstream, queued) = full_listener();
-    let mut settings = settings(&[upstream]);
+    let mut settings = streaming(&[upstream]);
     settings.timeouts.connect = PATIENCE;
     settings.timeouts.body_idle = Duration::from_secs(3);
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
@@ -81,7 +81,7 @@ fn an_answer_before_the_request_has_ended_says_that_the_connection_closes() {
         let _ = peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
         peer.rest();
     });
-    let gateway = gateway(&origin);
+    let gateway = Gateway::start(streaming(&[origin.address]), &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     let head = client.ask_head("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\nabc");
     assert_eq!((status(&head), field(&head, "connection")), (403, Some("close")));
@@ -133,7 +133,7 @@ fn an_upstream_that_is_silent_on_an_expectation_is_504() {
         peer.head();
         peer.rest();
     });
-    let mut settings = settings(&[origin.address]);
+    let mut settings = streaming(&[origin.address]);
     settings.timeouts.first_byte = Duration::from_millis(600);
     settings.timeouts.body_idle = Duration::from_millis(200);
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
@@ -152,7 +152,7 @@ fn a_client_that_expects_100_and_then_stalls_is_408() {
         let _ = peer.send("HTTP/1.1 100 Continue\r\n\r\n");
         peer.rest();
     });
-    let mut settings = settings(&[origin.address]);
+    let mut settings = streaming(&[origin.address]);
     settings.timeouts.body_idle = Duration::from_millis(200);
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut client = client(&gateway);

@@ -35,7 +35,9 @@ fn patient(go: &Arc<AtomicBool>) -> Origin {
 fn a_rejection_says_why_and_keeps_the_connection() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
-    let gateway = Gateway::start(settings(&[origin.address]), &tight()).expect("a gateway");
+    let mut settings = settings(&[origin.address]);
+    settings.streams.paths.push("/stream".to_owned());
+    let gateway = Gateway::start(settings, &tight()).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     eventually("it is served", || gateway.status().plants[0].in_service == 1);
@@ -55,8 +57,8 @@ fn a_rejection_says_why_and_keeps_the_connection() {
         assert_eq!(second.body(&head), b"This site is busy right now. Please try again in a moment.\n");
     }
     // A client that waits for `100 Continue` may send its body or not: the next request cannot be found.
-    let head =
-        second.ask_head("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    let head = second
+        .ask_head("POST /stream HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
     assert_eq!((status(&head), field(&head, "connection")), (503, Some("close")));
     go.store(true, SeqCst);
     assert_eq!(first.answer(), (200, b"served".to_vec()));
@@ -335,8 +337,10 @@ fn a_reported_load_reaches_the_engine_and_no_further() {
 fn the_operator_is_answered() {
     let origin = Origin::serving(b"");
     let admin = Some("127.0.0.1:0".parse().expect("an address"));
-    let gateway =
-        Gateway::start(Settings { admin, ..settings(&[origin.address]) }, &promises(8)).expect("a gateway");
+    // The name by which these clients ask.
+    let admin_names = vec!["test".to_owned()];
+    let settings = Settings { admin, admin_names, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut peer = Peer::connect(gateway.admin_addr().expect("an address"));
     assert_eq!(peer.get("/healthz").0, 200);
     let mut peer = Peer::connect(gateway.admin_addr().expect("an address"));

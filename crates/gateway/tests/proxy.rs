@@ -144,7 +144,7 @@ fn a_client_that_expects_100_gets_it_before_it_sends() {
         let body = peer.body(&head);
         peer.send_response(&body).expect("sent");
     });
-    let gateway = gateway(&origin);
+    let gateway = Gateway::start(streaming(&[origin.address]), &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     client
         .send("POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")

@@ -212,7 +212,7 @@ fn the_operator_posts_a_reload() {
     let gateway = Gateway::start(start.clone(), &promises(8)).expect("a gateway");
     let ask = |request: &str| {
         let mut peer = Peer::connect(gateway.admin_addr().expect("an operator's listener"));
-        peer.send(format!("{request} HTTP/1.1\r\nHost: a\r\n\r\n")).expect("sent");
+        peer.send(format!("{request} HTTP/1.1\r\nHost: localhost\r\n\r\n")).expect("sent");
         let (status, body) = peer.answer();
         (status, String::from_utf8(body).expect("text"))
     };

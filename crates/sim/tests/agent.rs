@@ -132,7 +132,7 @@ impl Scene {
             let Some(done) = self.server.step(now) else { continue };
             if done.job == PROBE {
                 let took = self.probe_from.take().map(|from| now.since(from));
-                self.probe = Probe { ended: self.probe.ended + 1, answered: took, waiting: None };
+                self.probe = self.probe.next(took);
                 continue;
             }
             self.inside.remove(&done.job);
@@ -166,7 +166,7 @@ impl Scene {
         }
         match self.server.offer(now, PROBE, Work { service: PROBE_TAKES, bytes: 0 }) {
             Ok(()) => self.probe_from = Some(now),
-            Err(_) => self.probe = Probe { ended: self.probe.ended + 1, answered: None, waiting: None },
+            Err(_) => self.probe = self.probe.next(None),
         }
     }
 

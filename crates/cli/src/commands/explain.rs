@@ -13,8 +13,9 @@ use crate::output::{json, text};
 use crate::service::client_seed;
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
-use plimsoll_core::request::RequestView;
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
+use plimsoll_core::request::{RequestView, normal_path};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
@@ -27,7 +28,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let promises = &configuration.promises;
     let seed = client_seed::find(&configuration, &arguments.file)?.map(|(seed, _)| seed);
     let explanation =
-        plimsoll_core::request::explain::explain(promises, seed.unwrap_or(0), &TypedRequest(arguments))
+        plimsoll_core::request::explain::explain(promises, seed.unwrap_or(0), &TypedRequest::new(arguments))
             .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let told = explanation.as_ref().map(|explanation| Told {
@@ -47,14 +48,24 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     }
 }
 
-struct TypedRequest<'a>(&'a ExplainArguments);
+struct TypedRequest<'a> {
+    arguments: &'a ExplainArguments,
+    path: Cow<'a, str>,
+}
+
+impl<'a> TypedRequest<'a> {
+    fn new(arguments: &'a ExplainArguments) -> Self {
+        let path = arguments.request.target.split('?').next().unwrap_or_default();
+        TypedRequest { arguments, path: normal_path(path) }
+    }
+}
 
 impl RequestView for TypedRequest<'_> {
     fn method(&self) -> &str {
-        &self.0.request.method
+        &self.arguments.request.method
     }
     fn host(&self) -> &str {
-        let host = self.0.host.as_str();
+        let host = self.arguments.host.as_str();
         // A port is digits after the last colon; an address in brackets has colons of its own.
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -63,17 +74,17 @@ impl RequestView for TypedRequest<'_> {
         name.strip_suffix('.').unwrap_or(name)
     }
     fn path(&self) -> &str {
-        self.0.request.target.split('?').next().unwrap_or_default()
+        &self.path
     }
     fn query(&self) -> &str {
-        self.0.request.target.split_once('?').map_or("", |(_, query)| query)
+        self.arguments.request.target.split_once('?').map_or("", |(_, query)| query)
     }
     fn header(&self, name: &str) -> Option<&str> {
-        let found = self.0.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        let found = self.arguments.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
     fn client(&self) -> IpAddr {
-        self.0.client
+        self.arguments.client
     }
 }
 

@@ -6,17 +6,17 @@
 
 use super::addresses::Admin;
 use super::control::ControlKeys;
-use super::http::{ContentType, HeaderName};
+use super::http::{ContentType, HeaderName, HostPattern, PathPattern};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::{Gateway, addresses, control, plants, sites, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{NamedSections, OneOrMany, Sections, Size, Text, Whole, listed, section};
+use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Text, Whole, listed, section};
 use plimsoll_core::promises::{Mode, Network, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
-    ForwardedFields, Limits, Rejection, Report, ReportMode, Settings, Timeouts,
+    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Streams, Timeouts,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -53,12 +53,18 @@ section! { "[gateway]"
         listen: OneOrMany<SocketAddr>, required("write where clients connect: `listen = \"127.0.0.1:8080\"`");
         /// Where `/metrics`, `/status` and `/healthz` are served, or `"off"`. Keep it on loopback: it has no login.
         admin: Admin, default(Admin(Settings::default().admin));
+        /// Names by which that listener may be asked; one `*` stands for anything. Addresses and `localhost` need no entry: any
+        /// other name is refused, since a page's author could lead visitors' browsers here by a name of their own.
+        admin_names: OneOrMany<HostPattern>, optional;
         /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
         mode: Mode, default(Mode::default());
         /// Worker threads. Default: one per CPU.
         threads: Whole<1, 1024>, optional;
-        /// Proxies in front of the gateway, whose `Forwarded` and `X-Forwarded-For` are believed.
+        /// Proxies in front of the gateway: what they say in `real_ip_header` about a client's address is believed.
         trusted_proxies: OneOrMany<Network>, optional;
+        /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does not
+        /// write it would pass on what its client made up.
+        real_ip_header: RealIpHeader, default(RealIpHeader::default());
         /// Which request headers tell the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
@@ -106,6 +112,22 @@ section! { "[limits]"
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
         /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
         connections: Whole<1, 10_000_000>, default(Whole(Limits::default().connections as u64));
+        /// How much of a request's body is read before the request is put to the server, in memory and then in a
+        /// temporary file, so that a slow client holds no place there. What is longer streams.
+        request_buffer: Size, default(Size(Limits::default().request_buffer));
+        /// How much of a response may wait in a temporary file for a client that reads slowly, as nginx's
+        /// `proxy_max_temp_file_size`.
+        response_buffer: Size, default(Size(Limits::default().response_buffer));
+        /// Paths whose request bodies pass to the server while they come, such as `"/upload/*"`: for servers that follow
+        /// an upload. Such a request holds a place while its client sends. gRPC (`application/grpc`) always passes so.
+        stream: OneOrMany<PathPattern>, optional;
+        /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and
+        /// `text/event-stream`. One more gets 503, so that streams leave room for everybody else.
+        stream_share: Share, default(Share(Streams::default().share));
+        /// What buffers of all connections together may take of memory before bodies go to files early.
+        buffer_memory: Size, default(Size(Limits::default().buffer_memory));
+        /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
+        buffer_files: Size, default(Size(Limits::default().buffer_files));
     }
 }
 
@@ -149,12 +171,18 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
         admin: keys.admin.value.0,
+        admin_names: listed(&keys.admin_names, |name| name.0.clone()),
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
+        real_ip_header: keys.real_ip_header.value,
         forwarded: keys.forwarded.value,
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
+        streams: Streams {
+            paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()),
+            share: file.limits.value.stream_share.value.0,
+        },
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,
@@ -189,6 +217,10 @@ fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
         head_bytes: keys.head.value.0 as usize,
         body_bytes: keys.body.value.0,
         connections: keys.connections.value.0 as usize,
+        request_buffer: keys.request_buffer.value.0,
+        response_buffer: keys.response_buffer.value.0,
+        buffer_memory: keys.buffer_memory.value.0,
+        buffer_files: keys.buffer_files.value.0,
     }
 }
 

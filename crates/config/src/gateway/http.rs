@@ -26,6 +26,10 @@ texts! {
                 format!("the pattern `{}` matches no path: paths are compared without query", quoted(text));
             return bad(message, "leave out what follows the `?`");
         }
+        if text.contains(['%', ';']) || text.contains("//") {
+            let message = format!("the pattern `{}` matches no path", quoted(text));
+            return bad(message, "paths are compared decoded, without `;` parameters and with single slashes: write it so");
+        }
         Pattern::parse(text).map(|pattern| pattern.0)
     };
     /// A pattern of hosts, in lower case, without port.

@@ -4,7 +4,7 @@ use crate::diagnostic::{Code, Complaint, quoted};
 use crate::gateway::http::{CookieName, HeaderName};
 use crate::syntax::{bad, texts, words};
 use plimsoll_core::promises::{Admission, Choice, DelayParts, Identity, Mode, Prefer, Sense, Share};
-use plimsoll_gateway::settings::{ForwardedFields, ReportMode};
+use plimsoll_gateway::settings::{ForwardedFields, RealIpHeader, ReportMode};
 
 texts! {
     /// What a client is: its address, or the value of a header or cookie.
@@ -67,6 +67,10 @@ words!(Admission {
 words!(Sense {
     "gap" => Gap, "from the time that the workers have nothing to do, as the gateway sees it";
     "reported" => Reported, "from the upstream's own `endpoint-load-metrics` response header (ORCA)";
+});
+words!(RealIpHeader {
+    "x-forwarded-for" => XForwardedFor, "`X-Forwarded-For`, with `X-Forwarded-Proto` and `X-Forwarded-Host`";
+    "forwarded" => Forwarded, "`Forwarded`, RFC 7239";
 });
 words!(ForwardedFields {
     "x-forwarded" => XForwarded, "`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`";

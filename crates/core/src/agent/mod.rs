@@ -212,3 +212,37 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When full quality comes back to a degraded server that answers its probes, while its counters show this load.
+    fn back_after(policy: Policy, load: Option<(u64, f64)>) -> Option<u32> {
+        let every = Duration::from_millis(500);
+        let (threshold, period) = (Threshold::Promised(every), Duration::from_secs(1));
+        let settings = Settings { policy, threshold, every, period, load_line: 0.85, back_line: 0.75 };
+        let mut machine = Machine::new(settings, 0.0);
+        let mut probe = Probe::default();
+        (0..4 * 120).find(|number| {
+            // For the first half of a minute the load is high and known.
+            let load = if *number < 4 * 30 { Some((50, 0.8)) } else { load };
+            probe = probe.next(Some(Duration::from_millis(5)));
+            let sample = Sample { seconds: 0.25, load, waiting: None, probe, applied: 0.0 };
+            let now = Instant::from_secs_f64(0.25 * f64::from(*number));
+            machine.sample(now, &sample).is_some_and(|change| change.fraction > 0.0)
+        })
+    }
+
+    #[test]
+    fn counters_that_cannot_be_read_are_no_reason_to_give_full_quality() {
+        let fraction = Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
+        for policy in [Policy::Relay, fraction] {
+            assert_eq!(back_after(policy, None), None, "blind");
+            assert!(
+                back_after(policy, Some((0, 0.0))).is_some_and(|number| number > 120),
+                "the load has gone"
+            );
+        }
+    }
+}

@@ -31,8 +31,17 @@ pub struct Probe {
     pub ended: u64,
     /// The response time of the last one; `None` if it failed: refused, given up, or not a good answer.
     pub answered: Option<Duration>,
+    /// The same of the probe before it.
+    pub previous: Option<Duration>,
     /// The time since the open probe was sent.
     pub waiting: Option<Duration>,
+}
+
+impl Probe {
+    /// The state after the next probe has ended with this response time, or failed.
+    pub fn next(self, answered: Option<Duration>) -> Probe {
+        Probe { ended: self.ended + 1, answered, previous: self.answered, waiting: None }
+    }
 }
 
 /// This many late answers in succession are overload.
@@ -79,7 +88,7 @@ pub(super) struct Overload {
     threshold: Duration,
     fastest: Fastest,
     seen: u64,
-    /// Late answers in succession, among probes that have ended.
+    /// Late answers in succession, among the last probes that have ended.
     late: u64,
     over: bool,
     last: Probe,
@@ -119,8 +128,13 @@ impl Overload {
             self.threshold = LEAST.max(full.min(LONGEST) + self.fastest.get());
         }
         if probe.ended > self.seen {
-            let late = probe.answered.is_none_or(|time| time > self.threshold);
-            self.late = if late { self.late + probe.ended - self.seen } else { 0 };
+            let late = |answered: Option<Duration>| answered.is_none_or(|time| time > self.threshold);
+            // Two late answers are overload, so it does not matter what the ones before the last two were.
+            let before = match probe.ended - self.seen {
+                1 => self.late,
+                _ => u64::from(late(probe.previous)),
+            };
+            self.late = if late(probe.answered) { before + 1 } else { 0 };
             self.seen = probe.ended;
         }
         let open = probe.waiting.map_or(0, |waiting| match waiting.checked_sub(self.threshold) {
@@ -183,7 +197,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     fn answered(ended: u64, ms: u64) -> Probe {
-        Probe { ended, answered: Some(MS(ms)), waiting: None }
+        Probe { ended, answered: Some(MS(ms)), previous: Some(MS(5)), waiting: None }
     }
 
     #[test]
@@ -195,8 +209,20 @@ mod tests {
         assert!(!look(answered(2, 100)));
         assert!(!look(answered(3, 900)));
         assert!(look(answered(4, 501)));
-        assert!(look(Probe { ended: 5, answered: None, waiting: None }), "refused is late too");
+        assert!(look(Probe { answered: None, ..answered(5, 0) }), "refused is late too");
         assert!(!look(answered(6, 500)), "not later than the threshold");
+    }
+
+    #[test]
+    fn one_late_answer_among_several_since_the_last_sample_is_one() {
+        let mut late = Overload::new(Threshold::Promised(MS(500)), MS(50));
+        assert!(!late.look(&answered(1, 5), None, None));
+        assert!(!late.look(&answered(6, 900), None, None), "the last of five");
+        assert!(late.look(&answered(7, 900), None, None), "the second in succession");
+        // A good answer that no sample met ends the succession, too.
+        assert!(!late.look(&answered(9, 900), None, None));
+        let two = Probe { previous: Some(MS(900)), ..answered(12, 900) };
+        assert!(late.look(&two, None, None), "the last two of three");
     }
 
     #[test]

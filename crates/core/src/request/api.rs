@@ -107,6 +107,8 @@ pub struct Permit {
     pub(crate) in_service_at_start: u32,
     pub(crate) arrived: Instant,
     pub(crate) started: Instant,
+    /// How long the plant only waited for the client.
+    pub(crate) excused_ns: u64,
 }
 
 /// How far the request has come.
@@ -137,6 +139,10 @@ impl Permit {
     /// Whether it still waits for its start.
     pub fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Waiting { .. })
+    }
+    /// Takes time out of the request's service and response times: the plant only waited for the client in it.
+    pub fn excuse(&mut self, waited: Duration) {
+        self.excused_ns += waited.as_nanos() as u64;
     }
     /// When it arrived.
     pub fn arrived(&self) -> Instant {

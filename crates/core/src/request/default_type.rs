@@ -6,7 +6,7 @@
 //! | request | type |
 //! |---|---|
 //! | any method but GET and HEAD | dynamic: it changes something, which no file does |
-//! | below a folder `cgi-bin`, or with the extension of a program | dynamic |
+//! | below a folder `cgi-bin`, or a program's extension on any part of the path (`/index.php/a.css`) | dynamic |
 //! | with a query | dynamic, unless the path is of a style, script, picture or font, where a query names a version |
 //! | with the extension of a sound or a film | audio, video |
 //! | with any other extension, or a path that ends with `/` | static: a file, the index of a folder |
@@ -41,7 +41,10 @@ impl DefaultType {
         // As bytes, because to split a text costs several times as much.
         let mut folders = path.as_bytes().rsplit(|byte| *byte == b'/');
         let name = folders.next().unwrap_or_default();
-        if !reads || folders.any(|folder| folder == b"cgi-bin") {
+        // What follows a program's name is the program's argument, whatever it looks like.
+        let is_program =
+            |folder: &[u8]| folder == b"cgi-bin" || (folder.contains(&b'.') && names_program(folder));
+        if !reads || folders.any(is_program) {
             return DefaultType::Dynamic;
         }
         let found = by_extension(name);
@@ -71,21 +74,10 @@ fn by_extension(name: &[u8]) -> Extension {
     if name.is_empty() {
         return of(DefaultType::Static);
     }
-    let extension = name.iter().rposition(|byte| *byte == b'.').map_or(&[][..], |dot| &name[dot + 1..]);
-    let mut lower = [0; LONGEST];
-    // No extension is longer, and a number is part of a name, as in `/v1.2`.
-    let is_one =
-        extension.iter().any(u8::is_ascii_alphabetic) && extension.iter().all(u8::is_ascii_alphanumeric);
-    let Some(lower) = lower.get_mut(..extension.len()).filter(|_| is_one) else {
-        return of(DefaultType::Dynamic);
-    };
-    lower.copy_from_slice(extension);
-    lower.make_ascii_lowercase();
-    match &*lower {
-        b"cgi" | b"fcgi" | b"pl" | b"perl" | b"php" | b"php3" | b"php4" | b"php5" | b"phtml" | b"asp"
-        | b"aspx" | b"ashx" | b"asmx" | b"jsp" | b"jspx" | b"do" | b"cfm" | b"dll" | b"py" | b"rb" => {
-            of(DefaultType::Dynamic)
-        }
+    let mut buffer = [0; LONGEST];
+    let Some(lower) = extension(name, &mut buffer) else { return of(DefaultType::Dynamic) };
+    match lower {
+        program if is_program(program) => of(DefaultType::Dynamic),
         b"mp3" | b"ogg" | b"oga" | b"wav" | b"flac" | b"m4a" | b"aac" | b"opus" | b"au" | b"ra" | b"ram"
         | b"mid" | b"aif" | b"aiff" => of(DefaultType::Audio),
         b"mp4" | b"webm" | b"mpg" | b"mpeg" | b"avi" | b"mov" | b"qt" | b"mkv" | b"m4v" | b"ogv" | b"ts" => {
@@ -97,6 +89,50 @@ fn by_extension(name: &[u8]) -> Extension {
         }
         _ => of(DefaultType::Static),
     }
+}
+
+/// The extension of a name in lower case. No known extension is longer than the buffer, and a number is part of a name, as
+/// in `/v1.2`.
+fn extension<'a>(name: &[u8], buffer: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
+    let extension = name.iter().rposition(|byte| *byte == b'.').map_or(&[][..], |dot| &name[dot + 1..]);
+    let is_one =
+        extension.iter().any(u8::is_ascii_alphabetic) && extension.iter().all(u8::is_ascii_alphanumeric);
+    let lower = buffer.get_mut(..extension.len()).filter(|_| is_one)?;
+    lower.copy_from_slice(extension);
+    lower.make_ascii_lowercase();
+    Some(lower)
+}
+
+/// Whether a folder's name is that of a program.
+fn names_program(folder: &[u8]) -> bool {
+    extension(folder, &mut [0; LONGEST]).is_some_and(is_program)
+}
+
+/// Whether an extension is that of a program.
+fn is_program(extension: &[u8]) -> bool {
+    matches!(
+        extension,
+        b"cgi"
+            | b"fcgi"
+            | b"pl"
+            | b"perl"
+            | b"php"
+            | b"php3"
+            | b"php4"
+            | b"php5"
+            | b"phtml"
+            | b"asp"
+            | b"aspx"
+            | b"ashx"
+            | b"asmx"
+            | b"jsp"
+            | b"jspx"
+            | b"do"
+            | b"cfm"
+            | b"dll"
+            | b"py"
+            | b"rb"
+    )
 }
 
 #[cfg(test)]
@@ -144,6 +180,8 @@ mod tests {
             "/i.Png",
             "/setup.exe",
             "/cgi-binary/x.txt",
+            "/v1.2/a.css",
+            "/node.js/a.css",
         ] {
             assert_eq!(of(path), Static, "{path}");
         }
@@ -155,6 +193,8 @@ mod tests {
             "/users/7",
             "/v1.2",
             "/v.1/list",
+            "/index.php/a.css",
+            "/cart.JSP/style.css",
             "/.",
         ] {
             assert_eq!(of(path), Dynamic, "{path}");

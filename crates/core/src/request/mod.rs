@@ -7,6 +7,7 @@
 //! - `api`: what a shell hands in and gets back
 //! - `reason`: why a request was treated as it was
 //! - `classify`: the site and the class of a request
+//! - `normal_path`: a path as the server reads it
 //! - `hosts`: which of many sites has a host
 //! - `client_hash`: the keyed hash of the client, by which its level is chosen
 //! - `default_type`: the type of a request that nobody told (AC)
@@ -22,6 +23,7 @@ mod client_hash;
 mod default_type;
 pub mod explain;
 pub(crate) mod hosts;
+mod normal_path;
 mod reason;
 pub(crate) mod shape;
 pub(crate) mod shape_table;
@@ -32,4 +34,5 @@ pub(crate) use api::Stage;
 pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts};
 pub use classify::Classifier;
 pub use default_type::DefaultType;
+pub use normal_path::normal_path;
 pub use reason::Reason;

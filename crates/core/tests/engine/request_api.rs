@@ -75,6 +75,26 @@ fn waiting_is_first_come_first_served_and_bounded() {
     drop((waiting, second));
 }
 
+/// A plant that only waited for the client has served the request for the rest of the time.
+#[test]
+fn time_that_the_client_took_is_in_no_figure() {
+    let figures = |from: u64, waited: u64| {
+        let (mut engine, mut lane) = engine(&promises());
+        let mut verdicts = Verdicts::new();
+        engine.tick(ms(0), &Readings::default(), &mut verdicts);
+        let mut permit = serve(&mut lane, ms(from), 1, &mut verdicts);
+        permit.excuse(Duration::from_millis(waited));
+        lane.release(ms(900), &mut permit, answered(), &mut verdicts);
+        lane.depart(ms(901), permit, Outcome::Completed, &mut verdicts);
+        engine.tick(ms(1000), &Readings::default(), &mut verdicts);
+        let status = engine.status();
+        (status.plants[0].service_time, status.classes[0].response_time)
+    };
+    let (long, short) = (figures(100, 0), figures(100, 700));
+    assert_eq!(short, figures(800, 0), "as if it had taken 100 ms");
+    assert!(short.0 > Duration::ZERO && long.0 > 2 * short.0, "{long:?} {short:?}");
+}
+
 #[test]
 fn a_client_that_leaves_while_it_waits_is_accounted_at_once() {
     let (engine, mut lane) = engine(&promises());

@@ -4,6 +4,7 @@
 //! durations are seconds. A figure that is not known yet, or is not finite, is `null`. Counters count from the start, and
 //! every other figure is of the last control period.
 
+use crate::request::storage::Buffered;
 use crate::runtime::reload::Reloaded;
 use crate::settings::SeedSource;
 use plimsoll_core::Difference;
@@ -61,16 +62,26 @@ macro_rules! document {
 
 document! {
     /// What `/status` answers with.
-    pub(super) StatusDocument<'a>(status: &'a Status, seed: SeedSource) {
+    pub(super) StatusDocument<'a>(status: &'a Status, seed: SeedSource, buffered: Buffered) {
         at_seconds: f64 = status.at.as_secs_f64(),
         mode: &'static str = mode_word(status.mode),
         period_seconds: f64 = status.period.as_secs_f64(),
         rejection_cost_seconds: Option<f64> = status.rejection_cost_seconds,
         clients: ClientsDocument = ClientsDocument::new(status, seed),
+        buffers: BuffersDocument = BuffersDocument::new(buffered),
         upstreams: Vec<PlantDocument<'a>> = plants(status).map(PlantDocument::new).collect(),
         sites: Vec<SiteDocument<'a>> = status.sites.iter().map(|site| SiteDocument::new(status, site)).collect(),
         plan: Vec<PlanDocument<'a>> = status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
         classes: Vec<ClassDocument<'a>> = classes(status).map(|class| ClassDocument::new(status, class)).collect(),
+    }
+}
+
+document! {
+    /// What is kept of requests and responses for slow clients, and how often a temporary file failed.
+    BuffersDocument(buffered: Buffered) {
+        memory_bytes: u64 = buffered.in_memory,
+        file_bytes: u64 = buffered.in_files,
+        file_failures: u64 = buffered.failures,
     }
 }
 

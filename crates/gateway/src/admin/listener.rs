@@ -2,25 +2,32 @@
 //!
 //! Bounds: [`MAX_CONNECTIONS`] at once, a head of [`MAX_HEAD_BYTES`] and [`MAX_FIELDS`], [`TIMEOUT`] for the head and for
 //! the answer. A reload in between may take as long as reading a file and looking up names takes. A connection beyond the
-//! bound is closed unanswered; a scraper opens one.
+//! bound takes the place of the oldest one that is not being answered, so that idle connections keep no probe waiting; it is
+//! closed unanswered if all of them are.
+//!
+//! A browser must not be made to ask here by a page of somebody else: a host name that is not this listener's own is refused
+//! (a name of the page's author may lead to this address), and so is an order from another site.
 
 use super::operator::Desk;
 use super::{RELOAD, reloaded, route, text};
 use hyper::body::Incoming;
-use hyper::header::ORIGIN;
+use hyper::header::{HOST, HeaderName, ORIGIN};
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_blocking, spawn_local};
 use tokio::time::{sleep, timeout};
 
@@ -33,29 +40,51 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
     let desk = Rc::new(desk);
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let accept = async move {
+        let mut open: VecDeque<Rc<AdminConnection>> = VecDeque::new();
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            if let Ok(place) = places.clone().try_acquire_owned() {
-                let desk = desk.clone();
-                spawn_local(async move {
-                    // If the client is gone or too slow, nothing is lost and nobody is to be told.
-                    let _ = exchange(stream, &desk).await;
-                    drop(place);
-                });
+            open.retain(|connection| !connection.closed.get());
+            if open.len() >= MAX_CONNECTIONS {
+                let Some(longest) = open.iter().position(|connection| !connection.answering.get()) else {
+                    continue;
+                };
+                if let Some(idle) = open.remove(longest) {
+                    idle.give_way.notify_one();
+                }
             }
+            let (desk, connection) = (desk.clone(), Rc::<AdminConnection>::default());
+            open.push_back(connection.clone());
+            spawn_local(async move {
+                tokio::select! {
+                    // If the client is gone or too slow, nothing is lost and nobody is to be told.
+                    _ = exchange(stream, &desk, &connection.answering) => {}
+                    () = connection.give_way.notified() => {}
+                }
+                connection.closed.set(true);
+            });
         }
     };
     LocalSet::new().run_until(accept).await
 }
 
-async fn exchange(stream: TcpStream, desk: &Desk) -> io::Result<()> {
+/// A connection as the one who accepts sees it.
+#[derive(Default)]
+struct AdminConnection {
+    /// Its request is there, and the answer is not yet written.
+    answering: Cell<bool>,
+    closed: Cell<bool>,
+    /// Another connection takes its place.
+    give_way: Notify,
+}
+
+async fn exchange(stream: TcpStream, desk: &Desk, answering: &Cell<bool>) -> io::Result<()> {
     let answered = Notify::new();
     let service = service_fn(|request| {
+        answering.set(true);
         Box::pin(async {
             let response = answer(request, desk).await;
             answered.notify_one();
@@ -81,6 +110,7 @@ async fn exchange(stream: TcpStream, desk: &Desk) -> io::Result<()> {
         }
         () = too_slow => return Ok(()),
     }
+    answering.set(false);
     timeout(TIMEOUT, close(connection.into_parts().io.into_inner())).await?
 }
 
@@ -92,15 +122,50 @@ async fn close(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the request names this listener by an address or a name that only this machine resolves, or names none, as old
+/// probes do. Any other name could be a page author's, whose browser visits were led here ("DNS rebinding").
+fn names_this_listener(request: &Request<Incoming>, own_names: &[String]) -> bool {
+    let Some(host) = request.headers().get(HOST) else { return true };
+    let Ok(Ok(authority)) = host.to_str().map(str::parse::<Authority>) else { return false };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    name.parse::<IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || own_names.iter().any(|own| is_named(own, name))
+}
+
+/// Whether a name fits a pattern with at most one star.
+fn is_named(pattern: &str, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    match pattern.split_once('*') {
+        None => name == pattern,
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| rest.ends_with(after)),
+    }
+}
+
+/// Whether a page of another site had a browser send this. Browsers say where a request comes from in `Sec-Fetch-Site`,
+/// and older ones in `Origin`; other programs send neither.
+fn is_from_another_site(request: &Request<Incoming>) -> bool {
+    let field = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+    let elsewhere = |site| !matches!(site, "same-origin" | "none");
+    let other_origin = |origin: &str| origin.split_once("://").map(|(_, host)| host) != field(HOST);
+    field(HeaderName::from_static("sec-fetch-site")).is_some_and(elsewhere)
+        || field(ORIGIN).is_some_and(other_origin)
+}
+
 async fn answer(request: Request<Incoming>, desk: &Desk) -> Response<String> {
     let path = request.uri().path();
+    if !names_this_listener(&request, &desk.names) {
+        return text(
+            StatusCode::MISDIRECTED_REQUEST,
+            "This listener does not have that name. Ask by its address, or name it in `admin_names` under [gateway].\n",
+        );
+    }
     if (request.method(), path) != (&Method::POST, RELOAD) {
         let (scrape, health) = desk.look();
         return route(request.method(), path, scrape, health);
     }
-    // A browser says which page a request comes from.
-    if request.headers().contains_key(ORIGIN) {
-        return text(StatusCode::FORBIDDEN, "Not from a page in a browser: a site could send it.\n");
+    if is_from_another_site(&request) {
+        return text(StatusCode::FORBIDDEN, "Not from a page of another site.\n");
     }
     let owner = desk.owner.clone();
     match spawn_blocking(move || owner.get().map(|owner| owner.reload())).await {

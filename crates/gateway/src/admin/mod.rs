@@ -57,7 +57,7 @@ fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Respons
         "/status" => page(
             StatusCode::OK,
             JSON,
-            document::render(&StatusDocument::new(&scrape.status, scrape.seed_from)),
+            document::render(&StatusDocument::new(&scrape.status, scrape.seed_from, scrape.buffered)),
         ),
         "/healthz" => match health {
             Health::Running => text(StatusCode::OK, "ok\n"),

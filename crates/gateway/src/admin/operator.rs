@@ -22,11 +22,17 @@ pub(super) struct Desk {
     scrape: Box<dyn Fn() -> Scrape + Send>,
     pulse: RefCell<Pulse>,
     pub(super) owner: OwnerCell,
+    /// The names by which the listener may be asked, besides addresses and `localhost`.
+    pub(super) names: Vec<String>,
 }
 
 impl Desk {
-    pub(super) fn new(scrape: impl Fn() -> Scrape + Send + 'static, owner: OwnerCell) -> Self {
-        Desk { scrape: Box::new(scrape), pulse: RefCell::default(), owner }
+    pub(super) fn new(
+        scrape: impl Fn() -> Scrape + Send + 'static,
+        owner: OwnerCell,
+        names: Vec<String>,
+    ) -> Self {
+        Desk { scrape: Box::new(scrape), pulse: RefCell::default(), owner, names }
     }
 
     pub(super) fn look(&self) -> (Scrape, Health) {
@@ -50,6 +56,7 @@ impl Operator {
         shared: Arc<Shared>,
         owner: OwnerCell,
     ) -> io::Result<Self> {
+        let names = shared.tables.current().settings.admin_names.clone();
         let listener = TcpListener::bind(address)
             .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))?;
         listener.set_nonblocking(true)?;
@@ -58,7 +65,8 @@ impl Operator {
         let stop = Arc::<Notify>::default();
         let stopped = stop.clone();
         let named = owner.clone();
-        let desk = Desk::new(move || Scrape::take(&engine, &shared, named.get().map(Box::as_ref)), owner);
+        let desk =
+            Desk::new(move || Scrape::take(&engine, &shared, named.get().map(Box::as_ref)), owner, names);
         let thread = thread::Builder::new().name("plimsoll-admin".to_owned()).spawn(move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };

@@ -247,11 +247,36 @@ impl Trailers {
         let is_reserved = reserved.iter().any(|(name, _)| {
             name.len() == self.name_length && is_alike(&name.as_bytes()[..known], &self.name[..known])
         });
-        match self.name.get(..self.name_length).map(kind_of) {
-            None | Some(FieldKind::Other | FieldKind::LoadReport) if !is_reserved => Ok(()),
-            _ => Err(Refusal::bad("a trailer names a field that may not be a trailer")),
+        let is_known =
+            |name| is_of_the_head(name) || !matches!(kind_of(name), FieldKind::Other | FieldKind::LoadReport);
+        if is_reserved || self.name.get(..self.name_length).is_some_and(is_known) {
+            return Err(Refusal::bad("a trailer names a field that may not be a trailer"));
         }
+        Ok(())
     }
+}
+
+/// Whether a field says who asks, for what, or how a body is to be read (RFC 9110 6.5.1): a server that merges trailers into
+/// the head would take it for one that was seen here when the request was classified.
+fn is_of_the_head(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 14] = [
+        b"authorization",
+        b"cache-control",
+        b"content-encoding",
+        b"content-range",
+        b"content-type",
+        b"cookie",
+        b"max-forwards",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"range",
+        b"set-cookie",
+        b"via",
+        b"www-authenticate",
+        b"x-real-ip",
+    ];
+    NAMES.iter().any(|known| is_alike(known, name))
+        || name.get(..3).is_some_and(|start| is_alike(start, b"if-"))
 }
 
 /// Characters of a token, RFC 9110 5.6.2.

@@ -167,9 +167,11 @@ pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
     Some(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// The value of the first field of this name, any case.
+/// The value of the first field of this name, any case, that is passed on.
 pub(crate) fn find<'a>(head: &'a [u8], fields: &[Field], name: &str) -> Option<&'a [u8]> {
-    let is_named = |field: &&Field| field.name.of(head).eq_ignore_ascii_case(name.as_bytes());
+    let is_named = |field: &&Field| {
+        field.kind != FieldKind::HopByHop && field.name.of(head).eq_ignore_ascii_case(name.as_bytes())
+    };
     fields.iter().find(is_named).map(|field| field.value.of(head))
 }
 

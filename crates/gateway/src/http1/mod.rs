@@ -79,4 +79,4 @@ pub enum Version {
 }
 
 /// The most field lines in a head; a head with more is refused with 431.
-pub const MAX_FIELDS: usize = 128;
+pub const MAX_FIELDS: usize = 256;

@@ -7,6 +7,8 @@
 use super::body::Framing;
 use super::field::{self, ConnectionOptions, Field, FieldKind};
 use super::{MAX_FIELDS, Refusal, Span, Version};
+use plimsoll_core::request::normal_path;
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 /// A request's head as ranges of the buffer that holds it. Reused from request to request.
@@ -18,6 +20,8 @@ pub struct RequestHead {
     /// Path and query in origin form. Empty stands for `/` (absolute form without a path).
     pub target: Span,
     pub path: Span,
+    /// The path in its normal form, where it is spelled in another one.
+    normal_path: Option<String>,
     /// Host and port, from the target if the target has them, otherwise from `Host`. Empty if an HTTP/1.0 request has no host.
     pub authority: Span,
     pub version: Version,
@@ -47,6 +51,7 @@ impl RequestHead {
         self.method = Span::within(head, parsed.method.unwrap_or_default().as_bytes());
         self.version = if parsed.version == Some(0) { Version::Http10 } else { Version::Http11 };
         self.is_head = self.method.of(head) == b"HEAD";
+        self.check_method(head)?;
         let target = Span::within(head, parsed.path.unwrap_or_default().as_bytes());
         self.read_target(head, target)?;
         self.read_host(head)?;
@@ -64,10 +69,32 @@ impl RequestHead {
         target.get(path.len() + 1..).unwrap_or_default()
     }
 
+    /// The path as rules match it. `/` if the head has none.
+    pub fn rule_path<'h>(&'h self, head: &'h [u8]) -> &'h str {
+        let path = match &self.normal_path {
+            Some(normal) => normal,
+            None => std::str::from_utf8(self.path.of(head)).unwrap_or_default(),
+        };
+        if path.is_empty() { "/" } else { path }
+    }
+
+    /// Methods are told apart by case, but some servers take `head` for `HEAD`: its answer would have a body that nobody
+    /// expects. `TRACE` shows a page's script the fields that proxies added.
+    fn check_method(&self, head: &[u8]) -> Result<(), Refusal> {
+        match self.method.of(head) {
+            b"TRACE" => Err(Refusal::with(405, "TRACE is not supported")),
+            method if method.iter().any(u8::is_ascii_lowercase) => {
+                Err(Refusal::bad("a method is written in capital letters"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn read_target(&mut self, head: &[u8], target: Span) -> Result<(), Refusal> {
         let text = target.of(head);
-        // Visible ASCII only. Clients never send a fragment: one that is sent is meant to be read in two ways.
-        if text.iter().any(|&b| !(0x21..0x7f).contains(&b) || b == b'#') {
+        // Visible characters; httparse has seen that what is not ASCII is UTF-8, which clients send and servers read. Clients
+        // never send a fragment: one that is sent is meant to be read in two ways.
+        if text.iter().any(|&b| b < 0x21 || b == 0x7f || b == b'#') {
             return Err(Refusal::bad("the request target has a character that must be percent-encoded"));
         }
         self.authority = Span::default();
@@ -88,6 +115,10 @@ impl RequestHead {
         if has_dot_segment(&text[..path]) {
             return Err(Refusal::bad("the path has a dot segment"));
         }
+        self.normal_path = match normal_path(std::str::from_utf8(&text[..path]).unwrap_or_default()) {
+            Cow::Owned(normal) => Some(normal),
+            Cow::Borrowed(_) => None,
+        };
         Ok(())
     }
 
@@ -179,7 +210,7 @@ impl RequestHead {
             && !self.is_head;
     }
 
-    /// The first field of this name, any case.
+    /// The first field of this name, any case. What `Connection` names is not passed on, so that it is not there.
     pub fn field<'a>(&self, head: &'a [u8], name: &str) -> Option<&'a [u8]> {
         field::find(head, &self.fields, name)
     }

@@ -9,6 +9,7 @@
 use super::placement;
 use crate::runtime::mailbox::Message;
 use crate::runtime::worker::Worker;
+use socket2::SockRef;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,11 +21,17 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 const BACKLOG: u32 = 4096;
 
+/// How many bytes may lie unsent in a connection's socket. What lies there is neither counted as taken by the client nor
+/// memory of the gateway's; megabytes of it would hide for minutes whether a slow client reads at all.
+const UNSENT: u32 = 64 * 1024;
+
 /// A socket bound to `address` that does not listen yet: connections come only once its thread runs.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
+    // Connections inherit it. On a system without it, slow readers are judged by what their kernel takes at a time.
+    let _ = SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT);
     socket.bind(address)?;
     Ok(socket)
 }

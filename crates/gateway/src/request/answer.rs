@@ -75,11 +75,13 @@ impl Connection {
         }
     }
 
-    /// Whether the request's body, of which nothing was read, can be read and thrown away. A client that waits for
+    /// Whether the request's body, or what is left of it, can be read and thrown away. A client that waits for
     /// `100 Continue` may send its body or not, so that the beginning of its next request is not known.
     pub(super) fn may_discard(&self) -> bool {
         match self.head.framing {
             Framing::None => true,
+            _ if self.early.is_whole => true,
+            _ if self.early.stored.is_some() => false,
             Framing::Length(length) => length <= 64 * 1024 && !self.head.expects_continue,
             Framing::Chunked | Framing::UntilClose => !self.head.expects_continue,
         }
@@ -87,11 +89,14 @@ impl Connection {
 
     /// Sends a response that was made without reading the request's body, then throws that body away.
     pub(super) async fn finish(&mut self, requested: Requested, permit: Option<&PermitGuard>) -> Next {
-        self.client.inbox.consume(self.head.length);
+        // A body that was read whole is gone with the head.
+        let early = std::mem::take(&mut self.early);
+        let (read, framing) =
+            if early.is_whole { (early.in_inbox, Framing::None) } else { (0, self.head.framing) };
+        self.client.inbox.consume(self.head.length + read);
         if !self.client.flush(&self.worker, permit).await {
             return Next::Close;
         }
-        let framing = self.head.framing;
         match requested.keep_alive {
             true if framing == Framing::None || self.client.discard(&self.worker, framing).await => {
                 Next::Request
@@ -154,6 +159,7 @@ pub(super) fn phrase(status: u16) -> &'static str {
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
+        507 => "Insufficient Storage",
         _ => "Other",
     }
 }

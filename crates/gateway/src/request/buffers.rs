@@ -52,6 +52,16 @@ pub(crate) fn are_many() -> bool {
     POOL.with_borrow(|pool| pool[0].taken > FEW)
 }
 
+/// How many bytes of buffers this thread uses.
+pub(crate) fn in_use() -> usize {
+    POOL.with_borrow(|[small, large]| small.taken * SMALL + large.taken * LARGE)
+}
+
+/// Whether this thread's buffers use more than `most` bytes.
+pub(crate) fn exceed(most: usize) -> bool {
+    in_use() > most
+}
+
 /// A buffer of fixed size from its thread's pool. It holds whatever its last user left in it.
 #[derive(Debug)]
 pub(crate) struct Buffer {

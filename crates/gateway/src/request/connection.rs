@@ -3,6 +3,7 @@
 //! All of it is one task. Requests that a client sends early stay in the inbox and are served in order. Buffers exist
 //! only while they hold bytes, so that an idle connection costs its task alone.
 
+use super::body::{EarlyBody, NoBody};
 use super::client::Client;
 use super::decision::NotStarted;
 use super::head::Requested;
@@ -51,6 +52,8 @@ pub(crate) struct Connection {
     /// The heads that the upstream may be sent; kept for a second try.
     pub variants: HeaderVariants,
     pub scratch: Vec<u8>,
+    /// What was read of the request's body before its arrival.
+    pub early: EarlyBody,
     /// Dropped last: the connection counts until its socket is closed.
     _guard: SlotGuard,
 }
@@ -85,6 +88,7 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
         reply: ResponseHead::default(),
         variants: HeaderVariants::default(),
         scratch: Vec::new(),
+        early: EarlyBody::default(),
     };
     let last = connection.serve().await;
     if last == Next::Linger || !connection.client.inbox.is_empty() {
@@ -115,6 +119,14 @@ impl Connection {
             let refusal = Refusal::with(421, "no site of this gateway has this host");
             return self.turn_away(refusal, requested).await;
         };
+        if self.head.framing != Framing::None {
+            // On the heap, so that a connection's task stays as small as requests without a body need.
+            match Box::pin(self.read_body()).await {
+                Ok(()) => {}
+                Err(NoBody::ClientLeft) => return Next::Close,
+                Err(NoBody::Refused(refusal)) => return self.refuse(refusal).await,
+            }
+        }
         match self.admit(target).await {
             Ok(permit) => self.forward(target, permit, requested).await,
             Err(NotStarted::Rejected { reason, retry_after }) => {
@@ -136,6 +148,7 @@ impl Connection {
     async fn next_head(&mut self) -> Result<bool, Refusal> {
         // The memory of one large request is given back, so that it does not stay with the connection.
         self.variants.shrink(4096);
+        self.early = EarlyBody::default();
         if self.scratch.capacity() > 4096 {
             self.scratch = Vec::new();
         }

@@ -26,7 +26,7 @@ impl Connection {
     /// The site and class of the request, if a site of this gateway has its host.
     pub(super) fn classify(&self) -> Option<Target> {
         let bytes = self.client.inbox.bytes();
-        let client = self.peer.client(bytes, &self.head, &self.worker.tables().settings.trusted_proxies);
+        let client = self.peer.client(bytes, &self.head, &self.worker.tables().settings);
         let view = HeadView { bytes, head: &self.head, client, trusted: self.peer.trusted };
         let target = self.worker.lane.borrow().classify(&view);
         // Tables are renewed after the classification: they are never older than the numbers in `target`.
@@ -94,8 +94,7 @@ impl RequestView for HeadView<'_> {
         text(self.head.host(self.bytes))
     }
     fn path(&self) -> &str {
-        let path = text(self.head.path.of(self.bytes));
-        if path.is_empty() { "/" } else { path }
+        self.head.rule_path(self.bytes)
     }
     fn query(&self) -> &str {
         text(self.head.query(self.bytes))

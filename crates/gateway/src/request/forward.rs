@@ -6,8 +6,10 @@ use super::connection::{Connection, Next};
 use super::head::{LevelReport, Outgoing, Requested};
 use super::permit_guard::PermitGuard;
 use super::tunnel;
-use crate::http1::body::Decoder;
+use crate::http1::Refusal;
+use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
+use crate::runtime::worker::Worker;
 use crate::settings::{ReportMode, Rewrite, Settings};
 use crate::upstream::exchange::{End, Exchange};
 use crate::upstream::pool::Upstream;
@@ -63,6 +65,7 @@ impl Connection {
     async fn proxy(&mut self, pool: &Arc<Upstream>, started: Started<'_>) -> Next {
         let Started { mut permit, tables, plant, rewrites, report, requested } = started;
         self.write_variants(rewrites, &tables.settings, &pool.name);
+        let streams = self.head.framing != Framing::None && self.streams();
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
         self.client.inbox.consume(self.head.length);
         let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
@@ -70,8 +73,17 @@ impl Connection {
         let variants = &self.variants;
         let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit());
         (request.awaits_continue, request.is_repeatable) = (self.head.expects_continue, is_repeatable);
+        request.begin_with(std::mem::take(&mut self.early));
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, requested, permit).await;
+        }
+        let most = most_streams(&self.worker, plant, tables.settings.streams.share);
+        let mut stream = None;
+        if !request.is_complete() {
+            stream = pool.stream(most);
+            if stream.is_none() {
+                return self.fail(TOO_MANY_STREAMS, requested, permit).await;
+            }
         }
         let terms = ResponseTerms {
             requested,
@@ -83,7 +95,7 @@ impl Connection {
         };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
-        let progress = Progress::start(worker.coarse(), &tables.settings.timeouts);
+        let progress = Progress::start(worker.coarse(), &tables.settings.timeouts, streams);
         let mut exchange = Exchange {
             worker,
             client,
@@ -94,6 +106,10 @@ impl Connection {
             lease: None,
             progress,
             cut_short: false,
+            storage_failed: false,
+            stream,
+            most_streams: most,
+            waited_since: None,
         };
         let end = retry::carry(&mut exchange, variants).await;
         let after = After {
@@ -153,6 +169,15 @@ impl Connection {
             self.variants.then(|out| outgoing(Some(&pair[1])).write(out));
         }
     }
+}
+
+/// One more request that streams would hold a place that others need.
+pub(crate) const TOO_MANY_STREAMS: Refusal =
+    Refusal::with(503, "as many uploads and event streams as may are under way: try again later");
+
+/// How many requests may stream at a plant at once.
+fn most_streams(worker: &Worker, plant: usize, share: f64) -> usize {
+    ((f64::from(worker.lane.borrow().places(plant)) * share) as usize).max(1)
 }
 
 fn rewrites(settings: &Settings, target: Target, level: u8) -> &[Rewrite] {

@@ -3,6 +3,7 @@
 //! Framing, host and connection fields are never copied but written from what was parsed, so that the next server
 //! cannot read them in another way. `Via` is not added: it tells clients about the inside and upstreams nothing new.
 
+use super::forwarding::Forwarding;
 use super::peer::Peer;
 use crate::http1::Version;
 use crate::http1::body::Framing;
@@ -11,7 +12,6 @@ use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::settings::{Rewrite, Settings};
 use plimsoll_core::request::Reason;
-use std::io::Write;
 
 /// A request on its way to an upstream.
 pub(crate) struct Outgoing<'a> {
@@ -64,7 +64,7 @@ impl Outgoing<'_> {
         if head.upgrade {
             out.extend_from_slice(b"connection: upgrade\r\n");
         }
-        self.write_forwarding(out);
+        Forwarding { bytes: self.bytes, head, peer: self.peer, settings: self.settings }.write(out);
         for (name, value) in self.rewrite.iter().flat_map(|rewrite| &rewrite.headers) {
             write_field(out, name.as_bytes(), value.as_bytes());
         }
@@ -74,47 +74,6 @@ impl Outgoing<'_> {
     fn is_replaced(&self, name: &[u8]) -> bool {
         let mut replaced = self.rewrite.iter().flat_map(|rewrite| &rewrite.headers);
         replaced.any(|(own, _)| is_alike(own.as_bytes(), name))
-    }
-
-    fn values(&self, kind: FieldKind) -> impl Iterator<Item = &[u8]> {
-        let trusted = self.peer.trusted;
-        let fields = self.head.fields.iter().filter(move |field| trusted && field.kind == kind);
-        fields.map(|field| field.value.of(self.bytes))
-    }
-
-    /// The forwarding fields of a trusted proxy are continued; those of any other peer are dropped and begun anew.
-    fn write_forwarding(&self, out: &mut Vec<u8>) {
-        let host = self.head.authority.of(self.bytes);
-        if self.settings.forwarded.x_forwarded() {
-            out.extend_from_slice(b"x-forwarded-for: ");
-            for value in self.values(FieldKind::XForwardedFor) {
-                out.extend_from_slice(value);
-                out.extend_from_slice(b", ");
-            }
-            out.extend_from_slice(self.peer.text.as_bytes());
-            let proto = self.values(FieldKind::XForwardedProto).next().unwrap_or(b"http");
-            write_field(out, b"\r\nx-forwarded-proto", proto);
-            let host = self.values(FieldKind::XForwardedHost).next().unwrap_or(host);
-            if !host.is_empty() {
-                write_field(out, b"x-forwarded-host", host);
-            }
-        }
-        if self.settings.forwarded.forwarded() {
-            out.extend_from_slice(b"forwarded: ");
-            for value in self.values(FieldKind::Forwarded) {
-                out.extend_from_slice(value);
-                out.extend_from_slice(b", ");
-            }
-            let quote = if self.peer.address.is_ipv6() { ("\"[", "]\"") } else { ("", "") };
-            // Writing to a vector does not fail.
-            let _ = write!(out, "for={}{}{}", quote.0, self.peer.text, quote.1);
-            if !host.is_empty() {
-                out.extend_from_slice(b";host=\"");
-                out.extend_from_slice(host);
-                out.push(b'"');
-            }
-            out.extend_from_slice(b";proto=http\r\n");
-        }
     }
 }
 
@@ -225,7 +184,7 @@ impl Incoming<'_> {
     }
 }
 
-fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+pub(crate) fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);

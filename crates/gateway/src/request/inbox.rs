@@ -61,6 +61,33 @@ impl Inbox {
         }
     }
 
+    /// Removes `count` bytes from the middle, `at` bytes behind the first. Later ones move up.
+    pub(crate) fn remove(&mut self, at: usize, count: usize) {
+        let from = self.start + at;
+        let all = self.buffer.as_deref_mut().unwrap_or(&mut self.packed);
+        all.copy_within(from + count..self.end, from);
+        self.end -= count;
+        if self.is_empty() {
+            *self = Inbox::default();
+        }
+    }
+
+    /// Fills an empty inbox with what `read` puts into a buffer, and returns how much that is.
+    pub(crate) fn fill_with(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut buffer = Buffer::large();
+        let count = read(&mut buffer)?;
+        *self = Inbox { buffer: (count > 0).then_some(buffer), packed: Box::default(), start: 0, end: count };
+        Ok(count)
+    }
+
+    /// Whether [`make_room`](Self::make_room) makes room.
+    pub(crate) fn can_grow(&self) -> bool {
+        self.start > 0 || self.buffer.as_ref().is_none_or(|buffer| buffer.len() < LARGE)
+    }
+
     /// Whether a read has room without moving anything.
     pub(crate) fn has_room(&self) -> bool {
         self.buffer.as_ref().is_none_or(|buffer| self.end < buffer.len())

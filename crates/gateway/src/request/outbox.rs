@@ -1,11 +1,16 @@
 //! Bytes on their way to a client, in order; each piece knows how many of its bytes count as delivered body.
+//!
+//! What a slow client leaves for long goes into a temporary file: first come the pieces in memory, then the file's bytes,
+//! then the pieces that came since and are not in the file.
 
 use super::buffers::Buffer;
+use super::storage::{Storage, StorageFault, Store};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
@@ -41,33 +46,52 @@ pub(crate) struct Written {
     pub bytes: u64,
 }
 
+/// What is in the file, and behind it.
+#[derive(Debug)]
+struct Stored {
+    store: Store,
+    /// How many of the file's bytes are not body. Which ones is not noted: the first that are read back count as these.
+    head: u64,
+    later: VecDeque<Piece>,
+}
+
 /// A queue of pieces. Those that fill it bound it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pieces: VecDeque<Piece>,
+    stored: Option<Box<Stored>>,
 }
 
 impl Outbox {
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.pieces.is_empty() && self.stored.is_none()
     }
 
+    /// How many pieces are in memory.
     pub(crate) fn len(&self) -> usize {
-        self.pieces.len()
+        self.pieces.len() + self.stored.as_ref().map_or(0, |stored| stored.later.len())
     }
 
+    /// How many bytes are in the file.
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored.as_ref().map_or(0, |stored| stored.store.len())
+    }
+
+    /// Keeps the first `count` pieces. Only while nothing is in a file.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.pieces.truncate(count);
     }
 
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
+        self.stored = None;
     }
 
     /// Queues `range` of `bytes`, whose first `head` bytes are not body.
     pub(crate) fn push(&mut self, bytes: Bytes, range: Range<usize>, head: usize) {
         if !range.is_empty() {
-            self.pieces.push_back(Piece { bytes, range, head });
+            let queue = self.stored.as_mut().map_or(&mut self.pieces, |stored| &mut stored.later);
+            queue.push_back(Piece { bytes, range, head });
         }
     }
 
@@ -82,12 +106,59 @@ impl Outbox {
         }
     }
 
+    /// Moves all pieces but the first `keep` to the file. What cannot be stored stays where it is.
+    pub(crate) fn store(
+        &mut self,
+        keep: usize,
+        storage: &Arc<Storage>,
+        most: u64,
+    ) -> Result<(), StorageFault> {
+        let stored = match &mut self.stored {
+            Some(stored) => stored,
+            none => {
+                let store = Store::create(storage)?;
+                let later = self.pieces.split_off(keep.min(self.pieces.len()));
+                none.insert(Box::new(Stored { store, head: 0, later }))
+            }
+        };
+        while let Some(piece) = stored.later.front() {
+            stored.store.append(&piece.bytes.as_slice()[piece.range.clone()], most)?;
+            stored.head += piece.head as u64;
+            stored.later.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Closes a file that holds nothing once all before it is sent. What follows it is next.
+    fn close_drained(&mut self) {
+        if self.pieces.is_empty()
+            && let Some(stored) = self.stored.take_if(|stored| stored.store.len() == 0)
+        {
+            self.pieces = stored.later;
+        }
+    }
+
+    /// Brings the file's next bytes back.
+    fn load(&mut self) -> io::Result<()> {
+        let Some(stored) = &mut self.stored else { return Ok(()) };
+        let mut buffer = Buffer::large();
+        let count = stored.store.read(&mut buffer)?;
+        let head = usize::try_from(stored.head).map_or(count, |head| head.min(count));
+        stored.head -= head as u64;
+        self.pieces.push_back(Piece { bytes: Bytes::Pooled(buffer), range: 0..count, head });
+        Ok(())
+    }
+
     /// Writes once; an empty outbox is ready with nothing.
     pub(crate) fn poll_write(
         &mut self,
         io: &mut TcpStream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Written>> {
+        self.close_drained();
+        if self.pieces.is_empty() {
+            self.load()?;
+        }
         let count = match self.pieces.len() {
             0 => return Poll::Ready(Ok(Written::default())),
             1 => {
@@ -125,6 +196,7 @@ impl Outbox {
                 self.pieces.pop_front();
             }
         }
+        self.close_drained();
         written
     }
 }

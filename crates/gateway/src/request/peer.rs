@@ -2,6 +2,7 @@
 
 use crate::http1::field::{FieldKind, list};
 use crate::http1::request::RequestHead;
+use crate::settings::{RealIpHeader, Settings};
 use plimsoll_core::promises::Network;
 use std::net::IpAddr;
 
@@ -19,22 +20,26 @@ impl Peer {
     }
 
     /// The client's address: the last one in the chain that is no trusted proxy.
-    pub(crate) fn client(&self, bytes: &[u8], head: &RequestHead, trusted_proxies: &[Network]) -> IpAddr {
+    ///
+    /// The chain stands in the field that the trusted proxies write. The other field is not read: a proxy that does not write
+    /// it passes on what its client made up.
+    pub(crate) fn client(&self, bytes: &[u8], head: &RequestHead, settings: &Settings) -> IpAddr {
         if !self.trusted {
             return self.address;
         }
         let mut client = self.address;
-        let kind = match head.fields.iter().any(|field| field.kind == FieldKind::XForwardedFor) {
-            true => FieldKind::XForwardedFor,
-            false => FieldKind::Forwarded,
+        let kind = match settings.real_ip_header {
+            RealIpHeader::XForwardedFor => FieldKind::XForwardedFor,
+            RealIpHeader::Forwarded => FieldKind::Forwarded,
         };
         for field in head.fields.iter().rev().filter(|field| field.kind == kind) {
             let members: Vec<&[u8]> = list(field.value.of(bytes)).collect();
             for member in members.into_iter().rev() {
-                let node = if kind == FieldKind::Forwarded { forwarded_for(member) } else { Some(member) };
+                let node =
+                    if kind == FieldKind::Forwarded { parameter(member, b"for=") } else { Some(member) };
                 let Some(address) = node.and_then(parse_node) else { return client };
                 client = address;
-                if !is_in(trusted_proxies, address) {
+                if !is_in(&settings.trusted_proxies, address) {
                     return client;
                 }
             }
@@ -43,13 +48,13 @@ impl Peer {
     }
 }
 
-/// The `for` parameter of a member of `Forwarded`.
-fn forwarded_for(member: &[u8]) -> Option<&[u8]> {
-    member.split(|&b| b == b';').find_map(|pair| {
-        let pair = pair.trim_ascii();
-        let (name, value) = pair.split_at_checked(4)?;
-        name.eq_ignore_ascii_case(b"for=").then_some(value)
-    })
+/// A parameter of a member of `Forwarded`, without quotes. The name ends with its equals sign.
+pub(super) fn parameter<'a>(member: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let value = member.split(|&b| b == b';').find_map(|pair| {
+        let (found, value) = pair.trim_ascii().split_at_checked(name.len())?;
+        found.eq_ignore_ascii_case(name).then_some(value)
+    })?;
+    Some(value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value))
 }
 
 /// An address with or without port, quotes and brackets.

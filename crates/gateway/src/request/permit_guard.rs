@@ -6,6 +6,7 @@ use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Permit, Service, Verdict};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The permit of a request that has started. Dropped without [`depart`](Self::depart), the request was abandoned.
 pub(crate) struct PermitGuard {
@@ -23,6 +24,13 @@ impl PermitGuard {
     pub(crate) fn sent(&self, bytes: u64) {
         if let Some(permit) = self.permit.as_ref().filter(|_| bytes > 0) {
             self.worker.lane.borrow_mut().sent(permit, bytes);
+        }
+    }
+
+    /// Takes time out of the request's service: the plant only waited for the client in it.
+    pub(crate) fn excuse(&mut self, waited: Duration) {
+        if let Some(permit) = &mut self.permit {
+            permit.excuse(waited);
         }
     }
 

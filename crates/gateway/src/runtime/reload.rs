@@ -146,10 +146,11 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     differing([
         ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
+        ("real_ip_header", old.real_ip_header != new.real_ip_header),
         ("forwarded", old.forwarded != new.forwarded),
         ("report", old.report != new.report),
         ("rejection", old.rejection != new.rejection),
-        ("limits", old.limits != new.limits),
+        ("limits", old.limits != new.limits || old.streams != new.streams),
         ("timeouts", old.timeouts != new.timeouts),
     ])
 }
@@ -159,10 +160,12 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
     let kept = differing([
         ("listen", old.listen != new.listen),
         ("admin", old.admin != new.admin),
+        ("admin_names", old.admin_names != new.admin_names),
         ("threads", old.threads != new.threads),
         ("seed", old.hash_seed != new.hash_seed),
     ]);
     new.listen.clone_from(&old.listen);
+    new.admin_names.clone_from(&old.admin_names);
     (new.admin, new.threads) = (old.admin, old.threads);
     (new.hash_seed, new.hash_seed_from) = (old.hash_seed, old.hash_seed_from);
     kept

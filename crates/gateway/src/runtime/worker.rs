@@ -11,6 +11,7 @@ use super::tables::{PublishedTables, ThreadTables};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
 use crate::request::connection;
+use crate::request::storage::Storage;
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub spare: Arc<[SpareTime]>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
+    pub storage: Arc<Storage>,
     /// How many workers plants have reported since the last tick, each with the plant's number.
     pub reported_workers: Mutex<Vec<(usize, u32)>>,
 }
@@ -170,6 +172,12 @@ impl Worker {
         }
     }
 
+    /// How many bytes of buffers this thread may use before bodies go to files early.
+    pub(crate) fn buffer_memory(&self) -> usize {
+        let most = self.tables.borrow().settings.limits.buffer_memory / self.shared.mailboxes.len() as u64;
+        usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
     fn look_around(&self) {
         self.renew();
         let now = self.now();
@@ -181,6 +189,7 @@ impl Worker {
             upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
         }
         crate::request::buffers::trim();
+        self.shared.storage.note_memory(self.index, crate::request::buffers::in_use());
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 

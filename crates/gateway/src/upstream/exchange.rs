@@ -3,24 +3,28 @@
 //! Four moves are repeated until none is possible: request to the upstream, client's bytes in, response in, response to
 //! the client. Each move reads or writes once, so that a plain request costs one read and one write on each side.
 //!
-//! **Back-pressure.** The request's body is read only into the client's one buffer. The response is read ahead of a slow
-//! client by at most [`READ_AHEAD`] buffers, so that the upstream is free again as early as that allows: its place is
-//! released at the response's last byte, before the client has that byte.
+//! **Back-pressure.** What follows of a request's body is read only into the client's one buffer. The response is read as
+//! fast as the upstream gives it, so that the upstream is free again as early as that allows: its place is released at the
+//! response's last byte, before the client has that byte. Ahead of a slow client go [`READ_AHEAD`] buffers in memory, and
+//! then up to `limits.response_buffer` bytes in a temporary file.
 //!
 //! **The client is watched** for its end until the upstream is done. A half-close counts as leaving.
 //!
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
-use super::pool::{Lease, Upstream};
-use super::progress::{Overdue, Progress, Waits};
+use super::pool::{Lease, StreamTicket, Upstream};
+use super::progress::{Overdue, Progress, SCARCITY_LOOK, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
 use super::retry;
 use crate::http1::Refusal;
+use crate::request::buffers;
 use crate::request::client::Client;
+use crate::request::forward::TOO_MANY_STREAMS;
 use crate::request::permit_guard::PermitGuard;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
+use plimsoll_core::time::Instant;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -54,6 +58,13 @@ pub(crate) struct Exchange<'a> {
     pub progress: Progress,
     /// The response was cut short: the bytes that came are still sent, then the connection closes.
     pub cut_short: bool,
+    /// No file takes more of the response.
+    pub storage_failed: bool,
+    /// The right to stream, while the exchange does.
+    pub stream: Option<StreamTicket>,
+    pub most_streams: usize,
+    /// Since when the upstream waits for the client alone.
+    pub waited_since: Option<Instant>,
 }
 
 impl Exchange<'_> {
@@ -69,7 +80,15 @@ impl Exchange<'_> {
 
     /// Moves bytes as long as any move. `Ready` when the exchange has ended.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        if let Some(since) = self.waited_since.take() {
+            self.permit.excuse(self.worker.now().since(since));
+        }
         loop {
+            if self.request.is_stored()
+                && let Err(refusal) = self.request.refill(&self.client.inbox)
+            {
+                return Poll::Ready(self.fail(refusal));
+            }
             let mut moved = self.send(context);
             if self.lease.is_some()
                 && let Some(end) = self.watch(context, &mut moved)
@@ -128,6 +147,9 @@ impl Exchange<'_> {
                     if let Err(refusal) = self.request.check(&self.client.inbox) {
                         return Some(self.fail(refusal));
                     }
+                    if self.request.is_complete() {
+                        self.stream = None;
+                    }
                 }
                 None
             }
@@ -135,7 +157,7 @@ impl Exchange<'_> {
     }
 
     fn receive(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
-        if self.client.outbox.len() >= READ_AHEAD {
+        if !self.has_room() {
             return None;
         }
         let client_owed = self.client_owes();
@@ -148,6 +170,11 @@ impl Exchange<'_> {
         };
         *moved = true;
         self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
+        if self.response.is_event_stream() && !self.may_stream() {
+            let end = if was_empty { End::Failed(TOO_MANY_STREAMS) } else { End::Broken(Outcome::Failed) };
+            return Some(self.give_up(end));
+        }
+        self.store();
         match result {
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
@@ -156,6 +183,43 @@ impl Exchange<'_> {
             }
             Ok(()) => None,
             Err(fault) => self.fault(fault),
+        }
+    }
+
+    /// Whether what the upstream sends next can be kept for the client.
+    fn has_room(&self) -> bool {
+        self.client.outbox.len() < READ_AHEAD || self.may_store()
+    }
+
+    /// Whether the response may go on into the file. Events wait in memory alone: they have no end.
+    fn may_store(&self) -> bool {
+        let most = self.worker.tables().settings.limits.response_buffer;
+        let (response, outbox) = (&self.response, &self.client.outbox);
+        response.is_committed()
+            && !response.is_event_stream()
+            && !self.storage_failed
+            && outbox.stored() < most
+    }
+
+    /// Takes the right to send events, which the exchange keeps to its end.
+    fn may_stream(&mut self) -> bool {
+        if self.stream.is_none() {
+            self.stream = self.pool.stream(self.most_streams);
+            self.progress.streams(self.worker.coarse(), &self.worker.tables().settings.timeouts);
+        }
+        self.stream.is_some()
+    }
+
+    /// Moves what is more than may be kept in memory to the file.
+    fn store(&mut self) {
+        let outbox = &mut self.client.outbox;
+        let scarce = outbox.len() > 1 && buffers::exceed(self.worker.buffer_memory());
+        let keep = if scarce { 1 } else { READ_AHEAD };
+        if outbox.len() > keep && self.may_store() {
+            let most = self.worker.tables().settings.limits.buffer_files;
+            let stored = self.client.outbox.store(keep, &self.worker.shared.storage, most);
+            // What stays in memory is sent in its order: the response only waits for its client from here on.
+            self.storage_failed = stored.is_err();
         }
     }
 
@@ -168,7 +232,8 @@ impl Exchange<'_> {
         } else {
             drop(lease);
         }
-        let representative = self.response.head.status < 500;
+        // How long events came is nothing that they cost.
+        let representative = self.response.head.status < 500 && !self.response.is_event_stream();
         let (response_bytes, cost) = (self.response.bytes, self.response.cost);
         self.permit.release(Service { response_bytes, representative, cost });
     }
@@ -239,22 +304,35 @@ impl Exchange<'_> {
         Waits {
             client_reads: !self.client.outbox.is_empty(),
             client_sends,
-            upstream: holds_place && self.client.outbox.len() < READ_AHEAD && (!client_sends || committed),
-            holds_place,
+            upstream: holds_place && self.has_room() && (!client_sends || committed),
+            must_keep_up: (holds_place && !self.has_room()) || self.holds_scarce_room(),
             committed,
         }
     }
 
+    fn holds_scarce_room(&self) -> bool {
+        let most = self.worker.tables().settings.limits.buffer_files;
+        self.client.outbox.stored() > 0 && self.worker.shared.storage.is_scarce(most)
+    }
+
     /// Sets the deadline for the time that nothing moves, and acts on one that has passed.
     fn check_deadline(&mut self) -> Poll<End> {
-        let deadline = self.progress.deadline(self.waits(), &self.worker.tables().settings.timeouts);
+        let waits = self.waits();
+        if !waits.must_keep_up {
+            self.progress.excuse_taking(self.worker.coarse());
+        }
+        if self.lease.is_some() && !waits.upstream {
+            self.waited_since = Some(self.worker.now());
+        }
+        let deadline = self.progress.deadline(waits, &self.worker.tables().settings.timeouts);
         if self.client.slot.expired()
             && let Some((at, overdue)) = deadline
             && at <= self.worker.coarse()
         {
             return Poll::Ready(self.overdue(overdue));
         }
-        self.client.slot.arm(deadline.map(|(at, _)| at));
+        let look = (self.client.outbox.stored() > 0).then(|| self.worker.after(SCARCITY_LOOK));
+        self.client.slot.arm(deadline.map(|(at, _)| look.map_or(at, |look| at.min(look))));
         Poll::Pending
     }
 

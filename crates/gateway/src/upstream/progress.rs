@@ -1,7 +1,7 @@
 //! How an exchange progresses, and until when the side that it waits for may take.
 //!
 //! The side that is waited for has the deadline: a client that owes body bytes, a client that does not read, or an
-//! upstream that owes a response. While the request holds its place, a client must also keep a [`Pace`].
+//! upstream that owes a response. A client that the upstream waits for must also keep a [`Pace`].
 
 use crate::settings::Timeouts;
 use plimsoll_core::time::{Duration, Instant};
@@ -20,8 +20,8 @@ pub(super) struct Waits {
     /// For the client to send more of its body.
     pub client_sends: bool,
     pub upstream: bool,
-    /// Whether the request still holds its place at the upstream.
-    pub holds_place: bool,
+    /// Whether the client must keep its pace as it takes the response: the upstream waits for it, or room in files is scarce.
+    pub must_keep_up: bool,
     /// Whether the client is being sent the final response.
     pub committed: bool,
 }
@@ -38,8 +38,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn start(now: Instant, timeouts: &Timeouts) -> Self {
-        let (sends, takes) = (Pace::start(now, timeouts.body_idle), Pace::start(now, timeouts.send));
+    /// `streams`: the request's body streams on purpose.
+    pub(crate) fn start(now: Instant, timeouts: &Timeouts, streams: bool) -> Self {
+        let slow = Pace::start(now, timeouts.body_idle);
+        let sends = if streams { slow } else { Pace::floor(now, timeouts.body_idle) };
+        let takes = Pace::floor(now, timeouts.send);
         Progress { client_moved: now, upstream_moved: now, sends, takes }
     }
 
@@ -49,9 +52,19 @@ impl Progress {
         self.sends.excuse(now);
     }
 
+    /// The response is a stream of events, which its client may take slowly.
+    pub(super) fn streams(&mut self, now: Instant, timeouts: &Timeouts) {
+        self.takes = Pace::start(now, timeouts.send);
+    }
+
     pub(super) fn client_took(&mut self, now: Instant, bytes: u64) {
         self.client_moved = now;
         self.takes.earn(now, bytes);
+    }
+
+    /// Nobody waits for the client to take its response.
+    pub(super) fn excuse_taking(&mut self, now: Instant) {
+        self.takes.excuse(now);
     }
 
     /// The client sent bytes of its body; `owed`: the exchange waited for them.
@@ -82,9 +95,9 @@ impl Progress {
 
     /// The earliest deadline, and the side that it is for.
     pub(super) fn deadline(&self, waits: Waits, timeouts: &Timeouts) -> Option<(Instant, Overdue)> {
-        // Once the place is given back, a slow reader costs only its own connection.
+        // A slow reader that nobody waits for costs only its own connection.
         let taken_by =
-            if waits.holds_place { self.takes.deadline() } else { self.client_moved + timeouts.send };
+            if waits.must_keep_up { self.takes.deadline() } else { self.client_moved + timeouts.send };
         let limit = if waits.committed { timeouts.upstream_idle } else { timeouts.first_byte };
         [
             (waits.client_reads, taken_by, Overdue::ClientReads),
@@ -97,46 +110,61 @@ impl Progress {
     }
 }
 
-/// How many bytes a second a client must send of a body, or take of a response, on average over its time limit.
+/// How many bytes a second a client must send of a body on average over its time limit, before its request arrives or
+/// where it streams on purpose.
 const MIN_RATE: u64 = 1024;
 
-/// A client's account of time: how slow it may be while its request holds a place.
+/// How many bytes a second a client must move while the upstream waits for it, or while room in files is scarce.
+const FLOOR_RATE: u64 = 16 * 1024;
+/// How long it may be slower than that. A client's kernel tells of what it took in steps of 64 KiB, which are four seconds.
+const FLOOR_TIME: Duration = Duration::from_secs(10);
+
+/// How often a client whose bytes are in a file is looked at: whether room in files has become scarce.
+pub(crate) const SCARCITY_LOOK: Duration = Duration::from_secs(5);
+
+/// A client's account of time: how slow it may be.
 ///
 /// With an idle limit alone, a client could hold a place at a plant by sending a byte now and then, and as many such
 /// clients as there are workers would stop the service. Time is therefore an account. It holds at most the idle limit,
-/// each second of waiting for the client takes one second, and each [`MIN_RATE`] bytes give one second back. A client
+/// each second of waiting for the client takes one second, and each `rate` bytes give one second back. A client
 /// that keeps up this rate, or pauses for less than the limit between large pieces, is never late. A slower client is
 /// late about one limit after it became so slow.
 ///
 /// A limit from the beginning plus earned seconds would not do: a few fast megabytes would buy an hour of slowness.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+pub(crate) struct Pace {
     limit: Duration,
+    rate: u64,
     deadline: Instant,
     /// Until when the time is accounted for.
     since: Instant,
 }
 
 impl Pace {
-    fn start(now: Instant, limit: Duration) -> Self {
-        Pace { limit, deadline: now + limit, since: now }
+    pub(crate) fn start(now: Instant, limit: Duration) -> Self {
+        Pace { limit, rate: MIN_RATE, deadline: now + limit, since: now }
+    }
+
+    /// The account of a client that others wait for.
+    pub(crate) fn floor(now: Instant, limit: Duration) -> Self {
+        Pace { rate: FLOOR_RATE, ..Pace::start(now, limit.min(FLOOR_TIME)) }
     }
 
     /// The client moved bytes, which earn time.
-    fn earn(&mut self, now: Instant, bytes: u64) {
-        let earned = Duration::from_nanos(bytes.saturating_mul(1_000_000_000 / MIN_RATE));
+    pub(crate) fn earn(&mut self, now: Instant, bytes: u64) {
+        let earned = Duration::from_nanos(bytes.saturating_mul(1_000_000_000 / self.rate));
         self.deadline = (self.deadline + earned).min(now + self.limit);
         self.since = now;
     }
 
     /// The exchange has not waited for the client since the last call.
-    fn excuse(&mut self, now: Instant) {
+    pub(crate) fn excuse(&mut self, now: Instant) {
         self.deadline = (self.deadline + now.since(self.since)).min(now + self.limit);
         self.since = now;
     }
 
     /// When the account is empty if the exchange waits for the client alone.
-    fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
 }

@@ -1,10 +1,12 @@
 //! The request's half of an exchange: from the client's inbox to the upstream's socket.
 //!
 //! The head was written anew. The body's bytes go from the client's buffer to the socket uncopied, each after the decoder
-//! has checked it. The head and the first bytes of the body share one write.
+//! has checked it. The head and the first bytes of the body share one write. A body that was too long for the inbox comes
+//! from its file first, then from the inbox.
 
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
+use crate::request::body::{EarlyBody, StoredBody};
 use crate::request::inbox::Inbox;
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -17,7 +19,11 @@ pub(crate) struct RequestSide<'a> {
     head: &'a [u8],
     head_sent: usize,
     body: Decoder<'a>,
-    /// Bytes at the front of the client's inbox that are checked and not yet sent.
+    /// The beginning of the body, where it lies in a file.
+    stored: Option<Box<StoredBody>>,
+    /// Whether the client has sent all of the body, in the file and in the inbox.
+    is_whole: bool,
+    /// Bytes at the front of the file's window, else of the client's inbox, that are checked and not yet sent.
     ready: usize,
     total: u64,
     limit: u64,
@@ -36,6 +42,8 @@ impl<'a> RequestSide<'a> {
             head,
             head_sent: 0,
             body,
+            stored: None,
+            is_whole: false,
             ready: 0,
             total: 0,
             limit,
@@ -44,6 +52,12 @@ impl<'a> RequestSide<'a> {
             touched: false,
             refused: false,
         }
+    }
+
+    /// Takes over what was read of the body before the request arrived.
+    pub(crate) fn begin_with(&mut self, early: EarlyBody) {
+        self.is_whole = early.is_whole;
+        self.stored = early.stored.map(|store| Box::new(StoredBody::new(store)));
     }
 
     /// Sends another head, in place of the one that found nothing. Only for a request without a body.
@@ -63,7 +77,7 @@ impl<'a> RequestSide<'a> {
 
     /// Whether the client has sent all of the request.
     pub(crate) fn is_complete(&self) -> bool {
-        self.body.is_done()
+        self.is_whole || self.body.is_done()
     }
 
     /// Whether the upstream has all of the request.
@@ -77,14 +91,19 @@ impl<'a> RequestSide<'a> {
 
     /// Whether every byte that came was sent on, and more must come from the client.
     pub(crate) fn is_starved(&self) -> bool {
-        self.head_sent == self.head.len() && self.ready == 0 && !self.body.is_done()
+        self.head_sent == self.head.len() && self.ready == 0 && !self.body.is_done() && self.stored.is_none()
     }
 
+    /// Checks the body's bytes that came into the inbox. Their turn is after those of the file.
     pub(crate) fn check(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
+        if self.stored.is_some() { Ok(()) } else { self.take(inbox.bytes()) }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         if self.body.is_done() {
             return Ok(());
         }
-        let taken = self.body.advance(&inbox.bytes()[self.ready..])?;
+        let taken = self.body.advance(&bytes[self.ready..])?;
         self.awaits_continue &= taken.bytes == 0;
         self.ready += taken.bytes;
         self.total += taken.payload;
@@ -92,6 +111,27 @@ impl<'a> RequestSide<'a> {
             return Err(Refusal::with(413, "the request body is too large"));
         }
         Ok(())
+    }
+
+    pub(crate) fn is_stored(&self) -> bool {
+        self.stored.is_some()
+    }
+
+    /// Makes the file's next bytes ready once those before are sent, and after the last of them those of the inbox.
+    pub(crate) fn refill(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
+        if self.ready > 0 {
+            return Ok(());
+        }
+        let Some(mut stored) = self.stored.take() else { return Ok(()) };
+        match stored.refill() {
+            Ok(true) => {
+                let taken = self.take(stored.window.bytes());
+                self.stored = Some(stored);
+                taken
+            }
+            Ok(false) => self.take(inbox.bytes()),
+            Err(_) => Err(Refusal::with(503, "the stored request body cannot be read")),
+        }
     }
 
     /// Writes once. `Pending` also when there is nothing to write; a failed write marks the request as refused.
@@ -104,6 +144,7 @@ impl<'a> RequestSide<'a> {
         if self.refused || (self.head_sent == self.head.len() && self.ready == 0) {
             return Poll::Pending;
         }
+        let inbox = self.stored.as_mut().map_or(inbox, |stored| &mut stored.window);
         let head = &self.head[self.head_sent..];
         let body = &inbox.bytes()[..self.ready];
         let io = Pin::new(io);
@@ -112,18 +153,16 @@ impl<'a> RequestSide<'a> {
             _ => ready!(io.poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])),
         };
         match result {
-            Ok(count) if count > 0 => self.advance(count, inbox),
+            Ok(count) if count > 0 => {
+                self.touched = true;
+                let of_head = count.min(head.len());
+                self.head_sent += of_head;
+                self.ready -= count - of_head;
+                inbox.consume(count - of_head);
+            }
             Ok(_) | Err(_) => self.refused = true,
         }
         Poll::Ready(())
-    }
-
-    fn advance(&mut self, count: usize, inbox: &mut Inbox) {
-        self.touched = true;
-        let head = count.min(self.head.len() - self.head_sent);
-        self.head_sent += head;
-        self.ready -= count - head;
-        inbox.consume(count - head);
     }
 }
 

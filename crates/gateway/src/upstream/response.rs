@@ -22,6 +22,9 @@ use tokio::net::TcpStream;
 
 const HEAD_LIMIT: usize = 64 * 1024;
 
+/// The media type of a stream of events.
+const EVENTS: &[u8] = b"text/event-stream";
+
 /// The most interim responses before a final one: each takes a buffer on its way.
 const MAX_INTERIM: u32 = 16;
 
@@ -73,6 +76,7 @@ pub(crate) struct ResponseSide<'a> {
     began: bool,
     interim: u32,
     surplus: bool,
+    is_event_stream: bool,
     pub bytes: u64,
     pub cost: Option<Duration>,
 }
@@ -96,6 +100,7 @@ impl<'a> ResponseSide<'a> {
             began: false,
             interim: 0,
             surplus: false,
+            is_event_stream: false,
             bytes: 0,
             cost: None,
         }
@@ -139,6 +144,11 @@ impl<'a> ResponseSide<'a> {
         self.terms = ResponseTerms { report, falls_back, ..self.terms };
         (self.buffer, self.start, self.end) = (None, 0, 0);
         (self.scan, self.began, self.interim) = (HeadScan::default(), false, 0);
+    }
+
+    /// Whether it is a stream of events, which ends when the upstream or the client likes.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        self.is_event_stream
     }
 
     /// The bytes that the upstream sent behind its switch of protocols.
@@ -278,6 +288,12 @@ impl<'a> ResponseSide<'a> {
         }
         if let (Some(name), Some(buffer)) = (self.terms.cost_header, &self.buffer) {
             self.cost = self.head.field(&buffer[self.start..self.end], name).and_then(load_report::cost);
+        }
+        // Events have no length, so that other responses are not looked through for it.
+        if let (Framing::Chunked | Framing::UntilClose, Some(buffer)) = (self.head.framing, &self.buffer) {
+            let kind = self.head.field(&buffer[self.start..self.end], "content-type").unwrap_or_default();
+            let start = kind.get(..EVENTS.len()).unwrap_or_default();
+            self.is_event_stream = start.eq_ignore_ascii_case(EVENTS);
         }
         self.body = Some(Decoder::new(self.head.framing));
         self.start += length;

@@ -2,6 +2,7 @@
 
 use super::timestamp::Stamp;
 use crate::request::Request;
+use plimsoll_core::request::normal_path;
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -45,7 +46,7 @@ impl Record {
         replace(&mut request.method, entry.method);
         replace(&mut request.host, without_port(host));
         request.host.make_ascii_lowercase();
-        replace(&mut request.path, path);
+        replace(&mut request.path, &normal_path(path));
         replace(&mut request.query, query);
         request.bytes = entry.bytes;
         request.service = entry.service;

@@ -199,7 +199,7 @@ impl Front for AgentFront {
 
     fn probed(&mut self, now: Instant, answered: bool) {
         let took = self.probe_from.take().map(|from| now.since(from)).filter(|_| answered);
-        self.probe = Probe { ended: self.probe.ended + 1, answered: took, waiting: None };
+        self.probe = self.probe.next(took);
     }
 
     /// m, where a site has the two trees alone: 1 + F.

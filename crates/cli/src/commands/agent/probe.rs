@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 #[derive(Default)]
 struct ProbeState {
-    ended: u64,
-    /// The response time of the last one, if it was answered.
-    answered: Option<Duration>,
+    /// Those that have ended.
+    ended: Probe,
     /// When the probe under way began.
     since: Option<Instant>,
 }
@@ -34,10 +33,10 @@ impl Probes {
             let page = client.get();
             let state = shared.upgrade()?;
             let mut state = lock(&state);
-            state.ended += 1;
             state.since = None;
             // 502, 503 and 504 are what an overloaded server says: they do not count as an answer.
-            state.answered = page.is_ok_and(|page| page.status < 500).then_some(started.elapsed());
+            let answered = page.is_ok_and(|page| page.status < 500).then_some(started.elapsed());
+            state.ended = state.ended.next(answered);
             Some(())
         })?;
         Ok(Probes { state, thread })
@@ -56,11 +55,7 @@ impl Probes {
 
     pub(super) fn look(&self) -> Probe {
         let state = lock(&self.state);
-        Probe {
-            ended: state.ended,
-            answered: state.answered,
-            waiting: state.since.map(|since| since.elapsed()),
-        }
+        Probe { waiting: state.since.map(|since| since.elapsed()), ..state.ended }
     }
 }
 

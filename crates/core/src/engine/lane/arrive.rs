@@ -201,5 +201,6 @@ pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQ
         in_service_at_start: 0,
         arrived,
         started: arrived,
+        excused_ns: 0,
     }
 }

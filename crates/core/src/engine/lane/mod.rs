@@ -53,6 +53,11 @@ impl Lane {
         }
     }
 
+    /// The most requests that a plant is given at once; without control as many as come.
+    pub fn places(&self, plant: usize) -> u32 {
+        start::limit(&self.published, plant)
+    }
+
     /// Moves to a newer generation, if a reload published one.
     #[inline]
     pub(crate) fn follow(&mut self) {

@@ -22,16 +22,18 @@ impl Lane {
 
     /// Ends the service of a request at its plant: its last byte was read, it failed, or it switched protocols. Waiting
     /// requests may start then. A second call does nothing.
-    pub fn release(&mut self, now: Instant, permit: &mut Permit, service: Service, verdicts: &mut Verdicts) {
+    pub fn release(&mut self, at: Instant, permit: &mut Permit, service: Service, verdicts: &mut Verdicts) {
         if permit.stage != Stage::InService {
             return;
         }
         self.follow_permit(permit);
         permit.stage = Stage::Released;
         let plant = permit.plant();
-        let change = self.published.plants[plant].gate.leave(now);
+        let change = self.published.plants[plant].gate.leave(at);
         account_busy_time(&self.published, &self.counters, plant, change);
         let class = &self.counters.classes[usize::from(permit.class)];
+        // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
+        let now = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
         self.count_release(now, permit, class, change.before);
         if permit.counted {
             permit.failed = !service.representative && service.response_bytes > 0;
@@ -45,7 +47,7 @@ impl Lane {
             count_service(&class.services[usize::from(permit.level)], service.response_bytes, work_ns);
         }
         if change.waits {
-            self.dispatch(now, plant, verdicts);
+            self.dispatch(at, plant, verdicts);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Labels, Metric, Read, Sampled, label, labels};
 use crate::admin::Owner;
 use crate::admin::document::mode_word;
+use crate::request::storage::Buffered;
 use crate::runtime::lock;
 use crate::runtime::reload::Reloads;
 use crate::runtime::worker::Shared;
@@ -20,6 +21,7 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) reloads: Reloads,
     pub(in crate::admin) log_lines_dropped: u64,
     pub(in crate::admin) seed_from: SeedSource,
+    pub(in crate::admin) buffered: Buffered,
 }
 
 impl Scrape {
@@ -29,6 +31,7 @@ impl Scrape {
             reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
             seed_from: shared.tables.current().settings.hash_seed_from,
+            buffered: shared.storage.buffered(),
         }
     }
 }
@@ -52,6 +55,11 @@ metrics! {
         Gateway(|all| all.status.period);
     "plimsoll_rejection_cost_seconds", "Model coefficient c: the gateway's CPU time per rejection.",
         Gateway(|all| all.status.rejection_cost_seconds);
+    "plimsoll_buffer_bytes", "Bytes of requests and responses that are kept for slow clients, in memory and in temporary files.",
+        Gateway(|all| [("memory", all.buffered.in_memory), ("files", all.buffered.in_files)]
+            .map(|(place, bytes)| (label("in", place), bytes)));
+    "plimsoll_buffer_file_failures_total", "Temporary files that could not be made, written or read.",
+        Gateway(|all| all.buffered.failures);
     "plimsoll_workers", "Requests that the upstream works on at once.",
         Plants(|own| own.workers);
     "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",

@@ -15,7 +15,10 @@ fn with_listener(clients: impl FnOnce(SocketAddr) + Send + 'static) {
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut server = pin!(serve(listener, Desk::new(|| scrape(sample()), OwnerCell::default())));
+        let mut server = pin!(serve(
+            listener,
+            Desk::new(|| scrape(sample()), OwnerCell::default(), vec!["*.inside".to_owned()])
+        ));
         let mut clients = pin!(tokio::task::spawn_blocking(move || clients(address)));
         poll_fn(|context| {
             let done = clients.as_mut().poll(context);
@@ -43,7 +46,7 @@ fn pages_over_the_wire() {
     with_listener(|address| {
         // This one says nothing: the others do not wait for it.
         let _silent = TcpStream::connect(address).unwrap();
-        let metrics = ask(address, "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n");
+        let metrics = ask(address, "GET /metrics HTTP/1.1\r\nhost: localhost:9090\r\n\r\n");
         let (head, body) = metrics.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
@@ -59,6 +62,19 @@ fn pages_over_the_wire() {
             ("GET /reload HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 405 Method Not Allowed\r\n"),
             ("POST /reload HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 404 Not Found\r\n"),
             ("POST /reload HTTP/1.1\r\nOrigin: http://a\r\n\r\n".to_owned(), "HTTP/1.1 403 Forbidden\r\n"),
+            (
+                "POST /reload HTTP/1.1\r\nHost: [::1]\r\nSec-Fetch-Site: cross-site\r\n\r\n".to_owned(),
+                "HTTP/1.1 403 Forbidden\r\n",
+            ),
+            (
+                "POST /reload HTTP/1.1\r\nHost: 127.0.0.1:1\r\nOrigin: http://127.0.0.1:1\r\n\
+                 Sec-Fetch-Site: same-origin\r\n\r\n"
+                    .to_owned(),
+                "HTTP/1.1 404 Not Found\r\n",
+            ),
+            ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_owned(), "HTTP/1.1 421 Misdirected"),
+            ("GET /metrics HTTP/1.1\r\nHost: inside\r\n\r\n".to_owned(), "HTTP/1.1 421 Misdirected"),
+            ("GET /metrics HTTP/1.1\r\nHost: node1.Inside:9090\r\n\r\n".to_owned(), "HTTP/1.1 200 OK"),
             ("GET /nothing HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 404 Not Found"),
             ("\u{1}\u{2}\r\n\r\n".to_owned(), "HTTP/1.1 400 Bad Request"),
             (format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "a".repeat(20_000)), "HTTP/1.1 431 "),
@@ -71,17 +87,15 @@ fn pages_over_the_wire() {
 }
 
 #[test]
-fn more_connections_than_the_bound_are_closed_and_places_come_back() {
+fn a_probe_takes_the_place_of_the_connection_that_was_silent_for_longest() {
     with_listener(|address| {
         let mut silent: Vec<_> = (0..32).map(|_| TcpStream::connect(address).unwrap()).collect();
-        let mut one_more = TcpStream::connect(address).unwrap();
-        one_more.set_read_timeout(Some(Duration::from_secs(4))).unwrap();
-        assert!(matches!(one_more.read(&mut [0; 1]), Ok(0)), "closed at once, long before the time-out");
-        // A place is free once the listener has closed its side of a connection that its client ended.
-        for mut stream in silent.drain(..) {
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let _ = stream.read(&mut [0; 1]);
-        }
         assert!(ask(address, "GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n"));
+        let closed = |stream: &mut TcpStream, patience| {
+            stream.set_read_timeout(Some(patience)).unwrap();
+            matches!(stream.read(&mut [0; 1]), Ok(0))
+        };
+        assert!(closed(&mut silent[0], Duration::from_secs(4)), "the oldest, long before its own time-out");
+        assert!(!closed(&mut silent[1], Duration::from_millis(20)), "the others stay");
     });
 }

@@ -8,6 +8,7 @@ mod response;
 use super::metrics::Scrape;
 use super::operator::Pulse;
 use super::*;
+use crate::request::storage::Buffered;
 use crate::runtime::reload::Reloads;
 use crate::settings::SeedSource;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
@@ -112,7 +113,13 @@ fn sample_plan() -> PlantPlan {
 }
 
 fn scrape(status: Status) -> Scrape {
-    Scrape { status, reloads: Reloads::default(), log_lines_dropped: 0, seed_from: SeedSource::Kept }
+    Scrape {
+        status,
+        reloads: Reloads::default(),
+        log_lines_dropped: 0,
+        seed_from: SeedSource::Kept,
+        buffered: Buffered::default(),
+    }
 }
 
 /// The text of `/metrics`.
@@ -122,7 +129,7 @@ fn render_metrics(status: &Status) -> String {
 
 /// The text of `/status`, in one line.
 fn status_line(status: &Status) -> String {
-    serde_json::to_string(&StatusDocument::new(status, SeedSource::Kept)).unwrap()
+    serde_json::to_string(&StatusDocument::new(status, SeedSource::Kept, Buffered::default())).unwrap()
 }
 
 fn ask(method: Method, path: &str) -> Response<String> {
@@ -177,7 +184,7 @@ fn the_status_document() {
     let status = Status { classes: sample().classes[..1].to_vec(), ..sample() };
     let expected = r#"{
 "at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,
-"clients":{"seed":"kept","rekey_seconds":86400.0},
+"clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "level":1.25,"trim":-0.01,"pressure":0.125,"response_time_override":false,"in_service":7,"waiting":3,"unfinished_seconds":null,
@@ -195,7 +202,7 @@ fn the_status_document() {
 "reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
     assert_eq!(status_line(&status), expected.replace('\n', ""));
-    let text = document::render(&StatusDocument::new(&status, SeedSource::Kept));
+    let text = document::render(&StatusDocument::new(&status, SeedSource::Kept, Buffered::default()));
     assert!(text.starts_with("{\n  \"at_seconds\": 12.5,\n") && text.ends_with("\n}\n"));
 }
 
@@ -206,7 +213,10 @@ fn a_status_before_the_first_tick_renders() {
     status.classes[0].levels = vec![String::new(); MAX_LEVELS];
     status.plants[0].utilization_offered = f64::NAN;
     exposition::lint(&render_metrics(&status)).unwrap();
-    assert!(document::render(&StatusDocument::new(&status, SeedSource::Kept)).contains("\"offered\": null"));
+    assert!(
+        document::render(&StatusDocument::new(&status, SeedSource::Kept, Buffered::default()))
+            .contains("\"offered\": null")
+    );
     let nothing = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (plants, sites, plan, classes) = nothing;
     let empty = Status { plants, sites, plan, classes, ..sample() };

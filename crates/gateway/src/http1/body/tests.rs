@@ -17,6 +17,23 @@ fn reserved_names_are_no_trailers() {
     }
 }
 
+/// What an origin may merge into the head after the request was classified without it.
+#[test]
+fn fields_of_the_head_are_no_trailers() {
+    let trailer = |name: &str| {
+        let text = format!("0\r\n{name}: x\r\n\r\n");
+        Decoder::new(Framing::Chunked).advance(text.as_bytes()).is_ok()
+    };
+    for name in
+        ["Authorization", "COOKIE", "set_cookie", "If-None-Match", "X-Real-IP", "Content-Type", "Host"]
+    {
+        assert!(!trailer(name), "{name}");
+    }
+    for name in ["Grpc-Status", "Server-Timing", "x-checksum", "digest"] {
+        assert!(trailer(name), "{name}");
+    }
+}
+
 /// The payload, whether the body ended, and the bytes that were left over; or the refusal.
 fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, Vec<u8>), Refusal> {
     let mut decoder = Decoder::new(framing);

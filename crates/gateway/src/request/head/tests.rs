@@ -1,5 +1,5 @@
 use super::*;
-use crate::settings::ForwardedFields;
+use crate::settings::{ForwardedFields, RealIpHeader};
 use plimsoll_core::promises::Network;
 
 fn network(text: &str, prefix_bits: u8) -> Network {
@@ -40,7 +40,33 @@ fn a_trusted_proxy_is_continued() {
     assert_eq!(
         forwarded("1.2.3.4", text, &settings, None),
         "GET / HTTP/1.1\r\nhost: h\r\nx-forwarded-for: 9.9.9.9, 1.2.3.4\r\nx-forwarded-proto: https\r\n\
-         x-forwarded-host: outer\r\nforwarded: for=9.9.9.9, for=1.2.3.4;host=\"h\";proto=http\r\n\r\n"
+         x-forwarded-host: outer\r\nforwarded: for=9.9.9.9;host=\"outer\";proto=https, \
+         for=1.2.3.4;host=\"h\";proto=http\r\n\r\n"
+    );
+}
+
+/// Behind a proxy that writes one of the fields, the other is the client's own.
+#[test]
+fn the_field_that_the_proxy_does_not_write_is_dropped() {
+    let settings = Settings {
+        trusted_proxies: vec![network("1.2.3.0", 24)],
+        real_ip_header: RealIpHeader::Forwarded,
+        forwarded: ForwardedFields::Both,
+        ..Settings::default()
+    };
+    let text = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: made-up\r\n\
+                X-Forwarded-Host: made.up\r\nForwarded: for=\"[2001:db8::1]\";proto=https\r\n\r\n";
+    assert_eq!(
+        forwarded("1.2.3.4", text, &settings, None),
+        "GET / HTTP/1.1\r\nhost: h\r\nx-forwarded-for: [2001:db8::1], 1.2.3.4\r\nx-forwarded-proto: https\r\n\
+         x-forwarded-host: h\r\nforwarded: for=\"[2001:db8::1]\";proto=https, for=1.2.3.4;host=\"h\";proto=http\r\n\r\n"
+    );
+    let settings = Settings { real_ip_header: RealIpHeader::XForwardedFor, ..settings };
+    let text = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=6.6.6.6;proto=made-up\r\nX-Forwarded-For: 2001:db8::1\r\n\r\n";
+    assert_eq!(
+        forwarded("1.2.3.4", text, &settings, None),
+        "GET / HTTP/1.1\r\nhost: h\r\nx-forwarded-for: 2001:db8::1, 1.2.3.4\r\nx-forwarded-proto: http\r\n\
+         x-forwarded-host: h\r\nforwarded: for=\"[2001:db8::1]\", for=1.2.3.4;host=\"h\";proto=http\r\n\r\n"
     );
 }
 
@@ -87,18 +113,28 @@ fn framing_cannot_be_nominated_away() {
 #[test]
 fn the_client_is_the_last_that_is_not_trusted() {
     let trusted = [network("10.0.0.0", 8), network("fd00::", 8)];
-    let client = |peer: &str, fields: &str| {
+    let client_by = |real_ip_header, peer: &str, fields: &str| {
         let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let mut head = RequestHead::default();
         head.parse(text.as_bytes()).expect("a good request");
+        let settings = Settings { trusted_proxies: trusted.to_vec(), real_ip_header, ..Settings::default() };
         Peer::new(peer.parse().expect("an address"), &trusted)
-            .client(text.as_bytes(), &head, &trusted)
+            .client(text.as_bytes(), &head, &settings)
             .to_string()
     };
+    let client = |peer: &str, fields: &str| client_by(RealIpHeader::XForwardedFor, peer, fields);
+    let both = "Forwarded: for=3.3.3.3\r\nX-Forwarded-For: 6.6.6.6\r\n";
+    assert_eq!(
+        client_by(RealIpHeader::Forwarded, "10.1.1.1", both),
+        "3.3.3.3",
+        "the client's own is not believed"
+    );
+    assert_eq!(client("10.1.1.1", "Forwarded: for=6.6.6.6\r\n"), "10.1.1.1");
     assert_eq!(client("1.1.1.1", "X-Forwarded-For: 2.2.2.2\r\n"), "1.1.1.1");
     assert_eq!(client("10.1.1.1", ""), "10.1.1.1");
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 6.6.6.6, 2.2.2.2, 10.2.2.2\r\n"), "2.2.2.2");
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 2.2.2.2:80\r\n"), "2.2.2.2");
-    assert_eq!(client("fd00::1", "Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
+    let client_of = |fields: &str| client_by(RealIpHeader::Forwarded, "fd00::1", fields);
+    assert_eq!(client_of("Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 2.2.2.2, nonsense\r\n"), "10.1.1.1");
 }

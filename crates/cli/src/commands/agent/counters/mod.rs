@@ -34,11 +34,11 @@ impl CounterSource {
         }
     }
 
-    /// A complaint about lines of the log that are not understood, given once.
+    /// A complaint about lines of the log that are not understood, or about a page that no longer counts, given once.
     pub(super) fn complaint(&mut self) -> Option<String> {
         match self {
             CounterSource::Log(log) => log.complaint(),
-            CounterSource::Page(_) => None,
+            CounterSource::Page(page) => page.complaint(),
         }
     }
 }

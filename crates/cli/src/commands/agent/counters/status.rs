@@ -1,7 +1,8 @@
 //! A status page: Apache's `server-status?auto`, or nginx's `stub_status`.
 //!
 //! A thread of its own asks for the page, because under overload the page waits like all other requests. A look returns
-//! how the totals moved between the two latest answers, and nothing if there was no new answer.
+//! how the totals moved between the two latest answers, and nothing if there was no new answer. A page that no longer counts
+//! is no answer: a server about which nothing is known must not seem to be calm.
 
 use crate::commands::agent::probe::{lock, repeat};
 use crate::service::page::PageClient;
@@ -30,8 +31,15 @@ struct Totals {
 
 /// The page, asked for once a sample.
 pub(crate) struct StatusPage {
-    latest: Arc<Mutex<(Instant, Totals)>>,
+    latest: Arc<Mutex<Latest>>,
     seen: Option<(Instant, Totals)>,
+}
+
+/// The latest answer that counts.
+struct Latest {
+    answer: (Instant, Totals),
+    /// What the page has lacked since then, until it is said.
+    lacking: Option<String>,
 }
 
 impl StatusPage {
@@ -46,14 +54,21 @@ impl StatusPage {
         let place = url.to_string();
         let first = read(&client, &place, format)?;
         lacks(&first, sense, format).map_or(Ok(()), Err)?;
-        let latest = Arc::new(Mutex::new((Instant::now(), first)));
+        let latest = Arc::new(Mutex::new(Latest { answer: (Instant::now(), first), lacking: None }));
         let shared = Arc::downgrade(&latest);
+        let mut lacked = false;
         let thread = repeat("status", every, move || {
             let totals = read(&client, &place, format);
             let latest = shared.upgrade()?;
-            if let Ok(totals) = totals {
-                *lock(&latest) = (Instant::now(), totals);
+            let Ok(totals) = totals else { return Some(()) };
+            let mut latest = lock(&latest);
+            let lacking = lacks(&totals, sense, format);
+            match &lacking {
+                None => latest.answer = (Instant::now(), totals),
+                Some(_) if !lacked => latest.lacking.clone_from(&lacking),
+                Some(_) => {}
             }
+            lacked = lacking.is_some();
             Some(())
         });
         thread.map_err(|error| format!("cannot start a thread: {error}"))?;
@@ -62,24 +77,27 @@ impl StatusPage {
 
     /// How the totals moved between the two latest answers.
     pub(super) fn look(&mut self) -> Option<(Counters, f64)> {
-        let latest = *lock(&self.latest);
+        let latest = lock(&self.latest).answer;
         let before = self.seen.replace(latest)?;
         moved(&before, &latest)
     }
+
+    /// What the page lacks that it had, said once each time.
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        lock(&self.latest).lacking.take()
+    }
 }
 
-/// How totals moved; none without a new answer, or if the server has restarted.
+/// How totals moved; none without a new answer, if the server has restarted, or if it counts no longer.
 fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) -> Option<(Counters, f64)> {
     let seconds = now.saturating_duration_since(*then).as_secs_f64();
-    let since = |now: Option<u64>, then: Option<u64>| match (now, then) {
-        (Some(now), Some(then)) => now.checked_sub(then),
-        _ => Some(0),
+    // The request for the page was counted too. If not even that was, the page does not count.
+    let requests = totals.requests?.checked_sub(before.requests?)?.checked_sub(1)?;
+    let bytes = match (totals.bytes, before.bytes) {
+        (None, None) => 0,
+        (now, then) => now?.checked_sub(then?)?,
     };
-    let requests = since(totals.requests, before.requests)?;
-    let bytes = since(totals.bytes, before.bytes)?;
     let Totals { in_service, workers, .. } = *totals;
-    // The request for the page was counted too.
-    let requests = requests.saturating_sub(1);
     (seconds > 0.0).then_some((Counters { requests, bytes, in_service, workers }, seconds))
 }
 
@@ -110,6 +128,9 @@ fn lacks(totals: &Totals, sense: LoadSense, format: StatusFormat) -> Option<Stri
     match sense {
         _ if totals.requests.is_none() => {
             Some("the status page counts no requests: write `ExtendedStatus On`".to_owned())
+        }
+        LoadSense::Gap { .. } if totals.in_service.is_none() => {
+            Some("the status page does not say how many workers are busy".to_owned())
         }
         LoadSense::Gap { workers: None } if totals.workers.is_none() => Some(
             "the status page does not say how many workers there are: write `workers` under [server]"
@@ -193,6 +214,59 @@ mod tests {
         assert_eq!((counters.requests, counters.bytes, seconds), (40, 410, 2.0));
         assert_eq!(moved(&at(0, 100), &at(0, 100)), None, "the same answer");
         assert_eq!(moved(&at(0, 100), &at(2, 3)), None, "the server restarted");
+        assert_eq!(moved(&at(0, 100), &at(2, 100)), None, "not even the request for the page was counted");
+    }
+
+    #[test]
+    fn a_page_that_stops_counting_is_not_a_calm_server() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(1);
+        let counting = Totals { requests: Some(100), bytes: Some(1000), ..Totals::default() };
+        let silent = Totals { in_service: Some(3), ..Totals::default() };
+        assert_eq!(moved(&(start, counting), &(later, silent)), None);
+        assert_eq!(moved(&(start, silent), &(later, silent)), None, "and it stays so");
+        let without_bytes = Totals { requests: Some(150), ..silent };
+        assert_eq!(
+            moved(&(start, counting), &(later, without_bytes)),
+            None,
+            "its bytes are no longer counted"
+        );
+        let gap = LoadSense::Gap { workers: Some(8) };
+        let idle = Totals { in_service: None, ..without_bytes };
+        assert!(lacks(&idle, gap, StatusFormat::Apache).is_some_and(|what| what.contains("busy")));
+    }
+
+    #[test]
+    fn a_page_that_stops_counting_is_said_once_and_moves_nothing() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let body = if number == 0 { APACHE } else { "BusyWorkers: 3\nIdleWorkers: 2\n" };
+                let mut stream = stream.unwrap();
+                _ = stream.read(&mut [0; 4096]);
+                let length = body.len();
+                _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+            }
+        });
+        let (host, target) = (address.clone(), "/server-status?auto".to_owned());
+        let url = HttpUrl { scheme: plimsoll_config::Scheme::Http, address, host, target };
+        let gap = LoadSense::Gap { workers: None };
+        let mut page =
+            StatusPage::open(&url, StatusFormat::Apache, (gap, Duration::from_millis(10))).unwrap();
+        let complaint = loop {
+            assert_eq!(page.look(), None);
+            if let Some(complaint) = page.complaint() {
+                break complaint;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        assert!(complaint.contains("ExtendedStatus"), "{complaint}");
+        for _ in 0..50 {
+            std::thread::sleep(Duration::from_millis(1));
+            assert_eq!((page.look(), page.complaint()), (None, None));
+        }
     }
 
     #[test]

@@ -1,0 +1,237 @@
+//! A request's body, read before the request arrives at the engine.
+//!
+//! A place at the server is held for as long as the server works, and not for as long as a client sends: a few clients
+//! that send a byte now and then would otherwise hold all places. So a body is read first, up to `limits.request_buffer`:
+//! into the client's inbox, and what does not fit there into a temporary file ([`storage`](super::storage)). A longer body
+//! streams from there on while its request holds a place.
+//!
+//! A client that waits for `100 Continue` gets it from the gateway, since the server is asked only once the body is there.
+
+use super::buffers;
+use super::client::Client;
+use super::connection::Connection;
+use super::inbox::Inbox;
+use super::storage::{StorageFault, Store};
+use crate::http1::Refusal;
+use crate::http1::body::Decoder;
+use crate::runtime::worker::Worker;
+use crate::upstream::progress::{Pace, SCARCITY_LOOK};
+use plimsoll_core::time::Instant;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+
+/// Bodies up to this size are not worth a file while memory is short.
+const LEAST_STORED: usize = 4096;
+
+/// The beginning of gRPC's media types.
+const GRPC: &[u8] = b"application/grpc";
+
+/// What was read of a body before its request arrived.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyBody {
+    /// The first bytes, if they are in a file.
+    pub stored: Option<Store>,
+    /// How many bytes follow in the inbox, behind the head.
+    pub in_inbox: usize,
+    /// Whether the body's last byte was read.
+    pub is_whole: bool,
+}
+
+/// How the reading of a body ends without a request.
+#[derive(Debug)]
+pub(super) enum NoBody {
+    ClientLeft,
+    Refused(Refusal),
+}
+
+impl From<Refusal> for NoBody {
+    fn from(refusal: Refusal) -> Self {
+        NoBody::Refused(refusal)
+    }
+}
+
+/// A body under way.
+struct Reading {
+    body: Decoder<'static>,
+    /// Where the body begins in the inbox: behind the head.
+    start: usize,
+    /// Checked bytes of the body in the inbox, and payload bytes in all.
+    checked: usize,
+    payload: u64,
+    stored: Option<Store>,
+    pace: Pace,
+    /// The pace to keep while room in files is scarce and this body holds some.
+    floor: Pace,
+}
+
+impl Connection {
+    /// Reads the request's body: all of it, or as much as is read before an arrival.
+    pub(super) async fn read_body(&mut self) -> Result<(), NoBody> {
+        if self.streams() {
+            return Ok(());
+        }
+        if self.head.expects_continue {
+            self.client.outbox.push_head(b"HTTP/1.1 100 Continue\r\n\r\n");
+            if !self.client.flush(&self.worker, None).await {
+                return Err(NoBody::ClientLeft);
+            }
+            self.head.expects_continue = false;
+        }
+        let (now, idle) = (self.worker.coarse(), self.worker.tables().settings.timeouts.body_idle);
+        let (pace, floor) = (Pace::start(now, idle), Pace::floor(now, idle));
+        let body = Decoder::new(self.head.framing);
+        let mut reading =
+            Reading { body, start: self.head.length, checked: 0, payload: 0, stored: None, pace, floor };
+        let result = poll_fn(|context| reading.poll(&self.worker, &mut self.client, context)).await;
+        self.client.slot.arm(None);
+        let Reading { body, checked, stored, .. } = reading;
+        self.early = EarlyBody { is_whole: body.is_done(), in_inbox: checked, stored };
+        result
+    }
+}
+
+impl Connection {
+    /// Whether the body is to pass while it comes: because its path says so, or because gRPC may answer before its end.
+    pub(super) fn streams(&self) -> bool {
+        let (bytes, tables) = (self.client.inbox.bytes(), self.worker.tables());
+        let path = self.head.rule_path(bytes).as_bytes();
+        let by_type = || {
+            let value = self.head.field(bytes, "content-type").unwrap_or_default();
+            value.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+        };
+        tables.settings.streams.paths.iter().any(|pattern| matches(pattern.as_bytes(), path)) || by_type()
+    }
+}
+
+/// Whether `path` is what `pattern` says, in which a `*` stands for any run of characters.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    let Some(star) = pattern.iter().position(|&b| b == b'*') else { return pattern == path };
+    let (start, end) = (&pattern[..star], &pattern[star + 1..]);
+    path.len() >= start.len() + end.len() && path.starts_with(start) && path.ends_with(end)
+}
+
+impl Reading {
+    fn poll(
+        &mut self,
+        worker: &Worker,
+        client: &mut Client,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), NoBody>> {
+        let limits = worker.tables().settings.limits;
+        loop {
+            let came = &client.inbox.bytes()[self.start + self.checked..];
+            let taken = self.body.advance(came)?;
+            self.checked += taken.bytes;
+            self.payload += taken.payload;
+            if self.payload > limits.body_bytes {
+                return Poll::Ready(Err(Refusal::with(413, "the request body is too large").into()));
+            }
+            if self.body.is_done() || self.payload >= limits.request_buffer {
+                return Poll::Ready(Ok(()));
+            }
+            if !client.inbox.has_room() {
+                let may_grow = self.checked == 0 || !buffers::exceed(worker.buffer_memory());
+                if may_grow && client.inbox.can_grow() {
+                    client.inbox.make_room();
+                } else if !self.store(worker, &mut client.inbox)? {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            match client.inbox.poll_fill(&mut client.io, context, false) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoBody::ClientLeft)),
+                Poll::Ready(Ok(count)) => {
+                    self.pace.earn(worker.coarse(), count as u64);
+                    self.floor.earn(worker.coarse(), count as u64);
+                }
+                Poll::Pending if client.slot.expired() && self.deadline(worker) <= worker.coarse() => {
+                    let late = Refusal::with(408, "the request body did not come in time");
+                    return Poll::Ready(Err(late.into()));
+                }
+                Poll::Pending => {
+                    if self.checked > LEAST_STORED && buffers::exceed(worker.buffer_memory()) {
+                        self.store(worker, &mut client.inbox)?;
+                    }
+                    if buffers::are_many() {
+                        client.inbox.pack();
+                    }
+                    let look = self.stored.as_ref().map(|_| worker.after(SCARCITY_LOOK));
+                    let deadline = self.deadline(worker);
+                    client.slot.arm(Some(look.map_or(deadline, |look| deadline.min(look))));
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Until when more of the body must come.
+    fn deadline(&mut self, worker: &Worker) -> Instant {
+        let most = worker.tables().settings.limits.buffer_files;
+        if self.stored.is_some() && worker.shared.storage.is_scarce(most) {
+            return self.pace.deadline().min(self.floor.deadline());
+        }
+        self.floor.excuse(worker.coarse());
+        self.pace.deadline()
+    }
+
+    /// Moves the body's bytes from the inbox to the file. False if all files are full: the rest streams.
+    fn store(&mut self, worker: &Worker, inbox: &mut Inbox) -> Result<bool, NoBody> {
+        let most = worker.tables().settings.limits.buffer_files;
+        let bytes = &inbox.bytes()[self.start..self.start + self.checked];
+        let store = match &mut self.stored {
+            Some(store) => Ok(store),
+            none => Store::create(&worker.shared.storage).map(|store| none.insert(store)),
+        };
+        match store.and_then(|store| store.append(bytes, most)) {
+            Ok(()) => {
+                inbox.remove(self.start, self.checked);
+                self.checked = 0;
+                Ok(true)
+            }
+            Err(StorageFault::Full) => Ok(false),
+            Err(fault) if fault.is_full_disk() => {
+                Err(Refusal::with(507, "the disk has no room for the request body").into())
+            }
+            Err(_) => Err(Refusal::with(503, "no temporary file can be made for the request body").into()),
+        }
+    }
+}
+
+/// The part of a body that was stored, on its way to the server.
+#[derive(Debug)]
+pub(crate) struct StoredBody {
+    store: Store,
+    pub window: Inbox,
+}
+
+impl StoredBody {
+    pub(crate) fn new(store: Store) -> Self {
+        StoredBody { store, window: Inbox::default() }
+    }
+
+    /// Fills the window, which must be empty, with the next bytes. False if there are none.
+    pub(crate) fn refill(&mut self) -> io::Result<bool> {
+        self.window.fill_with(|buffer| self.store.read(buffer)).map(|count| count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_pattern_has_at_most_one_star() {
+        for (pattern, path, expected) in [
+            ("/upload", "/upload", true),
+            ("/upload", "/upload/", false),
+            ("/upload/*", "/upload/a/b", true),
+            ("/upload/*", "/upload", false),
+            ("*.bin", "/a/b.bin", true),
+            ("/a*a", "/a", false),
+            ("/a*a", "/aa", true),
+            ("*", "/", true),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), path.as_bytes()), expected, "{pattern} {path}");
+        }
+    }
+}

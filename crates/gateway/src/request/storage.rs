@@ -1,0 +1,180 @@
+//! Bytes that wait in temporary files: bodies too long for memory, of clients that are slower than their server.
+//!
+//! A file has no name: it is gone with its last handle, also after a crash. All files together hold at most
+//! `limits.buffer_files` bytes. A file is written and read on the worker's thread, into and out of the page cache.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is buffered, and how often a file failed. Shared by all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Storage {
+    in_files: AtomicU64,
+    failures: AtomicU64,
+    /// By thread, as of its last look around.
+    in_memory: Box<[AtomicU64]>,
+}
+
+/// What is buffered now, and how often a file failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Buffered {
+    pub in_memory: u64,
+    pub in_files: u64,
+    pub failures: u64,
+}
+
+/// Why bytes could not be stored.
+#[derive(Debug)]
+pub(crate) enum StorageFault {
+    /// All files together hold as much as they may.
+    Full,
+    /// The file could not be made, written or read.
+    Failed(io::Error),
+}
+
+impl StorageFault {
+    pub(crate) fn is_full_disk(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, StorageFault::Failed(error) if matches!(error.kind(), StorageFull | QuotaExceeded))
+    }
+}
+
+impl Storage {
+    pub(crate) fn new(threads: usize) -> Self {
+        Storage { in_memory: (0..threads).map(|_| AtomicU64::default()).collect(), ..Storage::default() }
+    }
+
+    /// Notes how many bytes of buffers a thread uses.
+    pub(crate) fn note_memory(&self, thread: usize, bytes: usize) {
+        self.in_memory[thread].store(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn buffered(&self) -> Buffered {
+        Buffered {
+            in_memory: self.in_memory.iter().map(|thread| thread.load(Relaxed)).sum(),
+            in_files: self.in_files.load(Relaxed),
+            failures: self.failures.load(Relaxed),
+        }
+    }
+
+    /// Whether three quarters of what all files may hold are taken: clients that hold files must keep up then.
+    pub(crate) fn is_scarce(&self, most: u64) -> bool {
+        self.in_files.load(Relaxed) > most / 4 * 3
+    }
+
+    fn reserve(&self, bytes: u64, most: u64) -> Result<(), StorageFault> {
+        let fits = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= most);
+        self.in_files.fetch_update(Relaxed, Relaxed, fits).map(drop).map_err(|_| StorageFault::Full)
+    }
+
+    fn failed(&self, error: io::Error) -> StorageFault {
+        self.failures.fetch_add(1, Relaxed);
+        StorageFault::Failed(error)
+    }
+}
+
+/// A queue of bytes in a file of its own.
+#[derive(Debug)]
+pub(crate) struct Store {
+    storage: Arc<Storage>,
+    file: File,
+    read: u64,
+    written: u64,
+}
+
+impl Store {
+    pub(crate) fn create(storage: &Arc<Storage>) -> Result<Self, StorageFault> {
+        let file = tempfile::tempfile_in(folder()).map_err(|error| storage.failed(error))?;
+        Ok(Store { storage: storage.clone(), file, read: 0, written: 0 })
+    }
+
+    /// Bytes that were appended and not read yet.
+    pub(crate) fn len(&self) -> u64 {
+        self.written - self.read
+    }
+
+    /// Appends all of `bytes`, or nothing. `most`: what all files together may hold.
+    pub(crate) fn append(&mut self, bytes: &[u8], most: u64) -> Result<(), StorageFault> {
+        let count = bytes.len() as u64;
+        self.storage.reserve(count, most)?;
+        if let Err(error) = self.file.write_all_at(bytes, self.written) {
+            self.storage.in_files.fetch_sub(count, Relaxed);
+            return Err(self.storage.failed(error));
+        }
+        self.written += count;
+        Ok(())
+    }
+
+    /// Reads the next bytes; zero only if there are none, or `into` is empty.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.len()).map_or(into.len(), |len| len.min(into.len()));
+        if most == 0 {
+            return Ok(0);
+        }
+        match self.file.read_at(&mut into[..most], self.read) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.read += count as u64;
+                Ok(count)
+            }
+            Err(error) => {
+                self.storage.failures.fetch_add(1, Relaxed);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.storage.in_files.fetch_sub(self.written, Relaxed);
+    }
+}
+
+/// Where temporary files are: `TMPDIR`, else `/var/tmp`, since `/tmp` is memory on many systems.
+fn folder() -> PathBuf {
+    let lasting = Path::new("/var/tmp");
+    match std::env::var_os("TMPDIR") {
+        None if lasting.is_dir() => lasting.to_owned(),
+        _ => std::env::temp_dir(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_out_in_order_and_their_room_is_given_back() {
+        let storage = Arc::<Storage>::default();
+        let mut store = Store::create(&storage).expect("a file");
+        store.append(b"abc", 10).expect("room");
+        let mut two = [0; 2];
+        assert_eq!((store.read(&mut two).expect("read"), &two), (2, b"ab"));
+        store.append(b"defg", 10).expect("room");
+        let mut rest = [0; 9];
+        assert_eq!(store.read(&mut rest).expect("read"), 5);
+        assert_eq!(&rest[..5], b"cdefg");
+        assert_eq!((store.len(), store.read(&mut rest).expect("nothing")), (0, 0));
+        assert_eq!(storage.buffered().in_files, 7);
+        drop(store);
+        assert_eq!(storage.buffered().in_files, 0);
+    }
+
+    #[test]
+    fn all_files_together_hold_what_they_may() {
+        let storage = Arc::<Storage>::default();
+        let mut one = Store::create(&storage).expect("a file");
+        let mut other = Store::create(&storage).expect("a file");
+        one.append(&[0; 6], 10).expect("room");
+        assert!(matches!(other.append(&[0; 5], 10), Err(StorageFault::Full)));
+        other.append(&[0; 4], 10).expect("room");
+        drop(one);
+        other.append(&[0; 6], 10).expect("room again");
+        assert_eq!((storage.buffered().in_files, storage.buffered().failures), (10, 0));
+    }
+}

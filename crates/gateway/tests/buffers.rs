@@ -1,0 +1,350 @@
+//! Bodies of slow clients: they wait in memory or in a file, whole and in order, and their requests hold no place meanwhile.
+
+mod support;
+
+use plimsoll_gateway::Gateway;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+use support::*;
+
+/// More than the kernel takes for a connection, so that the rest is the gateway's to keep.
+const LONG: usize = 20_000_000;
+
+/// Bytes whose order shows.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// Answers `POST` with the body that came, and `GET` with a long body in the form that the path names.
+fn origin() -> Origin {
+    let long = pattern(LONG);
+    Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            let body = peer.body(&head);
+            let sent = match head.split(' ').nth(1).unwrap_or_default() {
+                "/echo" => peer.send_response(&body),
+                "/page" => peer.send_response(b"page"),
+                "/length" => peer.send_response(&long),
+                "/chunked" => {
+                    let _ = peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+                    for piece in long.chunks(1 << 20) {
+                        let _ = peer.send(format!("{:x}\r\n", piece.len()));
+                        let _ = peer.send(piece);
+                        let _ = peer.send("\r\n");
+                    }
+                    peer.send("0\r\n\r\n")
+                }
+                _ => {
+                    let _ = peer.send("HTTP/1.0 200 OK\r\n\r\n");
+                    let _ = peer.send(&long);
+                    return;
+                }
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    })
+}
+
+fn chunks(body: &[u8]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for piece in body.chunks(100_000) {
+        all.extend(format!("{:x}\r\n", piece.len()).bytes());
+        all.extend(piece);
+        all.extend(b"\r\n");
+    }
+    all.extend(b"0\r\n\r\n");
+    all
+}
+
+/// A body in each framing, in memory and in a file, is put to the server only once it is whole; the next request on the
+/// connection is found behind it.
+#[test]
+fn a_body_is_read_before_its_request_arrives() {
+    let origin = origin();
+    let gateway = Gateway::start(settings(&[origin.address]), &promises(1)).expect("a gateway");
+    for length in [1, 3000, 60_000, 71_680, 500_000, 3_000_000] {
+        let body = pattern(length);
+        let by_length = format!("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n");
+        let by_chunks = "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+        for (head, framed) in [(by_length, body.clone()), (by_chunks, chunks(&body))] {
+            let mut slow = client(&gateway);
+            let (most, last) = framed.split_at(framed.len() - 1);
+            slow.send([head.as_bytes(), most].concat()).expect("sent");
+            std::thread::sleep(Duration::from_millis(20));
+            assert_eq!(gateway.status().plants[0].in_service, 0, "{length} bytes");
+            assert_eq!(client(&gateway).get("/page"), (200, b"page".to_vec()), "the only place is free");
+            let next = b"GET /page HTTP/1.1\r\nHost: t\r\n\r\n";
+            slow.send([last, next].concat()).expect("sent");
+            assert!(slow.answer() == (200, body.clone()), "{length} bytes, {head:?}");
+            assert_eq!(slow.answer(), (200, b"page".to_vec()));
+        }
+    }
+    settled(&gateway);
+}
+
+/// The place of a slow reader is free at the response's last byte from the server, in each framing.
+#[test]
+fn a_slow_reader_gets_all_of_it_and_holds_no_place() {
+    let origin = origin();
+    let gateway = Gateway::start(settings(&[origin.address]), &promises(1)).expect("a gateway");
+    let long = pattern(LONG);
+    for path in ["/length", "/chunked", "/close"] {
+        let before = delivered(&gateway);
+        let mut slow = client(&gateway);
+        slow.send(format!("GET {path} HTTP/1.1\r\nHost: t\r\n\r\n")).expect("sent");
+        eventually("the place is free", || {
+            gateway.status().plants[0].in_service == 0 && in_flight(&gateway) == 1
+        });
+        assert_eq!(client(&gateway).get("/page"), (200, b"page".to_vec()));
+        assert!(slow.answer() == (200, long.clone()), "{path}");
+        settled(&gateway);
+        // A chunk that the server framed is counted with its frame, one that the gateway framed without.
+        if path != "/chunked" {
+            eventually("all bytes are counted", || delivered(&gateway) == before + LONG as u64 + 4);
+        }
+    }
+}
+
+fn delivered(gateway: &Gateway) -> u64 {
+    gateway.status().classes.iter().map(|class| class.counts.bytes).sum()
+}
+
+/// Without room in files the response streams, at the pace of its client.
+#[test]
+fn what_finds_no_room_streams() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_files = 100_000;
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut reader = client(&gateway);
+    reader.send("GET /length HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(gateway.status().plants[0].in_service, 1, "the server waits for the client");
+    assert!(reader.answer() == (200, pattern(LONG)));
+    let body = pattern(3_000_000);
+    let head = format!("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n", body.len());
+    let mut writer = client(&gateway);
+    writer.send([head.as_bytes(), &body[..1_000_000]].concat()).expect("sent");
+    eventually("it is in service", || gateway.status().plants[0].in_service == 1);
+    writer.send(&body[1_000_000..]).expect("sent");
+    assert!(writer.answer() == (200, body));
+    settled(&gateway);
+}
+
+/// Little memory sends bodies to files early, and changes nothing else.
+#[test]
+fn little_memory_is_enough() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_memory = 1;
+    let gateway = Gateway::start(settings, &promises(2)).expect("a gateway");
+    for length in [10, 10_000, 60_000, 500_000] {
+        let body = pattern(length);
+        let mut client = client(&gateway);
+        client
+            .send(format!("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n"))
+            .expect("sent");
+        for piece in body.chunks(length / 3) {
+            client.send(piece).expect("sent");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(client.answer() == (200, body), "{length} bytes");
+    }
+    assert!(client(&gateway).get("/length") == (200, pattern(LONG)));
+    settled(&gateway);
+}
+
+/// A request that is turned away after its body was read leaves the connection for the next one.
+#[test]
+fn a_rejected_request_with_a_stored_body_keeps_the_connection() {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            eventually("the test lets it go", || may.load(SeqCst));
+            peer.body(&head);
+            let _ = peer.send_response(b"served");
+        }
+    });
+    let mut promises = promises(1);
+    promises.sites[0].exempt.clear();
+    promises.plants[0].queue.max_waiting = 0;
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let mut first = client(&gateway);
+    first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    let mut second = client(&gateway);
+    for length in [10, 300_000] {
+        let head = format!("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n");
+        assert_eq!(second.ask([head.as_bytes(), &pattern(length)].concat()).0, 503, "{length} bytes");
+    }
+    go.store(true, SeqCst);
+    assert_eq!(first.answer().1, b"served");
+    assert_eq!(second.get("/").0, 200);
+    settled(&gateway);
+}
+
+/// A client that waits for `100 Continue` gets it from the gateway; the server is not asked for it again.
+#[test]
+fn an_expectation_is_met_by_the_gateway() {
+    let origin = Origin::start(|mut peer| {
+        let head = peer.head().expect("a request");
+        let body = peer.body(&head);
+        let _ = peer.send_response(if field(&head, "expect").is_some() { b"expects" } else { &body });
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    let head = "POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
+    assert_eq!(status(&client.ask_head(head)), 100);
+    assert_eq!(client.ask("body"), (200, b"body".to_vec()));
+    settled(&gateway);
+}
+
+/// A client that leaves or stalls before its body is whole was never a request.
+#[test]
+fn a_body_that_does_not_come_is_no_request() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.body_idle = Duration::from_millis(300);
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let head = "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 400000\r\n\r\n";
+    let mut stalls = client(&gateway);
+    stalls.send([head.as_bytes(), &pattern(200_000)].concat()).expect("sent");
+    assert_eq!(stalls.answer().0, 408);
+    let mut leaves = client(&gateway);
+    leaves.send([head.as_bytes(), &pattern(200_000)].concat()).expect("sent");
+    drop(leaves);
+    stalls.rest();
+    drop(stalls);
+    eventually("both are gone", || gateway.client_connections() == 0);
+    assert_eq!(origin.accepted.load(SeqCst), 0);
+    assert_eq!(gateway.status().classes.iter().map(|class| class.counts.arrivals).sum::<u64>(), 0);
+}
+
+/// A server that says how many of its connections are in a request, and ends each when the test lets it.
+fn holding(go: &Arc<AtomicBool>, head: &'static str) -> Origin {
+    let may = go.clone();
+    Origin::start(move |mut peer| {
+        while let Some(request) = peer.head() {
+            if request.contains("/events") {
+                let _ = peer.send(head);
+                eventually("the test lets it go", || may.load(SeqCst));
+                let _ = peer.send("0\r\n\r\n");
+            } else {
+                peer.rest_of(&request);
+                let _ = peer.send_response(b"page");
+            }
+        }
+    })
+}
+
+/// Bodies that stream hold half of the places, and everybody else has the other half.
+#[test]
+fn streams_leave_room_for_others() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = holding(&go, "");
+    let mut settings = settings(&[origin.address]);
+    settings.streams.paths.push("/upload".to_owned());
+    let gateway = Gateway::start(settings, &promises(4)).expect("a gateway");
+    let upload = "POST /upload HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nbo";
+    let mut two = [client(&gateway), client(&gateway)];
+    two.iter_mut().for_each(|one| one.send(upload).expect("sent"));
+    eventually("both are served", || gateway.status().plants[0].in_service == 2);
+    assert_eq!(client(&gateway).ask(upload).0, 503, "a third one");
+    assert_eq!(client(&gateway).get("/page").0, 200, "anybody else");
+    assert_eq!(client(&gateway).ask(format!("{upload}dy")).0, 200, "a body that is there does not stream");
+    two.iter_mut().for_each(|one| one.send("dy").expect("sent"));
+    two.iter_mut().for_each(|one| assert_eq!(one.answer().0, 200));
+    let mut next = client(&gateway);
+    next.send(upload).expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    next.send("dy").expect("sent");
+    assert_eq!(next.answer().0, 200);
+    settled(&gateway);
+}
+
+/// The same for events. The client of one stream too many gets an answer in place of events.
+#[test]
+fn events_leave_room_for_others() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = holding(
+        &go,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ndata:\r\n",
+    );
+    let gateway = Gateway::start(settings(&[origin.address]), &promises(2)).expect("a gateway");
+    let mut first = client(&gateway);
+    let head = first.ask_head("GET /events HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(status(&head), 200);
+    assert_eq!(first.exactly(10), b"5\r\ndata:\r\n", "an event comes at once");
+    assert_eq!(client(&gateway).get("/events").0, 503);
+    assert_eq!(client(&gateway).get("/page").0, 200);
+    go.store(true, SeqCst);
+    assert_eq!(first.exactly(5), b"0\r\n\r\n");
+    settled(&gateway);
+    assert_eq!(client(&gateway).get("/events").0, 200);
+}
+
+/// A body that finds no room holds a place while it streams, and loses it below the floor, though 1 KiB a second is enough
+/// for a body that nobody waits for.
+#[test]
+fn a_body_that_streams_below_the_floor_loses_its_place() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_files = 1;
+    settings.timeouts.body_idle = Duration::from_secs(1);
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut slow = client(&gateway);
+    slow.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n").expect("sent");
+    slow.send(pattern(100_000)).expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    drip(&slow, &gateway, |gateway| gateway.status().plants[0].in_service == 0);
+    assert_eq!(status(&slow.head().expect("an answer")), 408);
+    settled(&gateway);
+}
+
+/// Sends 4 KiB a second until the gateway has ended the connection's request.
+fn drip(peer: &Peer, gateway: &Gateway, is_over: impl Fn(&Gateway) -> bool) {
+    eventually("it is cut", || {
+        let _ = peer.stream.get_ref().write_all(&[b'x'; 205]);
+        std::thread::sleep(Duration::from_millis(50));
+        is_over(gateway)
+    });
+}
+
+/// Room in files is for those who use it: this reader would have half a minute where there is room enough.
+#[test]
+fn a_reader_that_holds_scarce_room_must_keep_up() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_files = LONG as u64 / 5 * 6;
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut reader = client(&gateway);
+    // The kernel takes little for a client that does not read: nearly all of it is in the file.
+    reader.send("GET /length HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("the place is free", || {
+        gateway.status().plants[0].in_service == 0 && in_flight(&gateway) == 1
+    });
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [0, 0, 1]);
+}
+
+/// 4 KiB a second is enough for a body where there is room enough.
+#[test]
+fn a_body_that_holds_scarce_room_must_keep_up() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_files = 4_000_000;
+    settings.timeouts.body_idle = Duration::from_secs(3);
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut writer = client(&gateway);
+    writer.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 20000000\r\n\r\n").expect("sent");
+    writer.send(pattern(3_500_000)).expect("sent");
+    drip(&writer, &gateway, |gateway| gateway.client_connections() == 0);
+    assert_eq!(status(&writer.head().expect("an answer")), 408);
+    assert_eq!(origin.accepted.load(SeqCst), 0, "it never held a place");
+}
