@@ -91,6 +91,12 @@ pub enum Process {
         /// How many.
         sources: u32,
     },
+    /// The users of SURGE (Barford and Crovella 1998) as the paper QM changed them: pages of several files, and times
+    /// between requests with heavy tails that do not depend on the answers.
+    Surge {
+        /// How many user equivalents. Their times are scaled to the rate; 0.27 requests a second each are SURGE's own.
+        users: u32,
+    },
     /// Two states in turn, each Poisson (a Markov-modulated process). The rate given is the mean over both.
     Modulated {
         /// The rate in the burst state as a multiple of that in the calm state, above 1.

@@ -14,8 +14,11 @@ use crate::control::utilization::{PlantInput, UtilizationLoop};
 use crate::control::workers::SearchInput;
 use crate::promises::Mode;
 use crate::telemetry::Readings;
+use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::measurement::{ClassMeasurement, Measurement};
+use crate::telemetry::snapshot::in_service;
 use crate::time::{Duration, Instant};
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// The mean usual cost of a period's requests; beyond it the unit is chosen anew.
@@ -87,7 +90,7 @@ impl Engine {
             set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
             contended: &|plant: usize, class: usize| state.plants[plant].gate.is_waited_at_beside(class),
         };
-        publish_quotas(state, self.loops.delays.step(now, input));
+        publish_quotas(state, &self.sensors.counters, self.loops.delays.step(now, input));
         publish_turns(state, self.loops.ratios.step(now, input));
         self.set_departures_due();
         // A rate is not known at its first sample.
@@ -139,8 +142,11 @@ impl Engine {
         for ((costs, measured), class) in
             self.loops.costs.iter().zip(classes).zip(&self.lane.published.classes)
         {
-            if measured.active && class.contract.as_ref().is_some_and(|contract| contract.counts_bytes()) {
+            if let Some(contract) =
+                class.contract.as_ref().filter(|own| measured.active && own.counts_bytes())
+            {
                 class.words.set_sizes(&costs.by_level[1..=usize::from(class.top_level)]);
+                contract.adapt();
             }
         }
         self.loops.rejection.learn(classes, readings.gateway_cpu);
@@ -243,9 +249,12 @@ fn publish_usual_costs(
 }
 
 /// Publishes what the delay loop gives out.
-fn publish_quotas(state: &PublishedState, quotas: &[ClassQuota]) {
+fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &[ClassQuota]) {
     for own in quotas {
         let Some(quota) = &state.classes[own.class].quota else { continue };
+        if quota.leaves_out() {
+            quota.see(in_service(lanes, own.class));
+        }
         quota.set_workers(own.workers);
         if let Some(waits) = own.waits {
             quota.gaps.set_longest(waits.longest_gap);

@@ -6,6 +6,7 @@
 
 use crate::promises::MAX_LEVELS;
 use crate::request::Reason;
+use crate::telemetry::life_table::PARTS;
 use crate::telemetry::status::DurationHistogram;
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -54,11 +55,18 @@ pub(crate) const RECENT: usize = 256;
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct TimingCounters {
-    /// Responses that took longer than D_ref, or than the deadline.
+    /// Responses that took longer than D_ref, or than the deadline; and clients that hung up after D_ref.
     pub(crate) late: Counter,
-    /// Delivered answers, and the sum of their response times. What failed is no answer, however quick it was.
+    /// Delivered answers. What failed is no answer, however quick it was.
     pub(crate) answered: Counter,
+    /// The sum of their response times, and of how long clients waited that hung up after D_ref.
     pub(crate) answer_ns: Counter,
+    /// Answers by the part of D_ref, the sums of their response times, and clients that hung up.
+    pub(crate) answered_in: [Counter; PARTS],
+    pub(crate) answer_in_ns: [Counter; PARTS],
+    pub(crate) left_in: [Counter; PARTS],
+    /// Requests that the gateway dropped after they had waited.
+    pub(crate) dropped: Counter,
     /// Requests that the plant or the gateway failed.
     pub(crate) failed: Counter,
     pub(crate) service_ns: Counter,
@@ -79,16 +87,39 @@ impl TimingCounters {
     }
 
     /// Counts an answer and its response time.
-    pub(crate) fn answer(&self, response_ns: u64, late: bool) {
+    pub(crate) fn answer(&self, response_ns: u64, target_ns: u64) {
         self.answered.add(1);
         self.answer_ns.add(response_ns);
-        self.late.add(u64::from(late));
+        match part(response_ns, target_ns) {
+            Some(part) => {
+                self.answered_in[part].add(1);
+                self.answer_in_ns[part].add(response_ns);
+            }
+            None => self.late.add(1),
+        }
+    }
+
+    /// Counts a client that hung up after this time, waiting or in service.
+    pub(crate) fn leave(&self, waited_ns: u64, target_ns: u64) {
+        match part(waited_ns, target_ns) {
+            Some(part) => self.left_in[part].add(1),
+            None => {
+                self.answer_ns.add(waited_ns);
+                self.late.add(1);
+            }
+        }
     }
 
     pub(crate) fn release(&self, service_ns: u64) {
         self.service_ns.add(service_ns);
         self.service_us2.add((service_ns / 1000).saturating_mul(service_ns / 1000));
     }
+}
+
+/// The part of D_ref in which a time ends; `None` beyond it.
+fn part(time_ns: u64, target_ns: u64) -> Option<usize> {
+    let part = time_ns / (target_ns / PARTS as u64).max(1);
+    (time_ns <= target_ns).then_some((part as usize).min(PARTS - 1))
 }
 
 /// Durations from 1 ms on, by the octave of their milliseconds: 1 to 2 ms, 2 to 4 ms, and so on; the last is open, from

@@ -158,7 +158,7 @@ impl Loop for UtilizationLoop {
         });
 
         self.sensed = sensed;
-        status::write(&mut self.status, &sensed, allocation);
+        status::write(&mut self.status, plant, &sensed, allocation);
         self.status.utilization_model = served.linear;
         self.status.utilization_offered = served.total + demand.whole.backlog(before);
         self.status.bias = if known { terms.bias } else { 0.0 };
@@ -200,7 +200,7 @@ impl UtilizationLoop {
     /// Begins idle periods, in which no request comes and none is there: what was sensed becomes zero.
     pub(crate) fn begin_idle(&mut self) {
         self.sensed = Sensed::default();
-        status::write(&mut self.status, &self.sensed, &self.allocation);
+        status::write(&mut self.status, &self.view, &self.sensed, &self.allocation);
         (self.status.utilization_offered, self.status.utilization_model) = (0.0, 0.0);
         for site in &mut self.sites {
             (site.utilization, site.guaranteed_share) = (0.0, 0.0);

@@ -37,7 +37,7 @@ impl Engine {
     /// The classes' monitors, costs, applied m and heavy clients.
     pub(super) fn reload_classes(&mut self) {
         let lanes = self.sensors.counters.clone();
-        for RegisteredClass { class, site, .. } in self.registry.classes() {
+        for RegisteredClass { class, site, index, .. } in self.registry.classes() {
             let plants = plants_of(site);
             if class == self.sensors.classes.len() {
                 self.sensors.classes.push(site.levels.len());
@@ -46,6 +46,8 @@ impl Engine {
                 self.sensors.heavy.push(lanes.len());
                 continue;
             }
+            let least = f64::from(site.least_level(index));
+            self.loops.applied[class] = self.loops.applied[class].max(least);
             let row = &self.rows[class];
             if row.levels == level_names(site) && row.plants == plants {
                 continue;

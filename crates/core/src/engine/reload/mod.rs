@@ -118,7 +118,7 @@ impl Engine {
 fn ranks(site: &Site, index: usize) -> [Rank; 2] {
     let class = site.classes.get(index);
     let priority = class.map_or(site.default_priority, |class| class.priority);
-    let deadline = class.and_then(|class| class.deadline).or(site.deadline);
+    let deadline = site.deadline_of(index);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
     [others(priority, deadline), Rank::guaranteed(deadline)]
 }
