@@ -12,7 +12,9 @@
 //!
 //! The sum over all requests in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums are in one word,
 //! because a reader between two writes would be wrong by the time since the process began. The first sum is kept modulo
-//! 2^40 us, so a difference is right while it is shorter than half of that, six days.
+//! 2^40 us, thirteen days. What is left is at most the sum of E[S], which is at most twice the residual work at the mean age, so
+//! of all differences that are the same modulo 2^40 us the largest that is not above that is taken. If so much is in service
+//! that even this would not be unique, each request is taken to be at the mean age.
 //!
 //! The formula is negative for a request that is in service for much longer than expected, which would hide the work of the
 //! others. So if the sum is negative, each request is taken to be at the mean age instead.
@@ -63,8 +65,13 @@ impl ResidualWork {
         let (residual, variance) = self.about();
         let sums = self.sums.load(Ordering::Relaxed);
         let run = ((sums & BETA).wrapping_mul(microseconds(now)) << BETA_BITS) as i64;
-        let left = ((sums & !BETA) as i64).wrapping_sub(run) >> BETA_BITS;
-        (if left < 0 { residual } else { left as f64 / UNIT as f64 }, variance)
+        let most = 2.0 * residual * UNIT as f64;
+        let range = (1_u64 << (64 - BETA_BITS)) as f64;
+        let mut left = (((sums & !BETA) as i64).wrapping_sub(run) >> BETA_BITS) as f64;
+        if left < most - range / 2.0 && left + range <= most {
+            left += range;
+        }
+        (if left < 0.0 || most >= range { residual } else { left / UNIT as f64 }, variance)
     }
 }
 
@@ -89,7 +96,7 @@ fn summands(started: Instant, work: &Work) -> u64 {
 /// The residual work at the mean age, `E[S] (1 + c^2) / 2`, and the variance.
 fn residual(work: &Work) -> (u64, u64) {
     let (mean, variance) = work.mean_and_variance();
-    ((mean + variance / mean.max(1)) / 2, variance)
+    ((mean + variance / mean.max(1)) / 2, work.summand().1)
 }
 
 #[cfg(test)]
@@ -146,6 +153,30 @@ mod tests {
         residual.start(at(0), &work(1000, 0));
         residual.start(at(60_000_000), &work(3000, 0));
         assert_eq!(residual.left(at(60_000_000)), (2000.0, 0.0));
+    }
+
+    /// Sixty seconds each, ten thousand of them: seven days, more than half of the range.
+    #[test]
+    fn days_of_work_are_counted_and_run_down() {
+        let residual = ResidualWork::default();
+        let minute = 60_000_000;
+        for _ in 0..10_000 {
+            residual.start(at(0), &work(minute, 0));
+        }
+        for (age, left) in [(0, 6e11), (10_000_000, 5e11), (59_000_000, 1e10)] {
+            assert_eq!(residual.left(at(age)).0, left, "at an age of {age} us");
+        }
+        let many = ResidualWork::default();
+        for _ in 0..65_535 {
+            many.start(at(0), &work(minute, minute));
+        }
+        let (left, variance) = many.left(at(1000));
+        assert!((left / (65_535.0 * 6e7) - 1.0).abs() < 1e-9, "{left}");
+        assert!(variance >= 65_535.0 * 1e14, "it does not wrap: {variance}");
+        for _ in 0..65_535 {
+            many.finish(at(0), &work(minute, minute));
+        }
+        assert_eq!(many.left(at(2000)), (0.0, 0.0));
     }
 
     #[test]

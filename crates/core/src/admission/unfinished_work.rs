@@ -156,13 +156,13 @@ impl UnfinishedWork {
         let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
         let tag = self.rule.reserve(slot, now, cost.mean_us.into());
         let reserved = Work { slot: slot as u16, tag, told: 0, features, cost };
-        self.slots[slot].1.waiting.add(reserved.mean_and_variance());
+        self.slots[slot].1.waiting.add(reserved.summand());
         reserved
     }
 
     /// Gives back the work of a request that will not start.
     pub(crate) fn unreserve(&self, work: &Work) {
-        self.slots[usize::from(work.slot)].1.waiting.subtract(work.mean_and_variance());
+        self.slots[usize::from(work.slot)].1.waiting.subtract(work.summand());
         self.rule.unreserve(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
@@ -174,7 +174,7 @@ impl UnfinishedWork {
     /// Moves the work of a request into service.
     pub(crate) fn start(&self, now: Instant, work: &mut Work) {
         let slot = &self.slots[usize::from(work.slot)].1;
-        slot.waiting.subtract(work.mean_and_variance());
+        slot.waiting.subtract(work.summand());
         slot.started.add(work.mean_and_square());
         self.residual.start(now, work);
         if work.outlasts_ns(self.shortest_us.saturating_mul(1000)) {

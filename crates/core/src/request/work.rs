@@ -63,6 +63,10 @@ const LUCK: f64 = 2.0;
 /// times that are cut at the deadline stays a little below it.
 const LONG_NS: u64 = 1050;
 
+/// The most that one request adds to a sum of variances (us^2), the square of seventeen seconds: as many as a gate admits (2^16)
+/// fit into 64 bits.
+const MOST_VARIANCE: u64 = 1 << 48;
+
 impl Work {
     #[cfg(test)]
     pub(crate) fn of(cost: Cost) -> Self {
@@ -86,6 +90,12 @@ impl Work {
     /// Mean (us) and variance (us^2).
     pub(crate) fn mean_and_variance(&self) -> (u64, u64) {
         (self.cost.mean_us.into(), u64::from(self.cost.deviation_us) * u64::from(self.cost.deviation_us))
+    }
+
+    /// Mean (us) and variance (us^2) to add to sums. The variance is bounded, so that the sum does not wrap.
+    pub(crate) fn summand(&self) -> (u64, u64) {
+        let (mean, variance) = self.mean_and_variance();
+        (mean, variance.min(MOST_VARIANCE))
     }
 
     /// Mean (us) and mean square (us^2).
