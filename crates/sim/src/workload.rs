@@ -274,6 +274,9 @@ pub struct Plant {
     pub link: Option<f64>,
     /// c: what a rejection takes of a worker, where the gateway shares its machine.
     pub rejection: Duration,
+    /// The part of a worker's time in which it uses a processor of its machine; 1: all of it. Otherwise a rejection takes of the
+    /// processors alone, which have as much time as all workers have.
+    pub processor: f64,
     /// T_f: what a request takes of a worker if its client left before service began (UC 7.5).
     pub failure: Duration,
     /// What goes wrong, and when.
@@ -293,6 +296,7 @@ impl Plant {
             law: Law::Deterministic,
             link: None,
             rejection: Duration::ZERO,
+            processor: 1.0,
             failure: Duration::ZERO,
             faults: Vec::new(),
             reports: false,

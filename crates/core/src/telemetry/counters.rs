@@ -208,17 +208,26 @@ pub(crate) struct PlantCounters {
 /// Bins of the number in service: each number up to 16, then eight to the octave, up to what a gate counts.
 pub(crate) const LOADS: usize = 16 + 12 * 8;
 
-/// Time and departures, by how many requests were in service.
+/// Time, and the work of the requests that departed, by how many requests were in service.
 #[repr(C)]
 pub(crate) struct LoadCounters {
     pub(crate) time_ns: [Counter; LOADS],
-    pub(crate) departures: [Counter; LOADS],
+    pub(crate) work: [Counter; LOADS],
+    pub(crate) squares: Counter,
+}
+
+impl LoadCounters {
+    /// Counts the departure of a request that usually costs this, when so many were in service.
+    pub(crate) fn depart(&self, in_service: u32, usual: u32) {
+        self.work[load_bin(in_service)].add(u64::from(usual));
+        self.squares.add(u64::from(usual) * u64::from(usual));
+    }
 }
 
 impl Default for LoadCounters {
     fn default() -> Self {
         let none = || [const { Counter::new() }; LOADS];
-        LoadCounters { time_ns: none(), departures: none() }
+        LoadCounters { time_ns: none(), work: none(), squares: Counter::new() }
     }
 }
 
@@ -265,6 +274,15 @@ mod tests {
     use super::*;
     use crate::telemetry::snapshot::durations;
     use crate::time::Duration;
+
+    #[test]
+    fn bins_cover_all_numbers_in_order() {
+        assert_eq!((bin_loads(load_bin(1)), bin_loads(load_bin(16))), ((1, 1), (16, 16)));
+        for n in 1..70_000 {
+            let (least, most) = bin_loads(load_bin(n));
+            assert!(n > 60_000 || (least..=most).contains(&n), "{n} in {least}..={most}");
+        }
+    }
 
     #[test]
     fn durations_are_counted_below_the_bound_that_is_above_them() {

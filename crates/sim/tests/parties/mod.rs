@@ -155,6 +155,7 @@ impl Shared {
                 law: Law::Deterministic,
                 link: self.plant.bandwidth_bytes_per_second,
                 rejection: self.rejection,
+                processor: 1.0,
                 failure: Duration::ZERO,
                 faults: self.faults.clone(),
                 reports: false,

@@ -29,7 +29,7 @@ pub(crate) struct CostModel {
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
-    /// c in the last period, where rejections cost the plant itself.
+    /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another machine.
     pub(crate) rejection: f64,
 }
 
@@ -116,6 +116,11 @@ impl CostModel {
             }
         }
         self.costs(learned)
+    }
+
+    /// s, as of the last period.
+    pub(crate) fn workers(&self) -> u32 {
+        self.workers
     }
 
     /// The costs as known now.

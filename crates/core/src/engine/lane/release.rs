@@ -3,7 +3,7 @@
 use super::start::account_busy_time;
 use super::{Lane, unreserve};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
-use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters, load_bin};
+use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters};
 use crate::time::Instant;
 
 impl Lane {
@@ -111,7 +111,8 @@ impl Lane {
         plant.releases.add(1);
         plant.service_ns.add(now.nanos_since(permit.started));
         if self.published.plants[permit.plant()].capacity.found {
-            plant.by_load.departures[load_bin(in_service)].add(1);
+            let words = &self.published.classes[usize::from(permit.class)].words;
+            plant.by_load.depart(in_service, words.usual(permit.level));
         }
     }
 
