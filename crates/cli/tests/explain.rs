@@ -132,7 +132,8 @@ fn a_type_that_was_found_is_told_from_a_saved_status() {
     let (config, status) = (folder.join("explain-found.toml"), folder.join("explain-status.json"));
     std::fs::write(&config, format!("{before}[[site.class]]{after}")).expect("it can be written");
     let found = r#"{"sites":[{"name":"shop","found_types":[{"name":"item-report","within":"dynamic",
-        "path":["/item/*/report"],"method":["POST"],"query":["deep"]}]}]}"#;
+        "path":["/item/*/report"],"method":["POST"],"query":["deep"]}],
+        "types":[{"name":"item-report","requests":900,"in_time_alone":0.925},{"name":"dynamic","requests":9}]}]}"#;
     std::fs::write(&status, found).expect("it can be written");
     let explained = |request: &str, saved: bool| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
@@ -149,7 +150,11 @@ fn a_type_that_was_found_is_told_from_a_saved_status() {
         ),
         "{text}"
     );
+    let differs =
+        "requests of type `item-report` cost too differently for the deadline: 7.5 % of them are late";
+    assert!(text.contains(differs), "{text}");
     let other = explained("POST /item/7/report", true);
+    assert!(!other.contains("too differently"), "{other}");
     assert!(
         other.contains("dynamic: by it what it will cost is estimated (none that was found has it)"),
         "{other}"

@@ -5,6 +5,7 @@
 //! configuration file fills these types, and its reference shows their defaults.
 
 pub use crate::files::FilesSettings;
+pub use crate::request::storage::CONNECTIONS_A_FILE;
 use plimsoll_core::promises::Network;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -196,7 +197,7 @@ pub struct Limits {
     pub response_buffer: u64,
     /// How many bytes of buffers all connections together may use before bodies go to files early.
     pub buffer_memory: u64,
-    /// The most bytes in temporary files, all connections together.
+    /// The most bytes in temporary files, all connections together; one connection in four may have a file.
     pub buffer_files: u64,
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn exponential(random: &mut Random) -> f64 {
 }
 
 /// Standard normal. One of the transform's two values is thrown away: a draw keeps no state.
-fn normal(random: &mut Random) -> f64 {
+pub(crate) fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.uniform()).ln()).sqrt();
     radius * (TAU * random.uniform()).cos()
 }

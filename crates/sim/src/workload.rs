@@ -91,6 +91,12 @@ pub enum Process {
         /// How many.
         sources: u32,
     },
+    /// The users of SURGE (Barford and Crovella 1998) as the paper QM changed them: pages of several files, and times
+    /// between requests with heavy tails that do not depend on the answers.
+    Surge {
+        /// How many user equivalents. Their times are scaled to the rate; 0.27 requests a second each are SURGE's own.
+        users: u32,
+    },
     /// Two states in turn, each Poisson (a Markov-modulated process). The rate given is the mean over both.
     Modulated {
         /// The rate in the burst state as a multiple of that in the calm state, above 1.
@@ -268,6 +274,9 @@ pub struct Plant {
     pub link: Option<f64>,
     /// c: what a rejection takes of a worker, where the gateway shares its machine.
     pub rejection: Duration,
+    /// The part of a worker's time in which it uses a processor of its machine; 1: all of it. Otherwise a rejection takes of the
+    /// processors alone, which have as much time as all workers have.
+    pub processor: f64,
     /// T_f: what a request takes of a worker if its client left before service began (UC 7.5).
     pub failure: Duration,
     /// What goes wrong, and when.
@@ -287,6 +296,7 @@ impl Plant {
             law: Law::Deterministic,
             link: None,
             rejection: Duration::ZERO,
+            processor: 1.0,
             failure: Duration::ZERO,
             faults: Vec::new(),
             reports: false,

@@ -109,6 +109,7 @@ fn plant(random: &mut Random, servers: u32) -> workload::Plant {
         law: Law::Exponential,
         link: chance(random, 2).then_some(2e6),
         rejection: ms(random, 0, 3),
+        processor: 1.0,
         failure: ms(random, 0, 5),
         faults: if chance(random, 2) { vec![fault] } else { Vec::new() },
         reports: chance(random, 3),

@@ -321,6 +321,34 @@ fn a_plan_that_no_longer_fits_is_told() {
     assert!((after.sum / sum / 2.0 - 1.0).abs() < 0.05, "{after:?}");
 }
 
+/// 64 workers behind a link that carries 125 full pages a second, which takes 0.01 of the workers (UC eq. 9). V1 is promised 60/s of
+/// them, with a bandwidth or by its rate alone, and asks for a quarter more beside five sites that want the rest.
+fn behind_a_link(seed: u64, bandwidth: Option<f64>) -> Shared {
+    let guarantee = Guarantee { bandwidth_bytes_per_second: bandwidth, ..Guarantee::new(60.0, 1.0) };
+    let v1 = Site { guarantee: Some(guarantee), ..parties::site("v1") };
+    let mut shared = Shared::new(seed, 120).party(Party::constant(v1, 75.0));
+    shared.plant =
+        Plant { bandwidth_bytes_per_second: Some(125.0 * parties::FULL), ..Plant::new("origin", 64) };
+    ["a", "b", "c", "d", "e"]
+        .map(parties::site)
+        .into_iter()
+        .fold(shared, |shared, site| shared.party(Party::constant(site, 80.0)))
+}
+
+#[test]
+fn a_contract_at_a_link_is_held_by_its_part_of_the_link() {
+    for bandwidth in [Some(60.0 * parties::FULL), None] {
+        holds(
+            |seed| behind_a_link(seed, bandwidth),
+            |run| {
+                let end = run.window(40..120);
+                between(end.bandwidth(0) / (60.0 * parties::FULL), 0.95..=1.05, "of its bandwidth")?;
+                between(end.rejected_share(0), 0.0..=0.001, "rejected")
+            },
+        );
+    }
+}
+
 /// UC 7.8's own contracts: 100/s each, V1 with 13 Mb/s and V2 with 27, for pages of 32 KB (0.256 Mb), so that V1 exceeds its
 /// bandwidth first. Its rate goes from 40/s, inside both of its bounds, to 60/s, 100/s and 150/s.
 fn bytes_are_exceeded(seed: u64) -> Shared {
@@ -373,4 +401,13 @@ fn a_site_that_does_not_share_is_held_to_its_bandwidth_on_an_idle_server() {
         Shared::new(seed, 280).party(rising)
     };
     holds(alone, policed_by_bytes);
+    // While it is not known what its bytes cost, it is degraded and not rejected.
+    for seed in 20..32 {
+        let run = alone(seed).run();
+        assert_eq!(
+            between(run.window(50..110).rejected_share(0), 0.0..=0.0005, "rejected"),
+            Ok(()),
+            "{seed}\n{run}"
+        );
+    }
 }

@@ -6,8 +6,9 @@ use crate::args::source;
 use crate::args::{ExplainArguments, RequestLine};
 use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
-use crate::output::found_types;
+use crate::output::found_types::{self, SavedShares};
 use crate::output::promised::{self, Promised};
+use crate::output::type_costs;
 use crate::output::units::Unit;
 use crate::output::{json, text};
 use crate::service::client_seed;
@@ -22,9 +23,10 @@ use std::time::SystemTime;
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let mut configuration = source::read(&arguments.file)?;
     let finds = configuration.promises.sites.iter().map(|site| site.types.is_empty()).collect();
-    if let Some(status) = &arguments.status {
-        found_types::read_into(&mut configuration.promises, status)?;
-    }
+    let shares = match &arguments.status {
+        Some(status) => found_types::read_into(&mut configuration.promises, status)?,
+        None => Vec::new(),
+    };
     let promises = &configuration.promises;
     let seed = client_seed::find(&configuration, &arguments.file)?.map(|(seed, _)| seed);
     let explanation =
@@ -37,6 +39,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
         hash: seed.map(|_| explanation.hash(now, promises.control.rekey)),
         explanation,
         finds: &finds,
+        shares,
     });
     match (told, arguments.json) {
         (Some(told), true) => json::print_indented(&told.facts()),
@@ -106,6 +109,8 @@ struct Told<'a> {
     hash: Option<f64>,
     /// By site: no type is told, so they are found.
     finds: &'a Vec<bool>,
+    /// What a saved status tells of types.
+    shares: SavedShares,
 }
 
 impl Told<'_> {
@@ -137,6 +142,14 @@ impl Told<'_> {
         let number = usize::from(self.explanation.target.request_type);
         let own = site.types.get(number).map(|own| own.name.as_str());
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
+    }
+
+    /// Why requests of its type cost too differently for the deadline, by a saved status; the last level is the highest.
+    fn differs(&self) -> Option<String> {
+        let (site, name) = (&self.site().name, self.request_type()?);
+        let (_, types) = self.shares.iter().find(|(own, _)| own == site)?;
+        let (_, in_time) = types.iter().rfind(|(own, _)| own == name)?;
+        (*in_time < type_costs::NAMED).then(|| type_costs::verdict(name, *in_time))
     }
 
     fn why_type(&self) -> String {
@@ -258,6 +271,9 @@ impl Told<'_> {
         if let Some(name) = self.request_type() {
             text += &format!("type    {name}: {}\n", self.why_type());
         }
+        if let Some(differs) = self.differs() {
+            text += &format!("        {differs}\n");
+        }
         text += &format!("client  {}; {}\n\n", self.identity(), self.its_hash());
         let levels = self.levels();
         let levels: Vec<_> = levels.iter().map(|level| (Vec::new(), level)).collect();
@@ -307,6 +323,7 @@ impl Told<'_> {
             hidden("why", self.why_class()),
             hidden("promise", self.promised().map(|promised| promised.facts())),
             hidden("type", self.request_type()),
+            hidden("type_differs", self.differs()),
             // The conditions that come before and do not hold.
             hidden("not", self.misses().into_iter().map(pair).collect::<Vec<_>>()),
             hidden("exempt", self.explanation.exempt.is_some()),

@@ -40,7 +40,20 @@ struct SavedSite {
     name: String,
     #[serde(default)]
     found_types: Vec<SavedType>,
+    #[serde(default)]
+    types: Vec<SavedCosts>,
 }
+
+#[derive(Deserialize)]
+struct SavedCosts {
+    name: String,
+    requests: u64,
+    #[serde(default)]
+    in_time_alone: Option<f64>,
+}
+
+/// By site, the types of a saved status and the share of their requests that is in time alone, as far as it is known.
+pub(crate) type SavedShares = Vec<(String, Vec<(String, f64)>)>;
 
 #[derive(Deserialize)]
 struct SavedType {
@@ -51,7 +64,7 @@ struct SavedType {
 }
 
 /// Adds the types of a saved `/status` to the sites that tell none.
-pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<(), Failure> {
+pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<SavedShares, Failure> {
     let wrong = |why: String| {
         Failure::Input(format!(
             "error: {}: {why}\nSave it by `curl -o {0} http://ADMIN/status`.",
@@ -61,7 +74,11 @@ pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<(), Fail
     let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     let saved: SavedStatus =
         serde_json::from_str(&text).map_err(|error| wrong(format!("is no status of a gateway: {error}")))?;
-    for SavedSite { name, found_types } in saved.sites {
+    let mut shares = Vec::new();
+    for SavedSite { name, found_types, types } in saved.sites {
+        let known = types.into_iter().filter(|own| own.requests > 0);
+        let known = known.filter_map(|own| Some((own.name, own.in_time_alone?)));
+        shares.push((name.clone(), known.collect()));
         let Some(site) = promises.sites.iter_mut().find(|site| site.name == name && site.types.is_empty())
         else {
             continue;
@@ -74,7 +91,7 @@ pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<(), Fail
             })
             .collect();
     }
-    Ok(())
+    Ok(shares)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Settings;
+use plimsoll_gateway::settings::CONNECTIONS_A_FILE;
 use std::io;
 
 /// What the gateway itself opens at most: listeners, the operator's connections, files that it serves.
@@ -40,8 +41,11 @@ pub(crate) fn fit_connections(settings: &mut Settings, promises: &Promises) {
 /// How many clients there may be, with `limit` open files and `upstreams` connections to upstreams.
 fn left_for_clients(limit: u64, upstreams: u64) -> u64 {
     let own = OWN_FILES.min(limit / 5);
+    // For every few clients, one may have a temporary file.
+    let a_file = CONNECTIONS_A_FILE as u64;
+    let left = limit.saturating_sub(own + upstreams) / (a_file + 1) * a_file;
     // A quarter at least, even if upstreams may have more connections than there are files.
-    limit.saturating_sub(own + upstreams).max(limit / 4).max(1)
+    left.max(limit / 4).max(1)
 }
 
 #[cfg(test)]
@@ -56,8 +60,8 @@ mod tests {
 
     #[test]
     fn clients_get_the_files_that_are_left() {
-        assert_eq!(left_for_clients(1_048_576, 64), 1_047_512);
-        assert_eq!(left_for_clients(1024, 8), 812);
+        assert_eq!(left_for_clients(1_048_576, 64), 838_008);
+        assert_eq!(left_for_clients(1024, 8), 648);
         assert_eq!(left_for_clients(1024, 5000), 256);
         assert_eq!(left_for_clients(0, 0), 1);
     }

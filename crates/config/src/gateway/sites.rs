@@ -83,7 +83,8 @@ section! { "guarantee"
         rate: RequestRate, required("write the most requests that it covers: `rate = \"100/s\"`");
         /// The most delivered bytes that it covers. Absent: as many as so many full responses have.
         bandwidth: Rate, optional;
-        /// How much may come at once: so many seconds' worth.
+        /// How much may come at once: so many seconds' worth, at least eight requests, and as many bytes as responses of
+        /// different sizes need.
         burst: Duration, default(Guarantee::BURST);
     }
 }

@@ -107,7 +107,7 @@ section! { "process"
         shape: TailShape, optional;
         /// `self-similar`: H. The nearer to 1, the longer the memory. 0.8 where absent.
         hurst: Hurst, optional;
-        /// `self-similar`: how many sources. 100 where absent.
+        /// `self-similar` and `surge`: how many sources, or users. 100 where absent.
         sources: Whole<1, 1_000_000>, optional;
         /// `modulated`: the rate in a burst as a multiple of the rate in the calm.
         ratio: StateRatio, optional;

@@ -125,10 +125,11 @@ pub(super) fn process(
     let Some(chosen) = ChosenKind::new(given, &alone, |keys| &keys.kind) else { return Process::Poisson };
     let ChosenKind { kind, keys, .. } = chosen;
     let parameter = |name, of, needed, given| Parameter { name, of, needed, given };
+    let sources_of = if kind == ProcessKind::Surge { kind } else { ProcessKind::SelfSimilar };
     let parameters = [
         parameter("shape", ProcessKind::Pareto, true, keys.shape.span()),
         parameter("hurst", ProcessKind::SelfSimilar, false, keys.hurst.span()),
-        parameter("sources", ProcessKind::SelfSimilar, false, keys.sources.span()),
+        parameter("sources", sources_of, false, keys.sources.span()),
         parameter("ratio", ProcessKind::Modulated, true, keys.ratio.span()),
         parameter("burst", ProcessKind::Modulated, true, keys.burst.span()),
         parameter("calm", ProcessKind::Modulated, true, keys.calm.span()),
@@ -140,16 +141,17 @@ pub(super) fn process(
     check(&chosen, &parameters, example, findings);
     let time =
         |time: &Option<Located<Duration>>| time.as_ref().map_or(Duration::from_secs(1), |time| time.value);
+    let sources = keys.sources.as_ref().map_or(SOURCES, |sources| sources.value.0 as u32);
     match kind {
         ProcessKind::Poisson => Process::Poisson,
         ProcessKind::Deterministic => Process::Deterministic,
         ProcessKind::Pareto => {
             Process::Pareto { shape: keys.shape.as_ref().map_or(1.5, |shape| shape.value.0) }
         }
-        ProcessKind::SelfSimilar => Process::SelfSimilar {
-            hurst: keys.hurst.as_ref().map_or(HURST, |hurst| hurst.value.0),
-            sources: keys.sources.as_ref().map_or(SOURCES, |sources| sources.value.0 as u32),
-        },
+        ProcessKind::SelfSimilar => {
+            Process::SelfSimilar { hurst: keys.hurst.as_ref().map_or(HURST, |hurst| hurst.value.0), sources }
+        }
+        ProcessKind::Surge => Process::Surge { users: sources },
         ProcessKind::Modulated => Process::Modulated {
             ratio: keys.ratio.as_ref().map_or(2.0, |ratio| ratio.value.0),
             burst: time(&keys.burst),

@@ -148,16 +148,17 @@ pub fn ratios(full: &Figures, level: &Figures, costs: Costs) -> Ratios {
 }
 
 /// The curve of CA Fig. 2 and 3: for each improvement x (%), `(ratio - 1) 100`, the part of the sites (%) that improve
-/// by at least x. A step down after each site's own x.
+/// by at least x. A step down after each site's own x. It begins at 0, so a site that gets worse is in no part.
 pub fn curve(ratios: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut improvements: Vec<f64> = ratios.into_iter().map(|ratio| (ratio - 1.0) * 100.0).collect();
     improvements.sort_by(f64::total_cmp);
-    let of = improvements.len() as f64;
-    let mut points = vec![(0.0, 100.0)];
-    for (below, x) in improvements.iter().enumerate() {
-        points.push((*x, (of - below as f64) / of * 100.0));
-    }
-    points.extend(improvements.last().map(|last| (*last * 1.05 + 1.0, 0.0)));
+    let of = improvements.len().max(1) as f64;
+    let at_least = |x: f64| improvements.iter().filter(|own| **own >= x).count() as f64 / of * 100.0;
+    let first = if improvements.is_empty() { 100.0 } else { at_least(0.0) };
+    let mut points = vec![(0.0, first)];
+    let better = improvements.iter().filter(|x| **x >= 0.0);
+    points.extend(better.clone().map(|x| (*x, at_least(*x))));
+    points.extend(better.last().map(|last| (*last * 1.05 + 1.0, 0.0)));
     points
 }
 
@@ -193,5 +194,9 @@ mod tests {
     fn the_part_of_sites_that_improve_at_least_so_much() {
         assert_eq!(curve([3.0, 1.5])[..3], [(0.0, 100.0), (50.0, 100.0), (200.0, 50.0)]);
         assert_eq!(curve([]), [(0.0, 100.0)]);
+        // A site whose lighter version costs more does not improve, by however little.
+        assert_eq!(curve([0.8, 2.0]), [(0.0, 50.0), (100.0, 50.0), (106.0, 0.0)]);
+        assert_eq!(curve([0.8, 0.9]), [(0.0, 0.0)]);
+        assert_eq!(curve([1.0]), [(0.0, 100.0), (0.0, 100.0), (1.0, 0.0)]);
     }
 }

@@ -5,19 +5,29 @@
 //!
 //! There are two buckets in the manner of GCRA, each one word that threads share: requests against R_max, and delivered
 //! bytes against W_max. A word is a *pacing time*: the instant until which everything that arrived would last at the
-//! promised rate. Its lead over now measures what arrived early. A request conforms while the lead is at most the burst.
+//! promised rate. Its lead over now measures what arrived early. A request conforms while the lead is at most the *depth*.
 //!
-//! **Every** arrival advances the pacing time, whether it conforms or not, up to half a burst beyond the limit. In a plain
+//! **Every** arrival advances the pacing time, whether it conforms or not, up to half a depth beyond the limit. In a plain
 //! bucket only conforming requests advance it. Then a site at 2.5 times its rate would have 40 % of its requests at full
 //! quality, which uses the contract up, and the rest rejected. UC 5.1 asks for something else: a site over its rate loses
 //! the guarantee of full quality as a whole, and gets what U* carries, most of it degraded before any request is rejected.
 //! Here the lead of such a site stays at its limit, and no request conforms until the rate has fallen.
 //!
 //! Chance must not break a contract that is used exactly. The lead of Poisson arrivals at R_max is a random walk without
-//! drift, which would be beyond the burst half of the time. So the pace is faster than promised by a small *slack* e.
-//! The walk then has the drift -e and an exponential stationary distribution, and lies beyond a burst of K requests with
-//! probability `exp(-2 e K)`; `e = ln(1000) / 2 K` makes that a thousandth (K = 100: 3.5 %). What a site takes inside the
-//! slack still counts against its U*, so the slack only changes which requests are degraded.
+//! drift, which would be beyond any depth half of the time. So the pace is faster than promised by a small *slack* e. The
+//! walk then has the drift -e and a stationary distribution that is exponential in heavy traffic: it lies beyond a depth of
+//! B units with probability `exp(-2 e B / q)`, where `q = E S^2 / E S` is the size of a step, as a unit of load meets it:
+//! 1 for requests; for bytes the mean size of a response if all have one size, and many times that where a few large
+//! responses carry much of the bytes (Kingman's approximation: variance over twice the drift). For a probability of
+//! [`CHANCE`], `e = -ln(CHANCE) q / 2 B`. Where the burst that was promised is so short that this e would be more than
+//! [`MOST_SLACK`], that is e, and the depth follows: 85 requests, and 85 q bytes, q being learned from the responses. A
+//! depth that is several of the largest responses is not generous: a shorter measurement could not tell a contract
+//! that is used exactly from one that is exceeded. What a site takes inside the slack still counts against its U*, so the
+//! slack only changes which requests are degraded.
+//!
+//! A deep bucket would let a burst at a slow contract take its server for a minute. So where it is deeper than the burst
+//! that was promised, a second one beside it has that burst, at twice the rate: Poisson arrivals at R_max are eight ahead of
+//! that with probability [`CHANCE`], since its slack is 1.
 //!
 //! Bytes are counted at their delivery, where no clock is read. So `sent` only adds, and the next arrival limits the lead
 //! from both sides. A degraded response counts with the bytes that its request asked for, which are those of full quality. If it counted with
@@ -34,24 +44,47 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::atomic::{AtomicU64, Ordering};
 
 /// The probability with which chance may break a contract that is used exactly.
-const CHANCE: f64 = 1e-3;
-/// The largest slack: a short burst leaves no room for chance.
-const MOST_SLACK: f64 = 0.1;
+const CHANCE: f64 = 2e-4;
+/// The largest slack.
+const MOST_SLACK: f64 = 0.05;
+/// How many requests Poisson arrivals at R_max are ahead of twice the rate with the probability [`CHANCE`].
+const LEAST_BURST: f64 = 8.0;
+/// Sizes are learned from about so many responses: at the double, half of them are forgotten.
+const REMEMBERED: f64 = 10_000.0;
 
 /// The token buckets of one site's contract.
 pub(crate) struct TokenBucket {
     guarantee: Guarantee,
     requests: Pace,
+    /// What bounds a burst where chance makes `requests` deeper than the burst that was promised.
+    burst: Option<Pace>,
     bytes: Option<Pace>,
+    sizes: ResponseSizes,
 }
 
 impl TokenBucket {
     pub(crate) fn new(guarantee: &Guarantee) -> Self {
-        let burst_seconds = guarantee.burst.as_secs_f64();
-        let slack = (-log(CHANCE) / (2.0 * guarantee.rate * burst_seconds)).min(MOST_SLACK);
-        let pace = |rate: f64| Pace::new(rate * (1.0 + slack), guarantee.burst.as_nanos() as u64);
-        let bytes = guarantee.bandwidth_bytes_per_second.map(pace);
-        TokenBucket { guarantee: *guarantee, requests: pace(guarantee.rate), bytes }
+        let requests = Pace::default();
+        let least = guarantee.rate * guarantee.burst.as_secs_f64();
+        let burst = (requests.adapt(guarantee.rate, least, 1.0) > least).then(|| {
+            let burst = Pace::default();
+            burst.set(2.0 * guarantee.rate, least.max(LEAST_BURST));
+            burst
+        });
+        let bytes = guarantee.bandwidth_bytes_per_second.map(|_| Pace::default());
+        let sizes = ResponseSizes::default();
+        let bucket = TokenBucket { guarantee: *guarantee, requests, burst, bytes, sizes };
+        bucket.adapt();
+        bucket
+    }
+
+    /// Adapts the depth in bytes to the sizes of the responses.
+    pub(crate) fn adapt(&self) {
+        let Guarantee { rate, bandwidth_bytes_per_second, burst } = self.guarantee;
+        if let (Some(pace), Some(bandwidth)) = (&self.bytes, bandwidth_bytes_per_second) {
+            let step = self.sizes.step().unwrap_or(bandwidth / rate);
+            pace.adapt(bandwidth, bandwidth * burst.as_secs_f64(), step);
+        }
     }
 
     /// The contract.
@@ -62,13 +95,23 @@ impl TokenBucket {
     /// Counts an arrival; returns whether it is inside the contract.
     pub(crate) fn conforms(&self, now: Instant) -> bool {
         let inside = self.requests.take(now, self.requests.step_ns(1));
-        // The second bucket is looked at in any case, because that limits its lead.
-        inside & self.bytes.as_ref().is_none_or(|bytes| bytes.take(now, 0))
+        // All are looked at in any case, because that advances and limits their leads.
+        inside
+            & self.burst.as_ref().is_none_or(|burst| burst.take(now, burst.step_ns(1)))
+            & self.bytes.as_ref().is_none_or(|bytes| bytes.take(now, 0))
     }
 
     /// Whether a bandwidth was promised.
     pub(crate) fn counts_bytes(&self) -> bool {
         self.bytes.is_some()
+    }
+
+    /// Learns the size of a response that was delivered, as it would be at full quality.
+    pub(crate) fn learn(&self, bytes: u64) {
+        if self.bytes.is_some() {
+            let bytes = bytes as f64;
+            self.sizes.add([1.0, bytes, bytes * bytes]);
+        }
     }
 
     /// Counts delivered bytes, as many as they would be at full quality.
@@ -79,33 +122,75 @@ impl TokenBucket {
     }
 }
 
+/// The sizes of responses at full quality, as sums of f64.
+#[derive(Default)]
+struct ResponseSizes {
+    count: AtomicU64,
+    bytes: AtomicU64,
+    squares: AtomicU64,
+}
+
+impl ResponseSizes {
+    fn add(&self, [count, bytes, squares]: [f64; 3]) {
+        for (word, value) in [(&self.count, count), (&self.bytes, bytes), (&self.squares, squares)] {
+            let sum = |bits: u64| Some((f64::from_bits(bits) + value).to_bits());
+            // The function always has a value, so there is always a sum.
+            _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+        }
+    }
+
+    /// E S^2 / E S; `None` while nothing was delivered. Forgets what is old.
+    fn step(&self) -> Option<f64> {
+        let words = [&self.count, &self.bytes, &self.squares];
+        let [count, bytes, squares] = words.map(|word| f64::from_bits(word.load(Ordering::Relaxed)));
+        if count > 2.0 * REMEMBERED {
+            self.add([count, bytes, squares].map(|sum| -0.5 * sum));
+        }
+        (bytes > 0.0).then(|| squares / bytes)
+    }
+}
+
 /// One token bucket.
+#[derive(Default)]
 struct Pace {
     /// The pacing time (ns).
     word: AtomicU64,
-    ns_per_unit: f64,
-    burst_ns: u64,
+    /// An f64.
+    ns_per_unit: AtomicU64,
+    depth_ns: AtomicU64,
 }
 
 impl Pace {
-    fn new(units_per_second: f64, burst_ns: u64) -> Self {
-        Pace { word: AtomicU64::new(0), ns_per_unit: 1e9 / units_per_second, burst_ns }
+    fn set(&self, units_per_second: f64, depth: f64) {
+        let ns_per_unit = 1e9 / units_per_second;
+        self.ns_per_unit.store(ns_per_unit.to_bits(), Ordering::Relaxed);
+        self.depth_ns.store((depth * ns_per_unit) as u64, Ordering::Relaxed);
+    }
+
+    /// Sets pace and depth for a promised rate that comes in steps of this size, where the promised burst is `least`;
+    /// returns the depth.
+    fn adapt(&self, rate: f64, least: f64, step: f64) -> f64 {
+        let chance = -0.5 * log(CHANCE) * step;
+        let depth = least.max(chance / MOST_SLACK);
+        self.set(rate * (1.0 + chance / depth), depth);
+        depth
     }
 
     fn step_ns(&self, units: u64) -> u64 {
-        (units as f64 * self.ns_per_unit) as u64
+        (units as f64 * f64::from_bits(self.ns_per_unit.load(Ordering::Relaxed))) as u64
     }
 
-    /// Advances by `step_ns`; returns whether the lead was within the burst before.
+    /// Advances by `step_ns`; returns whether the lead was within the depth before.
     fn take(&self, now: Instant, step_ns: u64) -> bool {
         let now = now.as_nanos();
-        let most = self.burst_ns + self.burst_ns / 2;
+        let depth = self.depth_ns.load(Ordering::Relaxed);
+        let most = depth + depth / 2;
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let lead = word.saturating_sub(now);
             let next = now.saturating_add((lead.saturating_add(step_ns)).min(most.max(step_ns)));
             match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return lead <= self.burst_ns,
+                Ok(_) => return lead <= depth,
                 Err(seen) => word = seen,
             }
         }
@@ -116,6 +201,7 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::random::Random;
+    use alloc::vec::Vec;
 
     /// The share of Poisson arrivals at `rate` that conforms to 100/s over `seconds`.
     fn conforming(rate: f64, seconds: f64, seed: u64) -> f64 {
@@ -137,6 +223,96 @@ mod tests {
             let share = conforming(100.0, 1000.0, seed);
             assert!(share > 0.99, "seed {seed}: {share}");
         }
+    }
+
+    /// Sizes of responses with a mean of about 1, by the quantile of the size.
+    type Sizes = fn(f64) -> f64;
+    const SIZES: [(&str, Sizes); 5] = [
+        ("constant", |_| 1.0),
+        ("exponential", |u| -log(1.0 - u)),
+        ("one in a hundred is large", |u| if u < 0.01 { 50.5 } else { 0.5 }),
+        ("Pareto 1.5 up to a thousand times", |u| pareto(u, 1.5, 1e3)),
+        ("Pareto 1.2 up to ten thousand times", |u| pareto(u, 1.2, 1e4)),
+    ];
+
+    fn pareto(u: f64, shape: f64, ratio: f64) -> f64 {
+        let span = 1.0 - libm::pow(ratio, -shape);
+        let mean = shape / span * (libm::pow(ratio, 1.0 - shape) - 1.0) / (1.0 - shape);
+        libm::pow(1.0 - u * span, -1.0 / shape) / mean
+    }
+
+    /// Uses a contract of so many responses per second, and of their bytes alone if `bytes_only`: at each second a multiple
+    /// of it. Returns the share of the requests that conforms, and the conforming bytes in seconds' worth of the contract.
+    fn used(
+        (rate, seconds): (f64, f64),
+        multiple: fn(f64) -> f64,
+        sizes: Sizes,
+        (seed, bytes_only): (u64, bool),
+    ) -> (f64, f64) {
+        const MEAN: f64 = 16_000.0;
+        let promised = if bytes_only { 10.0 * rate } else { rate };
+        let bucket = TokenBucket::new(&Guarantee::new(promised, rate * MEAN));
+        let mut random = Random::new(seed);
+        let mut uniform = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+        let (mut now, mut second, mut inside, mut all, mut bytes) = (0.0, 1.0, 0.0, 0.0, 0.0);
+        while now < seconds {
+            now -= log(1.0 - uniform()) / (rate * multiple(now));
+            while second < now {
+                bucket.adapt();
+                second += 1.0;
+            }
+            let size = sizes(uniform()) * MEAN;
+            let conforms = bucket.conforms(Instant::from_secs_f64(now));
+            bucket.sent(size as u64);
+            bucket.learn(size as u64);
+            let conforming = f64::from(u8::from(conforms));
+            (inside, all, bytes) = (inside + conforming, all + 1.0, bytes + conforming * size);
+        }
+        (inside / all, bytes / (rate * MEAN))
+    }
+
+    #[test]
+    fn chance_does_not_break_a_contract_whatever_the_sizes_and_however_slow() {
+        for rate in [0.7_f64, 7.0, 30.0, 120.0] {
+            for (name, sizes) in SIZES {
+                let seconds = (120_000.0 / rate).clamp(2_400.0, 10_000.0);
+                let share = |seed| used((rate, seconds), |_| 1.0, sizes, (seed, seed % 2 == 0)).0;
+                let shares: Vec<f64> = (40..46).map(share).collect();
+                let mean = shares.iter().sum::<f64>() / 6.0;
+                // Once beyond the depth the lead stays there for minutes, so that chance is not spread evenly.
+                let each = shares.iter().all(|share| *share > 0.9);
+                assert!(mean >= 0.99 && each, "{rate}/s, {name}: {mean}, {shares:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_minute_above_a_contract_brings_no_more_of_it_in_ten() {
+        // The last one's mean over ten minutes is not that of its contract, by chance alone.
+        for (name, sizes) in &SIZES[..4] {
+            let minute = |t| if (240.0..300.0).contains(&t) { 1.1 } else { 1.0 };
+            let got =
+                (40..46).map(|seed| used((120.0, 600.0), minute, *sizes, (seed, true)).1).sum::<f64>() / 6.0;
+            assert!(got <= 1.02 * 600.0, "{name}: {got}");
+        }
+        // Whoever exceeds it all the time loses the guarantee, the later the more the sizes vary.
+        for (name, sizes) in &SIZES[..4] {
+            for seed in 40..46 {
+                let (_, got) = used((120.0, 600.0), |_| 1.1, *sizes, (seed, true));
+                assert!(got < 0.95 * 600.0, "{name}, seed {seed}: {got}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_crowd_at_a_slow_contract_has_the_burst_that_was_promised() {
+        let bucket = TokenBucket::new(&Guarantee::new(2.0, 1e9));
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let inside = |range: core::ops::Range<u64>| range.filter(|ms| bucket.conforms(at(*ms))).count();
+        let at_once = inside(10_000..10_200);
+        assert!((4..=10).contains(&at_once), "{at_once} of 200 at once");
+        let later = inside(10_200..40_200);
+        assert!(later <= 85, "{later} of 1000/s in half a minute");
     }
 
     #[test]

@@ -94,7 +94,10 @@ fn will_be_in_time(
     match own.alone {
         Alone::Likely => {}
         // Where its work delays no other request, an even chance is enough.
-        Alone::Even if workers.idle && unfinished.spare_workers() > 0.0 => return Ok(()),
+        Alone::Even if workers.idle && unfinished.spare_workers() > 0.0 => {
+            estimates.note_came(work.features, level, terms);
+            return Ok(());
+        }
         Alone::Even | Alone::Late => return Err(None),
     }
     let costliest = estimates.costliest((work.features, level), needs, terms);

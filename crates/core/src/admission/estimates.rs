@@ -165,13 +165,20 @@ impl Estimates {
     ) -> &Costliest {
         let place = self.place(terms);
         let costliest = &self.costliest[place];
-        let came = &self.came[self.number(features, level) * self.costliest.len() + place];
         if features.announced_us > 0 || features.blocks > 0 {
             costliest.note_told(needs);
-        } else if !came.load(Ordering::Relaxed) {
-            came.store(true, Ordering::Relaxed);
+        } else {
+            self.note_came(features, level, terms);
         }
         costliest
+    }
+
+    /// Notes that a request with this promise came.
+    pub(super) fn note_came(&self, features: CostFeatures, level: u8, terms: &DeadlineTerms) {
+        let came = &self.came[self.number(features, level) * self.costliest.len() + self.place(terms)];
+        if !came.load(Ordering::Relaxed) {
+            came.store(true, Ordering::Relaxed);
+        }
     }
 
     /// What a request with this cost needs within its deadline.

@@ -23,11 +23,12 @@ pub(crate) enum AdmissionRule {
 
 impl AdmissionRule {
     /// Changes to the rule that the promises choose. A rule that stays keeps its state. `slots` are the ranks by slot
-    /// number. The shortest deadline that the plant has to keep is the period of a budget.
+    /// number, `promised` those that classes have now. The shortest deadline that the plant has to keep is the period of a budget.
     pub(crate) fn follow(
         &mut self,
         control: &Control,
         slots: impl Iterator<Item = Rank> + Clone,
+        promised: &[Rank],
         shortest: Duration,
     ) {
         let before = core::mem::take(self);
@@ -40,7 +41,7 @@ impl AdmissionRule {
             (Admission::Budget, before) => {
                 let mut budget =
                     if let AdmissionRule::Budget(known) = before { known } else { Budget::default() };
-                budget.follow(slots, &control.shares, shortest);
+                budget.follow(slots, promised, &control.shares, shortest);
                 AdmissionRule::Budget(budget)
             }
         };

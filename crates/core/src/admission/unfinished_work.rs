@@ -108,8 +108,9 @@ impl Sum {
 impl UnfinishedWork {
     /// Adds a slot for each new rank, and changes to the admission law that the promises choose.
     pub(crate) fn follow(&mut self, control: &Control, ranks: impl Iterator<Item = Rank>) {
+        let ranks: Vec<Rank> = ranks.collect();
         let mut shortest_ns = u64::MAX;
-        for rank in ranks {
+        for rank in ranks.iter().copied() {
             shortest_ns = shortest_ns.min(rank.deadline_ns);
             if self.slots.iter().all(|(known, _)| *known != rank) {
                 self.slots.push((rank, Arc::default()));
@@ -117,7 +118,7 @@ impl UnfinishedWork {
         }
         self.shortest_us = shortest_ns / 1000;
         let slots = self.slots.iter().map(|(rank, _)| *rank);
-        self.rule.follow(control, slots, Duration::from_nanos(shortest_ns));
+        self.rule.follow(control, slots, &ranks, Duration::from_nanos(shortest_ns));
     }
 
     /// The budget, if admission goes by it.

@@ -7,7 +7,9 @@
 //!
 //! The listen queue of a server is nearly full or nearly empty, hardly ever between, so the time that a probe waits in it
 //! is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
-//! answer seen, because a probe waits for the queue and then is served itself. S is measured (`offered_load.rs`), so that the
+//! answer of the last minutes, because a probe waits for the queue and then is served itself. A queue that does not once run
+//! empty for minutes makes answers late; late answers are not among them, so an overload does not raise its own threshold,
+//! and a server that has become slower by less than that is soon compared with itself. S is measured (`offered_load.rs`), so that the
 //! server need not be benchmarked first. More than a second in the queue is too late however long the queue is: 511
 //! requests before a server of 40 pages a second wait for 11 s, and by then the clients are gone.
 //!
@@ -51,11 +53,40 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// An answer within this time is never late.
 const LEAST: Duration = Duration::from_millis(20);
 
+/// For how long the fastest answer counts: at least this, and at most twice.
+const FASTEST_FOR: Duration = Duration::from_secs(300);
+/// Or so many answers, where probes are rarer.
+const FASTEST_OF: u32 = 20;
+
+/// The fastest answer of the present span of time and of the one before it.
+#[derive(Default)]
+struct Fastest {
+    now: Option<Duration>,
+    before: Option<Duration>,
+    answers: u32,
+}
+
+impl Fastest {
+    /// Takes an answer to one of the probes sent in this interval.
+    fn note(&mut self, time: Duration, every: Duration) {
+        let span = (FASTEST_FOR.as_nanos() / every.as_nanos().max(1)) as u32;
+        if self.answers >= span.max(FASTEST_OF) {
+            *self = Fastest { before: self.now, ..Fastest::default() };
+        }
+        self.answers += 1;
+        self.now = Some(self.now.map_or(time, |fastest| fastest.min(time)));
+    }
+
+    fn get(&self) -> Duration {
+        self.now.into_iter().chain(self.before).min().unwrap_or_default()
+    }
+}
+
 pub(super) struct Overload {
     rule: Threshold,
     every: Duration,
     threshold: Duration,
-    fastest: Option<Duration>,
+    fastest: Fastest,
     seen: u64,
     /// Late answers in succession, among the last probes that have ended.
     late: u64,
@@ -82,17 +113,19 @@ impl Overload {
         };
         let last = Probe::default();
         let queue = ListenQueue::default();
-        Overload { rule, every, threshold, fastest: None, seen: 0, late: 0, over: false, last, queue }
+        let fastest = Fastest::default();
+        Overload { rule, every, threshold, fastest, seen: 0, late: 0, over: false, last, queue }
     }
 
     /// Takes a sample. `cost` is S at the present mix, `waiting` the number of waiting requests if it was seen.
     pub(super) fn look(&mut self, probe: &Probe, waiting: Option<u32>, cost: Option<f64>) -> bool {
-        if let Some(time) = probe.answered {
-            self.fastest = Some(self.fastest.map_or(time, |fastest| fastest.min(time)));
+        let timely = probe.answered.filter(|time| probe.ended > self.seen && *time <= self.threshold);
+        if let Some(time) = timely {
+            self.fastest.note(time, self.every);
         }
         if let (Threshold::Queue(queue), Some(cost)) = (self.rule, cost) {
             let full = Duration::from_secs_f64((NEARLY_FULL * f64::from(queue) * cost).min(3600.0));
-            self.threshold = LEAST.max(full.min(LONGEST) + self.fastest.unwrap_or_default());
+            self.threshold = LEAST.max(full.min(LONGEST) + self.fastest.get());
         }
         if probe.ended > self.seen {
             let late = |answered: Option<Duration>| answered.is_none_or(|time| time > self.threshold);
@@ -134,7 +167,7 @@ impl Overload {
     /// costs.
     pub(super) fn is_queueing(&self) -> bool {
         let Probe { answered, waiting, .. } = self.last;
-        let short = self.fastest.unwrap_or_default() + self.threshold / 4;
+        let short = self.fastest.get() + self.threshold / 4;
         let long = |time: Option<Duration>| time.is_some_and(|time| time > short);
         self.over || self.late > 0 || long(answered) || long(waiting) || self.queue.wait > self.threshold / 4
     }
@@ -214,6 +247,39 @@ mod tests {
         overload.look(&answered(3, 80), None, Some(0.002));
         assert_eq!(overload.threshold(), MS(220));
         assert!(!overload.look(&answered(4, 220), None, Some(0.002)));
+    }
+
+    /// Every half second: the probe's answer takes so long.
+    fn probed(overload: &mut Overload, ended: &mut u64, seconds: u64, ms: u64) {
+        for _ in 0..2 * seconds {
+            *ended += 1;
+            overload.look(&answered(*ended, ms), None, Some(0.001));
+        }
+    }
+
+    /// The queue holds 100 requests of 1 ms, so a probe is late after 90 ms and its own service.
+    #[test]
+    fn a_server_that_was_once_faster_is_compared_with_itself_after_minutes() {
+        let (mut overload, mut ended) = (Overload::new(Threshold::Queue(100), MS(500)), 0);
+        probed(&mut overload, &mut ended, 60, 5);
+        assert_eq!(overload.threshold(), MS(95));
+        probed(&mut overload, &mut ended, 240, 60);
+        assert!(overload.threshold() == MS(95) && overload.is_queueing(), "perhaps a queue");
+        probed(&mut overload, &mut ended, 400, 60);
+        assert!(overload.threshold() == MS(150) && !overload.is_queueing(), "{:?}", overload.threshold());
+        probed(&mut overload, &mut ended, 1, 5);
+        assert_eq!(overload.threshold(), MS(95), "a faster one counts at once");
+    }
+
+    /// The opposite fault: a threshold that drifts up with the answers of an overload.
+    #[test]
+    fn an_overload_of_an_hour_does_not_raise_its_threshold() {
+        let (mut overload, mut ended) = (Overload::new(Threshold::Queue(100), MS(500)), 0);
+        probed(&mut overload, &mut ended, 60, 5);
+        for ms in (96..150).cycle().take(1200) {
+            probed(&mut overload, &mut ended, 3, ms);
+            assert!(overload.threshold() == MS(95) && (ended < 122 || overload.is_over()));
+        }
     }
 
     #[test]

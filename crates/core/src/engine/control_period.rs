@@ -1,10 +1,11 @@
 //! What the timers run: a sample, the loops that run on departures, a control period, and the periods of budgets.
 
 use super::Engine;
-use super::published_state::{PublishedPlant, PublishedState};
+use super::published_state::{ClassWords, PublishedPlant, PublishedState};
 use super::timers::Timer;
 use crate::actuator::level_of_client::turn_at;
 use crate::control::Loop;
+use crate::control::cost::class::ClassCosts;
 use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
@@ -12,9 +13,16 @@ use crate::control::ratio::ClassTurn;
 use crate::control::utilization::{PlantInput, UtilizationLoop};
 use crate::control::workers::SearchInput;
 use crate::promises::Mode;
-use crate::telemetry::measurement::Measurement;
+use crate::telemetry::Readings;
+use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::measurement::{ClassMeasurement, Measurement};
+use crate::telemetry::snapshot::in_service;
 use crate::time::{Duration, Instant};
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering::Relaxed;
+
+/// The mean usual cost of a period's requests; beyond it the unit is chosen anew.
+const USUAL: core::ops::Range<f64> = 0.01 * ClassWords::USUAL..100.0 * ClassWords::USUAL;
 
 impl Engine {
     /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
@@ -53,18 +61,21 @@ impl Engine {
                 lanes: &self.sensors.counters,
                 plant,
                 waits: gate.is_waited_at(),
+                held_back: gate.is_waited_at() || !self.loops.utilization[plant].is_at_top(),
                 service_time: self.loops.utilization[plant].service_time(),
                 limits: self.registry.promises.control.mode != Mode::Off,
             };
             let (was, found) = (capacity.workers(), search.step(now, input));
             capacity.set(found.workers, found.limit);
-            // The cost of a request was measured as a share of the former number of workers.
-            if found.workers.abs_diff(was) * 4 > was {
+            if found.is_other {
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {
                     costs[class].forget(level);
                     sensors.classes.pass_over(class, level, &sensors.counters);
                 });
+            }
+            if found.workers != was {
+                self.take_promised_costs(Some(plant), found.is_other);
             }
         }
     }
@@ -79,7 +90,7 @@ impl Engine {
             set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
             contended: &|plant: usize, class: usize| state.plants[plant].gate.is_waited_at_beside(class),
         };
-        publish_quotas(state, self.loops.delays.step(now, input));
+        publish_quotas(state, &self.sensors.counters, self.loops.delays.step(now, input));
         publish_turns(state, self.loops.ratios.step(now, input));
         self.set_departures_due();
         // A rate is not known at its first sample.
@@ -110,16 +121,17 @@ impl Engine {
     }
 
     /// Ends a control period: measures it, learns from it, and runs the utilization loop of each plant.
-    pub(super) fn end_period(&mut self, now: Instant, gateway_cpu: Option<Duration>) {
+    pub(super) fn end_period(&mut self, now: Instant, readings: &Readings) {
         let elapsed = now.since(self.timers.last_period);
         if elapsed.is_zero() {
             return;
         }
         (self.timers.last_period, self.timers.seconds) = (now, elapsed.as_secs_f64());
+        let processors = self.loops.processors.since_last(now, readings.host_cpu);
         if self.is_idle() {
             self.add_idle_periods(1);
             let classes = self.sensors.classes.measurements();
-            return self.loops.rejection.learn(classes, gateway_cpu);
+            return self.loops.rejection.learn(classes, readings.gateway_cpu);
         }
         let idle_periods = core::mem::take(&mut self.idle.periods);
         let lanes =
@@ -133,16 +145,19 @@ impl Engine {
         for ((costs, measured), class) in
             self.loops.costs.iter().zip(classes).zip(&self.lane.published.classes)
         {
-            if measured.active && class.contract.as_ref().is_some_and(|contract| contract.counts_bytes()) {
+            if let Some(contract) =
+                class.contract.as_ref().filter(|own| measured.active && own.counts_bytes())
+            {
                 class.words.set_sizes(&costs.by_level[1..=usize::from(class.top_level)]);
+                contract.adapt();
             }
         }
-        self.loops.rejection.learn(classes, gateway_cpu);
+        self.loops.rejection.learn(classes, readings.gateway_cpu);
         for plant in 0..self.loops.utilization.len() {
             if idle_periods > 0 {
                 self.loops.utilization[plant].end_idle(idle_periods);
             }
-            self.step_plant(now, plant);
+            self.step_plant(now, plant, processors);
         }
         if something_came || self.sensors.heavy.is_behind {
             self.find_heavy();
@@ -160,7 +175,7 @@ impl Engine {
     }
 
     /// One control period of a plant: what was counted, the loop's step, and its levels published.
-    fn step_plant(&mut self, now: Instant, plant: usize) {
+    fn step_plant(&mut self, now: Instant, plant: usize, processors: Option<f64>) {
         self.lane.touch(now, plant);
         let state: &PublishedState = &self.lane.published;
         let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
@@ -181,6 +196,7 @@ impl Engine {
             measured,
             costs: &mut loops.costs,
             rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
+            processors,
             max_wait: queue.longest_wait(),
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             set_point_reduction: loops.delays.set_point_reduction(plant),
@@ -194,6 +210,9 @@ impl Engine {
             }
         }
         let own = &loops.utilization[plant];
+        if capacity.found {
+            publish_usual_costs(state, own, &loops.costs, self.sensors.classes.measurements());
+        }
         state.plants[plant].returns.set(own.returns);
         if own.tells_the_queue() {
             gate.set_rejected(queue.max_wait.or(own.most_wait()), own.rejected());
@@ -216,10 +235,37 @@ fn best_effort_waits(state: &PublishedState, waiting: &[u32]) -> bool {
     2 * own.map(|(_, waiting)| *waiting).sum::<u32>() <= waiting.iter().sum()
 }
 
+/// Publishes what requests usually cost, for the worker search. Their unit is chosen so that the period's requests cost as much
+/// as they did by the costs before, since the search compares the work before a change with that after it.
+fn publish_usual_costs(
+    state: &PublishedState,
+    own: &UtilizationLoop,
+    learned: &[ClassCosts],
+    measured: &[ClassMeasurement],
+) {
+    let (mut before, mut now, mut requests) = (0.0, 0.0, 0.0);
+    own.usual_costs(learned, |class, level, cost| {
+        let served = measured[class].served[level].requests;
+        before += served * f64::from(state.classes[class].words.usual(level as u8));
+        now += served * cost;
+        requests += served;
+    });
+    if now > 0.0 {
+        let mean = before / requests;
+        let scale = if USUAL.contains(&mean) { before } else { ClassWords::USUAL * requests } / now;
+        own.usual_costs(learned, |class, level, cost| {
+            state.classes[class].words.set_usual(level, cost * scale);
+        });
+    }
+}
+
 /// Publishes what the delay loop gives out.
-fn publish_quotas(state: &PublishedState, quotas: &[ClassQuota]) {
+fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &[ClassQuota]) {
     for own in quotas {
         let Some(quota) = &state.classes[own.class].quota else { continue };
+        if quota.leaves_out() {
+            quota.see(in_service(lanes, own.class));
+        }
         quota.set_workers(own.workers);
         if let Some(waits) = own.waits {
             quota.gaps.set_longest(waits.longest_gap);

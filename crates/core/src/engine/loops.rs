@@ -1,6 +1,7 @@
 //! What the engine runs: the sensors that measure, and the loops that decide.
 
 use crate::control::cost::class::ClassCosts;
+use crate::control::cost::host::ProcessorLoad;
 use crate::control::cost::rejection::RejectionCost;
 use crate::control::deadline::DeadlineLoop;
 use crate::control::deadline::budgets::BudgetLoop;
@@ -46,6 +47,8 @@ pub(crate) struct Loops {
     pub(crate) applied: Vec<f64>,
     /// c.
     pub(crate) rejection: RejectionCost,
+    /// U of the machine's processors.
+    pub(crate) processors: ProcessorLoad,
     pub(crate) delays: DelayLoop,
     pub(crate) ratios: RatioLoop,
     pub(crate) deadlines: DeadlineLoop,

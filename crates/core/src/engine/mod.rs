@@ -119,7 +119,7 @@ impl Engine {
         }
         if self.timers.is_due(Timer::Period, now) {
             self.turn_clients(unix_time);
-            self.end_period(now, readings.gateway_cpu);
+            self.end_period(now, readings);
             self.timers.ended_period(now);
         }
         if self.timers.is_due(Timer::Budget, now) {

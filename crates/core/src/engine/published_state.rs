@@ -79,10 +79,14 @@ pub(crate) struct ClassWords {
     /// By level: the bytes of a response at full quality for each byte at this level, in units of [`ClassWords::ONE`]; 0
     /// while it is not known.
     full_bytes: [AtomicU32; MAX_LEVELS + 1],
+    /// By level: what a request usually costs, in any unit, where the number of workers is searched for.
+    usual: [AtomicU32; MAX_LEVELS + 1],
 }
 
 impl ClassWords {
     const ONE: f64 = 256.0;
+    /// What a request is taken to cost before anything is known of its plant.
+    pub(crate) const USUAL: f64 = 10_000.0;
 
     pub(crate) fn new(m: f64) -> Self {
         let (note_shift, heavy_count) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -92,17 +96,20 @@ impl ClassWords {
             heavy_count,
             heavy: Default::default(),
             full_bytes: Default::default(),
+            usual: [const { AtomicU32::new(Self::USUAL as u32) }; MAX_LEVELS + 1],
         }
     }
 
     fn copy(&self) -> Self {
         let copy = |word: &AtomicU64| AtomicU64::new(word.load(Ordering::Relaxed));
+        let copy32 = |word: &AtomicU32| AtomicU32::new(word.load(Ordering::Relaxed));
         ClassWords {
             service_level: self.service_level.copy(),
             note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
             heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
             heavy: self.heavy.each_ref().map(copy),
-            full_bytes: self.full_bytes.each_ref().map(|word| AtomicU32::new(word.load(Ordering::Relaxed))),
+            full_bytes: self.full_bytes.each_ref().map(copy32),
+            usual: self.usual.each_ref().map(copy32),
         }
     }
 
@@ -121,6 +128,15 @@ impl ClassWords {
             let ratio = full.zip(size.bytes()).map_or(0.0, |(full, own)| Self::ONE * full / own.max(1.0));
             word.store(ratio as u32, Ordering::Relaxed);
         }
+    }
+
+    /// What a request at a level usually costs.
+    pub(crate) fn usual(&self, level: u8) -> u32 {
+        self.usual[usize::from(level)].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_usual(&self, level: usize, cost: f64) {
+        self.usual[level].store(cost.max(1.0) as u32, Ordering::Relaxed);
     }
 
     pub(crate) fn is_heavy(&self, client: u64) -> bool {

@@ -108,13 +108,17 @@ impl ServiceHistogram {
         most
     }
 
-    /// The part of the time beyond `time`, on average over all requests.
-    pub fn beyond(&self, time: f64) -> f64 {
+    /// What requests take beyond `time`, on average over all: of their times, and of the squares of their times.
+    pub fn beyond(&self, time: f64) -> (f64, f64) {
         let long = self.counts.iter().enumerate().skip(time_bin(time as u64));
-        let sum: f64 = long
-            .map(|(bin, count)| f64::from(*count) * ((edge(bin) + edge(bin + 1)) / 2.0 - time).max(0.0))
-            .sum();
-        sum / self.total.max(1.0)
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for (bin, count) in long {
+            let (middle, count) = ((edge(bin) + edge(bin + 1)) / 2.0, f64::from(*count));
+            sum += count * (middle - time).max(0.0);
+            squares += count * (middle * middle - time * time).max(0.0);
+        }
+        let total = self.total.max(1.0);
+        (sum / total, squares / total)
     }
 
     /// The distribution that is expected, and its part.
@@ -191,8 +195,12 @@ mod tests {
             );
         }
         // The mean of an exponential remainder is the mean.
-        let beyond = known.beyond(40_000.0) / (-1.0_f64).exp();
-        assert!((beyond / 40_000.0 - 1.0).abs() < 0.1, "{beyond}");
+        let (beyond, squares) = known.beyond(40_000.0);
+        let (mean, share) = (40_000.0, (-1.0_f64).exp());
+        assert!((beyond / mean / share - 1.0).abs() < 0.1, "{beyond}");
+        assert_eq!(known.beyond(f64::INFINITY), (0.0, 0.0));
+        // E[T^2 - t^2 | T > t] is 2 m^2 + 2 m t.
+        assert!((squares / (4.0 * mean * mean) / share - 1.0).abs() < 0.15, "{squares}");
     }
 
     #[test]

@@ -88,6 +88,19 @@ impl Site {
         self.deadline.is_some() || self.classes.iter().any(|class| class.deadline.is_some())
     }
 
+    /// The relative deadline of the class at this place among its classes; `default` comes after its own.
+    pub(crate) fn deadline_of(&self, place: usize) -> Option<Duration> {
+        self.classes.get(place).and_then(|class| class.deadline).or(self.deadline)
+    }
+
+    /// The lowest level that the load may give to requests of that class. Where there is a deadline, it decides which
+    /// requests are refused, and the load only how well the others are served. But a deadline does not hold a site to its
+    /// contract on a server that has room, so a site that takes no part in the excess is refused by its level.
+    pub(crate) fn least_level(&self, place: usize) -> u8 {
+        let is_held = self.guarantee.is_some() && !self.share_excess;
+        u8::from(self.deadline_of(place).is_some() && !is_held)
+    }
+
     /// The plants of its levels 1..=M.
     pub(crate) fn plants(&self) -> impl Iterator<Item = usize> + '_ {
         self.levels.iter().map(|level| level.plant.unwrap_or(self.plant))

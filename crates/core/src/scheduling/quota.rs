@@ -38,6 +38,8 @@ pub(crate) struct Quota {
     /// One count over all promises of the class: a thread that has not seen a reload yet counts the requests that it starts
     /// and ends in the words from before it.
     in_service: Arc<AtomicU32>,
+    /// Requests of the class in service that this count leaves out: they started before the class had a promise.
+    before: AtomicU32,
     /// The weight of the normalized response time `(waited + S) weight + start`, as f64 bits.
     weight: AtomicU64,
     /// The start of the normalized response time (ns), as f64 bits.
@@ -63,6 +65,7 @@ impl Quota {
             target_ns: target.map_or(u64::MAX, |target| target.as_nanos() as u64),
             quota: AtomicU32::new(u32::MAX),
             in_service: Arc::new(AtomicU32::new(0)),
+            before: AtomicU32::new(0),
             weight: AtomicU64::new(1.0_f64.to_bits()),
             start: AtomicU64::new(0.0_f64.to_bits()),
             service_ns: AtomicU64::new(0),
@@ -75,7 +78,26 @@ impl Quota {
 
     /// Takes over the count of requests in service, for a promise that changed.
     pub(crate) fn counting(self, before: &Quota) -> Self {
-        Quota { in_service: before.in_service.clone(), ..self }
+        let left_out = AtomicU32::new(before.before.load(Ordering::Relaxed));
+        Quota { in_service: before.in_service.clone(), before: left_out, ..self }
+    }
+
+    /// Counts from now on, for a first promise, while so many requests of the class are in service.
+    pub(crate) fn beside(self, in_service: u32) -> Self {
+        Quota { before: AtomicU32::new(in_service), ..self }
+    }
+
+    /// Whether some requests in service may have started before the promise.
+    pub(crate) fn leaves_out(&self) -> bool {
+        self.before.load(Ordering::Relaxed) > 0
+    }
+
+    /// Sees that so many requests of the class are in service altogether. Another thread may have started one since, so the
+    /// number that the count leaves out only falls.
+    pub(crate) fn see(&self, in_service: u32) {
+        let counted = self.in_service.load(Ordering::Relaxed);
+        let before = self.before.load(Ordering::Relaxed).min(in_service.saturating_sub(counted));
+        self.before.store(before, Ordering::Relaxed);
     }
 
     pub(crate) fn set_workers(&self, workers: f64) {
@@ -130,7 +152,7 @@ impl Quota {
     }
 
     pub(crate) fn in_service(&self) -> u32 {
-        self.in_service.load(Ordering::Relaxed)
+        self.in_service.load(Ordering::Relaxed) + self.before.load(Ordering::Relaxed)
     }
 
     pub(crate) fn enter(&self) {

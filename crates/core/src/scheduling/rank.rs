@@ -31,6 +31,11 @@ impl Rank {
         self.band >= 2 && self.deadline_ns == u64::MAX
     }
 
+    /// The priority that a class of this band has; none for exempt requests and those inside a contract.
+    pub(crate) fn priority(band: u16) -> Option<u8> {
+        Some((band.checked_sub(2)? % (1 + u16::from(u8::MAX))) as u8)
+    }
+
     /// The rank of a request inside a contract.
     pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
         Rank { band: 1, ..Rank::contracted(0, deadline) }

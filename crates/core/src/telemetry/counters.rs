@@ -6,6 +6,7 @@
 
 use crate::promises::MAX_LEVELS;
 use crate::request::Reason;
+use crate::telemetry::life_table::PARTS;
 use crate::telemetry::status::DurationHistogram;
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -54,11 +55,18 @@ pub(crate) const RECENT: usize = 256;
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct TimingCounters {
-    /// Responses that took longer than D_ref, or than the deadline.
+    /// Responses that took longer than D_ref, or than the deadline; and clients that hung up after D_ref.
     pub(crate) late: Counter,
-    /// Delivered answers, and the sum of their response times. What failed is no answer, however quick it was.
+    /// Delivered answers. What failed is no answer, however quick it was.
     pub(crate) answered: Counter,
+    /// The sum of their response times, and of how long clients waited that hung up after D_ref.
     pub(crate) answer_ns: Counter,
+    /// Answers by the part of D_ref, the sums of their response times, and clients that hung up.
+    pub(crate) answered_in: [Counter; PARTS],
+    pub(crate) answer_in_ns: [Counter; PARTS],
+    pub(crate) left_in: [Counter; PARTS],
+    /// Requests that the gateway dropped after they had waited.
+    pub(crate) dropped: Counter,
     /// Requests that the plant or the gateway failed.
     pub(crate) failed: Counter,
     pub(crate) service_ns: Counter,
@@ -79,16 +87,39 @@ impl TimingCounters {
     }
 
     /// Counts an answer and its response time.
-    pub(crate) fn answer(&self, response_ns: u64, late: bool) {
+    pub(crate) fn answer(&self, response_ns: u64, target_ns: u64) {
         self.answered.add(1);
         self.answer_ns.add(response_ns);
-        self.late.add(u64::from(late));
+        match part(response_ns, target_ns) {
+            Some(part) => {
+                self.answered_in[part].add(1);
+                self.answer_in_ns[part].add(response_ns);
+            }
+            None => self.late.add(1),
+        }
+    }
+
+    /// Counts a client that hung up after this time, waiting or in service.
+    pub(crate) fn leave(&self, waited_ns: u64, target_ns: u64) {
+        match part(waited_ns, target_ns) {
+            Some(part) => self.left_in[part].add(1),
+            None => {
+                self.answer_ns.add(waited_ns);
+                self.late.add(1);
+            }
+        }
     }
 
     pub(crate) fn release(&self, service_ns: u64) {
         self.service_ns.add(service_ns);
         self.service_us2.add((service_ns / 1000).saturating_mul(service_ns / 1000));
     }
+}
+
+/// The part of D_ref in which a time ends; `None` beyond it.
+fn part(time_ns: u64, target_ns: u64) -> Option<usize> {
+    let part = time_ns / (target_ns / PARTS as u64).max(1);
+    (time_ns <= target_ns).then_some((part as usize).min(PARTS - 1))
 }
 
 /// Durations from 1 ms on, by the octave of their milliseconds: 1 to 2 ms, 2 to 4 ms, and so on; the last is open, from
@@ -177,17 +208,26 @@ pub(crate) struct PlantCounters {
 /// Bins of the number in service: each number up to 16, then eight to the octave, up to what a gate counts.
 pub(crate) const LOADS: usize = 16 + 12 * 8;
 
-/// Time and departures, by how many requests were in service.
+/// Time, and the work of the requests that departed, by how many requests were in service.
 #[repr(C)]
 pub(crate) struct LoadCounters {
     pub(crate) time_ns: [Counter; LOADS],
-    pub(crate) departures: [Counter; LOADS],
+    pub(crate) work: [Counter; LOADS],
+    pub(crate) squares: Counter,
+}
+
+impl LoadCounters {
+    /// Counts the departure of a request that usually costs this, when so many were in service.
+    pub(crate) fn depart(&self, in_service: u32, usual: u32) {
+        self.work[load_bin(in_service)].add(u64::from(usual));
+        self.squares.add(u64::from(usual) * u64::from(usual));
+    }
 }
 
 impl Default for LoadCounters {
     fn default() -> Self {
         let none = || [const { Counter::new() }; LOADS];
-        LoadCounters { time_ns: none(), departures: none() }
+        LoadCounters { time_ns: none(), work: none(), squares: Counter::new() }
     }
 }
 
@@ -234,6 +274,15 @@ mod tests {
     use super::*;
     use crate::telemetry::snapshot::durations;
     use crate::time::Duration;
+
+    #[test]
+    fn bins_cover_all_numbers_in_order() {
+        assert_eq!((bin_loads(load_bin(1)), bin_loads(load_bin(16))), ((1, 1), (16, 16)));
+        for n in 1..70_000 {
+            let (least, most) = bin_loads(load_bin(n));
+            assert!(n > 60_000 || (least..=most).contains(&n), "{n} in {least}..={most}");
+        }
+    }
 
     #[test]
     fn durations_are_counted_below_the_bound_that_is_above_them() {

@@ -15,8 +15,9 @@ use crate::model::{Batch, ServiceTime, Traffic};
 use crate::promises::Delay;
 use crate::request::Reason;
 use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
+use crate::telemetry::life_table::{Beyond, LifeTable, PARTS};
 use crate::telemetry::snapshot::sum_over;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
 
 /// What was counted of one class up to an instant. Counts may wrap, since only differences are used.
@@ -34,10 +35,18 @@ pub struct DepartureCounts {
     pub released: u64,
     /// Delivered answers.
     pub answered: u64,
-    /// The sum of their response times.
+    /// The sum of their response times, and of the times after which clients hung up that were late.
     pub response_ns: u64,
-    /// Those that took longer than promised.
+    /// Answers that took longer than promised, and clients that hung up later than that.
     pub late: u64,
+    /// The other answers by the part of the promised time, the sums of their times, and clients that hung up.
+    pub answered_in: [u64; PARTS],
+    /// The sums of their response times.
+    pub response_in_ns: [u64; PARTS],
+    /// Clients that hung up sooner than promised, by the part.
+    pub left_in: [u64; PARTS],
+    /// Those that hung up while they waited, sooner or later.
+    pub left_waiting: u64,
     /// Requests dropped after waiting.
     pub dropped: u64,
     /// Requests that failed, and those that were turned away for whatever reason, dropped ones too.
@@ -53,6 +62,8 @@ pub struct DepartureWindow {
     updates: VecDeque<DepartureCounts>,
     departures: u64,
     update: u64,
+    /// D_ref (s); 0 where none was promised.
+    target: f64,
     /// Departures and their response times (s), of the last [`RECENT`] or so.
     recent: (f64, f64),
     gap: ServiceTime,
@@ -70,15 +81,15 @@ pub struct Seen {
     pub response: f64,
     /// The same of the last 50 or so (s).
     pub recent_response: f64,
-    /// The sum of the response times since the last update (s).
+    /// The sum of the response times since the last update, and of what they would have been where clients hung up (s).
     pub fresh_sum: f64,
-    /// Answers since then.
-    pub fresh_answers: f64,
-    /// How many of them were late, and how many requests were dropped.
+    /// Requests since then that were answered, or whose clients hung up.
+    pub fresh_ends: f64,
+    /// How many of them were late or would have been, and of those that were dropped.
     pub fresh_late: f64,
     /// Requests dropped since then.
     pub fresh_dropped: f64,
-    /// The share of requests that took longer than D_ref or were dropped after waiting.
+    /// The share of requests that took longer than D_ref, or would have, or were dropped after waiting.
     pub late: f64,
     /// The share of all requests that failed or were turned away.
     pub lost: f64,
@@ -100,10 +111,16 @@ impl DepartureWindow {
             updates: VecDeque::new(),
             departures,
             update,
+            target: 0.0,
             recent: (0.0, 0.0),
             gap: ServiceTime::expected(0.0),
             service: ServiceTime::expected(0.0),
         }
+    }
+
+    /// The same, of a class that was promised this delay.
+    pub(crate) fn within(self, target: Duration) -> Self {
+        DepartureWindow { target: target.as_secs_f64(), ..self }
     }
 
     /// Looks at the counts; what is seen if an update is due.
@@ -118,11 +135,7 @@ impl DepartureWindow {
         if fresh < self.update && new.of(|c| c.lost) < 10.0 * self.update as f64 {
             return None;
         }
-        let (answered, fresh_sum) = (new.of(|c| c.answered), new.of(|c| c.response_ns) * 1e-9);
-        let fresh_dropped = new.of(|c| c.dropped);
-        let fresh_late = new.of(|c| c.late) + fresh_dropped;
-        let kept = (1.0 - answered / RECENT).max(0.0);
-        self.recent = (self.recent.0 * kept + answered, self.recent.1 * kept + fresh_sum);
+        let new_ends = new.ends(self.target);
         self.service.learn(&new.services());
         self.gap.learn(&new.gaps());
         self.updates.push_back(counts);
@@ -133,18 +146,22 @@ impl DepartureWindow {
             self.updates.pop_front();
         }
         let window = CountedBetween { first: &self.updates[0], last: &counts };
+        let ends = window.ends(self.target);
+        let (fresh_sum, fresh_ends) = (ends.seconds_of(&new_ends), new_ends.all());
+        let kept = (1.0 - fresh_ends / RECENT).max(0.0);
+        self.recent = (self.recent.0 * kept + fresh_ends, self.recent.1 * kept + fresh_sum);
         let (count, responses) = self.recent;
-        let response = window.response();
+        let response = ends.mean();
         Some(Seen {
             departures: counts.ended().wrapping_sub(self.updates[0].ended()) as f64,
             fresh: fresh as f64,
             response,
             recent_response: if count > 0.0 { responses / count } else { response },
             fresh_sum,
-            fresh_answers: answered,
-            fresh_late,
-            fresh_dropped,
-            late: window.late(),
+            fresh_ends,
+            fresh_late: ends.late_of(&new_ends),
+            fresh_dropped: new_ends.dropped,
+            late: ends.late_share(),
             lost: window.lost(),
         })
     }
@@ -209,7 +226,11 @@ impl DepartureCounts {
             answered: sum(|c| &c.timing.answered),
             response_ns: sum(|c| &c.timing.answer_ns),
             late: sum(|c| &c.timing.late),
-            dropped: sum(|c| &c.reasons[Reason::WaitTimeout as usize]),
+            answered_in: parts(lanes, class, |c| &c.timing.answered_in),
+            response_in_ns: parts(lanes, class, |c| &c.timing.answer_in_ns),
+            left_in: parts(lanes, class, |c| &c.timing.left_in),
+            left_waiting: sum(|c| &c.reasons[Reason::ClientLeft as usize]),
+            dropped: sum(|c| &c.timing.dropped),
             lost: lost(lanes, class),
             service_ns: sum(|c| &c.timing.service_ns),
             service_us2: sum(|c| &c.timing.service_us2),
@@ -217,8 +238,18 @@ impl DepartureCounts {
     }
 
     fn ended(&self) -> u64 {
-        self.released.wrapping_add(self.dropped)
+        self.released.wrapping_add(self.dropped).wrapping_add(self.left_waiting)
     }
+}
+
+/// Counts of a class by the part of the promised time.
+fn parts(
+    lanes: &[Arc<LaneCounters>],
+    class: usize,
+    counters: fn(&ClassCounters) -> &[Counter; PARTS],
+) -> [u64; PARTS] {
+    let of = |part: usize| lanes.iter().map(move |lane| counters(&lane.classes[class])[part].get());
+    core::array::from_fn(|part| of(part).fold(0, u64::wrapping_add))
 }
 
 /// The requests of a class that failed or were turned away.
@@ -242,13 +273,27 @@ impl CountedBetween<'_> {
         count(self.last).wrapping_sub(count(self.first)) as f64
     }
 
-    fn response(&self) -> f64 {
-        self.of(|c| c.response_ns) * 1e-9 / self.of(|c| c.answered).max(1.0)
-    }
-
-    fn late(&self) -> f64 {
-        let dropped = self.of(|c| c.dropped);
-        (self.of(|c| c.late) + dropped) / (self.of(|c| c.answered) + dropped).max(1.0)
+    /// The requests that ended, by when.
+    fn ends(&self, target: f64) -> LifeTable {
+        let parts = |of: fn(&DepartureCounts) -> &[u64; PARTS]| {
+            core::array::from_fn(|part| of(self.last)[part].wrapping_sub(of(self.first)[part]) as f64)
+        };
+        let answered: [f64; PARTS] = parts(|c| &c.answered_in);
+        let seconds = parts(|c| &c.response_in_ns).map(|ns: f64| ns * 1e-9);
+        let late_answers = self.of(|c| c.answered) - answered.iter().sum::<f64>();
+        let late = Beyond {
+            answered: late_answers,
+            left: (self.of(|c| c.late) - late_answers).max(0.0),
+            seconds: self.of(|c| c.response_ns) * 1e-9 - seconds.iter().sum::<f64>(),
+        };
+        LifeTable {
+            answered,
+            seconds,
+            left: parts(|c| &c.left_in),
+            target,
+            late,
+            dropped: self.of(|c| c.dropped),
+        }
     }
 
     fn lost(&self) -> f64 {
@@ -285,7 +330,6 @@ fn variability(values: &Batch) -> f64 {
 mod tests {
     use super::*;
     use crate::scheduling::arrival_gaps::ArrivalGaps;
-    use crate::time::Duration;
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-12
@@ -297,12 +341,13 @@ mod tests {
 
     /// Counts requests that came 100 ms after one another and were served in 10 ms.
     fn release(lanes: &[Arc<LaneCounters>; 1], count: u64, response_ms: u64, late: bool) {
+        let target_ns = if late { 0 } else { u64::MAX };
         let class = &lanes[0].classes[0];
         for _ in 0..count {
             class.arrivals.add(1);
             class.timing.arrive(Some(100_000_000));
             class.released.add(1);
-            class.timing.answer(1_000_000 * response_ms, late);
+            class.timing.answer(1_000_000 * response_ms, target_ns);
             class.timing.release(10_000_000);
         }
     }
@@ -327,7 +372,7 @@ mod tests {
         assert_eq!(traffic, few, "too few to tell a variance");
 
         release(&lanes, 40, 40, true);
-        lanes[0].classes[0].reasons[Reason::WaitTimeout as usize].add(10);
+        lanes[0].classes[0].timing.dropped.add(10);
         let (seen, traffic) = observe(5).expect("fifty departures");
         assert_eq!((seen.departures, seen.fresh), (60.0, 50.0));
         assert!(close(seen.late, 50.0 / 60.0), "dropped requests are late: {}", seen.late);

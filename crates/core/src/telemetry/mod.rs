@@ -8,6 +8,7 @@
 //! - `measurement`: what one period showed of a class and of a plant
 //! - `monitor`: turns counters into measurements, sample by sample and period by period
 //! - `departure_window`: the last departures of a class (QM 2.2)
+//! - `life_table`: response times where some clients hang up before they are answered
 //! - `histogram`: durations, with a bounded relative error
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
 //! - `readings`: what a shell pushes in
@@ -18,6 +19,7 @@ pub(crate) mod departure_window;
 pub(crate) mod heavy_hitters;
 pub(crate) mod heavy_search;
 mod histogram;
+pub(crate) mod life_table;
 pub(crate) mod measurement;
 pub(crate) mod monitor;
 pub(crate) mod readings;

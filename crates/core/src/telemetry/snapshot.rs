@@ -131,6 +131,14 @@ pub(crate) fn sum_over(
     lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(counter(&lane.classes[class]).get()))
 }
 
+/// How many requests of a class are in service.
+pub(crate) fn in_service(lanes: &[Arc<LaneCounters>], class: usize) -> u32 {
+    let started = sum_over(lanes, class, |counters| &counters.started);
+    let in_service = started.wrapping_sub(sum_over(lanes, class, |counters| &counters.released));
+    // The counters are read one after the other, so a request that ended in between makes it negative.
+    i64::max(in_service as i64, 0) as u32
+}
+
 /// The histogram of one kind of duration of a class over all lanes, with `count` durations whose sum is `sum_ns`.
 pub(crate) fn durations<'a>(
     lanes: impl Iterator<Item = &'a DurationCounters>,

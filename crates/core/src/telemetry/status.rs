@@ -117,6 +117,9 @@ pub struct TypeStatus {
     pub mean: f64,
     /// Standard deviation of the service time, including the uncertainty of the mean (s).
     pub deviation: f64,
+    /// The share of its requests that take no longer than the shortest deadline of the site, in service alone; `None` while
+    /// no request of the type had a deadline, and of announced costs.
+    pub in_time: Option<f64>,
     /// Additional time for each whole 64 KB of a request's body (s).
     pub block: f64,
 }

@@ -1,7 +1,7 @@
 //! The contract of the request API: every request is accounted for once, however it ends.
 
 use crate::{engine, get, ms};
-use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
+use plimsoll_core::promises::{Condition, Costs, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
 use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
@@ -358,6 +358,52 @@ fn what_a_plant_tells_of_its_workers_counts_where_they_are_to_be_found() {
     assert_eq!(after_telling(&promises, &[(0, 100)]), (64, 64, Some(true)), "within the bounds");
     promises.control.mode = Mode::Off;
     assert_eq!(after_telling(&promises, &[(0, 9)]).0, 9);
+}
+
+/// Costs are promised in seconds of the whole plant, however many workers it turns out to have.
+#[test]
+fn promised_costs_stay_what_they_are_when_the_workers_are_found() {
+    let mut promises = promises();
+    promises.plants[0].find_workers = Some(WorkerBounds { least: 2, most: 64 });
+    promises.plants[0].max_connections = 64;
+    promises.plants[0].workers = 16;
+    let costs = Costs { per_request_seconds: 0.005, per_byte_seconds: 1e-7, per_rejection_seconds: 0.0 };
+    promises.plants[0].costs = Some(costs);
+    let (mut engine, _lane) = engine(&promises);
+    let mut verdicts = Verdicts::new();
+    let mut model = |engine: &mut Engine, at: u64, workers: u32| {
+        let readings = Readings { workers: vec![(0, workers)], ..Readings::default() };
+        engine.tick(ms(at), &readings, &mut verdicts);
+        engine.tick(ms(at + 500), &Readings::default(), &mut verdicts);
+        let status = engine.status();
+        assert_eq!(status.plants[0].workers, workers);
+        let as_promised = |known: Option<f64>, promised: f64| {
+            assert!((known.expect("promised") / promised - 1.0).abs() < 1e-9, "{known:?}: {workers} workers");
+        };
+        for class in status.classes.iter().filter(|class| !class.removed) {
+            as_promised(class.model.per_request_seconds, costs.per_request_seconds);
+            as_promised(class.model.per_byte_seconds, costs.per_byte_seconds);
+        }
+        status.classes.len()
+    };
+    let mut at = 0;
+    for workers in [16, 14, 12, 8, 9, 40, 2] {
+        at += 1000;
+        model(&mut engine, at, workers);
+    }
+    // A site that a reload adds, where two workers were found of the sixteen to begin with.
+    let added = Site { hosts: vec!["b".into()], ..Site::new("added", &["full"]) };
+    promises.sites[0].hosts = vec!["a".into()];
+    promises.sites.push(added);
+    engine.reload(&promises).expect("valid promises");
+    assert_eq!(model(&mut engine, at + 1000, 2), 4);
+    // Bounds that the number did not have, and a number that is told.
+    promises.plants[0].find_workers = Some(WorkerBounds { least: 8, most: 64 });
+    engine.reload(&promises).expect("valid promises");
+    model(&mut engine, at + 2000, 8);
+    (promises.plants[0].find_workers, promises.plants[0].workers) = (None, 5);
+    engine.reload(&promises).expect("valid promises");
+    model(&mut engine, at + 3000, 5);
 }
 
 /// With control off nothing limits the requests in service, and a server that only becomes slower does not seem

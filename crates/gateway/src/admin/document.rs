@@ -155,6 +155,7 @@ document! {
         requests: u64 = costs.requests,
         mean_seconds: f64 = costs.mean,
         deviation_seconds: f64 = costs.deviation,
+        in_time_alone: Option<f64> = costs.in_time,
         block_seconds: f64 = costs.block,
     }
 }

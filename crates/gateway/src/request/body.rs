@@ -176,13 +176,13 @@ impl Reading {
 
     /// Moves the body's bytes from the inbox to the file. False if all files are full: the rest streams.
     fn store(&mut self, worker: &Worker, inbox: &mut Inbox) -> Result<bool, NoBody> {
-        let most = worker.tables().settings.limits.buffer_files;
+        let limits = worker.tables().settings.limits;
         let bytes = &inbox.bytes()[self.start..self.start + self.checked];
         let store = match &mut self.stored {
             Some(store) => Ok(store),
-            none => Store::create(&worker.shared.storage).map(|store| none.insert(store)),
+            none => Store::create(&worker.shared.storage, limits.connections).map(|store| none.insert(store)),
         };
-        match store.and_then(|store| store.append(bytes, most)) {
+        match store.and_then(|store| store.append(bytes, limits.buffer_files)) {
             Ok(()) => {
                 inbox.remove(self.start, self.checked);
                 self.checked = 0;

@@ -5,6 +5,7 @@
 
 use super::buffers::Buffer;
 use super::storage::{Storage, StorageFault, Store};
+use crate::settings::Limits;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -111,18 +112,18 @@ impl Outbox {
         &mut self,
         keep: usize,
         storage: &Arc<Storage>,
-        most: u64,
+        limits: &Limits,
     ) -> Result<(), StorageFault> {
         let stored = match &mut self.stored {
             Some(stored) => stored,
             none => {
-                let store = Store::create(storage)?;
+                let store = Store::create(storage, limits.connections)?;
                 let later = self.pieces.split_off(keep.min(self.pieces.len()));
                 none.insert(Box::new(Stored { store, head: 0, later }))
             }
         };
         while let Some(piece) = stored.later.front() {
-            stored.store.append(&piece.bytes.as_slice()[piece.range.clone()], most)?;
+            stored.store.append(&piece.bytes.as_slice()[piece.range.clone()], limits.buffer_files)?;
             stored.head += piece.head as u64;
             stored.later.pop_front();
         }

@@ -1,19 +1,24 @@
 //! Bytes that wait in temporary files: bodies too long for memory, of clients that are slower than their server.
 //!
 //! A file has no name: it is gone with its last handle, also after a crash. All files together hold at most
-//! `limits.buffer_files` bytes. A file is written and read on the worker's thread, into and out of the page cache.
+//! `limits.buffer_files` bytes, and one connection in [`CONNECTIONS_A_FILE`] may have one, so that files leave descriptors
+//! for connections. A file is written and read on the worker's thread, into and out of the page cache.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// For so many connections that there may be, one may have a file.
+pub const CONNECTIONS_A_FILE: usize = 4;
 
 /// What is buffered, and how often a file failed. Shared by all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
     in_files: AtomicU64,
+    files: AtomicUsize,
     failures: AtomicU64,
     /// By thread, as of its last look around.
     in_memory: Box<[AtomicU64]>,
@@ -30,7 +35,7 @@ pub(crate) struct Buffered {
 /// Why bytes could not be stored.
 #[derive(Debug)]
 pub(crate) enum StorageFault {
-    /// All files together hold as much as they may.
+    /// All files together hold as much as they may, or there are as many as may be.
     Full,
     /// The file could not be made, written or read.
     Failed(io::Error),
@@ -87,9 +92,18 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn create(storage: &Arc<Storage>) -> Result<Self, StorageFault> {
-        let file = tempfile::tempfile_in(folder()).map_err(|error| storage.failed(error))?;
-        Ok(Store { storage: storage.clone(), file, read: 0, written: 0 })
+    /// `connections`: how many there may be.
+    pub(crate) fn create(storage: &Arc<Storage>, connections: usize) -> Result<Self, StorageFault> {
+        let most = (connections / CONNECTIONS_A_FILE).max(1);
+        let fits = |files: usize| (files < most).then_some(files + 1);
+        storage.files.fetch_update(Relaxed, Relaxed, fits).map_err(|_| StorageFault::Full)?;
+        match tempfile::tempfile_in(folder()) {
+            Ok(file) => Ok(Store { storage: storage.clone(), file, read: 0, written: 0 }),
+            Err(error) => {
+                storage.files.fetch_sub(1, Relaxed);
+                Err(storage.failed(error))
+            }
+        }
     }
 
     /// Bytes that were appended and not read yet.
@@ -132,6 +146,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         self.storage.in_files.fetch_sub(self.written, Relaxed);
+        self.storage.files.fetch_sub(1, Relaxed);
     }
 }
 
@@ -151,7 +166,7 @@ mod tests {
     #[test]
     fn bytes_come_out_in_order_and_their_room_is_given_back() {
         let storage = Arc::<Storage>::default();
-        let mut store = Store::create(&storage).expect("a file");
+        let mut store = Store::create(&storage, 8).expect("a file");
         store.append(b"abc", 10).expect("room");
         let mut two = [0; 2];
         assert_eq!((store.read(&mut two).expect("read"), &two), (2, b"ab"));
@@ -168,13 +183,15 @@ mod tests {
     #[test]
     fn all_files_together_hold_what_they_may() {
         let storage = Arc::<Storage>::default();
-        let mut one = Store::create(&storage).expect("a file");
-        let mut other = Store::create(&storage).expect("a file");
+        let mut one = Store::create(&storage, 8).expect("a file");
+        let mut other = Store::create(&storage, 8).expect("a file");
+        assert!(matches!(Store::create(&storage, 8), Err(StorageFault::Full)), "a third file");
         one.append(&[0; 6], 10).expect("room");
         assert!(matches!(other.append(&[0; 5], 10), Err(StorageFault::Full)));
         other.append(&[0; 4], 10).expect("room");
         drop(one);
         other.append(&[0; 6], 10).expect("room again");
+        drop(Store::create(&storage, 8).expect("a file again"));
         assert_eq!((storage.buffered().in_files, storage.buffered().failures), (10, 0));
     }
 }

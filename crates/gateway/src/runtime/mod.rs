@@ -7,6 +7,7 @@
 //! thread runs the control loops. [`tables`] are the settings in force, published by [`reload`].
 
 pub(crate) mod mailbox;
+mod processors;
 pub(crate) mod reload;
 pub(crate) mod slots;
 pub(crate) mod tables;

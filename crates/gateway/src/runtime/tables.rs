@@ -31,6 +31,8 @@ pub(crate) struct PlantRow {
     pub upstream: Option<Arc<Upstream>>,
     /// Whether its utilization is what the plant reports.
     pub reported: bool,
+    /// Whether it shares this machine, and its utilization is that of its workers.
+    pub same_host: bool,
     /// The response header in which the plant reports what a request cost.
     pub cost_header: Option<String>,
     pub workers: u32,
@@ -127,8 +129,9 @@ impl Tables {
                 }
             };
             let reported = plant.sense == Sense::Reported;
+            let same_host = plant.same_host && !reported;
             let (cost_header, workers) = (plant.cost_header.clone(), plant.workers);
-            let row = PlantRow { backend, upstream, reported, cost_header, workers };
+            let row = PlantRow { backend, upstream, reported, same_host, cost_header, workers };
             // Numbers have no gaps, so that each place that is new here gets its own row within the loop.
             next.plants.resize(next.plants.len().max(number + 1), row.clone());
             next.plants[number] = row;

@@ -1,6 +1,7 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
 use crate::runtime::lock;
+use crate::runtime::processors::Processors;
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
@@ -59,12 +60,13 @@ struct Senses {
     cores: u32,
     cpu: Duration,
     at: Instant,
+    processors: Processors,
 }
 
 impl Senses {
     fn new(shared: &Shared) -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        Senses { cores, cpu: process_cpu(), at: shared.clock.now() }
+        Senses { cores, cpu: process_cpu(), at: shared.clock.now(), processors: Processors::new(cores) }
     }
 
     fn read(&mut self, shared: &Shared, now: Instant) -> Readings {
@@ -76,6 +78,9 @@ impl Senses {
         readings.workers = std::mem::take(&mut *lock(&shared.reported_workers));
         readings.unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
         let tables = shared.tables.current();
+        if tables.plants.iter().any(|row| row.same_host) {
+            readings.host_cpu = self.processors.worked(elapsed);
+        }
         for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
             let utilization = match &row.upstream {
                 Some(upstream) => upstream.reports.take(),

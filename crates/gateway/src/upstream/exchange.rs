@@ -216,8 +216,8 @@ impl Exchange<'_> {
         let scarce = outbox.len() > 1 && buffers::exceed(self.worker.buffer_memory());
         let keep = if scarce { 1 } else { READ_AHEAD };
         if outbox.len() > keep && self.may_store() {
-            let most = self.worker.tables().settings.limits.buffer_files;
-            let stored = self.client.outbox.store(keep, &self.worker.shared.storage, most);
+            let limits = self.worker.tables().settings.limits;
+            let stored = self.client.outbox.store(keep, &self.worker.shared.storage, &limits);
             // What stays in memory is sent in its order: the response only waits for its client from here on.
             self.storage_failed = stored.is_err();
         }

@@ -20,6 +20,7 @@ mod rate;
 mod read_ahead;
 mod replay;
 mod sample;
+mod surge;
 mod timestamp;
 
 pub use access_log::{logged_bytes, views};

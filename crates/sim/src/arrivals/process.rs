@@ -1,11 +1,12 @@
 //! When requests of a random process come.
 //!
-//! Poisson, deterministic, Pareto and self-similar processes are processes of rate 1 in a time of their own, carried
+//! Poisson, deterministic, Pareto, self-similar and SURGE's processes are processes of rate 1 in a time of their own, carried
 //! onto the rate by [`Cursor`]: twice the rate is the same process, twice as fast. A modulated process has states that
 //! last real time; its state multiplies the rate.
 
 use super::on_off::OnOff;
 use super::rate::{Cursor, Reached};
+use super::surge::UserEquivalents;
 use crate::distribution::exponential;
 use crate::workload::{self, Phase};
 use plimsoll_core::random::Random;
@@ -23,6 +24,7 @@ enum IntervalProcess {
     Deterministic,
     Pareto { least: f64, exponent: f64 },
     SelfSimilar(OnOff),
+    Surge(UserEquivalents),
     Modulated(Modulation),
 }
 
@@ -51,6 +53,9 @@ impl Moments {
             workload::Process::SelfSimilar { hurst, sources } => {
                 IntervalProcess::SelfSimilar(OnOff::new(hurst, sources, &mut random))
             }
+            workload::Process::Surge { users } => {
+                IntervalProcess::Surge(UserEquivalents::new(users, &mut random))
+            }
             workload::Process::Modulated { ratio, burst, calm } => {
                 Modulation::process(ratio, burst, calm, &mut random)
             }
@@ -66,6 +71,7 @@ impl Moments {
             IntervalProcess::Deterministic => 1.0,
             IntervalProcess::Pareto { least, exponent } => *least * (1.0 - random.uniform()).powf(*exponent),
             IntervalProcess::SelfSimilar(sources) => sources.interval(random),
+            IntervalProcess::Surge(users) => users.interval(random),
             IntervalProcess::Modulated(modulation) => return modulation.next(&mut self.cursor, random),
         };
         match self.cursor.advance(area, f64::INFINITY) {

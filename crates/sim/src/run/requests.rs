@@ -92,7 +92,8 @@ impl Simulation<'_> {
         row.rejected += 1;
         let plant = self.setup.promises.sites[usize::from(flight.site)].plant;
         let cost = self.setup.workload.plants[plant].rejection;
-        if !cost.is_zero() && self.setup.promises.plants[plant].same_host {
+        let takes = self.setup.workload.plants[plant].processor >= 1.0;
+        if !cost.is_zero() && takes && self.setup.promises.plants[plant].same_host {
             self.servers[plant].charge(self.now, cost);
         }
         self.come_again(flight, told);

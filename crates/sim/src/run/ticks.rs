@@ -59,6 +59,19 @@ impl Simulation<'_> {
         // that already.
         self.readings.gateway_cpu = (self.rejection_seconds > 0.0)
             .then(|| Duration::from_secs_f64(self.rejection_seconds * self.requests as f64));
+        self.readings.host_cpu = self.readings.gateway_cpu.map(|gateway| self.host_cpu(gateway));
+    }
+
+    /// What the processors worked that the gateway and plants share, divided by their number.
+    fn host_cpu(&mut self, gateway: Duration) -> Duration {
+        let plants = self.setup.workload.plants.iter().zip(&self.setup.promises.plants).enumerate();
+        let mut worked = Duration::ZERO;
+        for (number, (plant, _)) in plants.filter(|(_, (_, promised))| promised.same_host) {
+            let busy = self.servers[number].busy(self.now).servers / plant.discipline.servers();
+            // A worker that uses its processor all the time is charged for rejections itself.
+            worked += if plant.processor < 1.0 { busy.mul_f64(plant.processor) + gateway } else { busy };
+        }
+        worked
     }
 
     /// Ends a period, and those after it in which nothing happens. If no request will come any more, the run may be

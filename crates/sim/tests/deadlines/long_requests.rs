@@ -40,3 +40,26 @@ fn a_download_is_not_everybodys_wait() {
         }
     }
 }
+
+/// Status tells mean and deviation of all requests of a type, and which part of them is in time alone. One page in twenty
+/// takes three seconds, and nothing that it shows tells it from the others.
+#[test]
+fn status_tells_the_mean_and_the_deviation_of_the_same_requests() {
+    let (short, long, part) = (0.02, 3.0, 0.05);
+    let page = |seconds: f64, weight| {
+        Kind::new("/page-*.html", weight, ms((1e3 * seconds) as u64), Law::Deterministic)
+    };
+    let mean = (1.0 - part) * short + part * long;
+    let deviation = (long - short) * f64::sqrt(part * (1.0 - part));
+    for seed in 11..=14 {
+        let kinds = vec![page(short, 1.0 - part), page(long, part)];
+        let flows = vec![Flow::new("pages", 12.0, kinds).within(Some(ms(500)))];
+        let status = Scene::new(8, flows, 400.0, seed).run().status.expect("the engine ran");
+        let own = status.sites[0].types.iter().find(|own| own.name == "static").expect("a default type");
+        println!("seed {seed}: {:.3} of {mean:.3} s, {:.3} of {deviation:.3} s", own.mean, own.deviation);
+        assert!((own.mean / mean - 1.0).abs() < 0.35, "{own:?}");
+        assert!((own.deviation / deviation - 1.0).abs() < 0.2, "{own:?}");
+        let in_time = own.in_time.expect("a deadline was promised");
+        assert!((in_time - (1.0 - part)).abs() < 0.02, "{own:?}");
+    }
+}

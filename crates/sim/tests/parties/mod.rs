@@ -148,13 +148,14 @@ impl Shared {
         Workload {
             streams,
             plants: vec![plimsoll_sim::workload::Plant {
-                discipline: Discipline::Workers(1),
+                discipline: Discipline::Workers(self.plant.workers),
                 listen_queue: 511,
                 service: Duration::from_secs_f64(US.a),
                 service_per_byte: US.b,
                 law: Law::Deterministic,
-                link: None,
+                link: self.plant.bandwidth_bytes_per_second,
                 rejection: self.rejection,
+                processor: 1.0,
                 failure: Duration::ZERO,
                 faults: self.faults.clone(),
                 reports: false,

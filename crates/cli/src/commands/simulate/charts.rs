@@ -64,7 +64,8 @@ pub(super) fn load_line(simulated: &Simulated, report: &SimulationReport) -> Vec
         charts.push(chart.series(offered));
     }
     let levels = Chart::over_time("Service level m", "level")
-        .text("m = I + F: the part F of the clients gets level I + 1, the others level I; 0 is rejection.")
+        .text("m = I + F: the part F of the clients gets level I + 1, the others level I; 0 is rejection. It is 1 or more \
+             where a deadline decides which requests are rejected.")
         .from_zero();
     let names = classes(&contender.promises);
     charts.push(shown(&report.runs[0]).into_iter().fold(levels, |chart, class| {

@@ -2,6 +2,7 @@
 
 use super::Simulated;
 use super::inputs::Contender;
+use crate::output::type_costs;
 use crate::output::units::{grouped, printable, short, span};
 use plimsoll_sim::{LogNotes, Run};
 
@@ -30,6 +31,7 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     }
     if inputs.contenders[0].comparator.is_none() {
         all.extend(found_workers(&runs[0], &inputs.contenders[0]));
+        all.extend(costs_that_differ(&runs[0]));
     }
     for (stream, notes) in &runs[0].notes {
         log_notes(&inputs.contenders[0].workload.streams[*stream].name, notes, &mut all);
@@ -88,6 +90,16 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
     note(gaps > 0, &|| {
         format!("{gaps} gaps of more than an hour were cut to one, {} together", span(seconds))
     });
+}
+
+/// The types whose requests cost too differently for a deadline.
+fn costs_that_differ(run: &Run) -> impl Iterator<Item = String> + '_ {
+    let sites = run.status.iter().flat_map(|status| &status.sites);
+    let named =
+        sites.flat_map(|site| type_costs::known(site).map(move |(own, in_time)| (site, own, in_time)));
+    named
+        .filter(|(.., in_time)| *in_time < type_costs::NAMED)
+        .map(|(site, own, in_time)| format!("{}: {}", site.name, type_costs::verdict(&own.name, in_time)))
 }
 
 /// The number of workers that each plant truly has and the number that was found, where workers are looked for.

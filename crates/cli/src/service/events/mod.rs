@@ -8,6 +8,7 @@ mod load;
 mod promises;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use plimsoll_core::promises::Mode;
 use plimsoll_core::telemetry::status::Status;
@@ -30,6 +31,8 @@ pub(crate) struct EventLog {
     ratios: Vec<Steady<bool>>,
     /// By class.
     deadlines: Vec<deadlines::Misses>,
+    /// By site.
+    types: Vec<types::TypeCosts>,
 }
 
 impl EventLog {
@@ -42,6 +45,7 @@ impl EventLog {
         // Sites have no numbers for life: a reload that changes how many there are has their states forgotten.
         if self.ratios.len() != status.sites.len() {
             self.ratios.clear();
+            self.types.clear();
         }
         let mut lines = Vec::new();
         each(&mut lines, &mut self.loads, &status.classes, |said, class| said.look(class, status));
@@ -55,6 +59,7 @@ impl EventLog {
             promises::ratio(said, &site.name, status)
         });
         each(&mut lines, &mut self.deadlines, &status.classes, deadlines::Misses::look);
+        each(&mut lines, &mut self.types, &status.sites, types::TypeCosts::look);
         lines
     }
 }

@@ -33,7 +33,9 @@ pub(crate) struct Budget {
     account_of_slot: Vec<usize>,
     /// By band, the highest first; for life.
     accounts: Vec<(u16, Arc<AccountWords>)>,
-    /// By account; empty without WFA.
+    /// By account: the accounts that have a share together, the highest first. Without WFA each account is alone.
+    party_of_account: Vec<usize>,
+    /// By party.
     shares: Vec<Share>,
     /// T.
     pub(crate) period: Duration,
@@ -51,9 +53,6 @@ pub(crate) struct AccountWords {
     requests: AtomicU64,
     requested_us: AtomicU64,
 }
-
-/// Bands from this one on belong to classes; those above hold exempt requests, and requests inside a contract.
-const WITHOUT_SHARE: u16 = 2;
 
 impl AccountWords {
     fn account(&self) -> Account {
@@ -77,11 +76,12 @@ impl AccountWords {
 }
 
 impl Budget {
-    /// Follows the slots of unfinished work, which are for life; `shares` are those of the priorities that classes
-    /// have, the highest first.
+    /// Follows the slots of unfinished work, which are for life; `shares` are those of the priorities of the `promised`
+    /// ranks, the highest first.
     pub(crate) fn follow(
         &mut self,
         slots: impl Iterator<Item = Rank> + Clone,
+        promised: &[Rank],
         shares: &[Share],
         period: Duration,
     ) {
@@ -92,9 +92,30 @@ impl Budget {
         }
         let account = |rank: Rank| self.accounts.iter().take_while(|(band, _)| *band < rank.band).count();
         self.account_of_slot = slots.map(account).collect();
-        let above = self.accounts.iter().filter(|(band, _)| *band < WITHOUT_SHARE).count();
-        self.shares = core::iter::repeat_n(Share::ANY, above).chain(shares.iter().copied()).collect();
+        self.share_out(promised, shares);
         self.period = period;
+    }
+
+    /// A share belongs to a priority that classes have now, at sites with a contract and at those without together.
+    fn share_out(&mut self, promised: &[Rank], shares: &[Share]) {
+        let mut priorities: Vec<u8> = promised.iter().filter_map(|rank| Rank::priority(rank.band)).collect();
+        priorities.sort_unstable();
+        priorities.dedup();
+        // Exempt requests and those inside a contract have accounts of their own, and no share.
+        let party = |band: u16| match Rank::priority(band) {
+            Some(priority) if !shares.is_empty() => Rank::contracted(priority, None).band,
+            _ => band,
+        };
+        let mut parties: Vec<u16> = self.accounts.iter().map(|(band, _)| party(*band)).collect();
+        parties.sort_unstable();
+        parties.dedup();
+        let place = |band: u16| parties.iter().take_while(|own| **own < party(band)).count();
+        self.party_of_account = self.accounts.iter().map(|(band, _)| place(*band)).collect();
+        let share = |party: &u16| {
+            let place = priorities.binary_search(&Rank::priority(*party)?).ok()?;
+            shares.get(place).copied()
+        };
+        self.shares = parties.iter().map(|party| share(party).unwrap_or(Share::ANY)).collect();
     }
 
     /// Band and words of each account, the highest first.
@@ -128,17 +149,20 @@ impl Budget {
         workers: &Workers,
     ) -> Result<(), Option<Duration>> {
         let (index, work) = (self.account_of_slot[slot], work_us as f64 * 1e-6);
+        let party = self.party_of_account[index];
         let capacity = f64::from(workers.all.max(1)) * self.period.as_secs_f64();
-        let accounts = self.accounts.iter().enumerate().map(|(q, (_, words))| {
-            let account = words.account();
-            let own = if q == index { work } else { 0.0 };
-            Account { used: (account.used - own).max(0.0), ..account }
+        let accounts = (0..self.shares.len()).map(|q| {
+            let own = self.accounts.iter().zip(&self.party_of_account).filter(|(_, party)| **party == q);
+            let mut account = Account::default();
+            own.for_each(|((_, words), _)| account.add(words.account()));
+            let charged = if q == party { work } else { 0.0 };
+            Account { used: (account.used - charged).max(0.0), ..account }
         });
         // Half of the counting unit is added against rounding.
-        if work <= left(capacity, accounts, &self.shares, index) + 0.5e-6 {
+        if work <= left(capacity, accounts, &self.shares, party) + 0.5e-6 {
             return Ok(());
         }
-        let most = self.shares.get(index).map_or(1.0, |share| share.most) * capacity;
+        let most = self.shares[party].most * capacity;
         let next = Instant::from_nanos(self.next_ns.load(Ordering::Relaxed));
         Err((work <= most).then(|| next.since(workers.at.unwrap_or(next)).max(Duration::from_micros(1))))
     }
@@ -157,7 +181,7 @@ mod tests {
         let second = Some(Duration::from_secs(1));
         let slots = [Rank::ordinary(1, second), Rank::ordinary(2, second), Rank::EXEMPT];
         let mut budget = Budget::default();
-        budget.follow(slots.into_iter(), shares, Duration::from_secs(1));
+        budget.follow(slots.into_iter(), &slots, shares, Duration::from_secs(1));
         budget.set_next(Instant::ZERO + Duration::from_secs(1));
         budget
     }
@@ -216,6 +240,38 @@ mod tests {
         words(&budget, EXEMPT).begin(1, 0.1, 0);
         assert_eq!(admitted(&budget, FIRST), 70);
         assert_eq!(admitted(&budget, SECOND), 20);
+    }
+
+    /// A budget of these slots, of which those with a `true` belong to classes that are promised now.
+    fn followed(budget: &mut Budget, slots: &[(Rank, bool)], shares: &[Share]) {
+        let promised: Vec<Rank> = slots.iter().filter(|(_, now)| *now).map(|(rank, _)| *rank).collect();
+        let slots = slots.iter().map(|(rank, _)| *rank);
+        budget.follow(slots, &promised, shares, Duration::from_secs(1));
+        budget.set_next(Instant::ZERO + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_share_belongs_to_a_priority_with_and_without_a_contract() {
+        let shares = [Share { least: 0.0, most: 0.7 }, Share { least: 0.1, most: 0.2 }];
+        let ranks = [Rank::contracted(1, None), Rank::contracted(2, None), Rank::ordinary(1, None)];
+        let mut budget = Budget::default();
+        followed(&mut budget, &ranks.map(|rank| (rank, true)), &shares);
+        assert_eq!([0, 1, 2].map(|slot| admitted(&budget, slot)), [70, 20, 0], "priority 1 has 0.7 in all");
+        let mut budget = Budget::default();
+        followed(&mut budget, &ranks.map(|rank| (rank, true)), &shares);
+        assert_eq!([2, 1, 0].map(|slot| admitted(&budget, slot)), [70, 20, 0]);
+    }
+
+    #[test]
+    fn a_priority_that_a_reload_took_away_keeps_no_share() {
+        let shares = [Share { least: 0.0, most: 0.7 }, Share { least: 0.0, most: 0.2 }];
+        let [first, second, third] = [1, 2, 3].map(|priority| Rank::ordinary(priority, None));
+        let mut budget = Budget::default();
+        followed(&mut budget, &[(first, true), (second, true)], &shares);
+        assert_eq!(admitted(&budget, 1), 20);
+        budget.accounts().iter().for_each(|(_, words)| words.begin(1, 0.0, 0));
+        followed(&mut budget, &[(first, false), (second, true), (third, true)], &shares);
+        assert_eq!((admitted(&budget, 1), admitted(&budget, 2)), (70, 20));
     }
 
     #[test]

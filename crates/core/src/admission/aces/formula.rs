@@ -27,6 +27,13 @@ pub struct Account {
 }
 
 impl Account {
+    /// Adds another one of the same share.
+    pub(super) fn add(&mut self, other: Account) {
+        self.predicted += other.predicted;
+        self.used += other.used;
+        self.carried += other.carried;
+    }
+
     fn demand(&self) -> f64 {
         self.predicted.max(self.used)
     }

@@ -14,8 +14,10 @@ pub(crate) struct ClassCosts {
     levels: usize,
     /// One request's work and size, by level.
     pub(crate) by_level: [CostEstimate; MAX_LEVELS + 1],
-    /// Work as a linear function of size, over all levels.
+    /// Work [seconds of one worker] as a linear function of size, over all levels.
     pub(crate) line: LinearModel,
+    /// Whether the line holds more than what was promised.
+    pub(crate) line_learned: bool,
     /// Whether the last period served nothing that the line could be learned from.
     pub(crate) frozen: bool,
     /// Whether a cost stepped in the last period.
@@ -30,10 +32,16 @@ impl ClassCosts {
             levels,
             by_level: Default::default(),
             line,
+            line_learned: false,
             frozen: true,
             stepped: false,
             unconfirmed: 0,
         }
+    }
+
+    /// Forgets what the line has learned; `line` is what was promised.
+    pub(crate) fn set_line(&mut self, line: LinearModel) {
+        (self.line, self.line_learned) = (line, false);
     }
 
     /// Replaces the levels, because they or their plants changed; `costs` are what is known of them at levels 1..=M.
@@ -67,6 +75,7 @@ impl ClassCosts {
             self.stepped |= self.by_level[level].learn(measured.served[level]);
         }
         self.frozen = !self.line.learn(measured.samples.as_slice().iter().copied());
+        self.line_learned |= !self.frozen;
     }
 }
 

@@ -6,8 +6,7 @@
 //! anything to rejections.
 //!
 //! The CPU time of a process holds the kernel's work in its calls, but not that of interrupts. c is in seconds of the whole
-//! machine. It is added to a utilization of workers as if they were what the machine's processors do: so it is where
-//! the server's processor is what runs out, and more than it is where the workers mostly wait.
+//! machine's processors. What of it counts as time of a plant's workers, which is another unit, `host.rs` says.
 
 use crate::model::{LinearModel, Served};
 use crate::telemetry::measurement::ClassMeasurement;

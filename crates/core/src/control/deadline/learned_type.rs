@@ -8,6 +8,7 @@
 use crate::admission::estimates::{Alone, OwnTime, TypeEstimate};
 use crate::control::deadline::own_time::own_time;
 use crate::model::{Batch, ServiceHistogram, ServiceTime, SizeLaw, Sized};
+use libm::sqrt;
 
 /// A type at one level. In microseconds, or of announced costs in millionths of the announcement.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub(super) struct LearnedType {
     times: ServiceHistogram,
     pub(super) size: SizeLaw,
     pub(super) requests: u64,
+    /// Whether some of its requests had a deadline.
+    pub(super) has_deadline: bool,
     /// The time (s) since a request of the type was last served.
     silent: f64,
     /// The time (s) for which every request of the type was refused because of its cost.
@@ -35,7 +38,7 @@ impl LearnedType {
     /// A type of which this much is known.
     pub(super) fn new(time: ServiceTime) -> Self {
         let (times, size) = (ServiceHistogram::default(), SizeLaw::default());
-        LearnedType { time, times, size, requests: 0, silent: 0.0, refused: 0.0 }
+        LearnedType { time, times, size, requests: 0, has_deadline: false, silent: 0.0, refused: 0.0 }
     }
 
     /// The type, of which these requests were seen elsewhere.
@@ -48,6 +51,7 @@ impl LearnedType {
         let seen = row.take();
         let requests = seen.requests as f64;
         self.requests += seen.requests;
+        self.has_deadline |= seen.too_long;
         let [blocks, squares, products] = seen.blocks.map(|sum| sum as f64);
         // The sum excludes the time of the blocks.
         let took = seen.sum_us as f64 + blocks * self.size.slope();
@@ -72,7 +76,7 @@ impl LearnedType {
         } else if seen.too_long {
             self.refused += seconds;
             let times = (TIMES_KNOWN * self.time.weight()).min(RARELY);
-            if self.refused >= times * self.mean_us(soon.longest_us) * 1e-6 {
+            if self.refused >= times * self.whole(soon.longest_us).0 * 1e-6 {
                 self.refused = 0.0;
                 row.invite();
             }
@@ -85,9 +89,17 @@ impl LearnedType {
         own_time(&self.time, &self.times, deadline_us)
     }
 
-    /// The mean time of its requests, with what they take beyond the longest time that the estimate counts.
-    pub(super) fn mean_us(&self, longest_us: f64) -> f64 {
-        self.time.mean() + self.times.beyond(longest_us)
+    /// The share of its requests that take no longer than a deadline; `None` if none of them had one.
+    pub(super) fn in_time(&self, deadline_us: f64) -> Option<f64> {
+        self.has_deadline.then(|| self.times.within(deadline_us, &self.time))
+    }
+
+    /// The mean time of its requests and its deviation, with what they take beyond the longest time that the estimate counts.
+    pub(super) fn whole(&self, longest_us: f64) -> (f64, f64) {
+        let (mean, deviation) = (self.time.mean(), self.time.deviation());
+        let (beyond, squares) = self.times.beyond(longest_us);
+        let whole = mean + beyond;
+        (whole, sqrt((deviation * deviation + mean * mean + squares - whole * whole).max(0.0)))
     }
 }
 

@@ -116,7 +116,7 @@ impl DeadlineLoop {
 /// What admission is to keep for a class.
 pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> DeadlineTerms {
     let class = site.classes.get(place);
-    let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
+    let deadline = site.deadline_of(place).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
     let priority = class.map_or(site.default_priority, |class| class.priority);
     let own = deadline.map(|deadline| (deadline, priority));

@@ -158,8 +158,12 @@ impl SiteTypes {
         let deadline_us = shortest.as_secs_f64() * 1e6;
         for number in 0..self.rows.len() {
             for place in 0..self.places.len() {
-                let absent = &mut self.absent[number * self.places.len() + place];
-                *absent = if self.estimates.take_came(number, place) { 0.0 } else { *absent + seconds };
+                let (absent, came) = (
+                    &mut self.absent[number * self.places.len() + place],
+                    self.estimates.take_came(number, place),
+                );
+                *absent = if came { 0.0 } else { *absent + seconds };
+                self.rows[number].has_deadline |= came;
             }
             // Whether an announced cost is in time depends on what was announced.
             let deadline_us = if self.is_announced(number) { f64::INFINITY } else { deadline_us };
@@ -237,13 +241,16 @@ impl SiteTypes {
             let (place, level) = (row / levels, row % levels);
             let (announced, place) = (place >= self.types.len(), place % self.types.len());
             let (learned, scale) = (&self.rows[row], 1e-6);
+            let (mean, deviation) = learned.whole(self.longest_us(row));
+            let deadline = Some(self.places[0].0).filter(|_| !announced);
             Some(TypeStatus {
                 name: self.name(place)?.into(),
                 level: self.levels[level].clone(),
                 announced,
                 requests: learned.requests,
-                mean: learned.mean_us(self.longest_us(row)) * scale,
-                deviation: learned.time.deviation() * scale,
+                mean: mean * scale,
+                deviation: deviation * scale,
+                in_time: deadline.and_then(|deadline| learned.in_time(deadline.as_secs_f64() * 1e6)),
                 block: learned.size.slope() * scale,
             })
         };

@@ -98,7 +98,7 @@ impl DelayClass {
             parts,
             offset: None,
             law,
-            window: DepartureWindow::new(promise.delay.window() as u64, UPDATE),
+            window: DepartureWindow::new(promise.delay.window() as u64, UPDATE).within(promise.delay.target),
             contended: ContendedWindow::default(),
             contended_before: false,
             wanted: f64::INFINITY,

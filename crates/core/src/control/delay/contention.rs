@@ -15,6 +15,7 @@ use alloc::collections::VecDeque;
 struct Update {
     at: Instant,
     departures: f64,
+    /// Answers, and clients that hung up.
     answers: f64,
     dropped: f64,
     response_seconds: f64,
@@ -52,7 +53,7 @@ impl ContendedWindow {
         let update = Update {
             at: now,
             departures: seen.fresh,
-            answers: seen.fresh_answers,
+            answers: seen.fresh_ends,
             dropped: seen.fresh_dropped,
             response_seconds: seen.fresh_sum,
             late: seen.fresh_late,
@@ -109,7 +110,7 @@ mod tests {
         let mut add = |response: f64, late: f64| {
             let seen = Seen {
                 fresh: 25.0,
-                fresh_answers: 25.0,
+                fresh_ends: 25.0,
                 fresh_sum: 25.0 * response,
                 fresh_late: 25.0 * late,
                 ..Seen::default()
@@ -131,12 +132,8 @@ mod tests {
     fn what_is_too_old_leaves_the_window() {
         let mut window = ContendedWindow::default();
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        let seen = |response| Seen {
-            fresh: 25.0,
-            fresh_answers: 25.0,
-            fresh_sum: 25.0 * response,
-            ..Seen::default()
-        };
+        let seen =
+            |response| Seen { fresh: 25.0, fresh_ends: 25.0, fresh_sum: 25.0 * response, ..Seen::default() };
         window.add(at(0), &seen(3.0), 100.0);
         window.add(at(500), &seen(1.0), 100.0);
         window.expire(at(590));

@@ -22,11 +22,15 @@
 //! its own weight is lowered; otherwise its hold is forgotten slowly. So at least one class is never held: two holds that grow
 //! together would leave the ratio as it is and the workers idle. The condition is on the weight and not on the error, since
 //! an error has both signs by chance, and a hold that grew with one sign only would be too short.
+//!
+//! **A class that falls silent** leaves the others to be compared with what it reached before, and the errors of a load that
+//! changes meanwhile would be taken for errors of the ratio. So what the law learns is *tentative* until each class has
+//! departed again. It is taken back when a class is found to be silent, and the verdict on feasibility never counts it.
 
 use super::feasibility::{self, FeasibilityTest};
 use libm::exp;
 
-/// What one class reached.
+/// What one class reached; nothing but its delta while it is silent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
     /// delta.
@@ -55,13 +59,25 @@ pub struct Turn {
 /// The law's state, of the classes of one site.
 #[derive(Clone, Debug)]
 pub struct RatioLaw {
-    integral: Vec<f64>,
-    hold: Vec<f64>,
+    learned: Learned,
+    /// The same when each class had departed last.
+    settled: Learned,
+    /// By class: whether it has departed since.
+    departed: Vec<bool>,
     /// The mean normalized response time, followed slowly (s).
     unit: f64,
     strict: bool,
-    /// By class: the error that the order of service does not correct.
+}
+
+/// By class.
+#[derive(Clone, Debug)]
+struct Learned {
+    integral: Vec<f64>,
+    hold: Vec<f64>,
+    /// The error that the order of service does not correct.
     feasibility: Vec<FeasibilityTest>,
+    /// Whether the class has a part in the ratio.
+    present: Vec<bool>,
 }
 
 use alloc::vec::Vec;
@@ -88,35 +104,66 @@ impl RatioLaw {
     pub fn new(classes: usize, strict: bool) -> Self {
         let zeros = alloc::vec![0.0; classes];
         let feasibility = alloc::vec![FeasibilityTest::default(); classes];
-        RatioLaw { integral: zeros.clone(), hold: zeros, unit: 0.0, strict, feasibility }
+        let present = alloc::vec![false; classes];
+        let learned = Learned { integral: zeros.clone(), hold: zeros, feasibility, present: present.clone() };
+        RatioLaw { settled: learned.clone(), learned, departed: present, unit: 0.0, strict }
     }
 
     /// The weights for what was reached; `window` is the departures of a long window.
     pub fn next(&mut self, reached: &[Reached], window: f64) -> Vec<Turn> {
+        self.take_back_if_silent(reached);
         let lag = lags(reached);
         let fresh = reached.iter().map(|one| one.fresh.0).sum::<f64>() / window;
         let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
         self.unit += follows * (mean_normalized(reached) - self.unit);
         let steps = steps(reached, self.unit, window);
         // Where the ratios cannot be reached, larger weights change little, and returning from them takes long.
-        let reach = if self.is_infeasible() { NEARLY + SPENT } else { REACH };
+        let reach = if self.learned.is_infeasible() { NEARLY + SPENT } else { REACH };
+        let Learned { integral, feasibility, .. } = &mut self.learned;
         for ((own, feasibility), (one, step)) in
-            self.integral.iter_mut().zip(&mut self.feasibility).zip(reached.iter().zip(&steps))
+            integral.iter_mut().zip(feasibility).zip(reached.iter().zip(&steps))
         {
             *own = (*own + INTEGRAL * step).clamp(-reach, reach);
             feasibility.add(*step, one.share, fresh);
         }
         if self.strict {
-            self.hold_back(reached, &steps, fresh);
+            self.learned.hold_back(reached, &steps, fresh);
         }
+        self.settle(reached);
         let turn = |((one, own), (lag, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
             weight: exp(*own) / one.delta,
             start: PROPORTIONAL * lag,
             hold: *hold,
         };
-        reached.iter().zip(&self.integral).zip(lag.iter().zip(&self.hold)).map(turn).collect()
+        let Learned { integral, hold, .. } = &self.learned;
+        reached.iter().zip(integral).zip(lag.iter().zip(hold)).map(turn).collect()
     }
 
+    /// Takes back what was learned since a class departed last that is silent now.
+    fn take_back_if_silent(&mut self, reached: &[Reached]) {
+        let mut classes = reached.iter().zip(&self.learned.present);
+        if classes.any(|(one, present)| *present && !one.is_known()) {
+            self.learned.clone_from(&self.settled);
+        }
+        self.learned.present = reached.iter().map(Reached::is_known).collect();
+    }
+
+    /// Settles what was learned, if each class has departed since the last time.
+    fn settle(&mut self, reached: &[Reached]) {
+        self.departed.iter_mut().zip(reached).for_each(|(own, one)| *own |= one.fresh.0 > 0.0);
+        if self.departed.iter().zip(reached).all(|(departed, one)| *departed || !one.is_known()) {
+            self.departed.fill(false);
+            self.settled.clone_from(&self.learned);
+        }
+    }
+
+    /// Whether the ratios cannot be reached at this load without leaving work undone.
+    pub fn is_infeasible(&self) -> bool {
+        self.settled.is_infeasible()
+    }
+}
+
+impl Learned {
     /// Holds back a class that is faster than its ratio allows, once the order of service can do no more for the others.
     fn hold_back(&mut self, reached: &[Reached], steps: &[f64], fresh: f64) {
         let spent = self.is_spent();
@@ -128,14 +175,21 @@ impl RatioLaw {
         }
     }
 
-    /// Whether the ratios cannot be reached at this load without leaving work undone.
-    pub fn is_infeasible(&self) -> bool {
-        self.is_spent() && feasibility::any(&self.feasibility)
+    fn is_infeasible(&self) -> bool {
+        let tests = self.feasibility.iter().zip(&self.present).filter(|(_, present)| **present);
+        self.is_spent() && feasibility::any(tests.map(|(test, _)| test))
     }
 
     /// Whether some class is served nearly by strict priority.
     fn is_spent(&self) -> bool {
-        self.integral.iter().any(|own| *own >= NEARLY)
+        self.integral.iter().zip(&self.present).any(|(own, present)| *present && *own >= NEARLY)
+    }
+}
+
+impl Reached {
+    /// Whether the class has a part in the ratio: something is known of it, and it is not silent.
+    fn is_known(&self) -> bool {
+        self.long > 0.0
     }
 }
 
@@ -157,14 +211,13 @@ fn mean_normalized(reached: &[Reached]) -> f64 {
 /// minute counts in proportion to its requests and their response times. A class that nothing is known of has no part in it.
 fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
     let mean = mean_normalized(reached);
-    let is_known = |one: &&Reached| one.long > 0.0;
     if unit <= 0.0 {
         return alloc::vec![0.0; reached.len()];
     }
     let step = |one: &Reached| (one.fresh.1 / one.delta - one.fresh.0 * mean) / unit / window;
-    let known = reached.iter().filter(is_known);
+    let known = reached.iter().filter(|one| one.is_known());
     let common = known.clone().map(step).sum::<f64>() / known.count() as f64;
-    reached.iter().map(|one| if is_known(&one) { step(one) - common } else { 0.0 }).collect()
+    reached.iter().map(|one| if one.is_known() { step(one) - common } else { 0.0 }).collect()
 }
 
 #[cfg(test)]

@@ -57,6 +57,8 @@ struct Member {
     seen: Seen,
     /// When it was last seen.
     updated: Instant,
+    /// Departures of the site since its own last one.
+    silent: f64,
     /// Departures and the sum of their response times (s), over the last [`SHORT`] or so of the site.
     short: (f64, f64),
     turn: Turn,
@@ -144,10 +146,16 @@ impl Member {
             window: DepartureWindow::new(WINDOW, 1),
             seen: Seen::default(),
             updated: Instant::default(),
+            silent: 0.0,
             short: (0.0, 0.0),
             turn: Turn { weight: 1.0 / promise.delta, start: 0.0, hold: 0.0 },
             status: ResponseStatus::default(),
         }
+    }
+
+    /// Whether none of the site's last departures, over which classes are compared, is its own.
+    fn is_silent(&self) -> bool {
+        self.silent >= WINDOW as f64
     }
 
     /// Looks at the departures since the last time. Of a class without any for so long nothing is known any more.
@@ -159,7 +167,7 @@ impl Member {
                 self.status =
                     ResponseStatus { response: 0.0, infeasible: false, ratio_reached: None, ..self.status };
             }
-            None => (self.seen.fresh_answers, self.seen.fresh_sum) = (0.0, 0.0),
+            None => (self.seen.fresh_ends, self.seen.fresh_sum) = (0.0, 0.0),
         }
     }
 }
@@ -176,22 +184,26 @@ impl SiteRatios {
         let mut fresh = 0.0_f64;
         for member in &mut self.members {
             member.observe(now, input);
-            fresh += member.seen.fresh_answers;
+            fresh += member.seen.fresh_ends;
         }
         if fresh == 0.0 {
             return;
         }
         let kept = (1.0 - fresh / SHORT).max(0.0);
-        for Member { short, seen, .. } in &mut self.members {
-            *short = (short.0 * kept + seen.fresh_answers, short.1 * kept + seen.fresh_sum);
+        for Member { short, seen, silent, .. } in &mut self.members {
+            *silent = if seen.fresh_ends > 0.0 { 0.0 } else { *silent + fresh };
+            *short = (short.0 * kept + seen.fresh_ends, short.1 * kept + seen.fresh_sum);
         }
-        let all: f64 = self.members.iter().map(|member| member.short.0).sum();
-        let reached = |member: &Member| Reached {
-            delta: member.promise.delta,
-            short: member.short.1 / member.short.0.max(1e-9),
-            long: member.seen.response,
-            share: member.short.0 / all,
-            fresh: (member.seen.fresh_answers, member.seen.fresh_sum),
+        let all: f64 = self.members.iter().filter(|one| !one.is_silent()).map(|one| one.short.0).sum();
+        let reached = |member: &Member| match member.is_silent() {
+            true => Reached { delta: member.promise.delta, ..Reached::default() },
+            false => Reached {
+                delta: member.promise.delta,
+                short: member.short.1 / member.short.0.max(1e-9),
+                long: member.seen.response,
+                share: member.short.0 / all,
+                fresh: (member.seen.fresh_ends, member.seen.fresh_sum),
+            },
         };
         let reached: Vec<_> = self.members.iter().map(reached).collect();
         let normalized: f64 = reached.iter().map(|one| one.share * one.long / one.delta).sum();
@@ -199,7 +211,7 @@ impl SiteRatios {
         let infeasible = self.law.is_infeasible();
         for (member, turn) in self.members.iter_mut().zip(turns) {
             let response = member.seen.response;
-            let known = response > 0.0 && normalized > 0.0;
+            let known = response > 0.0 && normalized > 0.0 && !member.is_silent();
             member.turn = turn;
             member.status = ResponseStatus {
                 response,

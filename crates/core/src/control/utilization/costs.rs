@@ -29,8 +29,24 @@ pub(crate) struct CostModel {
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
-    /// c in the last period, where rejections cost the plant itself.
+    /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another machine.
     pub(crate) rejection: f64,
+}
+
+/// What a site's requests are assumed to cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AssumedCosts {
+    pub(crate) known: Known,
+    /// Whether something that was seen or promised tells it.
+    pub(crate) told: bool,
+    /// How many times as much it may be.
+    pub(crate) most: f64,
+}
+
+impl AssumedCosts {
+    fn told(known: Known) -> Self {
+        AssumedCosts { known, told: true, most: 1.0 }
+    }
 }
 
 /// What requests cost, as known in one period.
@@ -102,6 +118,11 @@ impl CostModel {
         self.costs(learned)
     }
 
+    /// s, as of the last period.
+    pub(crate) fn workers(&self) -> u32 {
+        self.workers
+    }
+
     /// The costs as known now.
     pub(crate) fn costs<'a>(&'a self, learned: &'a [ClassCosts]) -> RequestCosts<'a> {
         let (reported_line, workers) = (self.reported_line.as_ref(), self.workers);
@@ -167,7 +188,7 @@ impl RequestCosts<'_> {
         site: &SiteView,
         rate: impl Fn(usize) -> f64,
     ) -> Option<Known> {
-        self.assumed(plant, site, rate).and_then(|(known, told)| told.then_some(known))
+        self.assumed(plant, site, rate).filter(|assumed| assumed.told).map(|assumed| assumed.known)
     }
 
     /// A site's costs to share the plant by, and whether they are known: from the linear models of its classes, weighted by
@@ -181,7 +202,7 @@ impl RequestCosts<'_> {
         plant: &PlantView,
         site: &SiteView,
         rate: impl Fn(usize) -> f64,
-    ) -> Option<(Known, bool)> {
+    ) -> Option<AssumedCosts> {
         let own = plant.classes[site.classes.clone()].iter().filter(|class| !class.exempt);
         let weight = |class: &ClassView| rate(class.class).max(1e-6);
         let mut full_bytes = WeightedMean::default();
@@ -208,21 +229,24 @@ impl RequestCosts<'_> {
             per_rejection_seconds: self.rejection,
         };
         if let (Some(a), Some(b)) = (a.value(), b.value()) {
-            return Some((Known { costs: costs(a, b), full_bytes }, true));
+            return Some(AssumedCosts::told(Known { costs: costs(a, b), full_bytes }));
         }
         if let Some(promised) = site.promised_costs {
-            return Some((Known { full_bytes, ..promised }, true));
+            return Some(AssumedCosts::told(Known { full_bytes, ..promised }));
         }
         let can_teach = own.clone().any(|class| class.top > 1);
         let mut whole = WeightedMean::default();
         own.for_each(|class| whole.add(weight(class), self.at(class, class.top)));
         let alike = (bytes - full_bytes).abs() <= (1.0 - SURE) * full_bytes;
-        let part = match bytes / full_bytes {
+        let ratio = bytes / full_bytes;
+        let part = match ratio {
             part if alike => part.max(1.0),
             part if can_teach => part.min(1.0),
             _ => 1.0,
         };
-        Some((Known { costs: costs(part * whole.value()?, 0.0), full_bytes }, alike))
+        let known = Known { costs: costs(part * whole.value()?, 0.0), full_bytes };
+        let is_open = can_teach && !alike && ratio.is_finite();
+        Some(AssumedCosts { known, told: alike, most: if is_open { ratio.max(1.0 / ratio) } else { 1.0 } })
     }
 }
 
@@ -366,17 +390,25 @@ mod tests {
         {
             own.classes[0].top = 1;
             own.sites[0].guarantee = Some(promises::Guarantee::new(10.0, 10.0 * bytes_each));
-            let (known, is_told) =
-                model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");
-            assert!(close(known.costs.per_request_seconds, cost) && is_told == told, "{bytes_each}");
+            let assumed = model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");
+            assert!(close(assumed.known.costs.per_request_seconds, cost), "{bytes_each}: {assumed:?}");
+            assert_eq!((assumed.told, assumed.most), (told, 1.0), "{bytes_each}");
             let planned = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0);
             assert_eq!(planned.is_some(), told, "{bytes_each}");
             // What can be degraded is, until its lighter pages have told more.
             own.classes[0] = class(0, 2);
             let learned = [self::learned(&[0.0, 0.08])];
-            let (assumed, _) = model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");
-            let least = if bytes_each == 500.0 { 0.01 } else { cost };
-            assert!(close(assumed.costs.per_request_seconds, least), "{bytes_each}: {assumed:?}");
+            let assumed = model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");
+            let (least, most) = match bytes_each {
+                500.0 => (0.01, 2.0),
+                4000.0 => (cost, 4.0),
+                _ => (cost, 1.0),
+            };
+            let AssumedCosts { known, most: found, .. } = assumed;
+            assert!(
+                close(known.costs.per_request_seconds, least) && found == most,
+                "{bytes_each}: {assumed:?}"
+            );
         }
     }
 }

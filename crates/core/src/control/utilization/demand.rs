@@ -66,6 +66,17 @@ impl Demand {
             + fraction * (self.at((low + 1).min(usize::from(self.top)), drain) - self.at(low, drain))
     }
 
+    /// The load of the arriving requests at m, by resource.
+    pub(crate) fn parts(&self, m: f64) -> LoadParts {
+        let m = m.clamp(0.0, f64::from(self.top));
+        let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
+        let fraction = m - low as f64;
+        let mut parts = LoadParts::default();
+        parts.add(1.0 - fraction, self.levels[low]);
+        parts.add(fraction, self.levels[(low + 1).min(usize::from(self.top))]);
+        LoadParts { waiting: 0.0, ..parts }
+    }
+
     /// The work of the waiting requests, in periods of the plant's capacity, if they are started at m. They were admitted, so
     /// each is started at the lowest level at least.
     pub fn backlog(&self, m: f64) -> f64 {

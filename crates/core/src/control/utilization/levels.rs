@@ -61,7 +61,8 @@ impl Levels {
             let top = class.top as f64;
             let own = &measured.classes[class.class];
             share.learn(if own.active { &own.window.decided[..=class.top] } else { &[] });
-            *level = share.service_level(allocation.level_of(plant, class).min(top), top);
+            let wanted = allocation.level_of(plant, class).clamp(class.least, top);
+            *level = share.service_level(wanted, top);
         }
         &self.set
     }

@@ -28,8 +28,9 @@ pub(crate) mod view;
 use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
 use crate::control::cost::class::ClassCosts;
+use crate::control::cost::host::WorkerTime;
 use crate::control::{Due, Loop};
-use crate::promises::Mode;
+use crate::promises::{Mode, Sense};
 use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use crate::time::{Duration, Instant};
@@ -50,6 +51,9 @@ const WAITS_IN_TIME: f64 = 0.25;
 /// The longest wait without a promise while requests are rejected, or one service where that is longer.
 const MOST_WAIT: Duration = Duration::from_millis(500);
 
+/// The cost of a request to which a dearer one is cut in the search for workers, in mean service times.
+const MOST_USUAL: f64 = 4.0;
+
 /// The loop of one plant.
 pub(crate) struct UtilizationLoop {
     view: PlantView,
@@ -59,6 +63,8 @@ pub(crate) struct UtilizationLoop {
     set_point: f64,
     sensed: Sensed,
     costs: CostModel,
+    /// What part of c is time of the workers.
+    worker_time: WorkerTime,
     demand: PlantDemand,
     served: ServedLoad,
     allocation: Allocation,
@@ -77,8 +83,10 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) measured: Measurement<'a>,
     /// By class number: what was learned of the costs, here and at other plants.
     pub(crate) costs: &'a mut [ClassCosts],
-    /// c: seconds of the gateway's own machine per rejection.
+    /// c: seconds of the gateway's own machine, of all its processors, per rejection.
     pub(crate) rejection_cost: f64,
+    /// The utilization of these processors, if it was read.
+    pub(crate) processors: Option<f64>,
     /// The longest time that a request may wait in the queue.
     pub(crate) max_wait: Duration,
     /// Whether the number of workers was promised, or has been found.
@@ -105,7 +113,12 @@ impl Loop for UtilizationLoop {
         let (plant, measured, learned) = (&self.view, &input.measured, &*input.costs);
         let before = self.allocation.level;
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
-        self.costs.rejection = if plant.promised.same_host { input.rejection_cost } else { 0.0 };
+        if plant.promised.same_host && plant.promised.sense == Sense::Gap {
+            let rejecting = input.rejection_cost * sense::rejected(plant, measured);
+            self.worker_time.learn(sense::busy(measured), input.processors, rejecting);
+        }
+        let c = input.rejection_cost * self.worker_time.part();
+        self.costs.rejection = if plant.promised.same_host { c } else { 0.0 };
 
         let sensed = Sensed::new(plant, measured, self.costs.rejection, &self.sensed);
         let steady = is_steady(plant, measured, learned);
@@ -147,7 +160,7 @@ impl Loop for UtilizationLoop {
         });
 
         self.sensed = sensed;
-        status::write(&mut self.status, &sensed, allocation);
+        status::write(&mut self.status, plant, &sensed, allocation);
         self.status.utilization_model = served.linear;
         self.status.utilization_offered = served.total + demand.whole.backlog(before);
         self.status.bias = if known { terms.bias } else { 0.0 };
@@ -189,7 +202,7 @@ impl UtilizationLoop {
     /// Begins idle periods, in which no request comes and none is there: what was sensed becomes zero.
     pub(crate) fn begin_idle(&mut self) {
         self.sensed = Sensed::default();
-        status::write(&mut self.status, &self.sensed, &self.allocation);
+        status::write(&mut self.status, &self.view, &self.sensed, &self.allocation);
         (self.status.utilization_offered, self.status.utilization_model) = (0.0, 0.0);
         for site in &mut self.sites {
             (site.utilization, site.guaranteed_share) = (0.0, 0.0);
@@ -206,6 +219,23 @@ impl UtilizationLoop {
     /// Mean service time of the last period, or for how long a busy plant has released nothing.
     pub(crate) fn service_time(&self) -> Duration {
         self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
+    }
+
+    /// What a request of each class and level usually costs, in any unit: passes it as a part of the mean service time. A class
+    /// that is not known costs as much as the mean; rare requests that cost many times of it count as so many.
+    pub(crate) fn usual_costs(&self, learned: &[ClassCosts], mut each: impl FnMut(usize, usize, f64)) {
+        let mean = self.sensed.service_time.as_secs_f64();
+        if mean <= 0.0 {
+            return;
+        }
+        let costs = self.costs.costs(learned);
+        let workers = f64::from(self.costs.workers());
+        for class in &self.view.classes {
+            for level in class.levels_here() {
+                let own = costs.at(class, level).map_or(1.0, |cost| cost * workers / mean);
+                each(class.class, level, own.min(MOST_USUAL));
+            }
+        }
     }
 
     /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with.

@@ -4,7 +4,7 @@
 
 use super::costs::RequestCosts;
 use super::demand::{Demand, LoadParts};
-use super::view::{ClassView, PlantView};
+use super::view::{ClassView, PlantView, SiteView};
 use crate::control::allocation::max_min::{Claim, own_levels};
 use crate::promises::plan::utilization;
 use crate::telemetry::measurement::Measurement;
@@ -57,12 +57,14 @@ impl PlantDemand {
             }
             for (place, site) in plant.sites.iter().enumerate() {
                 let rate = |class: usize| measured.classes[class].rate;
-                let found = (site.guarantee.as_ref()).and_then(|contract| {
-                    let (costs, told) = costs.assumed(plant, site, rate)?;
-                    Some((utilization(contract, &costs), told))
-                });
-                self.promised[place] = found.and_then(|(load, told)| told.then_some(load));
-                self.claimed[place] = found.map_or(self.claimed[place], |(load, _)| load);
+                let Some(contract) = &site.guarantee else { continue };
+                let Some(assumed) = costs.assumed(plant, site, rate) else {
+                    self.promised[place] = None;
+                    continue;
+                };
+                let load = utilization(&plant.promised, contract, &assumed.known);
+                self.promised[place] = assumed.told.then_some(load);
+                self.claimed[place] = load.max(self.lightest(place, site).min(load * assumed.most));
             }
             self.whole = self.together(plant);
         } else {
@@ -77,6 +79,14 @@ impl PlantDemand {
             }
         }
         self
+    }
+
+    /// The load of a site of whose requests those outside its contract that can be degraded are. While its costs are not
+    /// told its claim is at least this much, if they may be as high: requests are not rejected because the load inside the
+    /// contract seems to use it up, since it is their lighter versions that tell the costs.
+    fn lightest(&self, place: usize, site: &SiteView) -> f64 {
+        let lowest = |group: &Demand| group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0);
+        self.fixed[place].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()
     }
 
     fn clear(&mut self) {
@@ -123,8 +133,7 @@ impl PlantDemand {
                 let claim = Claim::new(site, self.claimed[place], self.fixed[place].offered(0.0));
                 own_levels(&claim, &self.groups, 0.0, |group, m| {
                     let own = &self.groups[group];
-                    let arriving = own.offered(m, 0.0);
-                    still.add(1.0, LoadParts { arriving, link: 0.0, waiting: own.backlog(m) });
+                    still.add(1.0, LoadParts { waiting: own.backlog(m), ..own.parts(m) });
                 });
             }
         }
@@ -238,6 +247,51 @@ mod tests {
         assert!(close(found.groups[1].levels[1].arriving, 0.1) && found.fixed[1] == LoadParts::default());
         assert!(close(found.whole.levels[0].arriving, 0.125) && close(found.whole.levels[1].arriving, 0.6));
         assert!(found.promised[1].is_none() && close(found.claimed[0], 50.0 * 0.005), "{found:?}");
+    }
+
+    #[test]
+    fn a_site_held_to_its_contract_counts_with_its_part_of_the_link() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        own.promised.bandwidth_bytes_per_second = Some(1e5);
+        // Pages of 1,000 bytes, 5 ms of the plant each: 40/s of them take 0.2 of the plant and 0.4 of the link.
+        own.sites[0].guarantee = Some(Guarantee::new(40.0, 4e4));
+        own.sites[0].shares_excess = false;
+        let classes = [arrivals(40.0, 1), arrivals(30.0, 1)];
+        let learned = [learned(&[0.02]), learned(&[0.02])];
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let found = demand.estimate(&own, &period, &costs);
+        assert!(close(found.claimed[0], 0.4), "the more used resource: {found:?}");
+        let all = found.whole.levels[1];
+        assert!(close(all.link, 0.7) && close(all.arriving, 0.35), "{all:?}");
+        assert!(close(found.whole.levels[0].link, 0.4), "its load does not depend on m: {found:?}");
+    }
+
+    #[test]
+    fn while_its_costs_are_not_told_a_site_is_degraded_rather_than_rejected() {
+        let mut own = plant(alloc::vec![class(0, 2), class(1, 2)]);
+        // The contract is for pages of half the size that was seen: its cost is between 0.5 and 1 of theirs.
+        own.sites[0].guarantee = Some(Guarantee::new(100.0, 5e4));
+        // 60/s, of which 50/s are inside it: by the least cost, 2.5 ms, it is used up by those.
+        let mut classes = [arrivals(60.0, 2), arrivals(20.0, 2)];
+        classes[0].window.decided[2] = 10;
+        let learned = [learned(&[0.0, 0.02]), learned(&[0.0, 0.02])];
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let found = demand.estimate(&own, &period, &costs);
+        let light = found.groups[0].levels[1].arriving;
+        assert!(close(found.fixed[0].arriving, 0.25) && light > 0.0 && found.promised[0].is_none());
+        assert!(close(found.claimed[0], 0.25 + light), "{found:?}");
+        // It is no more than pages of that size may cost.
+        classes[0] = arrivals(2000.0, 2);
+        let period = measured(&classes, &[0, 0]);
+        let costs = model.learn(&own, &period, &learned);
+        let found = demand.estimate(&own, &period, &costs);
+        assert!(close(found.claimed[0], 0.5), "{found:?}");
     }
 
     #[test]

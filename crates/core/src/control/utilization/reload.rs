@@ -11,6 +11,7 @@ use super::served::ServedLoad;
 use super::view::{ClassView, PlantView};
 use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
+use crate::control::cost::host::WorkerTime;
 use crate::promises::Promises;
 use crate::promises::registry::Registry;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
@@ -47,6 +48,7 @@ impl UtilizationLoop {
             set_point: promised.set_point,
             sensed: Sensed::default(),
             costs: CostModel::new(&view),
+            worker_time: WorkerTime::new(),
             demand: PlantDemand::new(&view),
             served: ServedLoad::default(),
             allocation: Allocation::top(&view),

@@ -21,19 +21,18 @@ pub(crate) struct Sensed {
 }
 
 impl Sensed {
-    /// Senses a period. `before` is what the period before showed, and `rejection_cost` is c.
+    /// Senses a period. `before` is what the period before showed, and `rejection_cost` is what of c is time of the workers.
     pub(crate) fn new(
         plant: &PlantView,
         measured: &Measurement<'_>,
         rejection_cost: f64,
         before: &Sensed,
     ) -> Self {
-        let capacity_ns = measured.seconds * 1e9 * f64::from(measured.workers);
-        let gap = (measured.counted.busy_ns as f64 / capacity_ns).min(1.0);
+        let gap = busy(measured);
         let sensed = match (plant.promised.sense, measured.reported) {
             (Sense::Reported, Some(reported)) => reported.clamp(0.0, 1.0),
             // Rejections on the same host that find it busy make services longer, so busy time includes them already.
-            _ => gap + (1.0 - gap) * rejections(plant, measured, rejection_cost).min(1.0),
+            _ => gap + (1.0 - gap) * (rejected(plant, measured) * rejection_cost).min(1.0),
         };
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
@@ -51,14 +50,16 @@ impl Sensed {
     }
 }
 
-/// c R of the requests that were rejected in the period, on the plant's own host.
-fn rejections(plant: &PlantView, measured: &Measurement<'_>, rejection_cost: f64) -> f64 {
-    if rejection_cost == 0.0 {
-        return 0.0;
-    }
-    let rejected: u64 =
-        plant.owned().map(|class| measured.classes[class.class].window.counts.rejected()).sum();
-    rejected as f64 / measured.seconds * rejection_cost
+/// The busy part of the workers' time.
+pub(super) fn busy(measured: &Measurement<'_>) -> f64 {
+    let capacity_ns = measured.seconds * 1e9 * f64::from(measured.workers);
+    (measured.counted.busy_ns as f64 / capacity_ns).min(1.0)
+}
+
+/// Requests rejected in the period, per second.
+pub(super) fn rejected(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
+    let own = |class: &ClassView| measured.classes[class.class].window.counts.rejected();
+    plant.owned().map(own).sum::<u64>() as f64 / measured.seconds
 }
 
 /// b' W of the period: what the second resource carried (UC eq. 9). Bytes as delivered; where other plants serve the

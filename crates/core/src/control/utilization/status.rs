@@ -4,6 +4,7 @@ use super::UtilizationLoop;
 use super::offered::PlantDemand;
 use super::sense::Sensed;
 use super::served::ServedLoad;
+use super::view::PlantView;
 use crate::control::allocation::Allocation;
 use crate::control::cost::class::ClassCosts;
 use crate::promises::plan::Known;
@@ -11,11 +12,11 @@ use crate::telemetry::status::{PlantStatus, SiteStatus};
 use alloc::vec::Vec;
 
 /// Writes what was sensed and allocated.
-pub(super) fn write(status: &mut PlantStatus, sensed: &Sensed, allocation: &Allocation) {
+pub(super) fn write(status: &mut PlantStatus, plant: &PlantView, sensed: &Sensed, allocation: &Allocation) {
     status.utilization = sensed.utilization;
     status.service_time = sensed.service_time;
     status.response_time_override = sensed.too_slow;
-    status.service_level = allocation.level;
+    status.service_level = allocation.level.max(plant.least());
 }
 
 /// Writes what the sites took and what they were promised.

@@ -28,6 +28,8 @@ pub(crate) struct ClassView {
     pub(crate) class: usize,
     /// M.
     pub(crate) top: usize,
+    /// The lowest m that it is given: 1 where a deadline, and not the load, decides which requests are refused.
+    pub(crate) least: f64,
     pub(crate) exempt: bool,
     /// Whether this plant is the site's own, so that this loop moves the class's service level. Otherwise the loop of another
     /// plant moves it, and this plant serves only some of the levels.
@@ -76,6 +78,7 @@ impl PlantView {
             let mut view = ClassView {
                 class: member.class,
                 top: site.levels.len(),
+                least: site.least_level(member.index).into(),
                 exempt: member.exempt,
                 owns_actuator: site.plant == number,
                 here: Default::default(),
@@ -130,6 +133,12 @@ impl PlantView {
     /// Whether classes of a site have a ratio. It divides a queue, so there must be one, in the order of arrival.
     pub(crate) fn has_ratio(&self) -> bool {
         self.sites.iter().any(|site| site.has_ratio)
+    }
+
+    /// The lowest m that every class is given.
+    pub(crate) fn least(&self) -> f64 {
+        let moved = self.owned().filter(|class| !class.exempt);
+        moved.map(|class| class.least).reduce(f64::min).unwrap_or(0.0)
     }
 
     /// The classes whose service level the loop moves.
@@ -199,6 +208,7 @@ pub(crate) mod by_hand {
         ClassView {
             class: number,
             top,
+            least: 0.0,
             exempt: false,
             owns_actuator: true,
             here,

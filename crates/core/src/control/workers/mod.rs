@@ -1,8 +1,9 @@
 //! The loop that searches for the number of workers of a plant, where none is promised.
 //!
-//! *Observes*: time and departures by how many requests were in service, in each sample. *Law*: `law.rs`. *Gives out*: the
+//! *Observes*: time and work by how many requests were in service, in each sample (`evidence.rs`). *Law*: `law.rs`. *Gives out*: the
 //! plant's number of workers, and the limit of requests in service.
 
+mod evidence;
 mod law;
 
 use crate::control::{Due, Loop};
@@ -10,15 +11,18 @@ use crate::promises::WorkerBounds;
 use crate::telemetry::counters::{LOADS, LaneCounters, LoadCounters};
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
-use law::{Counted, WorkersLaw};
+use evidence::Counted;
+use law::WorkersLaw;
 
 /// The loop of one plant.
 pub(crate) struct WorkerSearch {
     law: WorkersLaw,
     /// Service that takes longer is not healthy; the limit is not raised then.
     guard: Duration,
-    /// Time (ns) and departures by number in service, as counted up to the last step.
-    before: (Vec<u64>, Vec<u64>),
+    /// The number of workers that the costs of requests were measured with.
+    measured_with: u32,
+    /// Time (ns) and work by number in service, and the squares, as counted up to the last step.
+    before: (Vec<u64>, Vec<u64>, u64),
 }
 
 /// What a step observes.
@@ -27,6 +31,8 @@ pub(crate) struct SearchInput<'a> {
     pub(crate) plant: usize,
     /// Whether requests wait.
     pub(crate) waits: bool,
+    /// Whether they wait, are served at a lighter level or are rejected, because of the load.
+    pub(crate) held_back: bool,
     /// Mean service time of the last period.
     pub(crate) service_time: Duration,
     /// Whether the gateway limits the number in service. Otherwise a slow server looks like one with few workers, and
@@ -40,6 +46,9 @@ pub(crate) struct FoundWorkers {
     pub(crate) workers: u32,
     /// The most requests in service at once.
     pub(crate) limit: u32,
+    /// Whether the number is another, by more than a quarter, than the costs of requests were measured with. These are shares of
+    /// the workers, so they are to be measured anew.
+    pub(crate) is_other: bool,
 }
 
 impl Loop for WorkerSearch {
@@ -56,7 +65,12 @@ impl Loop for WorkerSearch {
             let counted = self.count(&input);
             self.law.observe(&counted);
         }
-        FoundWorkers { workers: self.law.workers(), limit: self.law.limit() }
+        let (workers, limit) = (self.law.workers(), self.law.limit());
+        let is_other = workers.abs_diff(self.measured_with) * 4 > self.measured_with;
+        if is_other {
+            self.measured_with = workers;
+        }
+        FoundWorkers { workers, limit, is_other }
     }
 
     /// Within the same bounds the search goes on from what was found, else it begins anew at the present limit.
@@ -73,7 +87,8 @@ impl Loop for WorkerSearch {
 impl WorkerSearch {
     pub(crate) fn new(bounds: WorkerBounds, start: u32, guard: Duration) -> Self {
         let zeros = alloc::vec![0; LOADS];
-        WorkerSearch { law: WorkersLaw::new(bounds, start), guard, before: (zeros.clone(), zeros) }
+        let law = WorkersLaw::new(bounds, start);
+        WorkerSearch { measured_with: law.workers(), law, guard, before: (zeros.clone(), zeros, 0) }
     }
 
     /// Takes the number of workers that the server reports.
@@ -88,19 +103,22 @@ impl WorkerSearch {
 
     /// What was counted in all lanes since the last step.
     fn count(&mut self, input: &SearchInput<'_>) -> Counted {
-        let (waits, slow) = (input.waits, input.service_time > self.guard);
-        let mut counted = Counted { seconds: [0.0; LOADS], departures: [0.0; LOADS], waits, slow };
+        let (seconds, work) = ([0.0; LOADS], [0.0; LOADS]);
+        let slow = input.service_time > self.guard;
+        let (waits, held_back) = (input.waits, input.held_back);
+        let mut counted = Counted { seconds, work, squares: 0.0, waits, held_back, slow };
+        let sum = |of: &dyn Fn(&LoadCounters) -> u64| {
+            input.lanes.iter().map(|lane| of(&lane.plants[input.plant].by_load)).fold(0, u64::wrapping_add)
+        };
         for bin in 0..LOADS {
-            let sum = |of: fn(&LoadCounters, usize) -> u64| {
-                let lanes = input.lanes.iter().map(|lane| of(&lane.plants[input.plant].by_load, bin));
-                lanes.fold(0, u64::wrapping_add)
-            };
-            let (time, departures) =
-                (sum(|c, bin| c.time_ns[bin].get()), sum(|c, bin| c.departures[bin].get()));
+            let (time, work) = (sum(&|c| c.time_ns[bin].get()), sum(&|c| c.work[bin].get()));
             counted.seconds[bin] = time.wrapping_sub(self.before.0[bin]) as f64 * 1e-9;
-            counted.departures[bin] = departures.wrapping_sub(self.before.1[bin]) as f64;
-            (self.before.0[bin], self.before.1[bin]) = (time, departures);
+            counted.work[bin] = work.wrapping_sub(self.before.1[bin]) as f64;
+            (self.before.0[bin], self.before.1[bin]) = (time, work);
         }
+        let squares = sum(&|c| c.squares.get());
+        counted.squares = squares.wrapping_sub(self.before.2) as f64;
+        self.before.2 = squares;
         counted
     }
 }
@@ -114,7 +132,7 @@ mod tests {
     fn a_step_counts_what_is_new_in_all_lanes_and_only_where_the_limit_holds() {
         let lanes = [0; 2].map(|_| Arc::new(LaneCounters::default().grown(1, 1)));
         for lane in &lanes {
-            lane.plants[0].by_load.departures[load_bin(3)].add(50);
+            lane.plants[0].by_load.depart(3, 20);
             lane.plants[0].by_load.time_ns[load_bin(3)].add(500_000_000);
         }
         let bounds = WorkerBounds { least: 1, most: 64 };
@@ -123,18 +141,26 @@ mod tests {
             lanes: &lanes,
             plant: 0,
             waits: true,
+            held_back: true,
             service_time: Duration::from_millis(200),
             limits,
         };
-        let start = FoundWorkers { workers: 16, limit: 16 };
+        let start = FoundWorkers { workers: 16, limit: 16, is_other: false };
         assert_eq!(one.step(Instant::ZERO, input(false)), start);
         let counted = one.count(&input(true));
-        assert_eq!((counted.departures[load_bin(3)], counted.seconds[load_bin(3)]), (100.0, 1.0));
+        assert_eq!((counted.work[load_bin(3)], counted.seconds[load_bin(3)]), (40.0, 1.0));
+        assert_eq!(counted.squares, 800.0);
         assert!(counted.waits && counted.slow);
-        assert_eq!(one.count(&input(true)).departures[load_bin(3)], 0.0, "each is counted once");
+        assert_eq!(one.count(&input(true)).work[load_bin(3)], 0.0, "each is counted once");
         one.report(5);
-        assert_eq!(one.step(Instant::ZERO, input(true)), FoundWorkers { workers: 5, limit: 5 });
+        assert_eq!(
+            one.step(Instant::ZERO, input(true)),
+            FoundWorkers { workers: 5, limit: 5, is_other: true }
+        );
         one.reload((WorkerBounds { least: 8, ..bounds }, Duration::MAX));
-        assert_eq!(one.step(Instant::ZERO, input(true)), FoundWorkers { workers: 8, limit: 8 });
+        assert_eq!(
+            one.step(Instant::ZERO, input(true)),
+            FoundWorkers { workers: 8, limit: 8, is_other: false }
+        );
     }
 }

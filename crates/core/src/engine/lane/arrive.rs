@@ -2,7 +2,7 @@
 //!
 //! A request inside its site's contract, or exempt, gets the highest level; any other the level that the service level of
 //! its class gives its client (`actuator/level_of_client.rs`), or by chance where the client is heavy or the class says so.
-//! Level 0 is a rejection, except in a class with a deadline: it gets level 1, and its deadline decides. Where deadlines are promised, a request that would be late is refused too.
+//! Level 0 is a rejection. Where deadlines are promised, a request that would be late is refused too.
 
 use super::place::Placed;
 use super::start::{Start, reason, start};
@@ -84,12 +84,7 @@ impl Lane {
     fn give_level(&mut self, now: Instant, target: &Target) -> GivenLevel {
         let standing = standing(&self.published, now, target);
         let query = LevelQuery { class: target.class, client: target.client, standing };
-        let mut level = level_of_request(&self.published, query, &mut self.random);
-        // In a class with a deadline the level decides only how well a request is served; whether it is served, the
-        // deadline decides.
-        if level == 0 && self.published.classes[usize::from(target.class)].terms.deadline.is_some() {
-            level = 1;
-        }
+        let level = level_of_request(&self.published, query, &mut self.random);
         if standing != Standing::Guaranteed {
             self.counters.classes[usize::from(target.class)].decided[usize::from(level)].add(1);
         }

@@ -36,6 +36,7 @@ pub(super) fn drop_waiting(
     let counters = &counters.classes[usize::from(waiting.class)];
     counters.reasons[reason as usize].add(1);
     counters.unserved.add(1);
+    counters.timing.dropped.add(1);
     let wait = (reason == Reason::Late).then(|| plant.unfinished.wait_of(waiting.rank, plant.workers(None)));
     let retry_after = published.retry_after(number, (waiting.arrived, waiting.client), wait);
     Verdict::Drop { token: waiting.token, reason, retry_after }

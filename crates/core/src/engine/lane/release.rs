@@ -3,7 +3,7 @@
 use super::start::account_busy_time;
 use super::{Lane, unreserve};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
-use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters, load_bin};
+use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters};
 use crate::time::Instant;
 
 impl Lane {
@@ -42,6 +42,9 @@ impl Lane {
         if permit.work.is_some() {
             self.finish_work(now, permit, service, change.before);
         }
+        if permit.metered && service.representative {
+            self.learn_size(permit, service);
+        }
         if self.teaches(permit, service) {
             let work_ns = self.work_ns(now, permit, change.before);
             count_service(&class.services[usize::from(permit.level)], service.response_bytes, work_ns);
@@ -56,8 +59,13 @@ impl Lane {
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
         self.follow_permit(&permit);
         match permit.stage {
-            Stage::Waiting { ticket } => return self.leave_queue(&permit, ticket),
-            Stage::InService => self.release(now, &mut permit, Service::default(), verdicts),
+            Stage::Waiting { ticket } => return self.leave_queue(now, &permit, ticket),
+            Stage::InService => {
+                self.release(now, &mut permit, Service::default(), verdicts);
+                if outcome == Outcome::Abandoned {
+                    self.count_leave(now, &permit);
+                }
+            }
             Stage::Released => {}
         }
         let class = &self.counters.classes[usize::from(permit.class)];
@@ -69,13 +77,27 @@ impl Lane {
     }
 
     /// Accounts a request whose client left while it waited.
-    fn leave_queue(&self, permit: &Permit, ticket: u64) {
+    fn leave_queue(&self, now: Instant, permit: &Permit, ticket: u64) {
         let plant = &self.published.plants[permit.plant()];
         if plant.gate.cancel(ticket) {
             unreserve(plant, permit.work);
             let counters = &self.counters.classes[usize::from(permit.class)];
             counters.reasons[Reason::ClientLeft as usize].add(1);
             counters.unserved.add(1);
+            self.count_leave(now, permit);
+        }
+    }
+
+    /// Counts how long a client waited that hung up, in a class that was promised a delay or a ratio: its response time
+    /// would have been longer.
+    fn count_leave(&self, now: Instant, permit: &Permit) {
+        if let (true, Some(quota)) =
+            (permit.counted, &self.published.classes[usize::from(permit.class)].quota)
+        {
+            let timing = &self.counters.classes[usize::from(permit.class)].timing;
+            // What the client let the plant wait is not the plant's.
+            let waited_ns = now.nanos_since(permit.arrived).saturating_sub(permit.excused_ns);
+            timing.leave(waited_ns, quota.target_ns);
         }
     }
 
@@ -89,7 +111,8 @@ impl Lane {
         plant.releases.add(1);
         plant.service_ns.add(now.nanos_since(permit.started));
         if self.published.plants[permit.plant()].capacity.found {
-            plant.by_load.departures[load_bin(in_service)].add(1);
+            let words = &self.published.classes[usize::from(permit.class)].words;
+            plant.by_load.depart(in_service, words.usual(permit.level));
         }
     }
 
@@ -102,7 +125,16 @@ impl Lane {
         timing.release(now.nanos_since(permit.started));
         if service.representative {
             let response_ns = now.nanos_since(permit.arrived);
-            timing.answer(response_ns, response_ns > quota.target_ns);
+            timing.answer(response_ns, quota.target_ns);
+        }
+    }
+
+    /// Teaches the contract of a request's site the size of its response.
+    #[inline(never)]
+    fn learn_size(&self, permit: &Permit, service: Service) {
+        let class = &self.published.classes[usize::from(permit.class)];
+        if let Some(contract) = &class.contract {
+            contract.learn(class.words.asked_bytes(permit.level, service.response_bytes));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::engine::status::ClassRow;
 use crate::model::LinearModel;
 use crate::promises::registry::RegisteredClass;
-use crate::promises::{Level, Site};
+use crate::promises::{Level, Plant, Site};
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 impl Engine {
@@ -37,15 +37,17 @@ impl Engine {
     /// The classes' monitors, costs, applied m and heavy clients.
     pub(super) fn reload_classes(&mut self) {
         let lanes = self.sensors.counters.clone();
-        for RegisteredClass { class, site, .. } in self.registry.classes() {
+        for RegisteredClass { class, site, index, .. } in self.registry.classes() {
             let plants = plants_of(site);
             if class == self.sensors.classes.len() {
                 self.sensors.classes.push(site.levels.len());
-                self.loops.costs.push(ClassCosts::new(self.known_line(site), site.levels.len()));
+                self.loops.costs.push(ClassCosts::new(LinearModel::default(), site.levels.len()));
                 self.loops.applied.push(site.levels.len() as f64);
                 self.sensors.heavy.push(lanes.len());
                 continue;
             }
+            let least = f64::from(site.least_level(index));
+            self.loops.applied[class] = self.loops.applied[class].max(least);
             let row = &self.rows[class];
             if row.levels == level_names(site) && row.plants == plants {
                 continue;
@@ -56,24 +58,36 @@ impl Engine {
                 old.map_or_else(Default::default, |old| self.loops.costs[class].by_level[old + 1].clone())
             };
             let costs: Vec<_> = site.levels.iter().zip(&plants).map(cost).collect();
-            let moved_away = row.plants.last() != plants.last();
-            let line = moved_away.then(|| self.known_line(site));
             self.sensors.classes.relevel(class, costs.len(), &lanes);
-            let own = &mut self.loops.costs[class];
-            own.relevel(&costs);
-            own.line = line.unwrap_or_else(|| own.line.clone());
+            self.loops.costs[class].relevel(&costs);
+            if row.plants.last() != plants.last() {
+                self.loops.costs[class].set_line(LinearModel::default());
+            }
             self.loops.applied[class] = moved(&row.levels, site, self.loops.applied[class]);
         }
     }
 
-    /// a and b of a site whose costs are promised.
-    fn known_line(&self, site: &Site) -> LinearModel {
-        let plant = &self.registry.promises.plants[site.plant];
-        let workers = f64::from(plant.workers);
-        site.costs.or(plant.costs).map_or_else(LinearModel::default, |c| {
-            LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
-        })
+    /// Takes the promised costs where nothing was learned yet: of one plant, or of all. `anew`: also where something was.
+    pub(in crate::engine) fn take_promised_costs(&mut self, plant: Option<usize>, anew: bool) {
+        let own = |site: &Site| plant.is_none_or(|plant| site.plant == plant);
+        for member in self.registry.classes().filter(|member| own(member.site)) {
+            let costs = &mut self.loops.costs[member.class];
+            if anew || !costs.line_learned {
+                let promised = &self.registry.promises.plants[member.site.plant];
+                let workers = self.lane.published.plants[member.site.plant].capacity.workers();
+                costs.set_line(promised_line(member.site, promised, workers));
+            }
+        }
     }
+}
+
+/// a and b of a site whose costs are promised [seconds of one worker]. They are promised in seconds of the whole plant, so
+/// they depend on how many workers it has.
+fn promised_line(site: &Site, plant: &Plant, workers: u32) -> LinearModel {
+    let workers = f64::from(workers);
+    site.costs.or(plant.costs).map_or_else(LinearModel::default, |c| {
+        LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
+    })
 }
 
 pub(super) fn level_names(site: &Site) -> Vec<String> {

@@ -66,7 +66,7 @@ impl Engine {
 
     /// Brings promises into force for all lanes: each reads them from its next call on. The order is: counters for new numbers,
     /// the sensors and costs of classes, the loops, what the status shows, the published state, and last what reads that
-    /// state: the loops of delays and ratios, and the timers.
+    /// state: the promised costs, the loops of delays and ratios, and the timers.
     pub fn apply(&mut self, reload: Reload) -> Changes {
         let Reload { registry, changes } = reload;
         let was = core::mem::replace(&mut self.registry, registry);
@@ -77,6 +77,7 @@ impl Engine {
         self.loops.deadlines.reload(&self.registry);
         self.loops.budgets.reload(&self.registry);
         self.publish();
+        self.take_promised_costs(None, false);
         self.reload_departures();
         self.reload_timers();
         changes
@@ -117,7 +118,7 @@ impl Engine {
 fn ranks(site: &Site, index: usize) -> [Rank; 2] {
     let class = site.classes.get(index);
     let priority = class.map_or(site.default_priority, |class| class.priority);
-    let deadline = class.and_then(|class| class.deadline).or(site.deadline);
+    let deadline = site.deadline_of(index);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
     [others(priority, deadline), Rank::guaranteed(deadline)]
 }

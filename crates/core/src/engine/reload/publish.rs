@@ -15,6 +15,7 @@ use crate::request::work::DeadlineTerms;
 use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
+use crate::telemetry::snapshot::in_service;
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -46,7 +47,9 @@ impl Engine {
             }
             let contract = contract.as_ref().map(|(_, contract)| contract.clone());
             let number = self.registry.sites[site_number].site;
-            let quota = quota((number, site), index, exempt, before.classes.get(class));
+            let known = before.classes.get(class).and_then(|class| class.quota.as_ref());
+            let in_service = in_service(&self.sensors.counters, class);
+            let quota = quota((number, site), index, exempt, (known, in_service));
             let fresh = PublishedClass {
                 contract,
                 quota,
@@ -128,23 +131,23 @@ impl Engine {
     }
 }
 
-/// The quota of a promise; an unchanged promise keeps its quota.
+/// The quota of a promise; an unchanged promise keeps its quota. `known` is the quota from before, and how many requests of
+/// the class are in service.
 fn quota(
     (number, site): (u16, &Site),
     index: usize,
     exempt: bool,
-    before: Option<&PublishedClass>,
+    (known, in_service): (Option<&Arc<Quota>>, u32),
 ) -> Option<Arc<Quota>> {
     let (delay, ratio) = response_promise(site, index);
     let turn =
         if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight { site: number })? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
-    let known = before.and_then(|class| class.quota.as_ref());
     let target_ns = fresh.target_ns;
     (!exempt).then(|| match known {
         Some(known) if known.turn == turn && known.target_ns == target_ns => known.clone(),
         Some(changed) => Arc::new(fresh.counting(changed)),
-        None => Arc::new(fresh),
+        None => Arc::new(fresh.beside(in_service)),
     })
 }
 
@@ -169,20 +172,33 @@ mod tests {
     use super::*;
     use crate::promises::{Delay, Promises};
     use crate::request::{Arrival, Outcome, Service, Target, Token, Verdicts};
+    use crate::telemetry::Readings;
     use crate::time::{Duration, Instant};
 
     /// A lane reads a reload at its next call only, which may be the end of a request from before it.
     #[test]
     fn a_new_target_keeps_the_count_of_requests_in_service() {
-        let promises = |target| Promises {
+        counts_what_is_in_service(&[Some(200), Some(150)]);
+    }
+
+    #[test]
+    fn a_first_promise_and_one_made_again_count_the_requests_in_service() {
+        counts_what_is_in_service(&[None, Some(150)]);
+        counts_what_is_in_service(&[None, Some(150), Some(200)]);
+        counts_what_is_in_service(&[Some(200), None, Some(150)]);
+    }
+
+    /// Brings these delays (ms) into force one after the other while eight requests are in service, which end then.
+    fn counts_what_is_in_service(targets: &[Option<u64>]) {
+        let promises = |target: Option<u64>| Promises {
             plants: alloc::vec![Plant::new("app", 8)],
             sites: alloc::vec![Site {
-                default_delay: Some(Delay { target: Duration::from_millis(target), percentile: None }),
+                default_delay: target.map(|ms| Delay { target: Duration::from_millis(ms), percentile: None }),
                 ..Site::new("shop", &["full"])
             }],
             ..Promises::default()
         };
-        let (mut engine, mut lanes) = Engine::new(&promises(200), 8, 42).expect("valid promises");
+        let (mut engine, mut lanes) = Engine::new(&promises(targets[0]), 8, 42).expect("valid promises");
         let shop = engine.registry.classes().find(|member| !member.exempt).expect("the default class");
         let class = shop.class as u16;
         let target = Target {
@@ -207,12 +223,19 @@ mod tests {
         let in_service = |engine: &Engine| {
             engine.published().classes[usize::from(class)].quota.as_ref().expect("a delay").in_service()
         };
-        engine.reload(&promises(150)).expect("valid promises");
-        assert_eq!(in_service(&engine), 8);
+        let tick = |engine: &mut Engine, ms: u64| {
+            engine.tick(now(ms), &Readings::default(), &mut Verdicts::new());
+            in_service(engine)
+        };
+        for target in &targets[1..] {
+            engine.reload(&promises(*target)).expect("valid promises");
+        }
+        assert_eq!(in_service(&engine), 8, "{targets:?}");
+        assert_eq!(tick(&mut engine, 10), 8, "{targets:?}");
         for (lane, mut permit) in lanes.iter_mut().zip(held) {
             lane.release(now(100), &mut permit, Service::default(), &mut verdicts);
             lane.depart(now(100), permit, Outcome::Completed, &mut verdicts);
         }
-        assert_eq!(in_service(&engine), 0);
+        assert_eq!(tick(&mut engine, 20_000), 0, "{targets:?}");
     }
 }

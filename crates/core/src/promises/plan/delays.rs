@@ -24,7 +24,7 @@
 //! level exists, and one request alone takes longer than was promised, a promise without a rate is refused: no rate is
 //! low enough.
 
-use super::{Feasibility, Known, utilization};
+use super::{Feasibility, Known, work};
 use crate::model::{erlang_c, queue_delay, response_percentile};
 use crate::promises::{Delay, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
@@ -246,7 +246,7 @@ fn promised(site: &Site) -> impl Iterator<Item = (&str, Delay)> {
 fn service_seconds(plant: &Plant, site: &Site, known: Option<Known>) -> Option<f64> {
     let known = known.filter(|_| plant.find_workers.is_none())?;
     let share = match &site.guarantee {
-        Some(guarantee) => utilization(guarantee, &known) / guarantee.rate,
+        Some(guarantee) => work(guarantee, &known) / guarantee.rate,
         None => known.costs.per_request_seconds + known.costs.per_byte_seconds * known.full_bytes,
     };
     (share > 0.0).then_some(share * f64::from(plant.workers))

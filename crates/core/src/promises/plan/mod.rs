@@ -7,7 +7,9 @@
 //! under which one preemptive processor misses none. That bound is about the *instantaneous synthetic* utilization, the
 //! sum of C_i / D_i over current requests; for `a R + b W` it is only a planning rule.
 //!
-//! At a plant with a second resource (UC eq. 9) the link's share, the sum of `b' W`, must fit under the same ceiling.
+//! At a plant with a second resource (UC eq. 9) a contract takes the more used of the two, `U* = max(a R + b W, b' W)`, and
+//! the link's share, the sum of `b' W`, must fit under the same ceiling. The bytes of a contract without a bandwidth of its
+//! own are those of its rate, once the size of its responses is known.
 //!
 //! Delays that were promised beside a contract are planned in `delays.rs`.
 //!
@@ -107,10 +109,27 @@ impl PlantPlan {
     }
 }
 
-/// U* of a contract.
-pub fn utilization(guarantee: &Guarantee, known: &Known) -> f64 {
-    let bandwidth = guarantee.bandwidth_bytes_per_second.unwrap_or(guarantee.rate * known.full_bytes);
+/// W of a contract: as promised, or that of its rate, if the size of its responses is known.
+fn bytes_per_second(guarantee: &Guarantee, known: Option<&Known>) -> Option<f64> {
+    let size = known.map(|known| known.full_bytes).filter(|size| *size > 0.0);
+    guarantee.bandwidth_bytes_per_second.or(size.map(|size| guarantee.rate * size))
+}
+
+/// a R + b W.
+fn work(guarantee: &Guarantee, known: &Known) -> f64 {
+    let bandwidth = bytes_per_second(guarantee, Some(known)).unwrap_or(0.0);
     known.costs.per_request_seconds * guarantee.rate + known.costs.per_byte_seconds * bandwidth
+}
+
+/// b' W, if it is known; 0 at a plant without a link.
+fn link_part(plant: &Plant, guarantee: &Guarantee, known: Option<&Known>) -> Option<f64> {
+    let Some(limit) = plant.bandwidth_bytes_per_second else { return Some(0.0) };
+    Some(bytes_per_second(guarantee, known)? / limit)
+}
+
+/// U* of a contract, as far as it is known.
+pub fn utilization(plant: &Plant, guarantee: &Guarantee, known: &Known) -> f64 {
+    work(guarantee, known).max(link_part(plant, guarantee, Some(known)).unwrap_or(0.0))
 }
 
 /// The costs of a site that are promised.
@@ -136,16 +155,14 @@ fn plan_of(
     for (index, site) in promises.sites.iter().enumerate().filter(|(_, site)| site.plant == number) {
         let Some(guarantee) = site.guarantee else { continue };
         let known = known(index);
-        let utilization = known.map(|known| utilization(&guarantee, &known));
         if let Some(known) = known.filter(|_| plant.same_host) {
             reserve += known.costs.per_rejection_seconds * guarantee.rate;
         }
-        sum += utilization.unwrap_or(0.0);
-        if let (Some(carried), Some(promised)) =
-            (plant.bandwidth_bytes_per_second, guarantee.bandwidth_bytes_per_second)
-        {
-            link += promised / carried;
-        }
+        // The link's part of a promised bandwidth is known without costs.
+        let on_link = link_part(plant, &guarantee, known.as_ref());
+        sum += known.map_or(0.0, |known| work(&guarantee, &known));
+        link += on_link.unwrap_or(0.0);
+        let utilization = known.zip(on_link).map(|(known, _)| utilization(plant, &guarantee, &known));
         rows.push(ContractRow { site: site.name.clone(), guarantee, utilization });
     }
     let sum: f64 = (sum + reserve).max(link);
@@ -178,6 +195,9 @@ mod tests {
     /// UC 7.2's server: 1.604 ms a request and 0.063 ms a KB, 1.1 ms a rejection.
     const COSTS: Costs =
         Costs { per_request_seconds: 1.604e-3, per_byte_seconds: 0.063e-6, per_rejection_seconds: 1.1e-3 };
+
+    const V2: Guarantee =
+        Guarantee { rate: 100.0, bandwidth_bytes_per_second: Some(27.0 * 125e3), burst: Guarantee::BURST };
 
     fn site(name: &str, rate: f64, megabits: f64) -> Site {
         let guarantee = Some(Guarantee::new(rate, megabits * 125e3));
@@ -234,10 +254,38 @@ mod tests {
         assert_eq!((plan.verdict, plan.fitting_part()), (Feasibility::Unverified, 1.0));
         promises.plants[0].bandwidth_bytes_per_second = Some(5e6);
         assert_eq!(planned(&promises).verdict, Feasibility::Exceeds);
+        // Nor does a rate without a bandwidth fit or not, while nothing tells the size of its responses.
+        promises.plants[0].bandwidth_bytes_per_second = Some(5e7);
+        promises.plants[0].costs = Some(COSTS);
+        assert_eq!(planned(&promises).verdict, Feasibility::Fits);
+        promises.sites[1].guarantee = Some(Guarantee { bandwidth_bytes_per_second: None, ..V2 });
+        let plan = planned(&promises);
+        assert_eq!((plan.verdict, plan.rows[1].utilization), (Feasibility::Unverified, None));
+        promises.sites[1].guarantee = Some(V2);
+        promises.plants[0].costs = None;
         // A site's own costs replace its plant's.
         promises.plants[0].bandwidth_bytes_per_second = None;
         promises.sites[0].costs = Some(COSTS);
         promises.sites[1].costs = Some(Costs { per_request_seconds: 8e-3, ..COSTS });
         assert_eq!(planned(&promises).verdict, Feasibility::Exceeds);
+    }
+
+    #[test]
+    fn at_a_link_a_contract_takes_the_more_used_of_two_resources() {
+        let mut promises = promises();
+        promises.plants[0].bandwidth_bytes_per_second = Some(100.0 * 125e3);
+        promises.sites[1].guarantee = Some(Guarantee { bandwidth_bytes_per_second: None, ..V2 });
+        // V1: 0.263 of the server, 0.13 of the link. V2's responses have 64,000 bytes: 0.564 and 0.512.
+        let known = |costs| move |_: usize| Some(Known { costs, full_bytes: 64e3 });
+        let by_work = super::plan(&promises, known(COSTS)).remove(0);
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-3;
+        assert!(close(by_work.sum, 0.263 + 0.564), "{by_work:?}");
+        // At a tenth of the costs the link is what they take.
+        let tenth = Costs { per_request_seconds: 1.604e-4, per_byte_seconds: 0.063e-7, ..COSTS };
+        let by_link = super::plan(&promises, known(tenth)).remove(0);
+        let rows: Vec<f64> = by_link.rows.iter().map(|row| row.utilization.unwrap()).collect();
+        assert!(close(rows[0], 0.13) && close(rows[1], 0.512) && close(by_link.sum, 0.642), "{by_link:?}");
+        promises.plants[0].bandwidth_bytes_per_second = Some(60.0 * 125e3);
+        assert_eq!(super::plan(&promises, known(tenth)).remove(0).verdict, Feasibility::Exceeds);
     }
 }

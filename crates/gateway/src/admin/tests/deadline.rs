@@ -16,6 +16,7 @@ fn promised() -> Status {
         requests: 70,
         mean: 0.125,
         deviation: 0.0625,
+        in_time: Some(0.9),
         block: 0.5,
     };
     let condition = Condition {
@@ -35,7 +36,8 @@ fn the_document_says_what_types_cost_and_what_would_be_waited() {
     for part in [
         "\"unfinished_seconds\":1.5,",
         "\"types\":[{\"name\":\"report\",\"level\":\"full\",\"announced\":false,\"requests\":70,\
-         \"mean_seconds\":0.125,\"deviation_seconds\":0.0625,\"block_seconds\":0.5},{",
+         \"mean_seconds\":0.125,\"deviation_seconds\":0.0625,\"in_time_alone\":0.9,\
+         \"block_seconds\":0.5},{",
         "\"found_types\":[{\"name\":\"report\",\"within\":\"dynamic\",\"path\":[\"/report\",\"/report/*\"],\"method\":[],\
          \"query\":[\"deep\"]}]",
         "\"deadline\":{\"deadline_seconds\":1.0,\"expected_wait_seconds\":0.25,\"missed\":3},",

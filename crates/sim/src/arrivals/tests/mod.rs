@@ -97,7 +97,7 @@ fn mean_and_variance(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0))
 }
 
-fn processes() -> [Process; 5] {
+fn processes() -> [Process; 6] {
     let (burst, calm) = (Duration::from_secs(1), Duration::from_secs(4));
     [
         Process::Poisson,
@@ -105,5 +105,6 @@ fn processes() -> [Process; 5] {
         Process::Pareto { shape: 2.5 },
         Process::SelfSimilar { hurst: 0.8, sources: 50 },
         Process::Modulated { ratio: 6.0, burst, calm },
+        Process::Surge { users: 200 },
     ]
 }

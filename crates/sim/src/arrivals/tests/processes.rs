@@ -54,7 +54,7 @@ fn rates_are_as_given_on_steps_and_ramps() {
         }
         for (found, expected) in sums.into_iter().zip([0.0, 30_000.0, 0.0, 20_000.0, 5_000.0]) {
             let share = match process {
-                Process::SelfSimilar { .. } => 0.15,
+                Process::SelfSimilar { .. } | Process::Surge { .. } => 0.15,
                 Process::Modulated { .. } => 0.1,
                 _ => 0.02,
             };
@@ -134,6 +134,9 @@ fn self_similar_arrivals_stay_bursty_over_long_times() {
     let poisson = variance_slope(Process::Poisson);
     let mild = variance_slope(Process::SelfSimilar { hurst: 0.6, sources: 25 });
     let wild = variance_slope(Process::SelfSimilar { hurst: 0.9, sources: 25 });
+    // Inactive times of tail 1.5 make H = 0.75 over windows that are long against a user's times.
+    let surge = variance_slope(Process::Surge { users: 180 });
+    assert!((1.2..1.7).contains(&surge), "SURGE: {surge}, expected about 1.5");
     assert!((poisson - 1.0).abs() < 0.06, "{poisson}");
     assert!((1.1..1.45).contains(&mild), "H = 0.6: {mild}, expected about 1.2");
     assert!((1.6..1.95).contains(&wild), "H = 0.9: {wild}, expected about 1.8");

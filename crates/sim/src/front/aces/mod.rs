@@ -1,5 +1,5 @@
 //! AC itself: admission by estimated service time, a budget per period and priority, two queues. The budget's formula and the
-//! prediction are the engine's own (`control/deadlines/`), where an expert may ask for them.
+//! prediction are the engine's own (`crates/core/src/admission/aces/`), where an expert may ask for them.
 //!
 //! ```text
 //!            estimate (quanta)          primary --+

@@ -1,0 +1,63 @@
+//! Types of requests: a line when those of one type cost too differently for the site's deadline, and one when that is over.
+
+use super::Steady;
+use crate::output::type_costs::{NAMED, UNNAMED, known, verdict};
+use plimsoll_core::telemetry::status::SiteStatus;
+
+/// Periods that it lasts before it is news: what is learned of a type wavers while it is little.
+const LASTS: u32 = 10;
+
+/// What was said of the types of one site, by name and level.
+#[derive(Debug, Default)]
+pub(super) struct TypeCosts(Vec<(String, String, Steady<bool>)>);
+
+impl TypeCosts {
+    pub(super) fn look(&mut self, site: &SiteStatus) -> Option<String> {
+        let mut lines = Vec::new();
+        for (own, in_time) in known(site) {
+            let place = self.0.iter().position(|(name, level, _)| (name, level) == (&own.name, &own.level));
+            let place = place.unwrap_or_else(|| {
+                self.0.push((own.name.clone(), own.level.clone(), Steady::default()));
+                self.0.len() - 1
+            });
+            let said = &mut self.0[place].2;
+            let is = in_time < if said.said { UNNAMED } else { NAMED };
+            if said.is_news(is, LASTS) {
+                lines.push(match is {
+                    true => format!("{}: {}", site.name, verdict(&own.name, in_time)),
+                    false => {
+                        format!("{}: requests of type `{}` are in time alone again", site.name, own.name)
+                    }
+                });
+            }
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::telemetry::status::TypeStatus;
+
+    #[test]
+    fn a_type_is_named_once_when_its_requests_differ_and_once_when_they_do_not() {
+        let mut said = TypeCosts::default();
+        let mut look = |in_time, requests, times| {
+            let own = TypeStatus { name: "static".into(), requests, in_time, ..TypeStatus::default() };
+            let site = SiteStatus { name: "shop".into(), types: vec![own], ..SiteStatus::default() };
+            (0..times).filter_map(|_| said.look(&site)).collect::<Vec<_>>()
+        };
+        assert!(look(Some(0.9), 50, 100).is_empty(), "too few");
+        assert!(look(None, 5000, 100).is_empty(), "no deadline");
+        assert!(look(Some(0.9), 5000, 9).is_empty(), "it may waver");
+        let lines = look(Some(0.92), 5000, 100);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with(
+            "shop: requests of type `static` cost too differently for the deadline: 8.0 % of them are late even alone"
+        ));
+        assert!(look(Some(0.991), 5000, 100).is_empty(), "not yet over");
+        assert_eq!(look(Some(1.0), 5000, 100), ["shop: requests of type `static` are in time alone again"]);
+        assert!(look(Some(0.2), 5000, 100)[0].contains("takes too long"));
+    }
+}

@@ -1,0 +1,237 @@
+//! The evidence of how many workers a plant has, from the traffic itself.
+//!
+//! While n requests are in service the plant does work at a rate `mu min(n, s)`: each worker adds one share until all are
+//! busy. A request that departs counts as what requests of its class and level usually cost, not as one: then the rate does not
+//! depend on which requests happen to be in service. A full page may take as long as seven light ones. If each counted as one, a
+//! time of light pages with few in service would look like a server with few workers, and where full pages crowd the light
+//! ones out, more in service would seem to do less.
+//!
+//! Time and work are counted by n, and each s is judged by the likelihood of Poisson counts,
+//! `L(s) = sum D_n ln min(n, s) - D ln sum T_n min(n, s)`, where D is how many equal departures vary as much as the work does.
+//! This L takes mu at its likeliest, so only the differences between the rates at different n are evidence of s, and only
+//! within one short stretch of time: if the server becomes slower or faster, or costs are corrected, the rates at all n move
+//! together from one stretch to the next, and that says nothing. Each stretch is judged together with the one before it, so
+//! that the effect of a new limit counts: it adds `L(both) - L(the one before)`.
+//!
+//! What one stretch can say is bounded, because the speed may change within it. What all of them say is bounded too, as in
+//! Page's test, so that evidence that no longer holds is soon outweighed. What is known about s is forgotten only as fast as
+//! new departures tell of the same question: hours with few in service do not erase that eight workers are all.
+
+use crate::telemetry::counters::{LOADS, bin_loads, load_bin};
+use alloc::vec::Vec;
+use libm::log;
+
+/// Departures of a stretch.
+const STRETCH: f64 = 100.0;
+/// The fewest departures at a number in service for it to have been seen.
+const SEEN: f64 = 5.0;
+/// Departures on both sides of s, `D D' / (D + D')`, that the evidence about it remembers.
+const MEMORY: f64 = 400.0;
+/// A smaller difference in L is chance: half the square of three and a half deviations.
+const EVIDENCE: f64 = 6.0;
+/// The most that a stretch, and all of them, speak against a number.
+const MOST_OF_STRETCH: f64 = 3.0;
+const MOST: f64 = 12.0;
+/// The counts since the last step.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    /// Seconds by bin of the number in service.
+    pub(crate) seconds: [f64; LOADS],
+    /// What the requests that departed cost, in any unit, and the sum of its squares.
+    pub(crate) work: [f64; LOADS],
+    pub(crate) squares: f64,
+    /// Whether requests wait.
+    pub(crate) waits: bool,
+    /// Whether they wait, are served at a lighter level or are rejected, because of the load.
+    pub(crate) held_back: bool,
+    /// Whether service takes longer than the guard.
+    pub(crate) slow: bool,
+}
+
+impl Counted {
+    /// The number of departures.
+    pub(super) fn departures(&self) -> f64 {
+        departures(self.work.iter().sum(), self.squares)
+    }
+
+    /// Whether most of the time as many were in service as the limit allows, or more.
+    pub(super) fn is_at(&self, limit: u32) -> bool {
+        let there: f64 = self.seconds[load_bin(limit)..].iter().sum();
+        there > 0.5 * self.seconds.iter().sum::<f64>()
+    }
+}
+
+/// Time and work of a stretch.
+struct Stretch {
+    seconds: Vec<f64>,
+    work: Vec<f64>,
+    squares: f64,
+}
+
+/// The evidence about one plant.
+pub(super) struct Evidence {
+    /// By bin: L of its number, less L of the number of the bin below.
+    gains: Vec<f64>,
+    /// The present stretch and the one before it.
+    now: Stretch,
+    before: Stretch,
+    /// The highest number in service that was seen in them; 0 before the first has ended.
+    pub(super) highest: u32,
+}
+
+/// The fit: the likeliest s and the largest that the evidence allows.
+pub(super) struct Fit {
+    pub(super) best: u32,
+    pub(super) upper: u32,
+    /// What speaks against more workers than were ever tried.
+    pub(super) against_more: f64,
+    /// What speaks against as many as the limit.
+    pub(super) against_limit: f64,
+    /// Whether throughput was seen to rise, and to level off.
+    pub(super) lower_seen: bool,
+    pub(super) flat: bool,
+}
+
+impl Stretch {
+    fn new() -> Self {
+        Stretch { seconds: alloc::vec![0.0; LOADS], work: alloc::vec![0.0; LOADS], squares: 0.0 }
+    }
+
+    fn clear(&mut self) {
+        self.seconds.fill(0.0);
+        self.work.fill(0.0);
+        self.squares = 0.0;
+    }
+
+    fn add(&mut self, counted: &Counted) {
+        self.seconds.iter_mut().zip(&counted.seconds).for_each(|(sum, more)| *sum += more);
+        self.work.iter_mut().zip(&counted.work).for_each(|(sum, more)| *sum += more);
+        self.squares += counted.squares;
+    }
+
+    fn sum(&self) -> f64 {
+        self.work.iter().sum()
+    }
+}
+
+/// L(s) of some stretches as one; a departure is worth `1 / unit` of work.
+fn likelihood(s: f64, unit: f64, stretches: &[&Stretch]) -> f64 {
+    let (mut sum, mut all, mut expected) = (0.0, 0.0, 0.0);
+    for stretch in stretches {
+        for (bin, (work, seconds)) in stretch.work.iter().zip(&stretch.seconds).enumerate() {
+            if work + seconds > 0.0 {
+                let busy = middle(bin).min(s);
+                sum += work * unit * log(busy);
+                all += work * unit;
+                expected += seconds * busy;
+            }
+        }
+    }
+    sum - all * log(expected.max(1e-12))
+}
+
+/// How many departures of equal work vary as much as these.
+fn departures(work: f64, squares: f64) -> f64 {
+    if squares > 0.0 { work * work / squares } else { 0.0 }
+}
+
+impl Evidence {
+    pub(super) fn new() -> Self {
+        let gains = alloc::vec![0.0; LOADS];
+        Evidence { gains, now: Stretch::new(), before: Stretch::new(), highest: 0 }
+    }
+
+    pub(super) fn observe(&mut self, counted: &Counted) {
+        self.now.add(counted);
+        if departures(self.now.sum(), self.now.squares) >= STRETCH {
+            self.end_stretch();
+        }
+    }
+
+    /// Ends a stretch: adds what it says given the one before it.
+    pub(super) fn end_stretch(&mut self) {
+        let (now, before) = (&self.now, &self.before);
+        let (all, squares) = (now.sum() + before.sum(), now.squares + before.squares);
+        if now.squares <= 0.0 {
+            return;
+        }
+        let unit = all / squares;
+        let both = |bin: usize| (now.work[bin] + before.work[bin], now.seconds[bin] + before.seconds[bin]);
+        let seen: Vec<(usize, f64, f64)> = (0..LOADS)
+            .map(|bin| (bin, both(bin).0 * unit, both(bin).1))
+            .filter(|(_, departures, seconds)| departures + seconds > 0.0)
+            .collect();
+        let (Some(lowest), Some(highest)) = (seen.first(), seen.last()) else { return };
+        let range = lowest.0..=highest.0;
+        let known = seen.iter().rev().find(|(_, departures, _)| *departures >= SEEN);
+        let likelihood = |s: f64| likelihood(s, unit, &[now, before]) - likelihood(s, unit, &[before]);
+        let likelihoods: Vec<f64> = range.clone().map(|bin| likelihood(middle(bin))).collect();
+        let best = likelihoods.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let bounded: Vec<f64> = likelihoods.iter().map(|own| (own - best).max(-MOST_OF_STRETCH)).collect();
+        let (mut below, all) = (0.0, all * unit);
+        let mut counted = seen.iter().peekable();
+        for (bin, pair) in range.skip(1).zip(bounded.windows(2)) {
+            while let Some((_, departures, _)) = counted.next_if(|(own, ..)| *own < bin) {
+                below += departures;
+            }
+            let both_sides = 0.5 * below * (all - below) / all;
+            self.gains[bin] *= 1.0 - (both_sides / MEMORY).min(1.0);
+            self.gains[bin] += pair[1] - pair[0];
+        }
+        self.highest = known.map_or(self.highest, |(bin, ..)| middle(*bin) as u32);
+        self.bound_evidence();
+        core::mem::swap(&mut self.before, &mut self.now);
+        self.now.clear();
+    }
+
+    /// Keeps what speaks against each number below [`MOST`].
+    fn bound_evidence(&mut self) {
+        let best = self.likelihoods().map(|(_, own)| own).fold(f64::NEG_INFINITY, f64::max);
+        let (mut sum, mut kept) = (0.0, 0.0);
+        for (bin, gain) in self.gains.iter_mut().enumerate() {
+            sum += *gain;
+            let own = f64::max(sum, best - MOST);
+            // The first bin has no gain; what is kept of it is the beginning of the sum.
+            *gain = if bin == 0 { own } else { own - kept };
+            kept = own;
+        }
+    }
+
+    /// The fit, with a limit.
+    pub(super) fn fit(&self, limit: u32) -> Fit {
+        let (mut best, mut last, mut at_limit) = ((0, f64::NEG_INFINITY), 0.0, 0.0);
+        for (bin, own) in self.likelihoods() {
+            if bin == load_bin(limit) {
+                at_limit = own;
+            }
+            if own >= best.1 - 1e-9 {
+                best = (bin, best.1.max(own));
+            }
+            last = own;
+        }
+        let allowed = self.likelihoods().filter(|(_, own)| best.1 - own <= EVIDENCE).last();
+        let upper = allowed.map_or(best.0, |(bin, _)| bin);
+        Fit {
+            best: middle(best.0) as u32,
+            upper: middle(upper) as u32,
+            against_more: best.1 - last,
+            against_limit: best.1 - at_limit,
+            lower_seen: best.1 - self.gains[0] > EVIDENCE,
+            // Unless the evidence rejects the highest number tried, throughput may still rise.
+            flat: best.1 - last > EVIDENCE,
+        }
+    }
+    /// L by bin, up to a constant.
+    fn likelihoods(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+        self.gains.iter().enumerate().scan(0.0, |sum, (bin, gain)| {
+            *sum += gain;
+            Some((bin, *sum))
+        })
+    }
+}
+
+/// The middle of a bin.
+fn middle(bin: usize) -> f64 {
+    let (least, most) = bin_loads(bin);
+    f64::from(least + most) * 0.5
+}

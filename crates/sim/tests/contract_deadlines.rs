@@ -1,0 +1,176 @@
+//! A site with a contract and a deadline, beside another contract and a site that was promised nothing, on one server.
+//!
+//! Inside the contract every request is served in time, whatever others do. Beyond it a site that does not share the excess
+//! is refused even on an idle server, and a site that shares it takes what is left. Everybody admitted is in time.
+
+mod waits;
+
+use plimsoll_core::promises::{Guarantee, Mode, Site};
+use plimsoll_sim::workload::Process;
+use std::time::Duration;
+use waits::{Answer, Flow, Heard, Scene};
+
+const SEEDS: [u64; 3] = [9_411, 9_412, 9_413];
+/// Three workers that take 12 ms a request: 250 requests a second.
+const SERVICE: Duration = Duration::from_millis(12);
+const DEADLINE: Duration = Duration::from_millis(170);
+/// Requests per second in the contract of each of the two sites.
+const CONTRACT: f64 = 70.0;
+const BURSTS: Process =
+    Process::Modulated { ratio: 2.5, burst: Duration::from_secs(1), calm: Duration::from_secs(2) };
+/// The loops begin with nothing known (s).
+const FROM: f64 = 20.0;
+const SECONDS: f64 = 140.0;
+
+/// What is different between the runs.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    /// Requests per second of the site with the deadline, of the other contract, and of the site without a promise.
+    rates: [f64; 3],
+    shares: bool,
+    /// Whether the site with the deadline is declared first.
+    first: bool,
+    bursts: bool,
+    mode: Mode,
+    seed: u64,
+}
+
+fn site(name: &str, contract: Option<f64>) -> Site {
+    let of = |rate| Guarantee { rate, bandwidth_bytes_per_second: None, burst: Guarantee::BURST };
+    Site { hosts: vec![format!("{name}.example")], guarantee: contract.map(of), ..Site::new(name, &["full"]) }
+}
+
+impl Around {
+    /// The runs of one load: both orders of declaration, Poisson's arrivals and bursts.
+    fn all(rates: [f64; 3], shares: bool) -> impl Iterator<Item = Around> {
+        SEEDS.into_iter().flat_map(move |seed| {
+            (0..4_u8).map(move |bits| Around {
+                rates,
+                shares,
+                first: bits & 1 > 0,
+                bursts: bits & 2 > 0,
+                mode: Mode::Control,
+                seed,
+            })
+        })
+    }
+
+    /// The number of the flow of a party: the site with the deadline, the other contract, the rest.
+    fn flow(&self, party: usize) -> usize {
+        if self.first { party } else { 2 - party }
+    }
+
+    fn run(&self) -> Heard {
+        let shop = Site { share_excess: self.shares, ..site("shop", Some(CONTRACT)) };
+        let parties = [shop, site("other", Some(CONTRACT)), site("rest", None)];
+        let mut flows: Vec<Flow> = ["shop", "other", "rest"]
+            .iter()
+            .zip(self.rates)
+            .map(|(name, rate)| Flow::new(name, rate))
+            .collect();
+        flows[0].class.deadline = Some(DEADLINE);
+        let mut sites = parties.to_vec();
+        if !self.first {
+            sites.reverse();
+            flows.reverse();
+        }
+        for (number, flow) in flows.iter_mut().enumerate() {
+            flow.site = number;
+            flow.process = if self.bursts { BURSTS } else { Process::Poisson };
+        }
+        let mut scene = Scene::new(3, SERVICE, flows, SECONDS, self.seed);
+        scene.plant.set_point = 0.85;
+        scene.site = sites.remove(0);
+        scene.more_sites = sites;
+        scene.mode = self.mode;
+        scene.run()
+    }
+
+    fn of<'a>(&self, heard: &'a Heard, party: usize) -> Vec<&'a Answer> {
+        let flow = self.flow(party);
+        heard.answers.iter().filter(|answer| answer.class == flow && answer.arrived >= FROM).collect()
+    }
+
+    /// m of the site with the deadline, as status has it at the end.
+    fn service_level(&self, heard: &Heard) -> f64 {
+        let status = heard.status.as_ref().expect("the engine ran");
+        status.classes.iter().find(|class| class.class == "shop").expect("it is there").service_level
+    }
+}
+
+fn in_time(answer: &Answer) -> bool {
+    answer.completed && answer.response() <= DEADLINE.as_secs_f64()
+}
+
+fn share(answers: &[&Answer], holds: impl Fn(&Answer) -> bool) -> f64 {
+    answers.iter().filter(|answer| holds(answer)).count() as f64 / answers.len() as f64
+}
+
+/// Requests per second that are answered.
+fn served(answers: &[&Answer]) -> f64 {
+    answers.iter().filter(|answer| answer.completed).count() as f64 / (SECONDS - FROM)
+}
+
+/// The share of admitted requests that were late: answered too late, or dropped after waiting.
+fn late(answers: &[&Answer]) -> f64 {
+    let admitted: Vec<&Answer> =
+        answers.iter().copied().filter(|answer| answer.completed || answer.response() > 0.0).collect();
+    1.0 - share(&admitted, in_time)
+}
+
+#[test]
+fn inside_the_contract_all_are_in_time_whatever_others_bring() {
+    for around in Around::all([45.0, 45.0, 600.0], false) {
+        let heard = around.run();
+        let (shop, other) = (around.of(&heard, 0), around.of(&heard, 1));
+        let (own, beside) = (share(&shop, in_time), share(&other, |answer| answer.completed));
+        println!("{around:?}: in time {own:.4}, the other contract {beside:.4}");
+        assert!(own >= 0.99 && beside >= 0.99, "{around:?}: {own}, {beside}");
+    }
+    let twin = Around { mode: Mode::Off, ..Around::all([45.0, 45.0, 600.0], false).next().expect("one") };
+    assert!(share(&twin.of(&twin.run(), 0), in_time) < 0.5, "the twin without control must fail");
+}
+
+/// The server has room for all of it: 0.8 of its capacity comes.
+#[test]
+fn who_does_not_share_is_held_to_its_contract_beside_a_deadline() {
+    for around in Around::all([150.0, 40.0, 10.0], false) {
+        let heard = around.run();
+        let (shop, other) = (around.of(&heard, 0), around.of(&heard, 1));
+        let (rate, late, beside) = (served(&shop), late(&shop), share(&other, |answer| answer.completed));
+        println!("{around:?}: {rate:.1}/s of {CONTRACT}, late {late:.4}, the other contract {beside:.4}");
+        // The level follows a burst one period late.
+        let near = if around.bursts { 0.85..=1.1 } else { 0.95..=1.05 };
+        assert!(near.contains(&(rate / CONTRACT)), "{around:?}: {rate}/s");
+        assert!(late <= 0.01 && beside >= 0.99, "{around:?}: {late}, {beside}");
+    }
+    let twin = Around { shares: true, ..Around::all([150.0, 40.0, 10.0], false).next().expect("one") };
+    let rate = served(&twin.of(&twin.run(), 0));
+    assert!(rate > 1.9 * CONTRACT, "a site that shares takes what is idle: {rate}/s");
+}
+
+/// The site asks for more than the whole server, and so does the one without a promise.
+#[test]
+fn who_shares_takes_what_is_left_and_no_contract_loses() {
+    for around in Around::all([300.0, 45.0, 300.0], true) {
+        let heard = around.run();
+        let (shop, other) = (around.of(&heard, 0), around.of(&heard, 1));
+        let (rate, late, beside) = (served(&shop), late(&shop), share(&other, |answer| answer.completed));
+        println!("{around:?}: {rate:.1}/s of {CONTRACT}, late {late:.4}, the other contract {beside:.4}");
+        assert!(rate > 1.2 * CONTRACT, "{around:?}: {rate}/s");
+        assert!(late <= 0.01 && beside >= 0.99, "{around:?}: {late}, {beside}");
+    }
+}
+
+/// A site whose requests no level refuses has all of them at its one level, and status says so.
+#[test]
+fn a_deadline_that_no_level_enforces_shows_no_rejections_in_status() {
+    for around in Around::all([300.0, 45.0, 300.0], true).take(2) {
+        let m = around.service_level(&around.run());
+        assert_eq!(m, 1.0, "{around:?}");
+    }
+    for around in Around::all([150.0, 40.0, 10.0], false).take(2) {
+        let m = around.service_level(&around.run());
+        assert!((0.1..0.9).contains(&m), "{around:?}: {m}");
+    }
+}

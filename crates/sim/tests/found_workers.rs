@@ -1,0 +1,111 @@
+//! How many workers a server has is found beside lighter levels too: eight workers of 40 ms, exponential, light pages that cost
+//! 0.15 of a full one, and nothing told but the address. A number that is too low turns away what the server could carry, and
+//! nothing that waits would show it.
+
+mod waits;
+
+use plimsoll_core::promises::{Site, WorkerBounds};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use waits::{Answer, Flow, Heard, Scene, mean};
+
+/// None of those that a constant was chosen on.
+const SEEDS: RangeInclusive<u64> = 9101..=9116;
+const LIGHT_COST: f64 = 0.15;
+const CAPACITY: f64 = 200.0;
+const SETTLED: f64 = 60.0;
+const END: f64 = 150.0;
+
+/// What is promised to a third of the requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Promise {
+    Nothing,
+    Mean,
+    Percentile,
+    Deadline,
+}
+
+const PROMISES: [Promise; 4] = [Promise::Nothing, Promise::Mean, Promise::Percentile, Promise::Deadline];
+
+fn scene(promise: Promise, load: f64, seed: u64) -> Scene {
+    let rate = load * CAPACITY;
+    let own = Flow::new("own", rate / 3.0);
+    let own = match promise {
+        Promise::Nothing => own,
+        Promise::Mean => own.delay(Duration::from_millis(100), None),
+        Promise::Percentile => own.delay(Duration::from_millis(250), Some(95.0)),
+        Promise::Deadline => {
+            let mut own = own;
+            own.class.deadline = Some(Duration::from_millis(500));
+            own
+        }
+    };
+    let flows = vec![own, Flow::new("default", rate * 2.0 / 3.0)];
+    let mut scene = Scene::new(8, Duration::from_millis(40), flows, END, seed);
+    scene.site = Site::new("site", &["light", "full"]);
+    scene.site.levels[0].cost_ratio = Some(LIGHT_COST);
+    // As the configuration has it where no workers are given.
+    scene.plant.set_point = 0.85;
+    scene.plant.workers = 16;
+    scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+    scene.plant.max_connections = 1024;
+    scene
+}
+
+/// The share of the arrivals between two seconds that was turned away.
+fn turned_away(heard: &Heard, from: f64, until: f64) -> f64 {
+    let own = |answer: &&Answer| (from..until).contains(&answer.arrived);
+    let all: Vec<bool> = heard.answers.iter().filter(own).map(|answer| !answer.completed).collect();
+    all.iter().filter(|lost| **lost).count() as f64 / all.len() as f64
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}
+
+/// Light pages for all would be 0.12 to 0.69 of what the server can carry, so there is no reason to turn anybody away.
+#[test]
+fn eight_workers_are_found_whatever_the_share_of_light_pages() {
+    for promise in PROMISES {
+        for load in [0.78, 1.3, 2.0, 3.0, 4.6] {
+            let (mut lost, mut found, mut busy, mut limits) = (vec![], vec![], vec![], vec![]);
+            for seed in SEEDS {
+                let heard = scene(promise, load, seed).run();
+                lost.push(turned_away(&heard, SETTLED, END));
+                let settled = SETTLED as usize..;
+                // Means of half minutes.
+                found.extend(heard.workers[settled.clone()].chunks(30).map(|workers| {
+                    let workers: Vec<f64> = workers.iter().map(|workers| f64::from(*workers)).collect();
+                    mean(&workers)
+                }));
+                busy.push(mean(&heard.busy[settled]));
+                limits.push(heard.status.expect("the engine ran").plants[0].limit);
+            }
+            let (least, most) = (found.iter().copied().fold(f64::MAX, f64::min), largest(&found));
+            println!(
+                "{promise:?}, {load} times the capacity: turned away {:.4}, at most {:.4}; workers {least:.1} to {most:.1}; busy {:.3}",
+                mean(&lost),
+                largest(&lost),
+                mean(&busy),
+            );
+            assert!(mean(&lost) <= 0.015 && largest(&lost) <= 0.1, "{promise:?} at {load}: {lost:?}");
+            assert!(least >= 7.0 && most <= 14.0, "{promise:?} at {load}: {found:?}");
+            let wanted = load.min(0.85);
+            assert!(
+                (wanted - 0.02..=wanted + 0.03).contains(&mean(&busy)),
+                "{promise:?} at {load}: {busy:?}"
+            );
+            assert!(limits.iter().all(|limit| (7..=20).contains(limit)), "{promise:?} at {load}: {limits:?}");
+        }
+    }
+}
+
+/// The twin: a number as low as the search once came to turns away a third, and the server idles.
+#[test]
+fn the_twin_with_two_workers_turns_away_what_the_server_could_carry() {
+    let mut scene = scene(Promise::Nothing, 3.0, *SEEDS.start());
+    (scene.plant.find_workers, scene.plant.workers, scene.plant.max_connections) = (None, 2, 2);
+    let heard = scene.run();
+    let (lost, busy) = (turned_away(&heard, SETTLED, END), mean(&heard.busy[SETTLED as usize..]));
+    assert!(lost > 0.3 && busy < 0.3, "{lost} {busy}");
+}

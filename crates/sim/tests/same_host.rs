@@ -1,0 +1,85 @@
+//! Rejections on the server's own machine (UC 7.5): c is processor time, and takes of the workers' time only where these use
+//! the processors. Where they mostly wait, the load line is that of the workers, and none of them idles for rejections that
+//! take nothing of it.
+
+#[allow(dead_code, reason = "the plan of a run is used, and not its periods")]
+mod scenario;
+
+use plimsoll_core::promises::{Mode, Plant, Promises, Site};
+use plimsoll_sim::settling::mean;
+use plimsoll_sim::workload::Law;
+use plimsoll_sim::{Setup, workload::Workload};
+use scenario::Scenario;
+use std::time::Duration;
+
+const WORKERS: u32 = 8;
+const SERVICE: Duration = Duration::from_millis(40);
+const LINE: f64 = 0.85;
+/// What a rejection takes of a processor, of as many as there are workers: at three times the capacity 0.2 of them all.
+const REJECTION: Duration = Duration::from_millis(4);
+/// None of those that a constant was chosen on.
+const SEEDS: std::ops::RangeInclusive<u64> = 6601..=6608;
+
+/// Three times what the server can carry, before workers that use their processor so much of the time.
+fn overloaded(processor: f64, rejection: Duration, seed: u64) -> (Scenario, Workload) {
+    let plant = Plant { same_host: true, set_point: LINE, ..Plant::new("origin", WORKERS) };
+    let scenario = Scenario {
+        promises: Promises::of(plant, Site::new("site", &["full"])),
+        load: vec![(Duration::ZERO, 600.0)],
+        duration: Duration::from_secs(90),
+        workers: WORKERS,
+        service: vec![SERVICE],
+        bytes: vec![1000],
+        service_time: Law::Exponential,
+        listen_queue: 511,
+        faults: vec![],
+        reports: false,
+        clients: 20_000,
+        skew: 1.0,
+        seed,
+    };
+    let mut workload = scenario.workload();
+    (workload.plants[0].processor, workload.plants[0].rejection) = (processor, rejection);
+    (scenario, workload)
+}
+
+/// The workers' utilization, charges for rejections included, and the share of the arrivals that was rejected.
+fn held((scenario, workload): &(Scenario, Workload)) -> (f64, f64) {
+    let setup = Setup { promises: &scenario.promises, workload, seed: scenario.seed };
+    let rows = setup.run().expect("the promises are valid").rows;
+    let late = &rows[30..rows.len() - 1];
+    let busy: Vec<f64> = late.iter().map(|row| row.plants[0].utilization).collect();
+    let sum = |of: fn(&plimsoll_sim::Row) -> u64| late.iter().map(of).sum::<u64>() as f64;
+    (mean(&busy), sum(|row| row.classes[0].rejected) / sum(|row| row.classes[0].arrivals))
+}
+
+#[test]
+fn workers_that_mostly_wait_are_filled_to_the_line_beside_rejections() {
+    for (processor, seed) in [0.05, 0.15].into_iter().flat_map(|part| SEEDS.map(move |seed| (part, seed))) {
+        let (busy, rejected) = held(&overloaded(processor, 2 * REJECTION, seed));
+        println!("processors used {processor} of the time: workers {busy:.3}, rejected {rejected:.3}");
+        assert!((LINE - 0.03..=LINE + 0.03).contains(&busy), "{busy} with seed {seed}");
+        assert!((0.68..=0.75).contains(&rejected), "{rejected} with seed {seed}");
+    }
+}
+
+/// UC's server: what rejections take is not there for requests, and the line counts both.
+#[test]
+fn workers_that_use_the_processors_leave_room_for_rejections() {
+    for seed in SEEDS {
+        let (busy, rejected) = held(&overloaded(1.0, REJECTION, seed));
+        println!("processors used all the time: workers {busy:.3}, rejected {rejected:.3}");
+        // In a crowd that does not change, c is learned too low: nothing tells it from what the gateway takes to serve.
+        assert!((LINE - 0.03..=LINE + 0.08).contains(&busy), "{busy} with seed {seed}");
+        assert!((0.76..=0.88).contains(&rejected), "{rejected} with seed {seed}");
+    }
+}
+
+/// The twin: nobody is rejected, and no worker is free.
+#[test]
+fn the_twin_without_control_is_full() {
+    let (mut scenario, workload) = overloaded(0.15, REJECTION, *SEEDS.start());
+    scenario.promises.control.mode = Mode::Off;
+    let (busy, rejected) = held(&(scenario, workload));
+    assert!(busy > 0.98 && rejected == 0.0, "{busy} {rejected}");
+}
