@@ -156,9 +156,9 @@ pub fn curve(ratios: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     let at_least = |x: f64| improvements.iter().filter(|own| **own >= x).count() as f64 / of * 100.0;
     let first = if improvements.is_empty() { 100.0 } else { at_least(0.0) };
     let mut points = vec![(0.0, first)];
-    let better = improvements.iter().filter(|x| **x >= 0.0);
+    let mut better = improvements.iter().filter(|x| **x >= 0.0);
     points.extend(better.clone().map(|x| (*x, at_least(*x))));
-    points.extend(better.last().map(|last| (*last * 1.05 + 1.0, 0.0)));
+    points.extend(better.next_back().map(|last| (*last * 1.05 + 1.0, 0.0)));
     points
 }
 

@@ -39,7 +39,8 @@ pub fn normal_path(path: &str) -> Cow<'_, str> {
             // A segment ends, also for servers that decode first.
             in_parameters = false;
         }
-        if !in_parameters && !(decoded == b'/' && normal.last() == Some(&b'/')) {
+        let repeats = decoded == b'/' && normal.last() == Some(&b'/');
+        if !(in_parameters || repeats) {
             normal.push(decoded);
         }
     }
