@@ -19,14 +19,14 @@ pub struct CostEstimate {
     bytes: f64,
     /// The variance of one request's work.
     variance: f64,
-    run: Run,
-    /// As `Run::before`, of a step up that no later period has confirmed.
+    run: CostRun,
+    /// As `CostRun::before`, of a step up that no later period has confirmed.
     before_rise: Option<[f64; 3]>,
 }
 
 /// The latest periods, as many as lie on one side of the mean.
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
+struct CostRun {
     above: bool,
     sums: Served,
     /// The cost, its weight and the variance before the run: the run itself has moved them since.
@@ -79,13 +79,13 @@ impl CostEstimate {
         if let Some(before) = unconfirmed.filter(|_| !confirmed) {
             // It has fallen back at once: a machine stood still for a moment. What was known before holds.
             [self.seconds, self.weight, _] = before;
-            self.run = Run::default();
+            self.run = CostRun::default();
         }
         let innovation = seconds - self.seconds;
         let above = innovation > 0.0;
         if above != self.run.above || self.run.sums.requests == 0.0 {
             let before = [self.seconds, self.weight, self.variance];
-            self.run = Run { above, sums: Served::default(), before };
+            self.run = CostRun { above, sums: Served::default(), before };
         }
         self.run.sums = self.run.sums + served;
         let stepped = is_step(self.run.sums, self.run.before);
