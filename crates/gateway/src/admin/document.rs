@@ -104,11 +104,21 @@ document! {
         level: f64 = plant.service_level,
         trim: f64 = plant.bias,
         pressure: f64 = plant.set_point_reduction,
+        come_again: ComeAgainDocument = ComeAgainDocument::new(plant),
         response_time_override: bool = plant.response_time_override,
         in_service: u32 = plant.in_service,
         waiting: u32 = plant.waiting,
         unfinished_seconds: Option<f64> = plant.unfinished_seconds,
         service_time_seconds: f64 = plant.service_time.as_secs_f64(),
+    }
+}
+
+document! {
+    /// After what times requests that are turned away now are told to come again (`Retry-After`): when the load line has room
+    /// for the first of them, and for all, by the loop's forecast.
+    ComeAgainDocument(plant: &PlantStatus) {
+        soonest_seconds: f64 = plant.come_again.0.as_secs_f64(),
+        latest_seconds: f64 = plant.come_again.1.as_secs_f64(),
     }
 }
 
