@@ -36,7 +36,7 @@ fn a_rejection_says_why_and_keeps_the_connection() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
     let mut settings = settings(&[origin.address]);
-    settings.streams.paths.push("/stream".to_owned());
+    settings.stream_paths.push("/stream".to_owned());
     let gateway = Gateway::start(settings, &tight()).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");

@@ -191,6 +191,8 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
         same_host: capacity.same_host.value,
         costs: costs(capacity.costs.as_ref()),
+        // `file::resolve` fills in what `[limits]` says for all.
+        stream_share: Plant::STREAM_SHARE,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
@@ -227,6 +229,8 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
         same_host: true,
         costs: costs(capacity.costs.as_ref()),
+        // `file::resolve` fills in what `[limits]` says for all.
+        stream_share: Plant::STREAM_SHARE,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),

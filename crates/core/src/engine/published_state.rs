@@ -8,6 +8,7 @@ use crate::actuator::return_time::AtomicReturnTimes;
 use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::estimates::Estimates;
+use crate::admission::streams::Streams;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
 use crate::model::CostEstimate;
 use crate::promises::registry::Registry;
@@ -219,6 +220,9 @@ impl PublishedClass {
 pub(crate) struct PublishedPlant {
     /// The same gate in every generation.
     pub(crate) gate: Arc<Gate>,
+    /// The requests that stream, waiting or in service.
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) stream_share: f64,
     pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
     pub(crate) returns: Arc<AtomicReturnTimes>,

@@ -267,6 +267,7 @@ mod tests {
             rank: Rank::ordinary(1, None),
             arrived: at(token),
             work: None,
+            streams: false,
             latest_start: Instant::FAR,
         }
     }

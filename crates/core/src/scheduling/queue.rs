@@ -50,6 +50,8 @@ pub(crate) struct Waiting {
     pub(crate) arrived: Instant,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
+    /// It holds a right to stream.
+    pub(crate) streams: bool,
     /// A later start would end after the deadline.
     pub(crate) latest_start: Instant,
 }
@@ -300,6 +302,7 @@ mod tests {
             rank,
             arrived: at(ms),
             work: None,
+            streams: false,
             latest_start: Instant::FAR,
         })
     }

@@ -34,6 +34,18 @@ impl PermitGuard {
         }
     }
 
+    /// Whether the request may go on as a stream of events. The engine decides.
+    pub(crate) fn may_stream(&mut self) -> bool {
+        self.permit.as_mut().is_some_and(|permit| self.worker.lane.borrow_mut().may_stream(permit))
+    }
+
+    /// The last byte of the request's body came: it streams no longer.
+    pub(crate) fn end_stream(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            self.worker.lane.borrow().end_stream(permit);
+        }
+    }
+
     /// Gives the place at the plant back. The first call counts, later ones do nothing.
     pub(crate) fn release(&mut self, service: Service) {
         if let Some(permit) = self.permit.as_mut().filter(|_| !self.released) {

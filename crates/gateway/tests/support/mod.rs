@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs")]
 
 use plimsoll_core::promises::{Condition, Control, Mode, Plant, Promises, Site};
-use plimsoll_gateway::settings::{Backend, Streams};
+use plimsoll_gateway::settings::Backend;
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -223,8 +223,7 @@ pub fn settings(addresses: &[SocketAddr]) -> Settings {
 
 /// The same, where bodies pass while they come.
 pub fn streaming(addresses: &[SocketAddr]) -> Settings {
-    let streams = Streams { paths: vec!["*".to_owned()], share: 1.0 };
-    Settings { streams, ..settings(addresses) }
+    Settings { stream_paths: vec!["*".to_owned()], ..settings(addresses) }
 }
 
 pub fn gateway(origin: &Origin) -> Gateway {

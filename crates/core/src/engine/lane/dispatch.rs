@@ -39,7 +39,7 @@ impl Lane {
             let decided = class.level_at(plant, level_of_request(published, query, random));
             let mut permit = permit(published, waiting.arrived, query, decided);
             permit.plant = plant as u16;
-            permit.work = waiting.work;
+            (permit.work, permit.streams) = (waiting.work, waiting.streams);
             start(published, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
         });

@@ -53,9 +53,26 @@ impl Lane {
         }
     }
 
-    /// The most requests that a plant is given at once; without control as many as come.
-    pub fn places(&self, plant: usize) -> u32 {
-        start::limit(&self.published, plant)
+    /// Whether a request in service may go on as a stream of events, which its response turned out to be. It then holds a
+    /// right to stream until its release.
+    pub fn may_stream(&mut self, permit: &mut Permit) -> bool {
+        self.follow_permit(permit);
+        permit.streams || self.take_stream(permit)
+    }
+
+    /// Takes a right to stream for a request that has none.
+    fn take_stream(&self, permit: &mut Permit) -> bool {
+        let plant = &self.published.plants[permit.plant()];
+        permit.streams =
+            plant.streams.enter(start::limit(&self.published, permit.plant()), plant.stream_share);
+        permit.streams
+    }
+
+    /// Gives the right to stream back, if the request holds one: the last byte of its body came.
+    pub fn end_stream(&self, permit: &mut Permit) {
+        if core::mem::take(&mut permit.streams) {
+            self.published.plants[permit.plant()].streams.leave();
+        }
     }
 
     /// Moves to a newer generation, if a reload published one.

@@ -67,11 +67,11 @@ impl Lane {
     ) -> Placed {
         let class = &self.published.classes[usize::from(target.class)];
         let plant = &self.published.plants[permit.plant()];
-        let (rank, work) = (class.rank(standing), permit.work);
+        let (rank, work, streams) = (class.rank(standing), permit.work, permit.streams);
         let latest_start = work.map_or(Instant::FAR, |work| work.latest_start(now, &class.terms));
         let Target { site, class, client, .. } = *target;
         let waiting =
-            Waiting { token, site, class, client, standing, rank, arrived: now, work, latest_start };
+            Waiting { token, site, class, client, standing, rank, arrived: now, work, streams, latest_start };
         match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
             Entry::Entered(change) => Placed::Entered(change),
             Entry::Waits { ticket, displaced } => {

@@ -200,7 +200,7 @@ fn the_status_document() {
 "queue_delay_seconds":0.002,"response_time_seconds":0.042,"promise":null,"deadline":null,
 "model":{"per_request_seconds":0.005,"per_byte_seconds":1e-9,"confidence":0.9,"frozen":false},
 "heavy_clients":1,"arrivals":100,"rejected":10,"in_flight":20,"delivered_bytes":9007199254740993,
-"reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
+"reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"too-many-streams":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
     assert_eq!(status_line(&status), expected.replace('\n', ""));
     let text = document::render(&StatusDocument::new(&status, SeedSource::Kept, Buffered::default()));
