@@ -32,7 +32,7 @@ struct Scene {
     engine: Engine,
     lane: Lane,
     verdicts: Verdicts,
-    /// Who asked, when it is done, and its permit.
+    /// The token of each request, when its service ends (ms), and its permit.
     in_service: Vec<(u64, u64, Permit)>,
     waiting: Vec<(u64, Permit)>,
     served: u64,
