@@ -173,7 +173,7 @@ fn a_rejected_request_with_a_stored_body_keeps_the_connection() {
         }
     });
     let mut promises = promises(1);
-    promises.sites[0].exempt.clear();
+    promises.sites[0].guarantee = None;
     promises.plants[0].queue.max_waiting = 0;
     let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
     let mut first = client(&gateway);

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
 
-/// One connection, no request may wait, and none is exempt: a second request is rejected.
+/// One connection, no request may wait, and none is inside a contract: a second request is rejected.
 fn tight() -> Promises {
     let mut promises = promises(1);
-    promises.sites[0].exempt.clear();
+    promises.sites[0].guarantee = None;
     promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Some(Duration::from_secs(10)) };
     promises
 }
@@ -120,7 +120,7 @@ fn a_level_rewrites_and_the_report_tells() {
     };
     let mut promises = promises(8);
     promises.sites[0].levels.truncate(1);
-    promises.sites[0].exempt.clear();
+    promises.sites[0].guarantee = None;
     let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let mut client = client(&gateway);
     let head = client.ask_head("GET /a?b HTTP/1.1\r\nHost: t\r\nX-Quality: high\r\n\r\n");

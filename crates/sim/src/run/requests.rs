@@ -18,6 +18,7 @@ impl Simulation<'_> {
             if request.files_left.is_some() {
                 self.ask_for_more(visit.stream, Box::new(request.clone()));
             }
+            self.unmatched_host.get_or_insert_with(|| request.host.clone());
             return;
         };
         self.recorder.row.classes[usize::from(target.class)].arrivals += 1;

@@ -31,6 +31,9 @@ impl Lane {
         self.end_stream(permit);
         let plant = permit.plant();
         let change = self.published.plants[plant].gate.leave(at);
+        if permit.reason == Reason::Exempt {
+            self.published.plants[plant].gate.leave_exempt();
+        }
         account_busy_time(&self.published, &self.counters, plant, change);
         let class = &self.counters.classes[usize::from(permit.class)];
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
