@@ -169,6 +169,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
     addresses::check_listeners(keys, findings);
+    addresses::check_upstreams(file, findings);
     let report = &file.report.value;
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
