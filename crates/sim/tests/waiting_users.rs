@@ -9,7 +9,7 @@ use waits::{Answer, Flow, Heard, Scene};
 
 const USERS: u32 = 200;
 const SECONDS: f64 = 600.0;
-/// Of the users' requests, if each answer came at once.
+/// The rate of all users together, if each answer came at once.
 const RATE: f64 = 100.0;
 
 /// The users before so many workers of 50 ms, for one seed.

@@ -89,7 +89,7 @@ mod tests {
         );
         assert!((files.iter().map(|file| file.weight).sum::<f64>() - 3.0).abs() < 1e-9);
         assert!((files[0].weight / files[99].weight - 100.0).abs() < 1e-9);
-        // Of the lognormal law exp(mu + z sigma), with z of normal tables; of the tail k (0.03201 / p)^(1 / alpha).
+        // The lognormal law has exp(mu + z sigma), with z of normal tables; the tail has k (0.03201 / p)^(1 / alpha).
         let quantile = |z: f64| (9.357 + z * 1.318_f64).exp();
         let tail = |beyond: f64| 133_000.0 * (0.03201 / beyond).powf(1.0 / 1.1);
         for (share, published) in [
@@ -99,7 +99,7 @@ mod tests {
             (0.99, tail(0.01)),
             (0.998, tail(0.002)),
         ] {
-            // Of the popular files alone, and of all.
+            // The popular files alone are spread as all are.
             for count in [500, 5_000] {
                 let below = files[..count].iter().filter(|file| file.bytes <= published).count();
                 let found = below as f64 / count as f64;
