@@ -33,8 +33,9 @@ pub struct Settings {
     pub rejection: Rejection,
     /// The bounds of messages and connections.
     pub limits: Limits,
-    /// What passes through while it comes, and is not read ahead.
-    pub streams: Streams,
+    /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`. gRPC
+    /// (`application/grpc`) always does, and a body that is longer than what is read ahead.
+    pub stream_paths: Vec<String>,
     /// How long the gateway waits for what.
     pub timeouts: Timeouts,
     /// What serves each plant, parallel to `Promises::plants`.
@@ -61,7 +62,7 @@ impl Default for Settings {
             report: Report::default(),
             rejection: Rejection::default(),
             limits: Limits::default(),
-            streams: Streams::default(),
+            stream_paths: Vec::new(),
             timeouts: Timeouts::default(),
             backends: Vec::new(),
             rewrites: Vec::new(),
@@ -187,6 +188,8 @@ impl Default for Rejection {
 pub struct Limits {
     /// The longest head of a request, up to 64 KiB; a longer one gets 431.
     pub head_bytes: usize,
+    /// How many bytes the unfinished heads of all connections together may hold; beyond it the oldest gets 408.
+    pub head_memory: usize,
     /// The longest body of a request; a longer one gets 413.
     pub body_bytes: u64,
     /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
@@ -205,6 +208,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             head_bytes: 32 * 1024,
+            head_memory: 64 << 20,
             body_bytes: 1 << 30,
             connections: 50_000,
             request_buffer: 1 << 30,
@@ -212,22 +216,6 @@ impl Default for Limits {
             buffer_memory: 128 << 20,
             buffer_files: 4 << 30,
         }
-    }
-}
-
-/// Which requests pass to the server while their bodies still come. gRPC (`application/grpc`) always does, and a body
-/// that is longer than what is read ahead.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Streams {
-    /// Patterns of their paths, each with at most one `*`.
-    pub paths: Vec<String>,
-    /// The most of a plant's places that streams hold, at least one: bodies that still come, and streams of events.
-    pub share: f64,
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Streams { paths: Vec::new(), share: 0.5 }
     }
 }
 

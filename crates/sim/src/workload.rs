@@ -18,6 +18,8 @@ pub struct Workload {
     /// What a request takes at levels 1..=M of each site, relative to the full one: one list per site. A site without
     /// a list is served at full cost at every level.
     pub versions: Vec<Vec<Version>>,
+    /// The host of requests that name none, as those of a log in the Common format. Empty: they name none.
+    pub default_host: String,
     /// The end of the run. `None`: the run ends when the streams have ended and no request is under way.
     pub duration: Option<Duration>,
 }
@@ -37,6 +39,13 @@ pub struct Stream {
     pub patience: Option<Duration>,
     /// A client that was turned away, failed or lost its patience tries again.
     pub retry: Option<Retry>,
+}
+
+impl Stream {
+    /// Whether its users wait for their answers: then what comes depends on what became of the requests before.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.arrivals, Arrivals::Process { process: Process::Surge { waits: true, .. }, .. })
+    }
 }
 
 /// When requests come.
@@ -91,11 +100,13 @@ pub enum Process {
         /// How many.
         sources: u32,
     },
-    /// The users of SURGE (Barford and Crovella 1998) as the paper QM changed them: pages of several files, and times
-    /// between requests with heavy tails that do not depend on the answers.
+    /// The users of SURGE (Barford and Crovella 1998): pages of several files, and times between requests with heavy tails.
     Surge {
         /// How many user equivalents. Their times are scaled to the rate; 0.27 requests a second each are SURGE's own.
         users: u32,
+        /// A user waits for its answer before its next request, as in SURGE: so many come as the rate says if every answer
+        /// comes at once. Otherwise times do not depend on the answers, as the paper QM changed it.
+        waits: bool,
     },
     /// Two states in turn, each Poisson (a Markov-modulated process). The rate given is the mean over both.
     Modulated {

@@ -13,10 +13,10 @@ use super::{Gateway, addresses, control, plants, sites, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Text, Whole, listed, section};
-use plimsoll_core::promises::{Mode, Network, Promises};
+use plimsoll_core::promises::{Mode, Network, Plant, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
-    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Streams, Timeouts,
+    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Timeouts,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -107,6 +107,8 @@ section! { "[limits]"
     LimitKeys {
         /// Request line and headers together, at most 64 KiB; beyond it 431.
         head: Size, default(Size(Limits::default().head_bytes as u64));
+        /// What the unfinished heads of all connections together may take of memory. Beyond it the oldest is given up (408).
+        head_memory: Size, default(Size(Limits::default().head_memory as u64));
         /// The request's body; beyond it 413.
         body: Size, default(Size(Limits::default().body_bytes));
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
@@ -123,7 +125,7 @@ section! { "[limits]"
         stream: OneOrMany<PathPattern>, optional;
         /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and
         /// `text/event-stream`. One more gets 503, so that streams leave room for everybody else.
-        stream_share: Share, default(Share(Streams::default().share));
+        stream_share: Share, default(Share(Plant::STREAM_SHARE));
         /// What buffers of all connections together may take of memory before bodies go to files early.
         buffer_memory: Size, default(Size(Limits::default().buffer_memory));
         /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
@@ -163,10 +165,13 @@ section! { "[timeouts]"
 pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Configuration {
     let mut plants = plants::resolve(file, name, findings);
     let (sites, rewrites) = sites::resolve(file, &plants, findings);
+    let stream_share = file.limits.value.stream_share.value.0;
+    plants.plants.iter_mut().for_each(|plant| plant.stream_share = stream_share);
     workers::set_load_lines(file, &mut plants.plants, &sites, findings);
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
     addresses::check_listeners(keys, findings);
+    addresses::check_upstreams(file, findings);
     let report = &file.report.value;
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
@@ -179,10 +184,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
-        streams: Streams {
-            paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()),
-            share: file.limits.value.stream_share.value.0,
-        },
+        stream_paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()),
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,
@@ -215,6 +217,7 @@ fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
     }
     Limits {
         head_bytes: keys.head.value.0 as usize,
+        head_memory: usize::try_from(keys.head_memory.value.0).unwrap_or(usize::MAX),
         body_bytes: keys.body.value.0,
         connections: keys.connections.value.0 as usize,
         request_buffer: keys.request_buffer.value.0,
