@@ -3,7 +3,7 @@
 use super::sense::{Sensed, served_here};
 use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
-use crate::model::{CostEstimate, EVIDENCE, LinearModel, Served};
+use crate::model::{CommonFall, CostEstimate, EVIDENCE, LinearModel, Served};
 use crate::promises::plan::Known;
 use crate::promises::{self, MAX_LEVELS, Plant, Sense};
 use crate::telemetry::measurement::Measurement;
@@ -29,6 +29,7 @@ pub(crate) struct CostModel {
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
+    common_fall: CommonFall,
     /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another machine.
     pub(crate) rejection: f64,
 }
@@ -70,7 +71,8 @@ pub(crate) struct LearnedCosts<'a> {
 impl CostModel {
     pub(crate) fn new(plant: &PlantView) -> Self {
         let (by_class, stale) = (Vec::new(), Vec::new());
-        let mut model = CostModel { reported_line: None, by_class, stale, workers: 0, rejection: 0.0 };
+        let (reported_line, common_fall) = (None, CommonFall::new());
+        let mut model = CostModel { reported_line, by_class, stale, workers: 0, common_fall, rejection: 0.0 };
         model.reload(plant, false);
         model
     }
@@ -83,6 +85,30 @@ impl CostModel {
         let reports = plant.promised.sense == Sense::Reported;
         if !reports || self.reported_line.is_none() || new_promise {
             self.reported_line = reports.then(|| promised_line(&plant.promised));
+        }
+    }
+
+    /// Learns from all classes together whether the server has become faster. Where the number of workers is searched for,
+    /// services become shorter as well because fewer requests are let in, so that such a fall says nothing of the server.
+    pub(crate) fn learn_fall(
+        &mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        learned: &mut [ClassCosts],
+    ) {
+        if plant.promised.find_workers.is_some() {
+            return;
+        }
+        let active = || plant.classes.iter().filter(|class| measured.classes[class.class].active);
+        for class in active() {
+            let (own, served) = (&learned[class.class], &measured.classes[class.class].served);
+            class.levels_here().for_each(|level| self.common_fall.add(served[level], &own.by_level[level]));
+        }
+        let Some(factor) = self.common_fall.end_period() else { return };
+        for class in active() {
+            let (own, served) = (&mut learned[class.class], &measured.classes[class.class].served);
+            let fallen = |level: &usize| own.by_level[*level].fall(factor, served[*level]);
+            own.stepped |= class.levels_here().filter(fallen).count() > 0;
         }
     }
 
