@@ -1,4 +1,5 @@
 //! Clients that send or read a few kilobytes a second hold no place at the server: everybody else is served as if they were not there.
+//! Clients that ask again and again for a slow path that is exempt hold half of the places.
 
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{Plimsoll, exchange, get};
@@ -16,18 +17,18 @@ const STEP: Duration = Duration::from_millis(100);
 /// The workers of the server.
 const WORKERS: usize = 2;
 
-/// A server of two workers, each of which serves one connection to its end: bodies are read, `/large` is answered with a large page and
+/// A server of some workers, each of which serves one connection to its end: bodies are read, `/large` is answered with a large page and
 /// every other path with `page`.
 struct Prefork {
     address: SocketAddr,
 }
 
 impl Prefork {
-    fn start() -> Prefork {
+    fn start(workers: usize) -> Prefork {
         let listener = Arc::new(TcpListener::bind("127.0.0.1:0").expect("a port"));
         let address = listener.local_addr().expect("its address");
         let large = Arc::new(vec![b'x'; LARGE]);
-        for _ in 0..WORKERS {
+        for _ in 0..workers {
             let (listener, large) = (listener.clone(), large.clone());
             thread::spawn(move || {
                 while let Ok((stream, _)) = listener.accept() {
@@ -60,6 +61,9 @@ fn serve(stream: TcpStream, large: &[u8]) -> std::io::Result<()> {
             }
         }
         std::io::copy(&mut (&mut reader).take(length), &mut std::io::sink())?;
+        if path == "/healthz" {
+            thread::sleep(Duration::from_millis(100));
+        }
         let body = if path == "/large" { large } else { b"page" };
         write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len())?;
         writer.write_all(body)?;
@@ -143,6 +147,15 @@ fn file(origin: &Prefork, more: &str) -> String {
         .replace("workers = 8", &format!("workers = {two}"))
 }
 
+/// Reads what came, and asks again.
+fn ask_again(stream: &mut TcpStream) -> std::io::Result<()> {
+    match stream.read(&mut [0; 4096]) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+        Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        result => result.and_then(|_| stream.write_all(HEALTH.as_bytes())),
+    }
+}
+
 /// Everybody else gets pages, and once the slow clients are gone nothing is left of them.
 fn all_others_are_served(
     more: &str,
@@ -150,8 +163,17 @@ fn all_others_are_served(
     head: &'static str,
     step: fn(&mut TcpStream) -> std::io::Result<()>,
 ) {
-    let origin = Prefork::start();
+    let origin = Prefork::start(WORKERS);
     let gateway = Plimsoll::run(&file(&origin, more));
+    others_are_served(gateway, clients, head, step);
+}
+
+fn others_are_served(
+    gateway: Plimsoll,
+    clients: usize,
+    head: &'static str,
+    step: fn(&mut TcpStream) -> std::io::Result<()>,
+) {
     let attack = Attack::start(gateway.address, clients, head, step);
     let answers: Vec<(u16, String)> = (0..20)
         .map(|_| get(gateway.address, "/page"))
@@ -164,9 +186,28 @@ fn all_others_are_served(
     gateway.wait_for_metric("plimsoll_in_service", 0.0);
 }
 
+const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: e2e.test\r\n\r\n";
 const UPLOAD: &str = "POST /upload HTTP/1.1\r\nHost: e2e.test\r\nContent-Length: 100000000\r\n\r\n";
 const ONE_BYTE: &str = "POST /form HTTP/1.1\r\nHost: e2e.test\r\nContent-Length: 1\r\n\r\n";
 const DOWNLOAD: &str = "GET /large HTTP/1.1\r\nHost: e2e.test\r\n\r\n";
+
+/// A site whose health checks are exempt for anybody.
+const EXEMPT: &str = "\n[[site]]\nname = \"site\"\nexempt = [{ path = \"/healthz\" }]\n";
+
+#[test]
+fn forty_clients_that_ask_for_an_exempt_path() {
+    all_others_are_served(EXEMPT, 40, HEALTH, ask_again);
+}
+
+#[test]
+fn forty_clients_that_ask_for_an_exempt_path_where_workers_are_found() {
+    // More than the gateway begins with, so that the places are what runs out.
+    let origin = Prefork::start(64);
+    let told = format!("max_connections = {WORKERS}\ncapacity = {{ workers = {WORKERS} }}\n");
+    let file = file(&origin, EXEMPT);
+    assert!(file.contains(&told), "{file}");
+    others_are_served(Plimsoll::run(&file.replace(&told, "")), 40, HEALTH, ask_again);
+}
 
 #[test]
 fn two_clients_that_send_a_large_body_slowly() {
@@ -213,7 +254,7 @@ fn sixteen_clients_that_send_slowly_with_little_room() {
 /// Where no file can be made, a body that needs one is refused with the reason; everything else is served, long responses too.
 #[test]
 fn without_a_place_for_files_only_long_bodies_are_refused() {
-    let origin = Prefork::start();
+    let origin = Prefork::start(WORKERS);
     let gateway = Plimsoll::run_with(&file(&origin, ""), &[("TMPDIR", "/nonexistent")]);
     let post = |length: usize| {
         let head = format!(

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
@@ -169,6 +170,32 @@ fn pages_in_any_encoding_and_files_that_are_none() {
     }
 }
 
+#[test]
+fn a_site_that_lost_most_of_its_files_leaves_the_trees() {
+    let folder = Folder::new("lost");
+    for number in 0..9 {
+        folder.write(&format!("site/{number}.html"), "<p>page");
+    }
+    assert_eq!(folder.adapt(&[]).status.code(), Some(0));
+    let lose = |numbers: Range<u32>| {
+        numbers.for_each(|number| fs::remove_file(folder.0.join(format!("site/{number}.html"))).unwrap());
+    };
+    lose(0..4);
+    assert_eq!(folder.adapt(&[]).status.code(), Some(0), "more than half is there");
+    lose(4..9);
+    let (code, text) = said(&folder.adapt(&[]));
+    assert!(code == Some(2) && text.contains("no file is in it") && text.contains("--force"), "{text}");
+    folder.write("site/new.html", "<p>page");
+    let (code, text) = said(&folder.adapt(&[]));
+    assert!(
+        code == Some(2) && text.contains("1 files, where the last run saw 5") && text.contains("--force"),
+        "{text}"
+    );
+    assert_eq!(folder.read("trees/full/8.html"), "<p>page", "the trees stayed");
+    assert_eq!(folder.adapt(&["--force"]).status.code(), Some(0));
+    assert!(!folder.0.join("trees/full/8.html").exists());
+}
+
 /// The head of a PNG of 65,535 by 65,535 pixels, and nothing else of note.
 fn bomb() -> Vec<u8> {
     let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xff\xff\0\0\xff\xff\x08\x02\0\0\0".to_vec();
@@ -183,9 +210,9 @@ fn what_cannot_be_the_output_is_refused() {
     for (out, why) in [
         ("site", "in the site"),
         ("site/trees", "in the site"),
-        (".", "no name for a folder"),
+        (".", "or around it"),
         ("mine", "did not make"),
-        ("no/where", "no: No such file"),
+        ("mine/letter/trees", "Not a directory"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(["adapt", "site", out])

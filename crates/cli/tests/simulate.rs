@@ -319,6 +319,50 @@ fn wrong_input_is_answered_with_what_to_write() {
     refused(&[example, "--log", name(&log)], &["costs"]);
 }
 
+/// A configuration that tells nothing but the address, and its sites' hosts.
+fn untold(name: &str, hosts: &[&str]) -> PathBuf {
+    let sites = hosts.iter().enumerate().map(|(number, host)| {
+        format!("[[site]]\nname = \"site{number}\"\nhost = \"{host}\"\n[[site.level]]\nname = \"full\"\n")
+    });
+    let server = "[gateway]\nlisten = \"127.0.0.1:8080\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n";
+    temporary(name, &(server.to_owned() + &sites.collect::<String>()))
+}
+
+#[test]
+fn an_ordinary_log_needs_one_number() {
+    let log = temporary("ordinary.log", &log(10));
+    let shop = untold("shop.toml", &["shop.example"]);
+    refused(&[name(&shop), "--log", name(&log)], &["`app`", "--capacity 200/s", "costs"]);
+    let report = json(&[name(&shop), "--log", name(&log), "--capacity", "20/s"]);
+    let first = &report["runs"][0];
+    assert_eq!((first["requests"].as_u64(), first["no_site"].as_u64()), (Some(600), Some(0)));
+    let utilization = first["upstreams"][0]["utilization"].as_f64().expect("a number");
+    assert!((0.45..0.55).contains(&utilization), "10/s of 20/s: {utilization}");
+    let assumptions = report["assumptions"].as_array().expect("a list");
+    assert!(
+        assumptions
+            .iter()
+            .any(|what| what.as_str().is_some_and(|what| what.contains("20 requests a second")))
+    );
+    let text = said(&plimsoll(&[name(&shop), "--log", name(&log), "--capacity", "20/s"]));
+    assert!(text.starts_with("assumption: "), "{text}");
+    let timed = temporary("timed5.toml", TIMED);
+    refused(&[name(&timed), "--log", name(&log), "--capacity", "20/s"], &["says again", "leave it out"]);
+    refused(&[name(&shop), "--log", name(&log), "--capacity", "many"], &["such as 200/s"]);
+}
+
+#[test]
+fn a_run_in_which_no_request_has_a_site_is_an_error() {
+    let log = temporary("hostless.log", &log(1));
+    let two = untold("two.toml", &["shop.example", "blog.example"]);
+    let arguments = [name(&two), "--log", name(&log), "--capacity", "20/s"];
+    refused(&arguments, &["nothing was simulated", "name no host", "shop.example, blog.example", "--host"]);
+    let named = |host| [&arguments[..], &["--host", host]].concat();
+    refused(&named("other.example"), &["nothing was simulated", "`other.example`"]);
+    let report = json(&named("blog.example"));
+    assert_eq!(report["runs"][0]["classes"][0]["name"], "site1", "{report}");
+}
+
 #[test]
 fn a_log_may_tell_the_servers_own_times() {
     let line = |n: u32, took: &str| {

@@ -33,8 +33,9 @@ pub struct Settings {
     pub rejection: Rejection,
     /// The bounds of messages and connections.
     pub limits: Limits,
-    /// What passes through while it comes, and is not read ahead.
-    pub streams: Streams,
+    /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`. gRPC
+    /// (`application/grpc`) always does, and a body that is longer than what is read ahead.
+    pub stream_paths: Vec<String>,
     /// How long the gateway waits for what.
     pub timeouts: Timeouts,
     /// What serves each plant, parallel to `Promises::plants`.
@@ -61,7 +62,7 @@ impl Default for Settings {
             report: Report::default(),
             rejection: Rejection::default(),
             limits: Limits::default(),
-            streams: Streams::default(),
+            stream_paths: Vec::new(),
             timeouts: Timeouts::default(),
             backends: Vec::new(),
             rewrites: Vec::new(),
@@ -212,22 +213,6 @@ impl Default for Limits {
             buffer_memory: 128 << 20,
             buffer_files: 4 << 30,
         }
-    }
-}
-
-/// Which requests pass to the server while their bodies still come. gRPC (`application/grpc`) always does, and a body
-/// that is longer than what is read ahead.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Streams {
-    /// Patterns of their paths, each with at most one `*`.
-    pub paths: Vec<String>,
-    /// The most of a plant's places that streams hold, at least one: bodies that still come, and streams of events.
-    pub share: f64,
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Streams { paths: Vec::new(), share: 0.5 }
     }
 }
 

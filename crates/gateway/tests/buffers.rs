@@ -2,6 +2,7 @@
 
 mod support;
 
+use plimsoll_core::request::Reason;
 use plimsoll_gateway::Gateway;
 use std::io::Write;
 use std::sync::Arc;
@@ -172,7 +173,7 @@ fn a_rejected_request_with_a_stored_body_keeps_the_connection() {
         }
     });
     let mut promises = promises(1);
-    promises.sites[0].exempt.clear();
+    promises.sites[0].guarantee = None;
     promises.plants[0].queue.max_waiting = 0;
     let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
     let mut first = client(&gateway);
@@ -249,13 +250,18 @@ fn streams_leave_room_for_others() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = holding(&go, "");
     let mut settings = settings(&[origin.address]);
-    settings.streams.paths.push("/upload".to_owned());
+    settings.stream_paths.push("/upload".to_owned());
     let gateway = Gateway::start(settings, &promises(4)).expect("a gateway");
     let upload = "POST /upload HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nbo";
     let mut two = [client(&gateway), client(&gateway)];
     two.iter_mut().for_each(|one| one.send(upload).expect("sent"));
     eventually("both are served", || gateway.status().plants[0].in_service == 2);
     assert_eq!(client(&gateway).ask(upload).0, 503, "a third one");
+    let refused = Reason::TooManyStreams as usize;
+    let counts: Vec<_> = gateway.status().classes.into_iter().map(|class| class.counts).collect();
+    let refusals: u64 = counts.iter().map(|counts| counts.reasons[refused]).sum();
+    let reasons: u64 = counts.iter().flat_map(|counts| counts.reasons).sum();
+    assert_eq!((refusals, reasons), (1, 3), "the engine decided, and each has one reason");
     assert_eq!(client(&gateway).get("/page").0, 200, "anybody else");
     assert_eq!(client(&gateway).ask(format!("{upload}dy")).0, 200, "a body that is there does not stream");
     two.iter_mut().for_each(|one| one.send("dy").expect("sent"));

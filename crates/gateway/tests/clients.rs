@@ -2,6 +2,7 @@
 
 mod support;
 
+use plimsoll_core::promises::Condition;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::Read;
@@ -114,7 +115,9 @@ fn an_exempt_request_does_not_wait_for_ever() {
     });
     let mut settings = settings(&[origin.address]);
     settings.timeouts.first_byte = Duration::from_millis(600);
-    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut promises = promises(1);
+    promises.sites[0].exempt = vec![Condition::default()];
+    let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     assert_eq!(status(&first.head().expect("a head")), 200);

@@ -198,7 +198,7 @@ fn the_report_is_ours_alone() {
         }
     });
     for (mode, seen) in [
-        (ReportMode::Always, Some("level=2; reason=exempt")),
+        (ReportMode::Always, Some("level=2; reason=guaranteed")),
         (ReportMode::Rejections, None),
         (ReportMode::Off, Some("forged")),
     ] {

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
 
-/// One connection, no request may wait, and none is exempt: a second request is rejected.
+/// One connection, no request may wait, and none is inside a contract: a second request is rejected.
 fn tight() -> Promises {
     let mut promises = promises(1);
-    promises.sites[0].exempt.clear();
+    promises.sites[0].guarantee = None;
     promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Some(Duration::from_secs(10)) };
     promises
 }
@@ -36,7 +36,7 @@ fn a_rejection_says_why_and_keeps_the_connection() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
     let mut settings = settings(&[origin.address]);
-    settings.streams.paths.push("/stream".to_owned());
+    settings.stream_paths.push("/stream".to_owned());
     let gateway = Gateway::start(settings, &tight()).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
@@ -120,7 +120,7 @@ fn a_level_rewrites_and_the_report_tells() {
     };
     let mut promises = promises(8);
     promises.sites[0].levels.truncate(1);
-    promises.sites[0].exempt.clear();
+    promises.sites[0].guarantee = None;
     let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let mut client = client(&gateway);
     let head = client.ask_head("GET /a?b HTTP/1.1\r\nHost: t\r\nX-Quality: high\r\n\r\n");

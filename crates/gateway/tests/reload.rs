@@ -63,7 +63,7 @@ fn two_sites() -> Promises {
     promises.plants.push(plant(1));
     promises.plants[1].name = "other".to_owned();
     promises.sites[0].hosts = vec!["test".to_owned()];
-    promises.sites[0].exempt.clear();
+    promises.sites[0].guarantee = None;
     let all = vec![Condition { paths: vec!["*".to_owned()], ..Condition::default() }];
     let site = Site::new("other", &["full"]);
     promises.sites.push(Site { plant: 1, hosts: vec!["other".to_owned()], exempt: all, ..site });
@@ -143,7 +143,7 @@ fn rewrites_reports_and_limits_change_between_requests_of_a_connection() {
         "site changed: site; changed: report, limits, timeouts; needs a restart: listen, threads"
     );
     let head = client.ask_head("GET /x HTTP/1.1\r\nHost: t\r\n\r\n");
-    assert_eq!(field(&head, "x-level"), Some("level=2; reason=exempt"));
+    assert_eq!(field(&head, "x-level"), Some("level=2; reason=guaranteed"));
     assert_eq!(client.body(&head), b"GET /b/x HTTP/1.1");
     assert!(client.head().is_none(), "idle for longer than it may be now");
     let mut large = support::client(&gateway);

@@ -18,6 +18,8 @@ pub struct Workload {
     /// What a request takes at levels 1..=M of each site, relative to the full one: one list per site. A site without
     /// a list is served at full cost at every level.
     pub versions: Vec<Vec<Version>>,
+    /// The host of requests that name none, as those of a log in the Common format. Empty: they name none.
+    pub default_host: String,
     /// The end of the run. `None`: the run ends when the streams have ended and no request is under way.
     pub duration: Option<Duration>,
 }

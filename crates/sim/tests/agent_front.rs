@@ -78,6 +78,7 @@ fn run(front: &Comparator, steps: &[(f64, f64)], seed: u64) -> Run {
         }],
         versions: vec![vec![Version { cost: Some(LIGHT_COST), bytes: 0.125 }, Version::FULL]],
         duration: Some(Duration::from_secs_f64(from)),
+        ..workload::Workload::default()
     };
     let promises = Promises::of(Plant::new("server", WORKERS), Site::new("site", &["degraded", "full"]));
     let mut front = front.front(&promises, &workload, seed).expect("one server");

@@ -42,6 +42,7 @@ fn pool(load: f64) -> Workload {
         }],
         versions: vec![],
         duration: Some(Duration::from_secs(120)),
+        ..Workload::default()
     }
 }
 
@@ -62,6 +63,7 @@ fn aces(process: Process, load: f64) -> Workload {
         }],
         versions: vec![],
         duration: Some(Duration::from_secs(120)),
+        ..Workload::default()
     }
 }
 

@@ -128,6 +128,7 @@ fn workload(random: &mut Random) -> Workload {
             Version::FULL,
         ]],
         duration: chance(random, 2).then(|| ms(random, 1000, 8000)),
+        ..Workload::default()
     }
 }
 

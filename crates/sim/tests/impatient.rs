@@ -120,6 +120,7 @@ impl Scene {
             plants: vec![server],
             versions: vec![vec![Version::FULL]],
             duration: Some(Duration::from_secs_f64(SECONDS)),
+            ..Workload::default()
         };
         let mut clocks = Clocks::default();
         let mut gateway = Gateway::new(&promises, self.seed).expect("the promises are valid");

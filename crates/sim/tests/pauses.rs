@@ -157,6 +157,7 @@ impl Scene {
             }],
             versions: vec![vec![Version { cost: Some(LIGHT), bytes: 0.125 }, Version::FULL]],
             duration: Some(at(END)),
+            ..Workload::default()
         };
         let promises = Promises::of(Plant::new("origin", WORKERS), Site::new("site", &["light", "full"]));
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };

@@ -98,6 +98,7 @@ fn replay() -> (f64, Pages, Status) {
         plants: vec![server],
         versions: vec![vec![Version::FULL]],
         duration: None,
+        ..Workload::default()
     };
     let mut clocks = Clocks::default();
     let mut gateway = Gateway::new(&promises, 77).expect("the promises are valid");

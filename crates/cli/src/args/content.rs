@@ -68,6 +68,9 @@ pub(crate) struct AdaptArguments {
     /// Leave out of a tree what is the same in the next (for servers that read the manifest)
     #[arg(long)]
     pub(crate) sparse: bool,
+    /// Make the trees even if the site has lost more than half of its files since the last run
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print what was made as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,6 @@
 //! What the commands take that read a gateway's configuration, and the demo.
 
-use super::values::{Bounds, cookie, header, within};
+use super::values::{Bounds, cookie, header, per_second, within};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use std::net::IpAddr;
@@ -103,7 +103,7 @@ takes the place of the workload's streams.
 
 Example:
   plimsoll simulate examples/one-site.toml --workload examples/workloads/step.toml
-  plimsoll simulate site.toml --log access.log --speed 3 --report what-if.html
+  plimsoll simulate site.toml --log access.log --speed 3 --capacity 200/s --report what-if.html
 
 Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed), 1 failed, 2 the input \
 is wrong.";
@@ -124,6 +124,12 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "N", value_parser = within(SCALE), requires = "log",
         help = format!("Each request of the log comes N times, {SCALE} [default: 1]"))]
     pub(crate) scale: Option<f64>,
+    /// The host of requests whose line of the log names none [default: that of the only site]
+    #[arg(long, value_name = "NAME", requires = "log", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) host: Option<String>,
+    /// What the server can do, in requests a second at full quality (200/s), where no file says what a request takes
+    #[arg(long, value_name = "N/s", value_parser = per_second)]
+    pub(crate) capacity: Option<f64>,
     /// The workload; docs/workload.md has its keys
     #[arg(long, value_name = "FILE")]
     pub(crate) workload: Option<PathBuf>,

@@ -39,6 +39,15 @@ pub(super) fn one_of<T: Clone + Send + Sync + 'static>(
         .try_map(move |name| named(&name).ok_or_else(|| format!("`{name}` is not known")))
 }
 
+/// Parses a rate such as `200/s`.
+pub(super) fn per_second(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix("/s").unwrap_or(text).trim().parse();
+    number
+        .ok()
+        .filter(|rate| (1e-3..=1e9).contains(rate))
+        .ok_or_else(|| "write requests a second, such as 200/s".to_owned())
+}
+
 /// Parses name and value of a header.
 pub(super) fn header(text: &str) -> Result<(String, String), String> {
     pair(text, ':').ok_or_else(|| "write a name and a value, such as 'x-plan: gold'".to_owned())

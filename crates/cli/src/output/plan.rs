@@ -37,6 +37,7 @@ pub(crate) fn facts(configuration: &Configuration) -> Facts {
         hidden("sites", sites.collect::<Vec<_>>()),
         hidden("contracts", plans(promises).iter().map(contract_facts).collect::<Vec<_>>()),
         hidden("verified", is_verified(promises)),
+        hidden("warnings", warnings(promises)),
     ])
 }
 
@@ -58,12 +59,26 @@ pub(crate) fn text(configuration: &Configuration) -> String {
     let costs = if is_verified(promises) { VERIFIED } else { UNVERIFIED };
     let plans = plans(promises);
     let contracts: String = plans.iter().filter(|plan| !plan.rows.is_empty()).map(contracts).collect();
+    let warnings: String = warnings(promises).iter().map(|warning| format!("warning: {warning}\n")).collect();
     format!(
-        "{}\n{}\n{}{contracts}{mode}{costs}\n",
+        "{}\n{}\n{}{contracts}{mode}{costs}\n{warnings}",
         text::table(&list("Upstreams", &[], &upstreams)),
         text::table(&sites(configuration)),
         promised::table(promises, &plans)
     )
+}
+
+/// What is right and may surprise.
+fn warnings(promises: &Promises) -> Vec<String> {
+    let open = promises.sites.iter().filter(|site| site.exempt.iter().any(|rule| rule.clients.is_empty()));
+    open.map(|site| {
+        format!(
+            "site {}: anybody may send what is `exempt`, which is never rejected and takes up to half of the places at the \
+             server; name your own networks there, such as `client = \"10.0.0.0/8\"`",
+            site.name
+        )
+    })
+    .collect()
 }
 
 /// One row for each level of each site, highest quality first.
@@ -274,6 +289,22 @@ mod tests {
         for part in ["up to 106 requests/s", "0.15 of full", "/light/...", "default", VERIFIED] {
             assert!(plan.contains(part), "{part} in\n{plan}");
         }
+    }
+
+    #[test]
+    fn an_exemption_for_anybody_is_warned_of() {
+        let exempt = |rule: &str| {
+            TWO_LEVELS.replace("name = \"shop\"\n", &format!("name = \"shop\"\nexempt = [{rule}]\n"))
+        };
+        let open = understand(&exempt("{ path = \"/healthz\" }"), "test.toml").unwrap();
+        assert!(
+            text(&open).contains("warning: site shop: anybody may send what is `exempt`"),
+            "{}",
+            text(&open)
+        );
+        assert!(json::line(&facts(&open)).contains("\"warnings\":[\"site shop: anybody"));
+        let own = exempt("{ path = \"/healthz\", client = \"10.0.0.0/8\" }");
+        assert!(!text(&understand(&own, "test.toml").unwrap()).contains("warning"));
     }
 
     #[test]

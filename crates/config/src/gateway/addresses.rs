@@ -1,6 +1,6 @@
 //! Addresses of the network: their types of values, and those that the gateway listens on.
 
-use super::file::GatewayKeys;
+use super::file::{ConfigurationKeys, GatewayKeys};
 use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{Located, Refusal, TextField, TextShape, bad, texts};
 use plimsoll_core::promises::Network;
@@ -106,13 +106,17 @@ impl TextField for Network {
     }
 }
 
+/// Every address that the gateway listens on.
+fn listeners(keys: &GatewayKeys) -> impl Iterator<Item = Located<SocketAddr>> {
+    let listen = keys.listen.iter().flat_map(|listen| listen.value.0.iter().cloned());
+    listen.chain(keys.admin.value.0.map(|value| Located::sound(value, keys.admin.span.clone())))
+}
+
 /// Refuses two listeners on one address: the kernel would spread connections over both (`SO_REUSEPORT`), so that
 /// every other request of a client would go to the wrong one.
 pub(super) fn check_listeners(keys: &GatewayKeys, findings: &mut Findings) {
     let mut known: Vec<Located<SocketAddr>> = Vec::new();
-    let listen = keys.listen.iter().flat_map(|listen| listen.value.0.iter().cloned());
-    let admin = keys.admin.value.0.map(|value| Located::sound(value, keys.admin.span.clone()));
-    for address in listen.chain(admin) {
+    for address in listeners(keys) {
         if let Some(first) = known.iter().find(|known| overlap(known.value, address.value)) {
             let message = match first.value == address.value {
                 true => format!("{} is listened on twice", address.value),
@@ -124,6 +128,30 @@ pub(super) fn check_listeners(keys: &GatewayKeys, findings: &mut Findings) {
         }
         known.push(address);
     }
+}
+
+/// Refuses an upstream that is one of the gateway's own listeners: each request would come back to it until none has room.
+pub(super) fn check_upstreams(file: &ConfigurationKeys, findings: &mut Findings) {
+    let listeners: Vec<Located<SocketAddr>> = listeners(&file.gateway.value).collect();
+    let upstreams = file.upstream.value.0.iter().flat_map(|(_, upstream)| upstream.value.address.iter());
+    for address in upstreams.flat_map(|addresses| &addresses.value.0) {
+        let Some(own) = listeners.iter().find(|listener| reaches(&address.value.0, listener.value)) else {
+            continue;
+        };
+        refuse!(findings, Conflict at &address.span,
+            format!("{} is where the gateway itself listens: requests would come back to it", address.value.0),
+            help: "write the server's own address and port",
+            beside &own.span => format!("{} is given", own.value));
+    }
+}
+
+/// Whether a connection to `address`, as far as it tells without asking for names, comes to `listener`.
+fn reaches(address: &str, listener: SocketAddr) -> bool {
+    let address = address.to_ascii_lowercase().replace("localhost:", "127.0.0.1:");
+    let Ok(to) = address.parse::<SocketAddr>() else { return false };
+    let is_local = to.ip().is_loopback() || to.ip().is_unspecified();
+    let takes = to.ip() == listener.ip() || is_local && listener.ip().is_unspecified();
+    listener.port() != 0 && to.port() == listener.port() && takes
 }
 
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {

@@ -13,10 +13,10 @@ use super::{Gateway, addresses, control, plants, sites, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Text, Whole, listed, section};
-use plimsoll_core::promises::{Mode, Network, Promises};
+use plimsoll_core::promises::{Mode, Network, Plant, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
-    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Streams, Timeouts,
+    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Timeouts,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -123,7 +123,7 @@ section! { "[limits]"
         stream: OneOrMany<PathPattern>, optional;
         /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and
         /// `text/event-stream`. One more gets 503, so that streams leave room for everybody else.
-        stream_share: Share, default(Share(Streams::default().share));
+        stream_share: Share, default(Share(Plant::STREAM_SHARE));
         /// What buffers of all connections together may take of memory before bodies go to files early.
         buffer_memory: Size, default(Size(Limits::default().buffer_memory));
         /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
@@ -163,10 +163,13 @@ section! { "[timeouts]"
 pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Configuration {
     let mut plants = plants::resolve(file, name, findings);
     let (sites, rewrites) = sites::resolve(file, &plants, findings);
+    let stream_share = file.limits.value.stream_share.value.0;
+    plants.plants.iter_mut().for_each(|plant| plant.stream_share = stream_share);
     workers::set_load_lines(file, &mut plants.plants, &sites, findings);
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
     addresses::check_listeners(keys, findings);
+    addresses::check_upstreams(file, findings);
     let report = &file.report.value;
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
@@ -179,10 +182,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
-        streams: Streams {
-            paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()),
-            share: file.limits.value.stream_share.value.0,
-        },
+        stream_paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()),
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,

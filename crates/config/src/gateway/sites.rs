@@ -67,7 +67,8 @@ section! { "[[site]]"
         types as "type": Sections<TypeKeys>, default(Sections(Vec::new()));
         /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
         costs: Table<CostKeys>, optional;
-        /// Requests that are never degraded nor rejected: health checks.
+        /// Requests that are never degraded nor rejected for the load, and come first: health checks. They hold half of the
+        /// places at most, so that they starve nobody; name their `client` too.
         exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
         level: Sections<LevelKeys>, default(Sections(Vec::new()));

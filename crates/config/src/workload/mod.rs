@@ -20,6 +20,7 @@ mod versions;
 
 use crate::diagnostic::Diagnostics;
 use plimsoll_core::promises::Promises;
+use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Clients, Content, Input, LogFormat, Replay, Stream, Workload};
 use std::path::Path;
 
@@ -89,7 +90,26 @@ pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> ParsedWorkload
     let untimed = truth.untimed_by_logs().into_iter().map(|plant| truth.untimed(plant)).collect();
     let streams = vec![log_stream(log, replay)];
     let plants = plants.into_iter().map(|known| known.plant).collect();
-    ParsedWorkload { workload: Workload { streams, plants, versions, duration: None }, assumptions, untimed }
+    let default_host = truth::default_host(promises);
+    let workload = Workload { streams, plants, versions, default_host, duration: None };
+    ParsedWorkload { workload, assumptions, untimed }
+}
+
+impl ParsedWorkload {
+    /// Lets each server whose service time is not given take so many requests a second at full quality, each as long as the
+    /// others on the mean.
+    pub fn assume_capacity(&mut self, requests_per_second: f64, promises: &Promises) {
+        for untimed in std::mem::take(&mut self.untimed) {
+            let Some(plant) = self.workload.plants.get_mut(untimed.plant) else { continue };
+            let workers = plant.discipline.servers();
+            plant.service = Duration::from_secs_f64(f64::from(workers) / requests_per_second);
+            self.assumptions.push(format!(
+                "`{}` takes {requests_per_second} requests a second at full quality with {workers} workers, and each request \
+                 costs it as much as the others on the mean",
+                promises.plants.get(untimed.plant).map_or("", |plant| plant.name.as_str())
+            ));
+        }
+    }
 }
 
 /// An access log as a stream.

@@ -47,7 +47,9 @@ pub(super) fn resolve(
     let untimed = untimed.into_iter().map(|plant| context.truth.untimed(plant)).collect();
     let plants = plants.into_iter().map(|known| known.plant).collect();
     let duration = file.duration.value.0;
-    ParsedWorkload { workload: Workload { streams, plants, versions, duration }, assumptions, untimed }
+    let default_host = super::truth::default_host(promises);
+    let workload = Workload { streams, plants, versions, default_host, duration };
+    ParsedWorkload { workload, assumptions, untimed }
 }
 
 /// The streams, and the plants that are without a time unless a log's lines bring it.

@@ -67,6 +67,13 @@ impl TrueServers<'_> {
     }
 }
 
+/// The host of a request that names none: that of the only site.
+pub(super) fn default_host(promises: &Promises) -> String {
+    let [site] = promises.sites.as_slice() else { return String::new() };
+    // What stands for any letters may stand for none.
+    site.hosts.first().map(|host| host.replace('*', "")).unwrap_or_default()
+}
+
 /// What one unit of weight takes of a plant.
 #[derive(Clone, Copy, Default)]
 struct Demand {

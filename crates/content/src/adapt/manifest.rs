@@ -93,6 +93,20 @@ struct KnownImage {
     problem: Option<String>,
 }
 
+/// The number of files in the fullest tree of the manifest at `path`; 0 if there is none that can be read.
+pub(crate) fn files(path: &Path) -> u64 {
+    #[derive(Deserialize)]
+    struct Trees {
+        trees: Vec<Counted>,
+    }
+    #[derive(Deserialize)]
+    struct Counted {
+        files: u64,
+    }
+    let read = fs::read(path).ok().and_then(|text| serde_json::from_slice::<Trees>(&text).ok());
+    read.and_then(|manifest| manifest.trees.iter().map(|tree| tree.files).max()).unwrap_or(0)
+}
+
 /// The text of a manifest. `keys` are those of all images that were tried; `wrong` says what is wrong with those that
 /// could not be read.
 pub(crate) fn manifest(

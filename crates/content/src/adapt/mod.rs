@@ -44,6 +44,8 @@ pub struct Job {
     pub snapshots: Vec<String>,
     /// Leave out of lower trees what is the same at full.
     pub sparse: bool,
+    /// Make the trees even if most files of the last run are gone from the site.
+    pub force: bool,
 }
 
 /// What was made.
@@ -74,6 +76,9 @@ pub type Fetch<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + Sync + 'a;
 pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adapted> {
     let mut tree = Tree::read(&job.site)?;
     let output = Output::begin(&tree.root, &job.out)?;
+    if !job.force {
+        check_most_are_there(&tree, manifest::files(&output.old(MANIFEST)))?;
+    }
     let fetched = work::each(&job.snapshots, watch, |address| {
         let path = snapshot::path(address)?;
         let page = fetch(address);
@@ -103,6 +108,23 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     output.write(MANIFEST, &manifest::manifest(&adapted, &images.keys, &images.wrong)?)?;
     output.publish()?;
     Ok(adapted)
+}
+
+/// Refuses a site that lost more than half of the files that the last run saw: a disk that is not mounted, a build that
+/// failed. Good trees would give way to empty ones.
+fn check_most_are_there(tree: &Tree, before: u64) -> io::Result<()> {
+    let (shown, now) = (tree.root.display(), tree.files.len() as u64);
+    if now == 0 {
+        return Err(refused(format!(
+            "{shown}: no file is in it; is it mounted? `--force` makes empty trees"
+        )));
+    }
+    if now < before.div_ceil(2) {
+        return Err(refused(format!(
+            "{shown}: {now} files, where the last run saw {before}; the trees stay as they are. `--force` makes them anew"
+        )));
+    }
+    Ok(())
 }
 
 /// What is wrong with files of the site, and images that are copied although they are large.

@@ -34,17 +34,9 @@ impl Output {
     /// `InvalidInput`: `out` is in the site or around it, or holds something else; or it cannot be written.
     pub(crate) fn begin(site: &Path, out: &Path) -> io::Result<Output> {
         let shown = out.display();
-        let name = out.file_name().ok_or_else(|| refused(format!("{shown}: no name for a folder")))?;
-        let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let parent = parent.canonicalize().map_err(|error| {
-            refused(format!(
-                "cannot write the trees to {shown}: {}: {error}; make that folder first",
-                parent.display()
-            ))
-        })?;
+        let cannot = |error: io::Error| refused(format!("cannot write the trees to {shown}: {error}"));
         // Through a link, the folder that it leads to; the link stays.
-        let out = parent.join(name);
-        let out = out.canonicalize().unwrap_or(out);
+        let out = resolved(out).map_err(cannot)?;
         if out.starts_with(site) || site.starts_with(&out) {
             let site = site.display();
             return Err(refused(format!(
@@ -57,10 +49,11 @@ impl Output {
                 "{shown}: there is something that `adapt` did not make; name a folder that is empty or not there"
             )));
         }
-        let parent = out.parent().ok_or_else(|| refused("no folder around it".to_owned()))?;
-        let named = out.file_name().unwrap_or(name).to_string_lossy().into_owned();
-        let new = parent.join(format!(".{named}.plimsoll-new"));
-        fs::create_dir_all(&new)?;
+        let (Some(parent), Some(name)) = (out.parent(), out.file_name()) else {
+            return Err(refused(format!("{shown}: no name for a folder")));
+        };
+        let new = parent.join(format!(".{}.plimsoll-new", name.to_string_lossy()));
+        fs::create_dir_all(&new).map_err(cannot)?;
         let lock = File::open(&new)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(io::Error::other(format!("{shown}: another `adapt` is at work on it")));
@@ -152,6 +145,18 @@ impl Output {
     }
 }
 
+/// The path without links, although its last folders may not be there yet.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = path.file_name().ok_or(error)?;
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok(resolved(parent.unwrap_or(Path::new(".")))?.join(name))
+        }
+        found => found,
+    }
+}
+
 /// Links the old file to its new place, if it is the same.
 fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool {
     let found = fs::symlink_metadata(old);
@@ -201,10 +206,12 @@ mod tests {
         let folder = folder_of(&["a/site/x", "mine/letter"]);
         let path = |path: &str| folder.path().join(path);
         let site = path("a/site").canonicalize().unwrap();
-        for out in ["a/site", "a/site/out", "a", "mine", "mine/letter", "nowhere/out"] {
+        for out in ["a/site", "a/site/out", "a", "mine", "mine/letter", "mine/letter/out"] {
             let error = Output::begin(&site, &path(out)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{out}: {error}");
         }
+        assert_eq!(fs::read_dir(&site).unwrap().count(), 1, "nothing was made in the site");
         Output::begin(&site, &path("a/sites")).unwrap();
+        Output::begin(&site, &path("far/away/out")).unwrap();
     }
 }

@@ -26,9 +26,14 @@ use metadata::Metadata;
 use qualities::Picture;
 pub(crate) use search::Found;
 use search::{Ladder, Wanted, best};
+use std::sync::{Mutex, PoisonError};
 
-/// The most pixels, all frames together, that are taken into memory.
-const MOST_PIXELS: usize = 100_000_000;
+/// The most pixels, all frames together, that are taken into memory: those of a camera's picture. Each takes up to 26 bytes,
+/// since the image, what is written and what is compared are there at once.
+const MOST_PIXELS: usize = 25_000_000;
+/// Images with more pixels than this are reduced one at a time, so that memory does not grow with the processors.
+const LARGE: usize = 4_000_000;
+static ONE_LARGE: Mutex<()> = Mutex::new(());
 /// A written file is kept only if it has less than this part of the original bytes.
 const WORTH: f64 = 0.95;
 const UNKNOWN: &str = "not a JPEG, PNG, GIF, WebP or AVIF";
@@ -67,6 +72,8 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found
     let wanted = Wanted { bytes: (bytes.len() as f64 / factor) as usize, similarity };
     let (format, (width, height)) = format(bytes).zip(dimensions(bytes)).ok_or(UNKNOWN)?;
     within_bounds(width, height)?;
+    let is_large = width.saturating_mul(height) > LARGE;
+    let _alone = is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner));
     let ladder = match format {
         ImageType::Jpeg => jpeg::CODEC.ladder(bytes, resizable),
         ImageType::Png => png::ladder(bytes, resizable),
@@ -99,7 +106,9 @@ fn photograph(bytes: &[u8], format: ImageType, resizable: bool) -> Option<Ladder
 fn within_bounds(width: usize, height: usize) -> Result<(), String> {
     match width.saturating_mul(height) {
         0 => Err("it has no pixels".to_owned()),
-        pixels if pixels > MOST_PIXELS => Err(format!("{width} x {height} pixels are too many")),
+        pixels if pixels > MOST_PIXELS => {
+            Err(format!("{width} x {height} pixels, of which {MOST_PIXELS} are the most that is reduced"))
+        }
         _ => Ok(()),
     }
 }

@@ -200,7 +200,7 @@ impl<'a> Rewriter<'a> {
 
     /// Sheets, scripts, icons, and what is loaded early.
     fn linked(&mut self, at: usize, element: &Element) {
-        let mut references = self.document.references.iter().filter(|reference| reference.element == at);
+        let mut references = self.document.references_of(at).iter();
         let Some(reference) = references.find(|reference| reference.purpose != Use::Candidate) else {
             return;
         };

@@ -25,7 +25,7 @@ pub(super) fn element(document: &Document, at: usize, edits: &mut Edits) {
     for attribute in &element.attributes {
         let name = attribute.name.as_str();
         if name.starts_with("on") || name == "style" || name == "background" {
-            edits.unset(document.text(), element, name);
+            edits.take_out(document.text(), element, attribute);
         }
     }
 }

@@ -30,12 +30,15 @@ pub(crate) enum Purpose {
     Other,
 }
 
+/// No declaration's name that says what a file is for is longer, with a blank or comment behind it.
+const LONGEST_NAME: usize = 64;
+
 /// Scanner over a sheet, or over the declarations of a `style` attribute.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
     found: Vec<SheetUrl>,
-    /// Where the present declaration or prelude began.
+    /// Where the present declaration or prelude began, behind the blanks and comments before it.
     start: usize,
     /// For each open block, the font face's place in `found` from which its sources are, and where its rule began.
     blocks: Vec<Option<(usize, usize)>>,
@@ -54,12 +57,16 @@ impl Scanner<'_> {
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
                 b'/' if bytes.get(self.at + 1) == Some(&b'*') => {
+                    let is_before = self.start == self.at;
                     let end = self.text[self.at + 2..].find("*/");
                     self.at = end.map_or(bytes.len(), |end| self.at + 2 + end + 2);
+                    if is_before {
+                        self.start = self.at;
+                    }
                 }
                 b'"' | b'\'' => {
                     let (range, text) = self.string();
-                    if self.prelude().starts_with("@import") {
+                    if self.begins("@import") {
                         self.push(range, text, Purpose::Import);
                     }
                 }
@@ -70,20 +77,27 @@ impl Scanner<'_> {
                     self.at += 1;
                     self.start = self.at;
                 }
+                b' ' | b'\t' | b'\n' | b'\r' | b'\x0c' if self.start == self.at => {
+                    self.at += 1;
+                    self.start = self.at;
+                }
                 b'\\' => self.at += 1 + self.text[self.at + 1..].chars().next().map_or(0, char::len_utf8),
                 _ => self.at += 1,
             }
         }
     }
 
-    /// What stands between the last `;`, `{` or `}` and here, in lower case.
-    fn prelude(&self) -> String {
-        let mut text = &self.text[self.start..self.at];
-        // A comment may stand before the name.
-        while let Some(rest) = text.trim_start().strip_prefix("/*") {
-            text = rest.split_once("*/").map_or("", |(_, after)| after);
-        }
-        text.trim_start().to_ascii_lowercase()
+    /// Whether the present declaration or prelude begins with `word`.
+    fn begins(&self, word: &str) -> bool {
+        let begin = self.text.as_bytes().get(self.start..self.start + word.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// The name of the present declaration, in lower case: what stands before its colon. No name that counts is longer.
+    fn name(&self) -> String {
+        let begin = &self.text.as_bytes()[self.start..self.at.min(self.start + LONGEST_NAME)];
+        let name = begin.split(|&byte| byte == b':').next().unwrap_or_default();
+        String::from_utf8_lossy(name).trim().to_ascii_lowercase()
     }
 
     fn is_url(&self) -> bool {
@@ -95,7 +109,7 @@ impl Scanner<'_> {
 
     fn url(&mut self) {
         let begin = self.at;
-        let prelude = self.prelude();
+        let name = self.name();
         self.at += 4;
         let inside = &self.text[self.at..];
         self.at += inside.len() - inside.trim_start().len();
@@ -110,9 +124,8 @@ impl Scanner<'_> {
         };
         let close = self.text[self.at..].find(')');
         self.at = close.map_or(self.text.len(), |close| self.at + close + 1);
-        let name = prelude.split(':').next().unwrap_or_default().trim();
-        let purpose = match name {
-            _ if prelude.starts_with("@import") => Purpose::Import,
+        let purpose = match name.as_str() {
+            _ if self.begins("@import") => Purpose::Import,
             "background" | "background-image" | "list-style" | "list-style-image" => Purpose::Background,
             // The rule's end is filled in when it is known.
             _ if matches!(self.blocks.last(), Some(Some(_))) => Purpose::Font(0..0),
@@ -123,15 +136,13 @@ impl Scanner<'_> {
 
     fn push(&mut self, range: Range<usize>, url: String, purpose: Purpose) {
         // A namespace loads nothing.
-        if !self.text[self.start..range.start].trim_start().starts_with("@namespace") {
+        if !self.begins("@namespace") {
             self.found.push(SheetUrl { range, url, purpose });
         }
     }
 
     fn open(&mut self) {
-        let prelude = self.prelude();
-        let begin = self.at - self.text[self.start..self.at].trim_start().len();
-        self.blocks.push(prelude.starts_with("@font-face").then_some((self.found.len(), begin)));
+        self.blocks.push(self.begins("@font-face").then_some((self.found.len(), self.start)));
         self.at += 1;
         self.start = self.at;
     }

@@ -133,6 +133,13 @@ impl Document {
         }
     }
 
+    /// The references of the element at `at`: they are collected in the order of the elements.
+    pub(crate) fn references_of(&self, at: usize) -> &[Reference] {
+        let first = self.references.partition_point(|reference| reference.element < at);
+        let length = self.references[first..].partition_point(|reference| reference.element == at);
+        &self.references[first..first + length]
+    }
+
     /// The tag that counts for an element: its own, or that of the nearest around it.
     pub(crate) fn tag(&self, at: usize) -> Option<Tag> {
         self.outward(&self.elements[at]).find_map(Element::own_tag)

@@ -43,6 +43,10 @@ const VOID: [&str; 15] = [
     "track", "wbr",
 ];
 
+/// The most elements that are open at once, as in browsers. An element that is deeper has no known end, so it is never taken
+/// out whole; a page of tags that nothing closes would otherwise cost the square of its length.
+const DEEPEST: usize = 512;
+
 impl Element {
     /// The value of an attribute.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
@@ -113,7 +117,7 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                     .collect();
                 attributes.sort_by_key(|attribute| attribute.range.start);
                 let (parent, tag) = (open.last().copied(), tag.span.start..tag.span.end);
-                if !VOID.contains(&name.as_str()) {
+                if !VOID.contains(&name.as_str()) && open.len() < DEEPEST {
                     open.push(elements.len());
                 }
                 elements.push(Element { name, tag, attributes, end: None, parent, has_text: false });
@@ -126,8 +130,11 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                 }
             }
             Token::String(string) if !string.trim_ascii().is_empty() => {
-                for &at in &open {
-                    elements[at].has_text = true;
+                // If an element is known to have text, so are all around it.
+                for &at in open.iter().rev() {
+                    if std::mem::replace(&mut elements[at].has_text, true) {
+                        break;
+                    }
                 }
             }
             _ => {}
@@ -176,10 +183,15 @@ impl Edits {
     /// Takes an attribute out, with the blank before it.
     pub(crate) fn unset(&mut self, source: &str, element: &Element, name: &str) {
         if let Some(attribute) = element.attribute(name) {
-            let before = &source[element.tag.start..attribute.range.start];
-            let start = element.tag.start + before.trim_end().len();
-            self.replace(start..attribute.range.end, "");
+            self.take_out(source, element, attribute);
         }
+    }
+
+    /// Takes out an attribute of the element, with the blank before it.
+    pub(crate) fn take_out(&mut self, source: &str, element: &Element, attribute: &Attribute) {
+        let before = &source[element.tag.start..attribute.range.start];
+        let start = element.tag.start + before.trim_end().len();
+        self.replace(start..attribute.range.end, "");
     }
 
     /// The text with all changes, where one lies within another only with the outer one; `None` if it stays the same.

@@ -8,41 +8,52 @@ use super::markup::Edits;
 /// Elements that draw nothing and hold nothing that is drawn (SVG 2, 5.10; Inkscape's own).
 const SILENT: [&str; 3] = ["metadata", "sodipodi:namedview", "inkscape:perspective"];
 
-/// The image without them; `None` if there is nothing to take out, or it is no text.
+/// The image without them; `None` if there is nothing to take out, or if it is no text or broken.
 pub(crate) fn without_silence(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (mut edits, mut at) = (Edits::default(), 0);
     while let Some(next) = text[at..].find('<') {
         at += next;
-        let length = silent(&text[at..]);
+        let rest = &text[at..];
+        let length = if rest.starts_with("<!--") {
+            Some(rest.find("-->")? + 3)
+        } else {
+            match SILENT.into_iter().find(|name| is_tag(rest, "<", name)) {
+                Some(name) => silent(rest, name)?,
+                None => None,
+            }
+        };
         if let Some(length) = length {
             edits.replace(at..at + length, "");
         }
-        at += length.unwrap_or_else(|| kept(&text[at..]));
+        at += length.unwrap_or_else(|| kept(rest));
     }
     edits.apply(text).map(String::into_bytes)
 }
 
-/// How long what is to be taken out is, if `text` begins with it.
-fn silent(text: &str) -> Option<usize> {
-    if text.starts_with("<!--") {
-        return text.find("-->").map(|end| end + 3);
+/// Whether `text` begins with the tag of the element with this name: `<` opens it, `</` closes it.
+fn is_tag(text: &str, bracket: &str, name: &str) -> bool {
+    let after = text.strip_prefix(bracket).and_then(|text| text.strip_prefix(name));
+    after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/'))
+}
+
+/// How long the silent element is that `text` begins with; nothing if another one of its name lies in it, which no editor
+/// writes. `None` if nothing ends it: the image is broken.
+fn silent(text: &str, name: &str) -> Option<Option<usize>> {
+    let head = kept(text);
+    if text[..head].ends_with("/>") {
+        return Some(Some(head));
     }
-    SILENT.into_iter().find_map(|name| {
-        let after = text[1..].strip_prefix(name)?;
-        if !after.starts_with(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/') {
-            return None;
+    let inside = text[head..].match_indices('<').map(|(at, _)| head + at);
+    for at in inside {
+        if is_tag(&text[at..], "</", name) {
+            return Some(Some(at + kept(&text[at..])));
         }
-        let head = kept(text);
-        if text[..head].ends_with("/>") {
-            return Some(head);
+        if is_tag(&text[at..], "<", name) {
+            return Some(None);
         }
-        // Where one lies in another, which no editor writes, nothing is taken.
-        let close = format!("</{name}>");
-        let end = head + text[head..].find(&close)?;
-        let nested = text[head..end].contains(&format!("<{name}"));
-        (!nested).then_some(end + close.len())
-    })
+    }
+    None
 }
 
 /// How long the tag, or the section of raw text, is that `text` begins with. A `>` may stand in a quoted value.

@@ -57,11 +57,12 @@ impl Engine {
             let Some(search) = &mut self.loops.searches[plant] else { continue };
             self.lane.touch(now, plant);
             let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
+            let waits = gate.lacks_room(capacity.limit());
             let input = SearchInput {
                 lanes: &self.sensors.counters,
                 plant,
-                waits: gate.is_waited_at(),
-                held_back: gate.is_waited_at() || !self.loops.utilization[plant].is_at_top(),
+                waits,
+                held_back: waits || !self.loops.utilization[plant].is_at_top(),
                 service_time: self.loops.utilization[plant].service_time(),
                 limits: self.registry.promises.control.mode != Mode::Off,
             };

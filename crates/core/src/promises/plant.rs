@@ -29,6 +29,11 @@ pub struct Plant {
     /// Costs known beforehand, from a profile. With reported utilization they drive the loop from the first period; with
     /// gap estimation measured service times replace them as soon as there are any.
     pub costs: Option<Costs>,
+    /// The largest part of its places that streams hold, though one of them at least: requests whose bodies still come, and
+    /// streams of events. They hold a place for as long as their clients like.
+    pub stream_share: f64,
+    /// What upgraded connections take of it.
+    pub tunnels: Tunnels,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
     /// The largest part of the plant that contracts may promise together, in (0, 1). `None`: the load line, or, where
@@ -39,6 +44,9 @@ pub struct Plant {
 }
 
 impl Plant {
+    /// The part of the places that streams hold where none is told.
+    pub const STREAM_SHARE: f64 = 0.5;
+
     /// A plant of so many workers with defaults: as many connections, a load line of 0.85, gap estimation, and a
     /// generous queue.
     pub fn new(name: &str, workers: u32) -> Self {
@@ -53,10 +61,27 @@ impl Plant {
             response_time_limit: None,
             same_host: false,
             costs: None,
+            stream_share: Plant::STREAM_SHARE,
+            tunnels: Tunnels::default(),
             queue: QueueBounds::default(),
             ceiling: None,
             cost_header: None,
         }
+    }
+}
+
+/// What upgraded connections (WebSocket) take of a plant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunnels {
+    /// The most at once; one more upgrade is refused.
+    pub most: u32,
+    /// Whether each keeps its place to its end, because it occupies a worker of the server. It then counts as a stream.
+    pub keep_places: bool,
+}
+
+impl Default for Tunnels {
+    fn default() -> Self {
+        Tunnels { most: 1024, keep_places: false }
     }
 }
 

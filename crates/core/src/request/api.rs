@@ -51,6 +51,8 @@ pub struct Target {
     pub client: u64,
     /// The request is not controlled.
     pub exempt: bool,
+    /// Its body still comes while it holds a place at the plant. Classification does not know: the shell says it.
+    pub streams: bool,
     /// The number of its type among its site's types; 0 where no deadline is promised.
     pub request_type: u16,
     /// Its announced cost (microseconds of service); 0 without an announcement.
@@ -97,6 +99,10 @@ pub struct Permit {
     pub(crate) metered: bool,
     /// The request is counted in the quota of its class while in service.
     pub(crate) counted: bool,
+    /// The request holds a right to stream at its plant.
+    pub(crate) streams: bool,
+    /// The request has become an upgraded connection.
+    pub(crate) tunnel: bool,
     /// The plant answered with a failure. An upgrade is none: its release has no bytes.
     pub(crate) failed: bool,
     /// The work that was reserved for it, where deadlines are promised.
@@ -139,6 +145,10 @@ impl Permit {
     /// Whether it still waits for its start.
     pub fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Waiting { .. })
+    }
+    /// Whether it is in service.
+    pub fn holds_place(&self) -> bool {
+        self.stage == Stage::InService
     }
     /// Takes time out of the request's service and response times: the plant only waited for the client in it.
     pub fn excuse(&mut self, waited: Duration) {

@@ -170,6 +170,7 @@ impl SiteRules {
             site: self.numbers.site,
             client: client_hash(&self.identity, request, key),
             exempt,
+            streams: false,
             request_type: features.request_type,
             announced_us: features.announced_us,
             blocks: features.blocks,

@@ -18,6 +18,8 @@ pub enum Reason {
     Overload,
     /// Rejected: the queue is full.
     QueueFull,
+    /// Refused: it would stream, and as many requests stream at its plant as may.
+    TooManyStreams,
     /// Dropped: it waited as long as a request may wait.
     WaitTimeout,
     /// Refused: it could not be done within its deadline.
@@ -32,13 +34,14 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 11] = [
+    pub const ALL: [Reason; 12] = [
         Reason::Full,
         Reason::Guaranteed,
         Reason::Degraded,
         Reason::Exempt,
         Reason::Overload,
         Reason::QueueFull,
+        Reason::TooManyStreams,
         Reason::WaitTimeout,
         Reason::Deadline,
         Reason::Late,
@@ -55,6 +58,7 @@ impl Reason {
             Reason::Exempt => "exempt",
             Reason::Overload => "overload",
             Reason::QueueFull => "queue-full",
+            Reason::TooManyStreams => "too-many-streams",
             Reason::WaitTimeout => "wait-timeout",
             Reason::Deadline => "deadline",
             Reason::Late => "late",
@@ -69,6 +73,7 @@ impl Reason {
             self,
             Reason::Overload
                 | Reason::QueueFull
+                | Reason::TooManyStreams
                 | Reason::WaitTimeout
                 | Reason::Deadline
                 | Reason::Late

@@ -19,22 +19,21 @@
 //! dispatches. A thread that finds the queue empty clears the bit, under the lock. `model_check.rs` checks this file under
 //! loom.
 //!
-//! A strict ratio may hold every waiting request. Then the gate has room while the bit is set, and the next arrival, or
-//! `tick`, dispatches.
+//! A strict ratio may hold every waiting request, and exempt requests are held while they have half of the places. Then the
+//! gate has room while the bit is set, and the next arrival, or `tick`, dispatches.
 //!
 //! The order of waiting requests is in `queue.rs`.
 
 use crate::scheduling::queue::{Queue, Waiting};
 use crate::scheduling::quota::Quota;
-use crate::scheduling::rank::Rank;
 use crate::sync::lock::Lock;
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
 
 #[cfg(not(loom))]
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const COUNT: u64 = 0xffff;
 const WAITS: u64 = 1 << 16;
@@ -47,6 +46,8 @@ pub(crate) const MOST_IN_SERVICE: u32 = COUNT as u32;
 pub(crate) struct Gate {
     word: AtomicU64,
     queue: Lock<Queue>,
+    /// Exempt requests in service. The count follows the word, so that a race lets in at most one more for each thread.
+    exempt: AtomicU32,
 }
 
 /// A change that was made, and the interval that it ended.
@@ -75,7 +76,7 @@ pub(crate) enum Entry {
 
 impl Gate {
     pub(crate) fn new(classes: usize) -> Self {
-        Gate { word: AtomicU64::new(0), queue: Lock::new(Queue::new(classes)) }
+        Gate { word: AtomicU64::new(0), queue: Lock::new(Queue::new(classes)), exempt: AtomicU32::new(0) }
     }
 
     /// The number of requests in service.
@@ -86,6 +87,27 @@ impl Gate {
     /// Whether requests may wait; `false` is certain at the moment of the call. Takes no lock.
     pub(crate) fn is_waited_at(&self) -> bool {
         self.word.load(Ordering::Relaxed) & WAITS != 0
+    }
+
+    /// Whether an exempt request may start. They come before all others, so they hold half of the places at most, and one at
+    /// least: otherwise a few clients that ask for a slow exempt path would keep everybody else out.
+    pub(crate) fn may_start_exempt(&self, limit: u32) -> bool {
+        self.exempt.load(Ordering::Relaxed) < (limit / 2).max(1)
+    }
+
+    /// Counts the start of an exempt request, after the change of the gate.
+    pub(crate) fn enter_exempt(&self) {
+        self.exempt.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the end of an exempt request's service, after the change of the gate.
+    pub(crate) fn leave_exempt(&self) {
+        self.exempt.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether requests wait for room, and not only exempt ones for their own share of it.
+    pub(crate) fn lacks_room(&self, limit: u32) -> bool {
+        self.is_waited_at() && (self.may_start_exempt(limit) || self.queue.lock().waiting_for_room() > 0)
     }
 
     /// Starts one request if fewer than `limit` are in service and none waits. Takes no lock.
@@ -119,7 +141,7 @@ impl Gate {
             {
                 return Entry::Entered(change);
             }
-            let is_full = queue.len() >= most_waiting as usize && waiting.rank != Rank::EXEMPT;
+            let is_full = queue.is_full(most_waiting as usize, waiting.rank);
             if is_full && !queue.may_displace(waiting.rank) {
                 return Entry::Overflow;
             }
@@ -147,6 +169,7 @@ impl Gate {
             if self.in_service() >= limit {
                 return;
             }
+            queue.hold_exempt(!self.may_start_exempt(limit));
             let Some(waiting) = queue.pop(now) else { return };
             let in_time = now <= waiting.latest_start;
             next(waiting, in_time.then(|| self.always(now, |word| word + 1)));
@@ -190,7 +213,7 @@ impl Gate {
     pub(crate) fn is_waited_at_beside(&self, class: usize) -> bool {
         self.is_waited_at() && {
             let queue = self.queue.lock();
-            queue.len() > queue.by_class()[class] as usize
+            queue.waiting_for_room() > queue.by_class()[class] as usize
         }
     }
 
@@ -249,7 +272,7 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::request::Token;
-    use crate::scheduling::rank::Standing;
+    use crate::scheduling::rank::{Rank, Standing};
     use alloc::vec::Vec;
 
     fn at(ns: u64) -> Instant {
@@ -267,6 +290,7 @@ mod tests {
             rank: Rank::ordinary(1, None),
             arrived: at(token),
             work: None,
+            streams: false,
             latest_start: Instant::FAR,
         }
     }

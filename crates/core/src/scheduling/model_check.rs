@@ -29,6 +29,7 @@ fn waiting() -> Waiting {
         rank: Rank::ordinary(1, None),
         arrived: NOW,
         work: None,
+        streams: false,
         latest_start: Instant::FAR,
     }
 }

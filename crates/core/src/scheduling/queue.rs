@@ -5,7 +5,7 @@
 //! fifo of its own; all other requests of one rank and site have one together. The next request is the first one of some fifo,
 //! chosen in this order:
 //!
-//! 1. exempt requests;
+//! 1. exempt requests, while they have less than half of the places (`gate.rs`);
 //! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed. A request
 //!    that would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a
 //!    step of the load from departures only;
@@ -21,7 +21,7 @@
 //! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take the
 //! server for an answer that nobody awaits any more.
 //!
-//! If the queue is full, an arriving request displaces the oldest request of the lowest rank below its own. So a flood of
+//! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces the oldest request of the lowest rank below its own. So a flood of
 //! best-effort requests does not keep requests inside a contract out of the queue.
 //!
 //! A choice looks at the first request of each fifo, so it takes as long with ten waiting requests as with ten
@@ -50,6 +50,8 @@ pub(crate) struct Waiting {
     pub(crate) arrived: Instant,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
+    /// It holds a right to stream.
+    pub(crate) streams: bool,
     /// A later start would end after the deadline.
     pub(crate) latest_start: Instant,
 }
@@ -66,8 +68,11 @@ pub(crate) struct Queue {
     quotas: Vec<Option<Arc<Quota>>>,
     /// The number of fifos that belong to one class.
     owned: usize,
-    /// The number of waiting requests.
+    /// The number of waiting requests, and of exempt ones among them.
     waiting: usize,
+    exempt: usize,
+    /// Exempt requests have all the places that they may have.
+    holds_exempt: bool,
     /// Whether requests of a class are rejected for the load, by class.
     rejected: Vec<bool>,
     /// How long requests of such a class wait at most.
@@ -76,6 +81,9 @@ pub(crate) struct Queue {
 
 /// The upper bits of a ticket name the fifo.
 const FIFO_SHIFT: u32 = 48;
+
+/// So many exempt requests may wait however short the queue is.
+const LEAST_EXEMPT: usize = 64;
 
 impl Queue {
     pub(crate) fn new(classes: usize) -> Self {
@@ -87,6 +95,8 @@ impl Queue {
             quotas,
             owned: 0,
             waiting: 0,
+            exempt: 0,
+            holds_exempt: false,
             rejected: alloc::vec![false; classes],
             most_of_rejected: None,
         }
@@ -117,8 +127,23 @@ impl Queue {
         self.waiting == 0
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.waiting
+    /// The number of waiting requests but the exempt ones.
+    pub(crate) fn waiting_for_room(&self) -> usize {
+        self.waiting - self.exempt
+    }
+
+    /// Whether as many requests wait as may, exempt ones or others. Some exempt ones always may.
+    pub(crate) fn is_full(&self, most: usize, rank: Rank) -> bool {
+        if rank == Rank::EXEMPT {
+            self.exempt >= most.max(LEAST_EXEMPT)
+        } else {
+            self.waiting_for_room() >= most
+        }
+    }
+
+    /// Says whether exempt requests are held at the next choice.
+    pub(crate) fn hold_exempt(&mut self, hold: bool) {
+        self.holds_exempt = hold;
     }
 
     pub(crate) fn by_class(&self) -> &[u32] {
@@ -127,6 +152,7 @@ impl Queue {
 
     pub(crate) fn push(&mut self, waiting: Waiting) -> u64 {
         self.waiting += 1;
+        self.exempt += usize::from(waiting.rank == Rank::EXEMPT);
         self.by_class[usize::from(waiting.class)] += 1;
         let quota = self.quotas[usize::from(waiting.class)].as_ref();
         let own = quota.filter(|_| waiting.standing != Standing::Exempt).map(|_| waiting.class);
@@ -174,6 +200,9 @@ impl Queue {
         for (index, fifo) in self.fifos.iter_mut().enumerate() {
             if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.band() < fifo.rank.band) {
                 break;
+            }
+            if self.holds_exempt && fifo.rank == Rank::EXEMPT {
+                continue;
             }
             let Some(order) = fifo.order(now, &self.groups, &self.rejected) else { continue };
             if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
@@ -260,6 +289,7 @@ impl Queue {
     fn count_out(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
         if let Some(gone) = waiting {
             self.waiting -= 1;
+            self.exempt -= usize::from(gone.rank == Rank::EXEMPT);
             self.by_class[usize::from(gone.class)] -= 1;
         }
         waiting
@@ -300,6 +330,7 @@ mod tests {
             rank,
             arrived: at(ms),
             work: None,
+            streams: false,
             latest_start: Instant::FAR,
         })
     }
@@ -421,6 +452,6 @@ mod tests {
         push(&mut queue, 1, 20);
         let mut dropped = Vec::new();
         let next = queue.expire(at(40), Duration::from_millis(100), |waiting| dropped.push(waiting.class));
-        assert_eq!((dropped, next, queue.len()), (alloc::vec![1], at(50), 2));
+        assert_eq!((dropped, next, queue.waiting_for_room()), (alloc::vec![1], at(50), 2));
     }
 }

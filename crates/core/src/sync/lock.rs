@@ -44,6 +44,7 @@ mod tests {
             site: 0,
             client: 0,
             exempt: false,
+            streams: false,
             request_type: 0,
             announced_us: 0,
             blocks: 0,

@@ -1,6 +1,7 @@
 //! The engine through its request API, as a shell drives it.
 
 mod deadlines;
+mod exempt;
 mod put_off;
 mod rekey;
 mod reload;

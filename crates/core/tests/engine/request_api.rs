@@ -75,6 +75,41 @@ fn waiting_is_first_come_first_served_and_bounded() {
     drop((waiting, second));
 }
 
+/// Streams hold a part of the places, waiting or in service; a right to stream comes back however its request ends.
+#[test]
+fn one_more_stream_than_may_be_is_refused_and_counted_once() {
+    let (engine, mut lane) = engine(&promises());
+    let mut verdicts = Verdicts::new();
+    let mut stream = |lane: &mut Lane, client: u32| {
+        let target = Target { streams: true, ..target(lane, client) };
+        lane.arrive(ms(0), target, Token(client.into()), &mut verdicts)
+    };
+    let refused =
+        |arrival: &Arrival| matches!(arrival, Arrival::Reject { reason: Reason::TooManyStreams, .. });
+    let Arrival::Serve(mut whole) = stream(&mut lane, 0) else { panic!("a place is free") };
+    let Arrival::Serve(released) = stream(&mut lane, 1) else { panic!("a place is free") };
+    assert!(refused(&stream(&mut lane, 2)), "half of four places are taken");
+    lane.end_stream(&mut whole);
+    lane.end_stream(&mut whole);
+    // The other two places go to requests that do not stream, so that the next stream waits.
+    let mut verdicts_of_others = Verdicts::new();
+    let others = [10, 11].map(|client| serve(&mut lane, ms(0), client, &mut verdicts_of_others));
+    let Arrival::Wait(waiting) = stream(&mut lane, 3) else { panic!("all places are taken") };
+    assert!(refused(&stream(&mut lane, 4)), "a waiting stream counts");
+    lane.depart(ms(1), waiting, Outcome::Abandoned, &mut verdicts_of_others);
+    assert!(lane.may_stream(&mut whole), "its response is a stream of events");
+    assert!(lane.may_stream(&mut whole), "it has its right already");
+    assert!(refused(&stream(&mut lane, 5)));
+    lane.depart(ms(2), whole, Outcome::Completed, &mut verdicts_of_others);
+    lane.depart(ms(2), released, Outcome::Failed, &mut verdicts_of_others);
+    assert!([6, 7].map(|client| matches!(stream(&mut lane, client), Arrival::Serve(_))) == [true; 2]);
+    assert!(refused(&stream(&mut lane, 8)));
+    let counts = &engine.status().classes[0].counts;
+    assert_eq!(counts.reasons[Reason::TooManyStreams as usize], 4);
+    assert_eq!(counts.arrivals, counts.reasons.iter().sum::<u64>(), "each has one reason");
+    drop(others);
+}
+
 /// A plant that only waited for the client has served the request for the rest of the time.
 #[test]
 fn time_that_the_client_took_is_in_no_figure() {

@@ -108,6 +108,7 @@ document! {
         response_time_override: bool = plant.response_time_override,
         in_service: u32 = plant.in_service,
         waiting: u32 = plant.waiting,
+        tunnels: u32 = plant.tunnels,
         unfinished_seconds: Option<f64> = plant.unfinished_seconds,
         service_time_seconds: f64 = plant.service_time.as_secs_f64(),
     }

@@ -69,6 +69,11 @@ impl Connection {
     /// Reads the request's body: all of it, or as much as is read before an arrival.
     pub(super) async fn read_body(&mut self) -> Result<(), NoBody> {
         if self.streams() {
+            // A short body may be there already, behind its head: then nothing streams.
+            let mut body = Decoder::new(self.head.framing);
+            let taken = body.advance(&self.client.inbox.bytes()[self.head.length..])?;
+            let in_inbox = if body.is_done() { taken.bytes } else { 0 };
+            self.early = EarlyBody { is_whole: body.is_done(), in_inbox, stored: None };
             return Ok(());
         }
         if self.head.expects_continue {
@@ -100,7 +105,7 @@ impl Connection {
             let value = self.head.field(bytes, "content-type").unwrap_or_default();
             value.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
         };
-        tables.settings.streams.paths.iter().any(|pattern| matches(pattern.as_bytes(), path)) || by_type()
+        tables.settings.stream_paths.iter().any(|pattern| matches(pattern.as_bytes(), path)) || by_type()
     }
 }
 

@@ -115,7 +115,7 @@ impl Connection {
     async fn request(&mut self) -> Next {
         let mut requested = Requested::of(&self.head);
         requested.keep_alive &= !self.worker.is_draining();
-        let Some(target) = self.classify() else {
+        let Some(mut target) = self.classify() else {
             let refusal = Refusal::with(421, "no site of this gateway has this host");
             return self.turn_away(refusal, requested).await;
         };
@@ -127,6 +127,7 @@ impl Connection {
                 Err(NoBody::Refused(refusal)) => return self.refuse(refusal).await,
             }
         }
+        target.streams = self.head.framing != Framing::None && !self.early.is_whole;
         match self.admit(target).await {
             Ok(permit) => self.forward(target, permit, requested).await,
             Err(NotStarted::Rejected { reason, retry_after }) => {

@@ -6,10 +6,8 @@ use super::connection::{Connection, Next};
 use super::head::{LevelReport, Outgoing, Requested};
 use super::permit_guard::PermitGuard;
 use super::tunnel;
-use crate::http1::Refusal;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
-use crate::runtime::worker::Worker;
 use crate::settings::{ReportMode, Rewrite, Settings};
 use crate::upstream::exchange::{End, Exchange};
 use crate::upstream::pool::Upstream;
@@ -77,13 +75,9 @@ impl Connection {
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, requested, permit).await;
         }
-        let most = most_streams(&self.worker, plant, tables.settings.streams.share);
-        let mut stream = None;
-        if !request.is_complete() {
-            stream = pool.stream(most);
-            if stream.is_none() {
-                return self.fail(TOO_MANY_STREAMS, requested, permit).await;
-            }
+        // The rest of the body may have come while the request waited.
+        if request.is_complete() {
+            permit.end_stream();
         }
         let terms = ResponseTerms {
             requested,
@@ -107,8 +101,7 @@ impl Connection {
             progress,
             cut_short: false,
             storage_failed: false,
-            stream,
-            most_streams: most,
+            streams_events: false,
             waited_since: None,
         };
         let end = retry::carry(&mut exchange, variants).await;
@@ -139,8 +132,8 @@ impl Connection {
                 }
             }
             End::Switched(lease) => {
-                permit.release(Service::default());
-                tunnel::run(&self.worker, &mut self.client, lease.into_tunnel(), after.rest, &permit).await;
+                let (server, _counted) = lease.into_tunnel(permit.holds_place());
+                tunnel::run(&self.worker, &mut self.client, server, after.rest, &permit).await;
                 permit.depart(Outcome::Completed);
                 Next::Close
             }
@@ -169,15 +162,6 @@ impl Connection {
             self.variants.then(|out| outgoing(Some(&pair[1])).write(out));
         }
     }
-}
-
-/// One more request that streams would hold a place that others need.
-pub(crate) const TOO_MANY_STREAMS: Refusal =
-    Refusal::with(503, "as many uploads and event streams as may are under way: try again later");
-
-/// How many requests may stream at a plant at once.
-fn most_streams(worker: &Worker, plant: usize, share: f64) -> usize {
-    ((f64::from(worker.lane.borrow().places(plant)) * share) as usize).max(1)
 }
 
 fn rewrites(settings: &Settings, target: Target, level: u8) -> &[Rewrite] {

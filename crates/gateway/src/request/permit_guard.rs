@@ -34,6 +34,29 @@ impl PermitGuard {
         }
     }
 
+    /// Whether the request may go on as a stream of events. The engine decides.
+    pub(crate) fn may_stream(&mut self) -> bool {
+        self.permit.as_mut().is_some_and(|permit| self.worker.lane.borrow_mut().may_stream(permit))
+    }
+
+    /// Whether the request may become an upgraded connection. The engine decides, and the place is given back if it says so.
+    pub(crate) fn upgrade(&mut self) -> bool {
+        let Some(permit) = &mut self.permit else { return false };
+        self.worker.with_lane(|lane, now, verdicts| lane.upgrade(now, permit, verdicts))
+    }
+
+    /// Whether the place at the plant is still held.
+    pub(crate) fn holds_place(&self) -> bool {
+        self.permit.as_ref().is_some_and(Permit::holds_place)
+    }
+
+    /// The last byte of the request's body came: it streams no longer.
+    pub(crate) fn end_stream(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            self.worker.lane.borrow().end_stream(permit);
+        }
+    }
+
     /// Gives the place at the plant back. The first call counts, later ones do nothing.
     pub(crate) fn release(&mut self, service: Service) {
         if let Some(permit) = self.permit.as_mut().filter(|_| !self.released) {

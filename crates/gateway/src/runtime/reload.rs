@@ -150,7 +150,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("forwarded", old.forwarded != new.forwarded),
         ("report", old.report != new.report),
         ("rejection", old.rejection != new.rejection),
-        ("limits", old.limits != new.limits || old.streams != new.streams),
+        ("limits", old.limits != new.limits || old.stream_paths != new.stream_paths),
         ("timeouts", old.timeouts != new.timeouts),
     ])
 }

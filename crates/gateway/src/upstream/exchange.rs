@@ -12,7 +12,7 @@
 //!
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
-use super::pool::{Lease, StreamTicket, Upstream};
+use super::pool::{Lease, Upstream};
 use super::progress::{Overdue, Progress, SCARCITY_LOOK, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
@@ -20,7 +20,6 @@ use super::retry;
 use crate::http1::Refusal;
 use crate::request::buffers;
 use crate::request::client::Client;
-use crate::request::forward::TOO_MANY_STREAMS;
 use crate::request::permit_guard::PermitGuard;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
@@ -29,6 +28,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 const READ_AHEAD: usize = 4;
+
+/// A stream of events beyond those that may be under way. The request was counted when it started, and fails.
+const TOO_MANY_STREAMS: Refusal =
+    Refusal::with(503, "as many uploads and event streams as may are under way: try again later");
+
+/// An upgrade beyond those that may be. The server's answer to it is thrown away.
+const TOO_MANY_TUNNELS: Refusal =
+    Refusal::with(503, "as many upgraded connections as may are open: try again later");
 
 #[derive(Debug)]
 pub(crate) enum End {
@@ -60,9 +67,8 @@ pub(crate) struct Exchange<'a> {
     pub cut_short: bool,
     /// No file takes more of the response.
     pub storage_failed: bool,
-    /// The right to stream, while the exchange does.
-    pub stream: Option<StreamTicket>,
-    pub most_streams: usize,
+    /// The response is known to be a stream of events.
+    pub streams_events: bool,
     /// Since when the upstream waits for the client alone.
     pub waited_since: Option<Instant>,
 }
@@ -148,7 +154,7 @@ impl Exchange<'_> {
                         return Some(self.fail(refusal));
                     }
                     if self.request.is_complete() {
-                        self.stream = None;
+                        self.permit.end_stream();
                     }
                 }
                 None
@@ -176,6 +182,9 @@ impl Exchange<'_> {
         }
         self.store();
         match result {
+            Ok(()) if self.response.is_switched() && !self.permit.upgrade() => {
+                Some(self.give_up(End::Failed(TOO_MANY_TUNNELS)))
+            }
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
                 self.finish();
@@ -203,11 +212,11 @@ impl Exchange<'_> {
 
     /// Takes the right to send events, which the exchange keeps to its end.
     fn may_stream(&mut self) -> bool {
-        if self.stream.is_none() {
-            self.stream = self.pool.stream(self.most_streams);
+        if !self.streams_events {
+            self.streams_events = self.permit.may_stream();
             self.progress.streams(self.worker.coarse(), &self.worker.tables().settings.timeouts);
         }
-        self.stream.is_some()
+        self.streams_events
     }
 
     /// Moves what is more than may be kept in memory to the file.

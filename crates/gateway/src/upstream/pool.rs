@@ -41,24 +41,12 @@ pub(crate) struct Upstream {
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
     turn: AtomicUsize,
-    /// Requests that stream now.
-    streams: AtomicUsize,
     pub reports: LoadReports,
-}
-
-/// A right to stream: to hold a place for as long as a client sends or an upstream has events. Given back on drop.
-#[derive(Debug)]
-pub(crate) struct StreamTicket(Arc<Upstream>);
-
-impl Drop for StreamTicket {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Relaxed);
-    }
 }
 
 /// A right to have a connection open; given back on drop.
 #[derive(Debug)]
-struct Ticket {
+pub(crate) struct Ticket {
     upstream: Arc<Upstream>,
     address: usize,
 }
@@ -138,7 +126,6 @@ impl Upstream {
             open: AtomicUsize::new(0),
             idle: (0..threads).map(|_| Mutex::default()).collect(),
             turn: AtomicUsize::new(0),
-            streams: AtomicUsize::new(0),
             reports: LoadReports::default(),
         }
     }
@@ -156,12 +143,6 @@ impl Upstream {
         for thread in 0..self.idle.len() {
             self.idle_of(thread).clear();
         }
-    }
-
-    /// A right to stream, if fewer than `most` requests do.
-    pub(crate) fn stream(self: &Arc<Self>, most: usize) -> Option<StreamTicket> {
-        let fits = |streams: usize| (streams < most).then_some(streams + 1);
-        self.streams.fetch_update(Relaxed, Relaxed, fits).ok().map(|_| StreamTicket(self.clone()))
     }
 
     fn idle_of(&self, thread: usize) -> MutexGuard<'_, Vec<Idle>> {
@@ -279,9 +260,9 @@ impl Lease {
         self.ticket.upstream.health[self.ticket.address].succeeded();
     }
 
-    /// Takes the connection out of the count: switched to another protocol, it occupies none of the server's workers.
-    pub(crate) fn into_tunnel(self) -> TcpStream {
-        self.io
+    /// The connection, switched to another protocol, and what keeps it counted where it holds a place.
+    pub(crate) fn into_tunnel(self, holds_place: bool) -> (TcpStream, Option<Ticket>) {
+        (self.io, holds_place.then_some(self.ticket))
     }
 }
 

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs")]
 
-use plimsoll_core::promises::{Condition, Control, Mode, Plant, Promises, Site};
-use plimsoll_gateway::settings::{Backend, Streams};
+use plimsoll_core::promises::{Control, Guarantee, Mode, Plant, Promises, Site};
+use plimsoll_gateway::settings::Backend;
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -202,11 +202,12 @@ pub fn plant(max_connections: u32) -> Plant {
 }
 
 pub fn promises(max_connections: u32) -> Promises {
-    // Requests are exempt from the loops but not from the gate: these tests are about bytes and bounds.
-    let exempt = vec![Condition { paths: vec!["*".to_owned()], ..Condition::default() }];
+    // All requests are inside a contract, so that no loop degrades or rejects one: these tests are about bytes and bounds.
+    let (rate, burst) = (1e6, Duration::from_secs(2));
+    let guarantee = Some(Guarantee { rate, bandwidth_bytes_per_second: None, burst });
     Promises {
         plants: vec![plant(max_connections)],
-        sites: vec![Site { exempt, ..Site::new("site", &["light", "full"]) }],
+        sites: vec![Site { guarantee, ..Site::new("site", &["light", "full"]) }],
         control: Control { mode: Mode::Control, ..Control::default() },
     }
 }
@@ -223,8 +224,7 @@ pub fn settings(addresses: &[SocketAddr]) -> Settings {
 
 /// The same, where bodies pass while they come.
 pub fn streaming(addresses: &[SocketAddr]) -> Settings {
-    let streams = Streams { paths: vec!["*".to_owned()], share: 1.0 };
-    Settings { streams, ..settings(addresses) }
+    Settings { stream_paths: vec!["*".to_owned()], ..settings(addresses) }
 }
 
 pub fn gateway(origin: &Origin) -> Gateway {

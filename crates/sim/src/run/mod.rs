@@ -31,6 +31,7 @@ use plimsoll_core::random::Random;
 use plimsoll_core::request::{Outcome, Service, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
+use std::io;
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +71,17 @@ struct Coming {
     due: Instant,
     /// The request is taken out of its box while the front decides: it is too long to be moved twice an arrival.
     request: Option<Box<Request>>,
+}
+
+impl Coming {
+    /// Brings the stream's next request; one that names no host gets the default one.
+    fn advance(&mut self, request: &mut Request, default_host: &str) -> io::Result<()> {
+        self.due = self.source.next(request)?.unwrap_or(Instant::FAR);
+        if request.host.is_empty() {
+            request.host.push_str(default_host);
+        }
+        Ok(())
+    }
 }
 
 /// An arrival, for the first time or again.
@@ -114,6 +126,7 @@ struct Simulation<'a> {
     reported: Vec<(Instant, Duration)>,
     requests: u64,
     unmatched: u64,
+    unmatched_host: Option<String>,
     /// What a rejection costs where it costs most (s of the whole machine); 0 where it costs nothing.
     rejection_seconds: f64,
 }
@@ -131,10 +144,12 @@ impl<'a> Simulation<'a> {
         let mut streams = Vec::new();
         for stream in &workload.streams {
             let unreadable = |error| Error::Stream(stream.name.clone(), error);
-            let mut source = arrivals::source(stream, seeds.bits()).map_err(unreadable)?;
-            let mut request = Request::default();
-            let due = source.next(&mut request).map_err(unreadable)?.unwrap_or(Instant::FAR);
-            streams.push(Coming { source, due, request: Some(Box::new(request)) });
+            let source = arrivals::source(stream, seeds.bits()).map_err(unreadable)?;
+            let mut coming = Coming { source, due: Instant::FAR, request: None };
+            let mut request = Box::<Request>::default();
+            coming.advance(&mut request, &workload.default_host).map_err(unreadable)?;
+            coming.request = Some(request);
+            streams.push(coming);
         }
         let classes = promises.sites.iter().map(|site| site.classes.len() + 2).sum();
         let rejection_seconds = rejection_seconds(promises, workload);
@@ -162,6 +177,7 @@ impl<'a> Simulation<'a> {
             reported: vec![(Instant::ZERO, Duration::ZERO); wanted],
             requests: 0,
             unmatched: 0,
+            unmatched_host: None,
             rejection_seconds,
         })
     }
@@ -232,10 +248,10 @@ impl<'a> Simulation<'a> {
         };
         self.arrive(&request, Visit { stream, attempt: 0 });
         let coming = &mut self.streams[stream];
-        let next = coming.source.next(&mut request);
+        let next = coming.advance(&mut request, &self.setup.workload.default_host);
         coming.request = Some(request);
         let name = || self.setup.workload.streams[stream].name.clone();
-        coming.due = next.map_err(|error| Error::Stream(name(), error))?.unwrap_or(Instant::FAR);
+        next.map_err(|error| Error::Stream(name(), error))?;
         self.arrival = first_arrival(&self.streams);
         Ok(())
     }

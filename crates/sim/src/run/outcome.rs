@@ -30,6 +30,8 @@ pub struct Run {
     pub retries: u64,
     /// Requests whose host belongs to no site.
     pub unmatched: u64,
+    /// The host of the first of them; empty if it named none.
+    pub unmatched_host: Option<String>,
     /// The paths that were degraded or turned away most, heaviest first.
     pub top: Vec<Heavy>,
     /// What was found in logs: the stream's number, and the notes.
@@ -126,6 +128,7 @@ impl Simulation<'_> {
             requests: self.requests,
             retries: self.clients.returned(),
             unmatched: self.unmatched,
+            unmatched_host: self.unmatched_host,
             top: self.heavy.sorted(),
             notes: notes(&self.streams),
             status,

@@ -15,6 +15,7 @@ impl Simulation<'_> {
         self.requests += 1;
         let Some(target) = self.front.classify(request) else {
             self.unmatched += 1;
+            self.unmatched_host.get_or_insert_with(|| request.host.clone());
             return;
         };
         self.recorder.row.classes[usize::from(target.class)].arrivals += 1;

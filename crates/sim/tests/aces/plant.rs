@@ -138,7 +138,7 @@ pub(crate) fn plant() -> workload::Plant {
 
 pub(crate) fn workload(streams: Vec<Stream>, seconds: Option<f64>) -> Workload {
     let duration = seconds.map(Duration::from_secs_f64);
-    Workload { streams, plants: vec![plant()], versions: vec![], duration }
+    Workload { streams, plants: vec![plant()], versions: vec![], duration, ..Workload::default() }
 }
 
 /// The mix at this part of the server's capacity.

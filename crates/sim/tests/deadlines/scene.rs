@@ -238,6 +238,7 @@ impl Scene {
             plants: vec![plant],
             versions: vec![vec![Version::FULL; self.site.levels.len()]],
             duration: Some(Duration::from_secs_f64(self.seconds)),
+            ..Workload::default()
         }
     }
 

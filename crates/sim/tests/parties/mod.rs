@@ -162,6 +162,7 @@ impl Shared {
             }],
             versions: self.parties.iter().filter(|p| p.site.is_some()).map(|_| versions.clone()).collect(),
             duration: Some(Duration::from_millis(self.length * 1000 + 500)),
+            ..Workload::default()
         }
     }
 }

@@ -124,6 +124,7 @@ impl Scenario {
             }],
             versions: vec![versions.collect()],
             duration: Some(self.duration),
+            ..Workload::default()
         }
     }
 }

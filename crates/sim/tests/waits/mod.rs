@@ -273,6 +273,7 @@ impl Scene {
             plants: vec![plant],
             versions: self.sites().map(|site| self.versions(site)).collect(),
             duration: Some(Duration::from_secs_f64(self.seconds)),
+            ..Workload::default()
         }
     }
 

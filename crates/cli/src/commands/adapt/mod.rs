@@ -38,7 +38,7 @@ pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
 /// What is to be done: the options, then what the policy's file says, then the defaults.
 fn job(arguments: &AdaptArguments) -> Result<Job, Failure> {
     let (policy, file) = policy::policy(&arguments.policy)?;
-    let AdaptArguments { site, out, mut levels, snapshots, sparse, .. } = arguments.clone();
+    let AdaptArguments { site, out, mut levels, snapshots, sparse, force, .. } = arguments.clone();
     if levels.is_empty() {
         levels = file.levels.iter().filter_map(|name| Level::named(name)).collect();
     }
@@ -50,7 +50,7 @@ fn job(arguments: &AdaptArguments) -> Result<Job, Failure> {
     let sparse = sparse || file.sparse.unwrap_or_default();
     let snapshots = file.snapshots.into_iter().chain(snapshots).collect();
     let views = arguments.log.as_deref().map(views).transpose()?;
-    Ok(Job { site, out, levels, policy, views, snapshots, sparse })
+    Ok(Job { site, out, levels, policy, views, snapshots, sparse, force })
 }
 
 /// The number of requests for each path in an access log.

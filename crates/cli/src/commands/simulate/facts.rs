@@ -22,6 +22,8 @@ pub(crate) struct SimulationReport {
     logs: Vec<Facts>,
     /// The types that the configuration found, as its sections to paste.
     pub(crate) found_types: Option<String>,
+    /// What no file says, a sentence each.
+    pub(crate) assumptions: Vec<String>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -71,6 +73,7 @@ impl SimulationReport {
             runs: contenders.map(|(run, contender)| RunFacts::of(run, contender)).collect(),
             logs: runs[0].notes.iter().map(|(stream, notes)| log(&streams[*stream].name, notes)).collect(),
             found_types: found_types(&runs[0]),
+            assumptions: inputs.assumptions.clone(),
             notes: notes(simulated),
         }
     }

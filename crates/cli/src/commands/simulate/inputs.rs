@@ -60,7 +60,18 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
             (configuration.promises, None, forecasts)
         }
     };
-    let ParsedWorkload { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
+    let mut parsed = understand(arguments, &promises, false)?;
+    if let Some(rate) = arguments.capacity {
+        if parsed.untimed.is_empty() {
+            return Err(Failure::Input(
+                "error: `--capacity` says again what the files say: what a request takes of the server\n  help: leave it out, \
+                 or the `costs` in the configuration and the service times in the workload"
+                    .to_owned(),
+            ));
+        }
+        parsed.assume_capacity(rate, &promises);
+    }
+    let ParsedWorkload { workload, assumptions, untimed } = parsed;
     let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
@@ -174,12 +185,16 @@ fn understand(
 ) -> Result<ParsedWorkload, Failure> {
     let times = Replay { speed: arguments.speed.unwrap_or(1.0), scale: arguments.scale.unwrap_or(1.0) };
     let log = arguments.log.as_deref().map(|log| (log, times));
-    let Some(path) = &arguments.workload else {
-        return Ok(log.map_or_else(ParsedWorkload::default, |(log, times)| replay(log, times, promises)));
+    let mut parsed = match &arguments.workload {
+        None => log.map_or_else(ParsedWorkload::default, |(log, times)| replay(log, times, promises)),
+        Some(path) => source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
+            parse_workload_as(text, name, promises, Reading { log, compared })
+        })?,
     };
-    source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
-        parse_workload_as(text, name, promises, Reading { log, compared })
-    })
+    if let Some(host) = &arguments.host {
+        host.clone_into(&mut parsed.workload.default_host);
+    }
+    Ok(parsed)
 }
 
 fn arrivals(arguments: &SimulateArguments) -> String {

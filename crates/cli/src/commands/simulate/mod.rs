@@ -55,6 +55,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
             break;
         }
     }
+    anything_simulated(&inputs, &runs)?;
     let simulated = Simulated { inputs, seed, runs, took: started.elapsed() };
     let report = SimulationReport::of(&simulated);
     let page = page::page(&simulated, &report);
@@ -64,6 +65,33 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
         file.write_all(page.to_html().as_bytes()).map_err(|error| Failure::not_written(path, &error))?;
     }
     trace.map_or(Ok(()), Trace::finish)
+}
+
+/// Refuses a run of which nothing can be told, because no request is for a site of the configuration.
+fn anything_simulated(inputs: &Inputs, runs: &[Run]) -> Result<(), Failure> {
+    let run = &runs[0];
+    let Some(host) = run.unmatched_host.as_ref().filter(|_| run.complete && run.requests == run.unmatched)
+    else {
+        return Ok(());
+    };
+    let contender = &inputs.contenders[0];
+    let hosts: Vec<&str> =
+        contender.promises.sites.iter().flat_map(|site| &site.hosts).map(String::as_str).collect();
+    let (what, help) = if host.is_empty() {
+        ("the requests name no host", "write `--host` and the one that they are for")
+    } else {
+        (
+            "the requests are for other hosts",
+            "add their host to a `[[site]]`, or leave its `host` out to take every one",
+        )
+    };
+    let first =
+        if host.is_empty() { String::new() } else { format!(", the first for `{}`", printable(host)) };
+    Err(Failure::Input(format!(
+        "error: nothing was simulated, because {what}{first}: {} has sites for {}\n  help: {help}",
+        contender.name,
+        hosts.join(", ")
+    )))
 }
 
 /// Makes a new file before the run, so that a missing folder is reported at once.
@@ -98,7 +126,8 @@ fn run_one(
             unreachable!("only plants without times are watched")
         };
         return Err(Failure::Input(format!(
-            "error: {}, and the log's lines do not all do: not that of `{}`\n  help: {}",
+            "error: {}, and the log's lines do not all do: not that of `{}`\n  help: \
+             `--capacity 200/s` lets the server take so many requests a second; or {}",
             untimed.message,
             printable(&request),
             untimed.help

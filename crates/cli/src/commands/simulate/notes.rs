@@ -36,7 +36,6 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     for (stream, notes) in &runs[0].notes {
         log_notes(&inputs.contenders[0].workload.streams[*stream].name, notes, &mut all);
     }
-    all.extend(inputs.assumptions.iter().cloned());
     all
 }
 

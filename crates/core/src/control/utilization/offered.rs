@@ -159,7 +159,7 @@ fn load(
 ) -> LoadParts {
     let class = &plant.classes[place];
     let rate = measured.classes[class.class].rate;
-    let (arriving, link) = if !class.owns_actuator {
+    let (arriving, link) = if !class.owns_actuator || class.exempt {
         sent_here(class, place, measured, costs)
     } else if level == 0 {
         (rate * costs.rejection, 0.0)
@@ -167,7 +167,9 @@ fn load(
         let bytes = if class.here[level] { costs.bytes(class, level) } else { 0.0 };
         (rate * costs.priced(place, level), rate * bytes)
     };
+    // Exempt requests that wait for their own share of the places are no load, so none that others should make room for.
     let waiting = match measured.waiting[class.class] {
+        _ if class.exempt => 0.0,
         0 => 0.0,
         waiting => f64::from(waiting) / measured.nominal_seconds * costs.priced(place, class.level_at(level)),
     };
@@ -175,7 +177,8 @@ fn load(
     LoadParts { arriving, link, waiting }
 }
 
-/// Work and bytes per second of a class whose service level the loop of another plant moves: as much as started here.
+/// Work and bytes per second of a class whose service level the loop of another plant moves, or of exempt requests, which no
+/// loop moves: as much as started here.
 fn sent_here(
     class: &ClassView,
     place: usize,

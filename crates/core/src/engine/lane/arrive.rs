@@ -52,7 +52,7 @@ impl Lane {
         let given = self.give_level(now, &target);
         let mut permit = permit(&self.published, now, given.query, given.level);
         if let Err(refusal) = self.admit(&target, given, &mut permit) {
-            return self.reject(&target, &permit, refusal);
+            return self.reject(&target, &mut permit, refusal);
         }
         match self.place(now, (&target, token, given.query.standing), &mut permit, verdicts) {
             Placed::Entered(change) => {
@@ -62,7 +62,7 @@ impl Lane {
             }
             Placed::Waiting => Arrival::Wait(permit),
             Placed::Overflow => {
-                self.reject(&target, &permit, Refusal { reason: Reason::QueueFull, at_least: None })
+                self.reject(&target, &mut permit, Refusal { reason: Reason::QueueFull, at_least: None })
             }
         }
     }
@@ -91,10 +91,15 @@ impl Lane {
         GivenLevel { query, level }
     }
 
-    /// Admits a request, or refuses it: because its level is 0, or because it would miss its deadline.
+    /// Admits a request, or refuses it: because its level is 0, because as many requests stream as may, or because it would
+    /// miss its deadline.
     fn admit(&self, target: &Target, given: GivenLevel, permit: &mut Permit) -> Result<(), Refusal> {
         if given.level == 0 && self.published.mode == Mode::Control {
             return Err(Refusal { reason: Reason::Overload, at_least: None });
+        }
+        if target.streams {
+            let refused = Refusal { reason: Reason::TooManyStreams, at_least: None };
+            self.take_stream(permit).then_some(()).ok_or(refused)?;
         }
         if self.published.plants[permit.plant()].has_deadlines {
             self.admit_by_deadline(target, given.query.standing, permit)?;
@@ -136,7 +141,8 @@ impl Lane {
     }
 
     /// Accounts a request that is turned away.
-    fn reject(&self, target: &Target, permit: &Permit, refusal: Refusal) -> Arrival {
+    fn reject(&self, target: &Target, permit: &mut Permit, refusal: Refusal) -> Arrival {
+        self.end_stream(permit);
         let Refusal { reason, at_least } = refusal;
         let request = (permit.arrived, target.client);
         let retry_after = self.published.retry_after(permit.plant(), request, at_least);
@@ -190,6 +196,8 @@ pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQ
         stage: Stage::InService,
         metered: class.contract.is_some() && query.standing != Standing::Exempt,
         counted: class.quota.is_some() && query.standing != Standing::Exempt,
+        streams: false,
+        tunnel: false,
         failed: false,
         work: None,
         generation: published.generation,

@@ -7,6 +7,7 @@ use super::start::{Start, account_busy_time, limit, start};
 use crate::engine::published_state::PublishedState;
 use crate::request::{Reason, Verdict, Verdicts};
 use crate::scheduling::queue::Waiting;
+use crate::scheduling::rank::Standing;
 use crate::sync::published::Reader;
 use crate::telemetry::counters::LaneCounters;
 use crate::time::Instant;
@@ -33,13 +34,17 @@ impl Lane {
                 verdicts.push(drop_waiting(published, counters, &waiting, plant, Reason::Late));
                 return;
             };
-            let Waiting { class, client, standing, .. } = waiting;
+            let Waiting { class, client, standing, rank, .. } = waiting;
             let query = LevelQuery { class, client, standing };
             let class = &published.classes[usize::from(class)];
             let decided = class.level_at(plant, level_of_request(published, query, random));
             let mut permit = permit(published, waiting.arrived, query, decided);
             permit.plant = plant as u16;
-            permit.work = waiting.work;
+            (permit.work, permit.streams) = (waiting.work, waiting.streams);
+            if let (Standing::Exempt, Some(work)) = (standing, &mut permit.work) {
+                let unfinished = &published.plants[plant].unfinished;
+                *work = unfinished.reserve(now, rank, work.features, work.cost);
+            }
             start(published, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
         });

@@ -33,6 +33,9 @@ pub(super) fn drop_waiting(
     let number = plant;
     let plant = &published.plants[plant];
     unreserve(plant, waiting.work);
+    if waiting.streams {
+        plant.streams.leave();
+    }
     let counters = &counters.classes[usize::from(waiting.class)];
     counters.reasons[reason as usize].add(1);
     counters.unserved.add(1);

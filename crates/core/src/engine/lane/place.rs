@@ -50,11 +50,15 @@ impl Lane {
     }
 
     /// The number of requests in service below which an arriving request may start at once. It is 0 for a class whose
-    /// requests a strict ratio holds, since none of them starts before it has waited.
+    /// requests a strict ratio holds, since none of them starts before it has waited, and for an exempt request while such
+    /// requests have their share of the places.
     fn limit_at_arrival(&self, target: &Target, plant: usize) -> u32 {
         let limit = limit(&self.published, plant);
+        if target.exempt {
+            return if self.published.plants[plant].gate.may_start_exempt(limit) { limit } else { 0 };
+        }
         let Some(quota) = &self.published.classes[usize::from(target.class)].quota else { return limit };
-        if quota.hold_ns() > 0 && !target.exempt { 0 } else { limit }
+        if quota.hold_ns() > 0 { 0 } else { limit }
     }
 
     /// Puts a request into the queue, from which it may displace one that ranks lower.
@@ -67,11 +71,16 @@ impl Lane {
     ) -> Placed {
         let class = &self.published.classes[usize::from(target.class)];
         let plant = &self.published.plants[permit.plant()];
-        let (rank, work) = (class.rank(standing), permit.work);
+        let (rank, work, streams) = (class.rank(standing), permit.work, permit.streams);
         let latest_start = work.map_or(Instant::FAR, |work| work.latest_start(now, &class.terms));
-        let Target { site, class, client, .. } = *target;
+        let Target { site, class, client, exempt, .. } = *target;
+        let limit = if exempt { 0 } else { limit };
+        if exempt {
+            // Its work is reserved at its start: an exempt request that is held delays nobody.
+            unreserve(plant, permit.work.take());
+        }
         let waiting =
-            Waiting { token, site, class, client, standing, rank, arrived: now, work, latest_start };
+            Waiting { token, site, class, client, standing, rank, arrived: now, work, streams, latest_start };
         match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
             Entry::Entered(change) => Placed::Entered(change),
             Entry::Waits { ticket, displaced } => {

@@ -28,8 +28,12 @@ impl Lane {
         }
         self.follow_permit(permit);
         permit.stage = Stage::Released;
+        self.end_stream(permit);
         let plant = permit.plant();
         let change = self.published.plants[plant].gate.leave(at);
+        if permit.reason == Reason::Exempt {
+            self.published.plants[plant].gate.leave_exempt();
+        }
         account_busy_time(&self.published, &self.counters, plant, change);
         let class = &self.counters.classes[usize::from(permit.class)];
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
@@ -59,7 +63,7 @@ impl Lane {
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
         self.follow_permit(&permit);
         match permit.stage {
-            Stage::Waiting { ticket } => return self.leave_queue(now, &permit, ticket),
+            Stage::Waiting { ticket } => return self.leave_queue(now, &mut permit, ticket),
             Stage::InService => {
                 self.release(now, &mut permit, Service::default(), verdicts);
                 if outcome == Outcome::Abandoned {
@@ -67,6 +71,9 @@ impl Lane {
                 }
             }
             Stage::Released => {}
+        }
+        if permit.tunnel {
+            self.published.plants[permit.plant()].tunnels.leave();
         }
         let class = &self.counters.classes[usize::from(permit.class)];
         class.outcomes[outcome as usize].add(1);
@@ -77,10 +84,11 @@ impl Lane {
     }
 
     /// Accounts a request whose client left while it waited.
-    fn leave_queue(&self, now: Instant, permit: &Permit, ticket: u64) {
+    fn leave_queue(&self, now: Instant, permit: &mut Permit, ticket: u64) {
         let plant = &self.published.plants[permit.plant()];
         if plant.gate.cancel(ticket) {
             unreserve(plant, permit.work);
+            self.end_stream(permit);
             let counters = &self.counters.classes[usize::from(permit.class)];
             counters.reasons[Reason::ClientLeft as usize].add(1);
             counters.unserved.add(1);

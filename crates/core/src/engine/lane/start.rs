@@ -30,6 +30,9 @@ pub(super) fn start(published: &PublishedState, counters: &LaneCounters, permit:
     if let Some(work) = &mut permit.work {
         published.plants[usize::from(permit.plant)].unfinished.start(start.now, work);
     }
+    if permit.reason == Reason::Exempt {
+        published.plants[permit.plant()].gate.enter_exempt();
+    }
     if permit.counted
         && let Some(quota) = &published.classes[usize::from(permit.class)].quota
     {

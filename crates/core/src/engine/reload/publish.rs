@@ -31,6 +31,10 @@ impl Engine {
             unfinished.follow(&promises.control, self.ranks_at(number));
             PublishedPlant {
                 gate,
+                streams: known.map_or_else(Arc::default, |known| known.streams.clone()),
+                stream_share: plant.stream_share,
+                tunnels: known.map_or_else(Arc::default, |known| known.tunnels.clone()),
+                tunnel_terms: plant.tunnels,
                 capacity: capacity(plant, known),
                 queue: plant.queue,
                 returns: known.map_or_else(Arc::default, |known| known.returns.clone()),
@@ -206,6 +210,7 @@ mod tests {
             site: 0,
             client: 7,
             exempt: false,
+            streams: false,
             request_type: 0,
             announced_us: 0,
             blocks: 0,
