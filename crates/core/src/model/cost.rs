@@ -14,7 +14,7 @@
 //! same size. The line ([`LinearModel`](super::LinearModel)) is for the costs of contracts and of sizes that were not seen.
 
 use core::ops::Add;
-use libm::log;
+use libm::{log, sqrt};
 
 /// Mean work and size of a request.
 #[derive(Clone, Debug, Default)]
@@ -153,6 +153,14 @@ impl CostEstimate {
     /// Work of one request [server seconds], if any was seen.
     pub fn seconds(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.seconds)
+    }
+
+    /// How well it is known: 1 less its relative standard error, in [0, 1].
+    pub(crate) fn confidence(&self) -> f64 {
+        if self.weight <= 0.0 || self.seconds <= 0.0 {
+            return 0.0;
+        }
+        (1.0 - sqrt(self.variance / self.weight) / self.seconds).max(0.0)
     }
 
     /// Body bytes of one request, if any was seen.

@@ -217,9 +217,10 @@ impl RequestCosts<'_> {
         self.assumed(plant, site, rate).filter(|assumed| assumed.told).map(|assumed| assumed.known)
     }
 
-    /// A site's costs to share the plant by, and whether they are known: from the linear models of its classes, weighted by
-    /// their rates, once these are confident at the contract's page size; else as promised; else from the mean cost of a response
-    /// at full quality. As a, b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about
+    /// A site's costs to share the plant by, and whether they are known. A contract for a rate alone is one for responses at
+    /// full quality: their mean cost, once it is known well. A contract with a bandwidth is one for pages of a size, and
+    /// takes the linear models of its classes, once these are confident at that size. Both are weighted by the classes'
+    /// rates. Else they are as promised; else from the mean cost of a response at full quality, however well it is known. As a, b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about
     /// the contract's size the most that this allows is taken as known. For others the least is taken, if the site has
     /// lighter levels: it is then degraded as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A
     /// site that could only be rejected keeps the rate that was promised.
@@ -240,6 +241,14 @@ impl RequestCosts<'_> {
         let bytes = bandwidth.unwrap_or(full_bytes);
         let (mut a, mut b) = (WeightedMean::default(), WeightedMean::default());
         for class in own.clone() {
+            if bandwidth.is_none() && self.learned.reported_line.is_none() && class.here[class.top] {
+                // A line through all levels would take lighter pages of as many bytes for full ones.
+                let full = &self.learned.classes[class.class].by_level[class.top];
+                let known = (full.confidence() > SURE).then(|| self.at(class, class.top)).flatten();
+                a.add(weight(class), known);
+                b.add(weight(class), known.map(|_| 0.0));
+                continue;
+            }
             // The line of reports has seconds of the whole plant, a line of service times has those of one worker.
             let (line, servers) = match self.learned.reported_line {
                 Some(line) => (line, 1.0),
@@ -401,6 +410,9 @@ mod tests {
         let costs =
             promises::Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
         own.sites[0].promised_costs = Some(Known { costs, full_bytes: 0.0 });
+        let measured = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("measured");
+        assert_eq!(measured, mean, "a hundred requests tell what a rate alone costs");
+        own.sites[0].guarantee = Some(promises::Guarantee::new(10.0, 10.0 * 1000.0));
         let promised = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("promised");
         assert_eq!((promised.costs.per_request_seconds, promised.full_bytes), (0.5, mean.full_bytes));
     }
