@@ -174,7 +174,7 @@ fn check_process(process: &Process, source: &str) {
         Process::Poisson | Process::Deterministic => true,
         Process::Pareto { shape } => shape > 1.0,
         Process::SelfSimilar { hurst, sources } => hurst > 0.5 && hurst < 1.0 && sources >= 1,
-        Process::Surge { users } => users >= 1,
+        Process::Surge { users, .. } => users >= 1,
         Process::Modulated { ratio, burst, calm } => ratio > 1.0 && !burst.is_zero() && !calm.is_zero(),
     };
     assert!(sound, "{process:?}: {source}");

@@ -257,6 +257,23 @@ fn a_page_with_its_own_time_needs_no_other() {
 }
 
 #[test]
+fn surge_s_users_wait_for_its_files() {
+    let source = "duration = \"60s\"\n[[stream]]\nload = 1\n\
+                  process = { kind = \"surge\", sources = 50, waits = true }\n\
+                  [[stream.page]]\npath = \"/pictures/*.jpg\"\nweight = 2\nfiles = 500\n\
+                  [plant.app]\nservice = \"1ms\"\nservice_per_kib = \"1ms\"\n";
+    let ParsedWorkload { workload, .. } = understood(source, &promises());
+    let stream = &workload.streams[0];
+    let Arrivals::Process { process, .. } = &stream.arrivals else { panic!("no process") };
+    assert_eq!(*process, Process::Surge { users: 50, waits: true });
+    let Content::Pages(files) = &stream.content else { panic!("no files") };
+    assert_eq!((files.len(), files[499].path.as_str()), (500, "/pictures/500.jpg"));
+    // A load is a multiple of what the server carries of these files.
+    let mean = files.iter().map(|file| file.weight * file.bytes).sum::<f64>() / 2.0;
+    assert!(near(phases(stream)[0].rate, 4.0 / (1e-3 + 1e-3 * mean / 1024.0)));
+}
+
+#[test]
 fn a_stream_may_end_by_itself() {
     let source = "[[stream]]\nrate = [{ from = \"1s\", rate = \"5/s\" }, { from = \"2s\", rate = \"0/s\" }]\n\
                   [plant.app]\nservice = \"1ms\"\n";

@@ -188,6 +188,8 @@ impl Default for Rejection {
 pub struct Limits {
     /// The longest head of a request, up to 64 KiB; a longer one gets 431.
     pub head_bytes: usize,
+    /// How many bytes the unfinished heads of all connections together may hold; beyond it the oldest gets 408.
+    pub head_memory: usize,
     /// The longest body of a request; a longer one gets 413.
     pub body_bytes: u64,
     /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
@@ -206,6 +208,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             head_bytes: 32 * 1024,
+            head_memory: 64 << 20,
             body_bytes: 1 << 30,
             connections: 50_000,
             request_buffer: 1 << 30,

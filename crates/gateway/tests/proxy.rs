@@ -251,6 +251,60 @@ fn upgrades_pass_and_hold_no_slot() {
     assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 6);
 }
 
+const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+
+/// A server that upgrades every connection that wants it, and answers others with a page.
+fn upgrading() -> Origin {
+    Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            if field(&head, "upgrade").is_some() {
+                let _ = peer.send("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+                return drop(peer.rest());
+            }
+            let _ = peer.send_response(b"page");
+        }
+    })
+}
+
+#[test]
+fn upgraded_connections_have_a_bound_of_their_own() {
+    let origin = upgrading();
+    let mut promises = promises(1);
+    promises.plants[0].tunnels.most = 2;
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let open = || {
+        let mut client = client(&gateway);
+        let status = status(&client.ask_head(UPGRADE));
+        (status, client)
+    };
+    let (two, third) = ([open(), open()], open());
+    assert_eq!((two[0].0, two[1].0, third.0), (101, 101, 503));
+    assert_eq!(client(&gateway).get("/"), (200, b"page".to_vec()), "they hold no place");
+    assert_eq!((gateway.status().plants[0].tunnels, gateway.status().plants[0].in_service), (2, 0));
+    drop(two);
+    eventually("both are closed", || gateway.status().plants[0].tunnels == 0);
+    assert_eq!(open().0, 101);
+    drop(third);
+    settled(&gateway);
+    assert_eq!(gateway.status().plants[0].tunnels, 0);
+}
+
+#[test]
+fn upgraded_connections_that_keep_their_places_are_streams() {
+    let origin = upgrading();
+    let mut promises = promises(2);
+    promises.plants[0].tunnels.keep_places = true;
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let mut first = client(&gateway);
+    assert_eq!(status(&first.ask_head(UPGRADE)), 101);
+    assert_eq!(status(&client(&gateway).ask_head(UPGRADE)), 503, "half of two places are taken");
+    assert_eq!((gateway.status().plants[0].tunnels, gateway.status().plants[0].in_service), (1, 1));
+    assert_eq!(client(&gateway).get("/"), (200, b"page".to_vec()));
+    drop(first);
+    settled(&gateway);
+    assert_eq!(gateway.status().plants[0].in_service, 0);
+}
+
 #[test]
 fn bad_requests_are_answered_and_never_reach_the_upstream() {
     let origin = Origin::serving(b"");

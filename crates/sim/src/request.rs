@@ -26,6 +26,8 @@ pub struct Request {
     /// What the time is multiplied by, drawn by its law: mean 1. Drawn here, not at the server, so that two runs on the
     /// same arrivals meet the same work. `None`: draw by the server's law.
     pub work: Option<f64>,
+    /// How many more files of its page its user asks for after the answer, of a user that waits for it; `None`: it does not.
+    pub files_left: Option<u32>,
 }
 
 impl Default for Request {
@@ -40,6 +42,7 @@ impl Default for Request {
             bytes: 0,
             service: None,
             work: None,
+            files_left: None,
         }
     }
 }
@@ -58,7 +61,7 @@ impl Request {
         }
         self.headers.extend_from_slice(&other.headers[self.headers.len()..]);
         (self.client, self.bytes) = (other.client, other.bytes);
-        (self.service, self.work) = (other.service, other.work);
+        (self.service, self.work, self.files_left) = (other.service, other.work, other.files_left);
     }
 }
 

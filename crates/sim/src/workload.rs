@@ -41,6 +41,13 @@ pub struct Stream {
     pub retry: Option<Retry>,
 }
 
+impl Stream {
+    /// Whether its users wait for their answers: then what comes depends on what became of the requests before.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.arrivals, Arrivals::Process { process: Process::Surge { waits: true, .. }, .. })
+    }
+}
+
 /// When requests come.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
@@ -93,11 +100,13 @@ pub enum Process {
         /// How many.
         sources: u32,
     },
-    /// The users of SURGE (Barford and Crovella 1998) as the paper QM changed them: pages of several files, and times
-    /// between requests with heavy tails that do not depend on the answers.
+    /// The users of SURGE (Barford and Crovella 1998): pages of several files, and times between requests with heavy tails.
     Surge {
         /// How many user equivalents. Their times are scaled to the rate; 0.27 requests a second each are SURGE's own.
         users: u32,
+        /// A user waits for its answer before its next request, as in SURGE: so many come as the rate says if every answer
+        /// comes at once. Otherwise times do not depend on the answers, as the paper QM changed it.
+        waits: bool,
     },
     /// Two states in turn, each Poisson (a Markov-modulated process). The rate given is the mean over both.
     Modulated {

@@ -107,6 +107,8 @@ section! { "[limits]"
     LimitKeys {
         /// Request line and headers together, at most 64 KiB; beyond it 431.
         head: Size, default(Size(Limits::default().head_bytes as u64));
+        /// What the unfinished heads of all connections together may take of memory. Beyond it the oldest is given up (408).
+        head_memory: Size, default(Size(Limits::default().head_memory as u64));
         /// The request's body; beyond it 413.
         body: Size, default(Size(Limits::default().body_bytes));
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
@@ -215,6 +217,7 @@ fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
     }
     Limits {
         head_bytes: keys.head.value.0 as usize,
+        head_memory: usize::try_from(keys.head_memory.value.0).unwrap_or(usize::MAX),
         body_bytes: keys.body.value.0,
         connections: keys.connections.value.0 as usize,
         request_buffer: keys.request_buffer.value.0,

@@ -9,7 +9,7 @@ use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{
     Located, Name, OneOrMany, Rate, Seconds, Share, Size, Table, Text, Whole, nearest, section,
 };
-use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
+use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense, Tunnels};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::FilesSettings;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,11 @@ section! { "[upstream.NAME]"
         /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are
         /// to be found, the most to look for.
         max_connections: Whole<1, 65_535>, optional;
+        /// The most upgraded connections (WebSocket) to it at once; one more upgrade gets 503.
+        max_tunnels: Whole<0, 1_000_000>, default(Whole(Tunnels::default().most.into()));
+        /// Whether an upgraded connection keeps its place to its end, because it occupies a worker of the server. It then
+        /// counts among `max_connections` and as a stream (`stream_share`). Otherwise it gives its place back at the upgrade.
+        tunnels_keep_places: bool, default(Tunnels::default().keep_places);
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// A request that waited this long is answered with a rejection. Default: ten seconds, and half a second for a
@@ -193,6 +198,10 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         costs: costs(capacity.costs.as_ref()),
         // `file::resolve` fills in what `[limits]` says for all.
         stream_share: Plant::STREAM_SHARE,
+        tunnels: Tunnels {
+            most: keys.max_tunnels.value.0 as u32,
+            keep_places: keys.tunnels_keep_places.value,
+        },
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
@@ -231,6 +240,7 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         costs: costs(capacity.costs.as_ref()),
         // `file::resolve` fills in what `[limits]` says for all.
         stream_share: Plant::STREAM_SHARE,
+        tunnels: Tunnels::default(),
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),

@@ -109,6 +109,10 @@ section! { "process"
         hurst: Hurst, optional;
         /// `self-similar` and `surge`: how many sources, or users. 100 where absent.
         sources: Whole<1, 1_000_000>, optional;
+        /// `surge`: whether a user waits for its answer before its next request, as SURGE's users do. As many requests as
+        /// `rate` or `load` says come if every answer comes at once, and fewer the longer answers take. Absent: it does not
+        /// wait, as the paper QM changed it.
+        waits: bool, optional;
         /// `modulated`: the rate in a burst as a multiple of the rate in the calm.
         ratio: StateRatio, optional;
         /// `modulated`: the mean length of a burst.
@@ -161,7 +165,7 @@ section! { "[[stream.page]]"
         method: Method, default(Method("GET".to_owned()));
         /// The host asked for. Default: one of the first site's.
         host: Host, optional;
-        /// The path without query; one `*` is replaced by a number from 0 to 999 by chance.
+        /// The path without query; one `*` is replaced by a number from 0 to 999 by chance, or by the number of a file.
         path: PagePath, default(PagePath("/".to_owned()));
         /// Request headers.
         headers: Pairs<HeaderName, HeaderValue>, optional;
@@ -171,6 +175,9 @@ section! { "[[stream.page]]"
         bytes: Size, default(Size(8 << 10));
         /// How they vary around it.
         bytes_law: Either<LawKind, Table<LawKeys>>, default(Either::Simple(LawKind::Deterministic));
+        /// So many files in the manner of SURGE (Barford and Crovella, SIGMETRICS 1998) instead of one page: lognormal sizes with
+        /// Pareto's tail from 133,000 bytes, the file of rank r asked for 1/r as often as the first. It needs a `*` in the path.
+        files: Whole<1, 100_000>, optional;
         /// One worker's time for it at full quality, on average, where it is not what the server takes for any request
         /// of so many bytes.
         service: Duration, optional;

@@ -130,6 +130,7 @@ pub(super) fn process(
         parameter("shape", ProcessKind::Pareto, true, keys.shape.span()),
         parameter("hurst", ProcessKind::SelfSimilar, false, keys.hurst.span()),
         parameter("sources", sources_of, false, keys.sources.span()),
+        parameter("waits", ProcessKind::Surge, false, keys.waits.span()),
         parameter("ratio", ProcessKind::Modulated, true, keys.ratio.span()),
         parameter("burst", ProcessKind::Modulated, true, keys.burst.span()),
         parameter("calm", ProcessKind::Modulated, true, keys.calm.span()),
@@ -151,7 +152,10 @@ pub(super) fn process(
         ProcessKind::SelfSimilar => {
             Process::SelfSimilar { hurst: keys.hurst.as_ref().map_or(HURST, |hurst| hurst.value.0), sources }
         }
-        ProcessKind::Surge => Process::Surge { users: sources },
+        ProcessKind::Surge => {
+            let waits = keys.waits.as_ref().is_some_and(|waits| waits.value);
+            Process::Surge { users: sources, waits }
+        }
         ProcessKind::Modulated => Process::Modulated {
             ratio: keys.ratio.as_ref().map_or(2.0, |ratio| ratio.value.0),
             burst: time(&keys.burst),

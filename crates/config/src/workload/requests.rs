@@ -6,6 +6,7 @@ use super::resolve::StreamContext;
 use super::values::{FormatKind, host_matching};
 use crate::diagnostic::{Findings, exclusive, in_backticks, quoted, refuse};
 use crate::syntax::{Located, OptionalKey, Section, Table, Text, listed};
+use plimsoll_sim::surge_files;
 use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, LogFormat, Page};
 use std::path::Path;
 
@@ -19,8 +20,8 @@ pub(super) fn content(
     let pages_given = keys.page.span_beside(&section.span);
     let given = [("page", pages_given), ("pages_from", keys.pages_from.span())];
     exclusive(&given, "pages are listed, or taken from a log", findings);
-    let pages: Vec<Page> =
-        keys.page.value.0.iter().map(|page| self::page(&page.value, context, findings)).collect();
+    let pages = keys.page.value.0.iter().flat_map(|page| files(page, context, findings));
+    let pages: Vec<Page> = pages.collect();
     match &keys.pages_from {
         Some(log) => Content::Log(input(log, context.inputs.file_name, findings), format(section, findings)),
         // A log brings its own pages.
@@ -34,6 +35,31 @@ pub(super) fn content(
 fn default_host(context: &StreamContext<'_>) -> String {
     let first = context.truth.promises.sites.first().and_then(|site| site.hosts.first());
     first.map_or(String::new(), |host| host_matching(host))
+}
+
+/// A page, or the files that stand for it.
+fn files(section: &Located<PageKeys>, context: &StreamContext<'_>, findings: &mut Findings) -> Vec<Page> {
+    let keys = &section.value;
+    let page = page(keys, context, findings);
+    let Some(files) = &keys.files else { return vec![page] };
+    if !page.path.contains('*') {
+        refuse!(findings, MissingKey at &files.span,
+            "`files` need a `*` in the path, which becomes the number of a file",
+            help: "write `path = \"/files/*\"`");
+    }
+    for (name, given) in [
+        ("bytes", keys.bytes.span_beside(&section.span)),
+        ("bytes_law", keys.bytes_law.span_beside(&section.span)),
+        ("service", keys.service.span()),
+    ] {
+        if let Some(given) = given {
+            refuse!(findings, Conflict at given,
+                format!("`{name}` means nothing beside `files`"),
+                help: "leave it out: each file has the size that SURGE's law gives it",
+                beside &files.span => "`files` is given");
+        }
+    }
+    surge_files(&page, files.value.0 as u32)
 }
 
 fn page(keys: &PageKeys, context: &StreamContext<'_>, findings: &mut Findings) -> Page {

@@ -107,7 +107,7 @@ words! {
         "deterministic" => Deterministic, "at equal distances";
         "pareto" => Pareto, "independent intervals with a heavy tail; needs `shape`";
         "self-similar" => SelfSimilar, "the sum of many sources that are on and off for times with heavy tails; takes `hurst` and `sources`";
-        "surge" => Surge, "the users of SURGE (Barford and Crovella, SIGMETRICS 1998), as the paper QM changed them: pages of several files, Weibull's and Pareto's times between requests, scaled to the rate, that do not depend on the answers; takes `sources`";
+        "surge" => Surge, "the users of SURGE (Barford and Crovella, SIGMETRICS 1998), pages of several files, Weibull's and Pareto's times between requests, scaled to the rate; takes `sources` and `waits`";
         "modulated" => Modulated, "bursts and calm in turn, each Poisson, the rate being the mean over both; needs `ratio`, `burst` and `calm`";
     }
 }

@@ -11,7 +11,7 @@
 //! - `estimates`: the expected cost of a request, by type and level
 //! - `headroom`: what the requests of a rank leave free for the costliest of them
 //! - `rule`: which rule decides about deadlines: unfinished work, or for comparison one of the next two
-//! - `streams`: how many requests may stream at a plant
+//! - `rights`: how many requests may stream at a plant, and how many connections may be upgraded
 //! - `synthetic`: instantaneous synthetic utilization (UC 3)
 //! - [`aces`]: the paper AC's budget of a period
 
@@ -22,7 +22,7 @@ pub(crate) mod estimates;
 mod expected_wait;
 pub(crate) mod headroom;
 pub(crate) mod residual_work;
+pub(crate) mod rights;
 pub(crate) mod rule;
-pub(crate) mod streams;
 pub(crate) mod synthetic;
 pub(crate) mod unfinished_work;

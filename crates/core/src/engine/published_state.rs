@@ -8,11 +8,11 @@ use crate::actuator::return_time::AtomicReturnTimes;
 use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::estimates::Estimates;
-use crate::admission::streams::Streams;
+use crate::admission::rights::Rights;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
 use crate::model::CostEstimate;
 use crate::promises::registry::Registry;
-use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
+use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds, Tunnels};
 use crate::request::classify::Classifier;
 use crate::request::work::DeadlineTerms;
 use crate::scheduling::gate::Gate;
@@ -221,8 +221,11 @@ pub(crate) struct PublishedPlant {
     /// The same gate in every generation.
     pub(crate) gate: Arc<Gate>,
     /// The requests that stream, waiting or in service.
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Arc<Rights>,
     pub(crate) stream_share: f64,
+    /// The upgraded connections.
+    pub(crate) tunnels: Arc<Rights>,
+    pub(crate) tunnel_terms: Tunnels,
     pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
     pub(crate) returns: Arc<AtomicReturnTimes>,

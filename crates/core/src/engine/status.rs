@@ -28,7 +28,7 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.utilization.iter().enumerate().map(|(number, one)| {
             let mut status = one.status().clone();
-            let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
+            let PublishedPlant { gate, capacity, has_deadlines, unfinished, tunnels, .. } =
                 &self.published().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
             status.set_point_reduction = self.loops.delays.set_point_reduction(number);
@@ -36,7 +36,7 @@ impl Engine {
             status.workers_found = self.loops.searches[number].as_ref().map(|search| search.found());
             let mut waiting = alloc::vec![0; self.sensors.classes.len()];
             gate.waiting_by_class(&mut waiting);
-            status.in_service = gate.in_service();
+            (status.in_service, status.tunnels) = (gate.in_service(), tunnels.given());
             status.unfinished_seconds = has_deadlines.then(|| unfinished.unfinished_seconds());
             status.waiting = waiting.iter().sum();
             status.removed = !self.registry.plant_present[number];
@@ -131,6 +131,6 @@ impl Engine {
         let deadline = own.terms.deadline?;
         let missed = sum_over(&self.sensors.counters, class, |counters| &counters.timing.late);
         let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
-        Some(DeadlineStatus { deadline, wait, missed })
+        Some(DeadlineStatus { deadline, in_time: 100.0 * own.terms.in_time, wait, missed })
     }
 }

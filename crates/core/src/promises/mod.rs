@@ -22,7 +22,7 @@ mod validate;
 
 pub use class::{Class, Condition, Delay, LAST_PRIORITY, Network, Prefer};
 pub use control::{Admission, Control, DelayParts, Mode, Share, UtilizationLaw};
-pub use plant::{Costs, Plant, QueueBounds, Sense, WorkerBounds};
+pub use plant::{Costs, Plant, QueueBounds, Sense, Tunnels, WorkerBounds};
 pub use request_type::{DEFAULT_TYPES, RequestType};
 pub use site::{Choice, Guarantee, Identity, Level, Site};
 pub use validate::LEAST_REKEY_PERIODS;

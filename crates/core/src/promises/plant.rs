@@ -32,6 +32,8 @@ pub struct Plant {
     /// The largest part of its places that streams hold, though one of them at least: requests whose bodies still come, and
     /// streams of events. They hold a place for as long as their clients like.
     pub stream_share: f64,
+    /// What upgraded connections take of it.
+    pub tunnels: Tunnels,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
     /// The largest part of the plant that contracts may promise together, in (0, 1). `None`: the load line, or, where
@@ -60,10 +62,26 @@ impl Plant {
             same_host: false,
             costs: None,
             stream_share: Plant::STREAM_SHARE,
+            tunnels: Tunnels::default(),
             queue: QueueBounds::default(),
             ceiling: None,
             cost_header: None,
         }
+    }
+}
+
+/// What upgraded connections (WebSocket) take of a plant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunnels {
+    /// The most at once; one more upgrade is refused.
+    pub most: u32,
+    /// Whether each keeps its place to its end, because it occupies a worker of the server. It then counts as a stream.
+    pub keep_places: bool,
+}
+
+impl Default for Tunnels {
+    fn default() -> Self {
+        Tunnels { most: 1024, keep_places: false }
     }
 }
 

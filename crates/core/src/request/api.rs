@@ -101,6 +101,8 @@ pub struct Permit {
     pub(crate) counted: bool,
     /// The request holds a right to stream at its plant.
     pub(crate) streams: bool,
+    /// The request has become an upgraded connection.
+    pub(crate) tunnel: bool,
     /// The plant answered with a failure. An upgrade is none: its release has no bytes.
     pub(crate) failed: bool,
     /// The work that was reserved for it, where deadlines are promised.
@@ -143,6 +145,10 @@ impl Permit {
     /// Whether it still waits for its start.
     pub fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Waiting { .. })
+    }
+    /// Whether it is in service.
+    pub fn holds_place(&self) -> bool {
+        self.stage == Stage::InService
     }
     /// Takes time out of the request's service and response times: the plant only waited for the client in it.
     pub fn excuse(&mut self, waited: Duration) {

@@ -68,6 +68,8 @@ pub struct PlantStatus {
     pub in_service: u32,
     /// Requests waiting now.
     pub waiting: u32,
+    /// Upgraded connections now.
+    pub tunnels: u32,
     /// Unfinished work, in seconds of one worker; `None` where no deadline is promised.
     pub unfinished_seconds: Option<f64>,
     /// Mean service time of the last period; zero if nothing was served.
@@ -132,6 +134,8 @@ pub struct TypeStatus {
 pub struct DeadlineStatus {
     /// The relative deadline.
     pub deadline: Duration,
+    /// How many of a hundred admitted requests keep it.
+    pub in_time: f64,
     /// The wait of a request that came now.
     pub wait: Duration,
     /// Released too late, from the start.

@@ -108,6 +108,7 @@ document! {
         response_time_override: bool = plant.response_time_override,
         in_service: u32 = plant.in_service,
         waiting: u32 = plant.waiting,
+        tunnels: u32 = plant.tunnels,
         unfinished_seconds: Option<f64> = plant.unfinished_seconds,
         service_time_seconds: f64 = plant.service_time.as_secs_f64(),
     }
@@ -268,6 +269,7 @@ document! {
     /// A class's deadline, and what a request would wait if it came now.
     DeadlineDocument(deadline: &DeadlineStatus) {
         deadline_seconds: f64 = deadline.deadline.as_secs_f64(),
+        in_time: f64 = deadline.in_time,
         expected_wait_seconds: f64 = deadline.wait.as_secs_f64(),
         missed: u64 = deadline.missed,
     }

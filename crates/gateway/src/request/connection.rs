@@ -1,15 +1,18 @@
 //! A client's connection: one request after another, until one side ends it.
 //!
 //! All of it is one task. Requests that a client sends early stay in the inbox and are served in order. Buffers exist
-//! only while they hold bytes, so that an idle connection costs its task alone.
+//! only while they hold bytes. A connection that has been idle for a moment *rests*: what it takes to serve requests is
+//! given back, and its task keeps a socket and a slot.
 
 use super::body::{EarlyBody, NoBody};
+use super::buffers::{self, SMALL};
 use super::client::Client;
 use super::decision::NotStarted;
 use super::head::Requested;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::peer::Peer;
+use super::unfinished::UnfinishedHead;
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
@@ -20,15 +23,23 @@ use crate::runtime::worker::Worker;
 use crate::upstream::request::HeaderVariants;
 use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::net::TcpStream;
+
+/// How long a connection stays ready for its next request before it rests. A client that sends requests one upon another
+/// finds it ready; to get ready costs less than a connection anew.
+const READY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The connection's next request.
     Request,
+    /// No request for a moment.
+    Rest,
     /// The end of the connection.
     Close,
     /// The end of a connection whose client may still be sending, and must not lose its response to a reset.
@@ -41,6 +52,17 @@ struct PartialHead {
     has_begun: bool,
     /// An empty line before the head was skipped.
     skipped: bool,
+    /// Its place among the thread's unfinished heads, if it had to wait for its next bytes.
+    unfinished: Option<UnfinishedHead>,
+}
+
+/// What came of the wait for a head.
+enum Awaited {
+    Head,
+    /// Nothing: the client is done, or the gateway is.
+    End,
+    /// Nothing for a moment.
+    Idle,
 }
 
 pub(crate) struct Connection {
@@ -54,8 +76,6 @@ pub(crate) struct Connection {
     pub scratch: Vec<u8>,
     /// What was read of the request's body before its arrival.
     pub early: EarlyBody,
-    /// Dropped last: the connection counts until its socket is closed.
-    _guard: SlotGuard,
 }
 
 /// A connection's slot in the table of its thread, given back on drop.
@@ -72,37 +92,95 @@ impl Drop for SlotGuard {
 }
 
 pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
+    // Declared first and therefore dropped last: the connection counts until its socket is closed.
     let slot = worker.slots.borrow_mut().add();
+    let guard = SlotGuard { slot, worker };
     poll_fn(|context| {
-        slot.set_waker(context.waker());
+        guard.slot.set_waker(context.waker());
         Poll::Ready(())
     })
     .await;
-    let peer = Peer::new(peer, &worker.tables().settings.trusted_proxies);
-    let mut connection = Connection {
-        _guard: SlotGuard { worker: worker.clone(), slot: slot.clone() },
-        client: Client { io, inbox: Inbox::default(), outbox: Outbox::default(), slot },
-        worker,
-        peer,
-        head: RequestHead::default(),
-        reply: ResponseHead::default(),
-        variants: HeaderVariants::default(),
-        scratch: Vec::new(),
-        early: EarlyBody::default(),
-    };
-    let last = connection.serve().await;
-    if last == Next::Linger || !connection.client.inbox.is_empty() {
-        connection.client.linger(&connection.worker).await;
+    guard.slot.idle_from(guard.worker.coarse());
+    let mut resting = Some(io);
+    while let Some(mut io) = resting.take() {
+        let mut inbox = Inbox::default();
+        if !guard.rest(&mut io, &mut inbox).await {
+            return;
+        }
+        let ready = &guard.worker.ready;
+        ready.set(ready.get() + 1);
+        resting = serve_until_idle(&guard, io, inbox, peer).await;
+        ready.set(ready.get() - 1);
+    }
+}
+
+/// On the heap, where it takes memory only until the connection rests again; made outside of the task, which would otherwise
+/// have room for it.
+fn serve_until_idle(
+    guard: &SlotGuard,
+    io: TcpStream,
+    inbox: Inbox,
+    peer: IpAddr,
+) -> Pin<Box<impl Future<Output = Option<TcpStream>>>> {
+    Box::pin(Connection::new(guard, io, inbox, peer).serve_until_idle())
+}
+
+impl SlotGuard {
+    /// Waits for the first bytes of a request. False at the end of the connection: the client has left or has sent nothing
+    /// for too long, its place is needed, or the gateway stops.
+    async fn rest(&self, io: &mut TcpStream, inbox: &mut Inbox) -> bool {
+        let (worker, slot) = (&self.worker, &self.slot);
+        let Some(since) = slot.idle_since() else { return false };
+        let deadline = since + worker.tables().settings.timeouts.keep_alive;
+        if worker.coarse() >= deadline {
+            return false;
+        }
+        slot.arm(Some(deadline));
+        let has_come = poll_fn(|context| match inbox.poll_fill(io, context, false) {
+            Poll::Ready(count) => Poll::Ready(count.is_ok_and(|count| count > 0)),
+            Poll::Pending if worker.is_draining() || slot.expired() => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        })
+        .await;
+        slot.busy();
+        has_come
     }
 }
 
 impl Connection {
-    /// Serves one request after another; returns how the connection ends.
+    fn new(guard: &SlotGuard, io: TcpStream, inbox: Inbox, peer: IpAddr) -> Self {
+        let (worker, slot) = (guard.worker.clone(), guard.slot.clone());
+        Connection {
+            client: Client { io, inbox, outbox: Outbox::default(), slot },
+            peer: Peer::new(peer, &worker.tables().settings.trusted_proxies),
+            worker,
+            head: RequestHead::default(),
+            reply: ResponseHead::default(),
+            variants: HeaderVariants::default(),
+            scratch: Vec::new(),
+            early: EarlyBody::default(),
+        }
+    }
+
+    /// Serves requests until there is none for a moment, and returns the socket then; `None` at the connection's end.
+    async fn serve_until_idle(mut self) -> Option<TcpStream> {
+        let last = self.serve().await;
+        if last == Next::Rest {
+            return Some(self.client.io);
+        }
+        if last == Next::Linger || !self.client.inbox.is_empty() {
+            self.client.linger(&self.worker).await;
+        }
+        None
+    }
+
+    /// Serves one request after another; returns how that ends.
     async fn serve(&mut self) -> Next {
         loop {
             let next = match self.next_head().await {
-                Ok(true) => self.request().await,
-                Ok(false) => Next::Close,
+                Ok(Awaited::Head) => self.request().await,
+                Ok(Awaited::Idle) => Next::Rest,
+                Ok(Awaited::End) => Next::Close,
                 Err(refusal) => self.refuse(refusal).await,
             };
             if next != Next::Request {
@@ -145,8 +223,8 @@ impl Connection {
         self.worker.tables().settings.limits.body_bytes
     }
 
-    /// Receives the next request's head. False if the client is done, or has been idle for too long.
-    async fn next_head(&mut self) -> Result<bool, Refusal> {
+    /// Receives the next request's head.
+    async fn next_head(&mut self) -> Result<Awaited, Refusal> {
         // The memory of one large request is given back, so that it does not stay with the connection.
         self.variants.shrink(4096);
         self.early = EarlyBody::default();
@@ -154,26 +232,31 @@ impl Connection {
             self.scratch = Vec::new();
         }
         let timeouts = self.worker.tables().settings.timeouts;
-        let timeout = if self.client.inbox.is_empty() { timeouts.keep_alive } else { timeouts.head };
+        let timeout =
+            if self.client.inbox.is_empty() { READY.min(timeouts.keep_alive) } else { timeouts.head };
         self.client.slot.arm(Some(self.worker.after(timeout)));
         let mut partial = PartialHead { has_begun: !self.client.inbox.is_empty(), ..PartialHead::default() };
         if !partial.has_begun {
             self.client.slot.idle_from(self.worker.coarse());
         }
         let length = poll_fn(|context| self.poll_head(context, &mut partial)).await;
+        if matches!(length, Ok(None)) && self.client.slot.expired() {
+            return Ok(Awaited::Idle);
+        }
         self.client.slot.arm(None);
         self.client.slot.busy();
-        let Some(length) = length? else { return Ok(false) };
+        let Some(length) = length? else { return Ok(Awaited::End) };
         self.head.parse(&self.client.inbox.bytes()[..length])?;
         match self.head.framing {
             Framing::Length(length) if length > self.body_limit() => {
                 Err(Refusal::with(413, "the request body is too large"))
             }
-            _ => Ok(true),
+            _ => Ok(Awaited::Head),
         }
     }
 
-    /// Reads until a head is complete, and returns its length; `None` at the connection's end.
+    /// Reads until a head is complete, and returns its length; `None` at the connection's end, and when the deadline has
+    /// passed before anything came.
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -220,8 +303,26 @@ impl Connection {
                 }
                 // An incomplete head is not known to be a request: draining does not wait for it.
                 Poll::Pending if self.worker.is_draining() => return Poll::Ready(Ok(None)),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    if partial.has_begun {
+                        partial.wait(&self.worker, client);
+                    }
+                    return Poll::Pending;
+                }
             }
         }
+    }
+}
+
+impl PartialHead {
+    /// The next bytes are not there yet. What has come is kept in memory of its size, and counted with all other
+    /// unfinished heads.
+    fn wait(&mut self, worker: &Worker, client: &mut Client) {
+        if buffers::are_many() || client.inbox.held() > SMALL {
+            client.inbox.pack();
+        }
+        let unfinished =
+            self.unfinished.get_or_insert_with(|| UnfinishedHead::begin(&worker.heads, &client.slot));
+        unfinished.hold(client.inbox.held(), worker.head_memory());
     }
 }

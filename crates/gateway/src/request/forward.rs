@@ -132,8 +132,8 @@ impl Connection {
                 }
             }
             End::Switched(lease) => {
-                permit.release(Service::default());
-                tunnel::run(&self.worker, &mut self.client, lease.into_tunnel(), after.rest, &permit).await;
+                let (server, _counted) = lease.into_tunnel(permit.holds_place());
+                tunnel::run(&self.worker, &mut self.client, server, after.rest, &permit).await;
                 permit.depart(Outcome::Completed);
                 Next::Close
             }

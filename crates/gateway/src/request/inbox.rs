@@ -1,7 +1,7 @@
 //! Bytes that a peer has sent and that are not taken yet.
 //!
 //! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. Ten thousand waiting requests
-//! would hold ten thousand such buffers. Where many requests wait, each therefore *packs* its inbox: the bytes move to
+//! would hold ten thousand such buffers. Where many requests wait, or are unfinished, each therefore *packs* its inbox: the bytes move to
 //! memory of their own size, and the buffer goes back to its thread. The next byte that comes takes a buffer again.
 //! Ranges of the bytes stay valid, since they count from the first byte.
 
@@ -11,9 +11,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
-
-/// More bytes than this are not packed: that would save little, and copying is not free.
-const MOST_PACKED: usize = SMALL / 4;
 
 /// A window on a buffer that exists only while it holds something.
 #[derive(Debug, Default)]
@@ -30,10 +27,11 @@ impl Inbox {
         &all[self.start..self.end]
     }
 
-    /// Gives the buffer back and keeps the bytes: for a wait.
+    /// Gives the buffer back and keeps the bytes: for a wait. Bytes that fill more than half of it stay there, since
+    /// that would save little, and copying is not free.
     pub(crate) fn pack(&mut self) {
         let length = self.end - self.start;
-        if self.buffer.is_some() && length <= MOST_PACKED {
+        if self.buffer.as_ref().is_some_and(|buffer| length <= buffer.len() / 2) {
             self.packed = self.bytes().into();
             (self.buffer, self.start, self.end) = (None, 0, length);
         }
@@ -43,7 +41,7 @@ impl Inbox {
     fn unpack(&mut self, large: bool) -> &mut Buffer {
         let packed = std::mem::take(&mut self.packed);
         self.buffer.get_or_insert_with(|| {
-            let mut buffer = if large { Buffer::large() } else { Buffer::small() };
+            let mut buffer = if large || packed.len() >= SMALL { Buffer::large() } else { Buffer::small() };
             buffer[..packed.len()].copy_from_slice(&packed);
             buffer
         })
@@ -51,6 +49,11 @@ impl Inbox {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.end
+    }
+
+    /// How much memory it holds.
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.as_ref().map_or(self.packed.len(), |buffer| buffer.len())
     }
 
     /// Removes `count` bytes, and gives the buffer back with the last.

@@ -23,3 +23,4 @@ pub(crate) mod peer;
 pub(crate) mod permit_guard;
 pub(crate) mod storage;
 mod tunnel;
+pub(crate) mod unfinished;

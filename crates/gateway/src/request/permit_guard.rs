@@ -39,6 +39,17 @@ impl PermitGuard {
         self.permit.as_mut().is_some_and(|permit| self.worker.lane.borrow_mut().may_stream(permit))
     }
 
+    /// Whether the request may become an upgraded connection. The engine decides, and the place is given back if it says so.
+    pub(crate) fn upgrade(&mut self) -> bool {
+        let Some(permit) = &mut self.permit else { return false };
+        self.worker.with_lane(|lane, now, verdicts| lane.upgrade(now, permit, verdicts))
+    }
+
+    /// Whether the place at the plant is still held.
+    pub(crate) fn holds_place(&self) -> bool {
+        self.permit.as_ref().is_some_and(Permit::holds_place)
+    }
+
     /// The last byte of the request's body came: it streams no longer.
     pub(crate) fn end_stream(&mut self) {
         if let Some(permit) = &mut self.permit {

@@ -4,9 +4,11 @@
 //! requests that they are about, and control periods on time.
 //!
 //! A [`worker`] thread has its connections in [`slots`] and gets messages through its [`mailbox`]. The [`ticker`]
-//! thread runs the control loops. [`tables`] are the settings in force, published by [`reload`].
+//! thread runs the control loops. [`tables`] are the settings in force, published by [`reload`]. [`memory`] is
+//! given back after a burst.
 
 pub(crate) mod mailbox;
+mod memory;
 mod processors;
 pub(crate) mod reload;
 pub(crate) mod slots;

@@ -47,6 +47,11 @@ impl Slot {
         self.idle_since.set(now.as_nanos().max(1));
     }
 
+    /// Since when it has waited so; `None` while it serves a request, and after it was told to end.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        Some(self.idle_since.get()).filter(|&since| since != 0).map(Instant::from_nanos)
+    }
+
     /// A request begins.
     pub(crate) fn busy(&self) {
         self.idle_since.set(0);
@@ -60,7 +65,7 @@ impl Slot {
         self.expired.get()
     }
 
-    fn expire(&self) {
+    pub(crate) fn expire(&self) {
         self.deadline.set(0);
         self.expired.set(true);
         self.wake();

@@ -5,13 +5,15 @@
 
 use super::Clock;
 use super::mailbox::{Mailbox, Message};
+use super::memory::{self, HighWater};
 use super::reload::Reloads;
 use super::slots::{Slot, Slots, lane_of, token_of};
 use super::tables::{PublishedTables, ThreadTables};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
-use crate::request::connection;
 use crate::request::storage::Storage;
+use crate::request::unfinished::UnfinishedHeads;
+use crate::request::{buffers, connection};
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -31,6 +33,10 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A connection is ended to make room only after it has waited this long: its client may be about to send.
 const LEAST_IDLE: Duration = Duration::from_secs(1);
+
+/// What a connection takes, and what it takes besides while it is ready to serve a request, without its buffers.
+const ABOUT_A_CONNECTION: usize = 1024;
+const ABOUT_READY: usize = 3072;
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -69,6 +75,10 @@ pub(crate) struct Worker {
     pub shared: Arc<Shared>,
     pub lane: RefCell<Lane>,
     pub slots: RefCell<Slots>,
+    pub heads: Rc<RefCell<UnfinishedHeads>>,
+    /// How many connections serve requests, or did a moment ago.
+    pub ready: Cell<usize>,
+    memory: Cell<HighWater>,
     tables: RefCell<Rc<ThreadTables>>,
     /// For the `date` field.
     pub date: RefCell<String>,
@@ -91,6 +101,9 @@ impl Worker {
             index,
             lane: RefCell::new(lane),
             slots: RefCell::default(),
+            heads: Rc::default(),
+            ready: Cell::default(),
+            memory: Cell::default(),
             tables: RefCell::new(Rc::new(tables)),
             date: RefCell::default(),
             verdicts: RefCell::default(),
@@ -178,6 +191,23 @@ impl Worker {
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
+    /// How many bytes the unfinished heads of this thread may hold.
+    pub(crate) fn head_memory(&self) -> usize {
+        self.tables.borrow().settings.limits.head_memory / self.shared.mailboxes.len()
+    }
+
+    /// Gives memory back if the thread holds much less than it did.
+    fn look_at_memory(&self, now: Instant) {
+        let connections = self.shared.mailboxes[self.index].connections.load(Relaxed);
+        let tasks = connections * ABOUT_A_CONNECTION + self.ready.get() * ABOUT_READY;
+        let held = buffers::in_use() + self.heads.borrow().bytes() + tasks;
+        let mut water = self.memory.get();
+        if water.has_fallen(now, held) {
+            memory::give_back();
+        }
+        self.memory.set(water);
+    }
+
     fn look_around(&self) {
         self.renew();
         let now = self.now();
@@ -188,8 +218,9 @@ impl Worker {
         for upstream in tables.plants.iter().filter_map(|row| row.upstream.as_ref()) {
             upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
         }
-        crate::request::buffers::trim();
-        self.shared.storage.note_memory(self.index, crate::request::buffers::in_use());
+        buffers::trim();
+        self.look_at_memory(now);
+        self.shared.storage.note_memory(self.index, buffers::in_use());
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 

@@ -33,6 +33,10 @@ const READ_AHEAD: usize = 4;
 const TOO_MANY_STREAMS: Refusal =
     Refusal::with(503, "as many uploads and event streams as may are under way: try again later");
 
+/// An upgrade beyond those that may be. The server's answer to it is thrown away.
+const TOO_MANY_TUNNELS: Refusal =
+    Refusal::with(503, "as many upgraded connections as may are open: try again later");
+
 #[derive(Debug)]
 pub(crate) enum End {
     /// The client has the whole response.
@@ -178,6 +182,9 @@ impl Exchange<'_> {
         }
         self.store();
         match result {
+            Ok(()) if self.response.is_switched() && !self.permit.upgrade() => {
+                Some(self.give_up(End::Failed(TOO_MANY_TUNNELS)))
+            }
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
                 self.finish();

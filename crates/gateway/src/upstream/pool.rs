@@ -46,7 +46,7 @@ pub(crate) struct Upstream {
 
 /// A right to have a connection open; given back on drop.
 #[derive(Debug)]
-struct Ticket {
+pub(crate) struct Ticket {
     upstream: Arc<Upstream>,
     address: usize,
 }
@@ -260,9 +260,9 @@ impl Lease {
         self.ticket.upstream.health[self.ticket.address].succeeded();
     }
 
-    /// Takes the connection out of the count: switched to another protocol, it occupies none of the server's workers.
-    pub(crate) fn into_tunnel(self) -> TcpStream {
-        self.io
+    /// The connection, switched to another protocol, and what keeps it counted where it holds a place.
+    pub(crate) fn into_tunnel(self, holds_place: bool) -> (TcpStream, Option<Ticket>) {
+        (self.io, holds_place.then_some(self.ticket))
     }
 }
 

@@ -41,6 +41,16 @@ pub(super) enum What {
     Sample(Sample),
 }
 
+impl What {
+    /// Fills in what is asked for.
+    fn draw(&self, request: &mut Request, random: &mut Random) {
+        match self {
+            What::Pages(pages) => pages.draw(request, random),
+            What::Sample(sample) => sample.draw(request, random),
+        }
+    }
+}
+
 impl Source for Generated {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
         let time = match &mut self.moments {
@@ -53,12 +63,23 @@ impl Source for Generated {
         if self.last == Instant::FAR {
             return Ok(None);
         }
-        match &self.content {
-            What::Pages(pages) => pages.draw(request, &mut self.random),
-            What::Sample(sample) => sample.draw(request, &mut self.random),
-        }
+        self.content.draw(request, &mut self.random);
         set_client(request, &self.clients, &mut self.random);
+        if let When::Process(moments) = &self.moments {
+            request.files_left = moments.files_left();
+        }
         Ok(Some(self.last))
+    }
+
+    fn after_answer(&mut self, now: Instant, request: &mut Request) -> Option<Instant> {
+        let (When::Process(moments), Some(left)) = (&mut self.moments, request.files_left) else {
+            return None;
+        };
+        let (time, left) = moments.after_answer(now.as_secs_f64(), left)?;
+        let client = request.client;
+        self.content.draw(request, &mut self.random);
+        (request.client, request.files_left) = (client, Some(left));
+        Some(now.max(Instant::from_secs_f64(time)))
     }
 
     fn progress(&self) -> Option<f64> {

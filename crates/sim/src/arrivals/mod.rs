@@ -21,10 +21,12 @@ mod read_ahead;
 mod replay;
 mod sample;
 mod surge;
+mod surge_files;
 mod timestamp;
 
 pub use access_log::{logged_bytes, views};
 pub use notes::{FoundFormat, LogNotes};
+pub use surge_files::surge_files;
 
 use crate::request::Request;
 use crate::workload::{Arrivals, Content, Replay, Stream};
@@ -47,6 +49,12 @@ pub(crate) trait Source: Send {
     /// # Errors
     /// What was to be read cannot be read.
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>>;
+
+    /// A request has ended whose user waited for that: fills in what the same user asks for next, and says when; `None` if it asks
+    /// no more, and where users do not wait.
+    fn after_answer(&mut self, _now: Instant, _request: &mut Request) -> Option<Instant> {
+        None
+    }
 
     /// How much of what is to be read has been read, in [0, 1]; `None` for standard input, and where nothing is read.
     fn progress(&self) -> Option<f64> {
@@ -99,7 +107,8 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
     };
     let drawn =
         Box::new(Generated { moments, content, clients: stream.clients, random: rest, last: Instant::ZERO });
-    Ok(if is_log { Box::new(ReadAhead::of(drawn)?) } else { drawn })
+    // What users that wait ask for cannot be drawn before their answers.
+    Ok(if is_log && !stream.waits() { Box::new(ReadAhead::of(drawn)?) } else { drawn })
 }
 
 /// A speed of zero would never come to the second request.

@@ -16,6 +16,8 @@ use plimsoll_core::time::Duration;
 pub(super) struct Moments {
     process: IntervalProcess,
     cursor: Cursor,
+    /// Where the last answer stood on the rate, for users that wait for it.
+    answers: Cursor,
     random: Random,
 }
 
@@ -53,14 +55,15 @@ impl Moments {
             workload::Process::SelfSimilar { hurst, sources } => {
                 IntervalProcess::SelfSimilar(OnOff::new(hurst, sources, &mut random))
             }
-            workload::Process::Surge { users } => {
-                IntervalProcess::Surge(UserEquivalents::new(users, &mut random))
+            workload::Process::Surge { users, waits } => {
+                IntervalProcess::Surge(UserEquivalents::new(users, waits, &mut random))
             }
             workload::Process::Modulated { ratio, burst, calm } => {
                 Modulation::process(ratio, burst, calm, &mut random)
             }
         };
-        Moments { process, cursor: Cursor::new(rate), random }
+        let cursor = Cursor::new(rate);
+        Moments { process, answers: cursor.clone(), cursor, random }
     }
 
     /// The next one (s); `None` if nothing comes any more.
@@ -76,6 +79,26 @@ impl Moments {
         };
         match self.cursor.advance(area, f64::INFINITY) {
             Reached::Arrival(time) => Some(time),
+            Reached::Limit(_) | Reached::End => None,
+        }
+    }
+
+    /// How many more files of its page the last user to ask wants, if users wait for their answers.
+    pub(super) fn files_left(&self) -> Option<u32> {
+        match &self.process {
+            IntervalProcess::Surge(users) => users.files_left(),
+            _ => None,
+        }
+    }
+
+    /// When a user that has its answer now, and wants so many more files, asks next (s), and how many it wants then. `now` never
+    /// goes back.
+    pub(super) fn after_answer(&mut self, now: f64, left: u32) -> Option<(f64, u32)> {
+        let IntervalProcess::Surge(users) = &self.process else { return None };
+        let (area, left) = users.after_answer(left, &mut self.random);
+        self.answers.advance(f64::INFINITY, now);
+        match self.answers.clone().advance(area, f64::INFINITY) {
+            Reached::Arrival(time) => Some((time, left)),
             Reached::Limit(_) | Reached::End => None,
         }
     }

@@ -8,12 +8,13 @@
 //! Thinning at the highest rate would be simpler, but draws in vain where the rate is low, and is for Poisson only.
 
 use crate::workload::Phase;
+use std::sync::Arc;
 
 /// Where a process stands on its rate. It only moves forward, so that finding the phase costs nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     /// Phases in which anything arrives.
-    stretches: Vec<Stretch>,
+    stretches: Arc<[Stretch]>,
     /// Index of the present one.
     at: usize,
     /// Area of it that lies behind.

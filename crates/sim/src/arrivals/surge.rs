@@ -9,15 +9,16 @@
 //! | time between two files of a page (active OFF) | Weibull, `a = 1.46` s, `b = 0.382` |
 //! | time between two pages (inactive OFF) | Pareto, `k = 1` s, `alpha = 1.5` |
 //!
-//! SURGE's users wait for their answers. The paper QM (3.2) changed that, so that the rate of requests does not depend on the
-//! server: each time is counted from the request before it. So it is here. The users together have the rate 1 in a time of
-//! their own, as the other processes do; with the number of users for which one of them sends [`user_rate`] requests a
-//! second, that time is SURGE's own.
+//! SURGE's users wait for their answers: each time is counted from the answer to the request before it. The paper QM (3.2) changed
+//! that, so that the rate of requests does not depend on the server: each time is counted from that request. The workload says
+//! which. The users together have the rate 1 in a time of their own, if no answer takes any time, as the other processes do;
+//! with the number of users for which one of them sends [`user_rate`] requests a second, that time is SURGE's own.
 
 use crate::distribution::normal;
 use plimsoll_core::random::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 const FILES_TAIL: f64 = 2.43;
 const ACTIVE_SCALE: f64 = 1.46;
@@ -45,26 +46,44 @@ pub(super) struct UserEquivalents {
     /// Requests per second of all.
     rate: f64,
     now: f64,
+    waits: bool,
+    /// How many more files of its page the last user to ask wants, if users wait.
+    left: Option<u32>,
 }
 
 impl UserEquivalents {
     /// Users who have always asked for pages.
-    pub(super) fn new(users: u32, random: &mut Random) -> Self {
+    pub(super) fn new(users: u32, waits: bool, random: &mut Random) -> Self {
         let users = users.max(1);
         let next = (0..users).map(|_| Reverse(under_way(random))).collect();
-        UserEquivalents { next, rate: f64::from(users) * user_rate(), now: 0.0 }
+        UserEquivalents { next, rate: f64::from(users) * user_rate(), now: 0.0, waits, left: None }
     }
 
-    /// Time from one request to the next.
+    /// Time from one request to the next; of users that wait, to the next user's first.
     pub(super) fn interval(&mut self, random: &mut Random) -> f64 {
         let began = self.now;
-        if let Some(mut first) = self.next.peek_mut() {
-            let Reverse((time, left)) = *first;
-            self.now = f64::from_bits(time);
+        let Some(mut first) = self.next.peek_mut() else { return f64::INFINITY };
+        let Reverse((time, left)) = *first;
+        self.now = f64::from_bits(time);
+        if self.waits {
+            PeekMut::pop(first);
+            self.left = Some(left);
+        } else {
             let (gap, left) = step(left, random);
             *first = Reverse(((self.now + gap).to_bits(), left));
         }
         (self.now - began) * self.rate
+    }
+
+    /// How many more files of its page the last user to ask wants, if users wait for their answers.
+    pub(super) fn files_left(&self) -> Option<u32> {
+        self.left
+    }
+
+    /// The time from a user's answer to its next request, and how many files are left after that.
+    pub(super) fn after_answer(&self, left: u32, random: &mut Random) -> (f64, u32) {
+        let (gap, left) = step(left, random);
+        (gap * self.rate, left)
     }
 }
 
@@ -191,7 +210,7 @@ mod tests {
     #[test]
     fn a_run_begins_as_if_users_had_always_been_there() {
         // 40,000 users: the first second has as many requests as any other.
-        let mut users = UserEquivalents::new(40_000, &mut Random::new(72));
+        let mut users = UserEquivalents::new(40_000, false, &mut Random::new(72));
         let mut random = Random::new(73);
         let rate = 40_000.0 * user_rate();
         let (mut time, mut counts) = (0.0, [0.0; 20]);

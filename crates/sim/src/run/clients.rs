@@ -7,7 +7,7 @@ use plimsoll_core::time::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A request that comes again.
+/// A request that comes again; or, with `attempt` 0, the next one of a user that waited for its answer.
 #[derive(Debug)]
 pub(super) struct Again {
     pub(super) request: Box<Request>,
@@ -87,8 +87,9 @@ impl ClientTimers {
         if self.comes() > now {
             return None;
         }
-        self.returned += 1;
         let first = self.returning.pop_first().map(|(_, again)| again);
+        // A user's next request is none that comes again.
+        self.returned += u64::from(first.as_ref().is_some_and(|again| again.attempt > 0));
         self.due = self.leaves().min(self.comes());
         first
     }

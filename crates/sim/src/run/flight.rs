@@ -32,7 +32,7 @@ pub(super) struct Flight {
     pub(super) bytes: u64,
     /// While it waits.
     pub(super) path: String,
-    /// What its client will ask for again, if it may.
+    /// What its client will ask for again, if it may; of a user that waits for its answer always.
     pub(super) again: Option<Box<Request>>,
     generation: u32,
     under_way: bool,

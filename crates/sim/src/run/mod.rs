@@ -113,7 +113,7 @@ struct Simulation<'a> {
     readings: Readings,
     /// There is something to read for the engine's senses.
     senses: bool,
-    /// Some clients come again.
+    /// Some clients come again, or ask for more after an answer.
     may_return: bool,
     recorder: Recorder,
     heavy: HeavyHitters,
@@ -167,7 +167,7 @@ impl<'a> Simulation<'a> {
             obeyed: Vec::new(),
             readings: Readings::default(),
             senses: rejection_seconds > 0.0 || workload.plants.iter().any(|plant| plant.reports),
-            may_return: workload.streams.iter().any(|stream| stream.retry.is_some()),
+            may_return: workload.streams.iter().any(|stream| stream.retry.is_some() || stream.waits()),
             recorder: Recorder::new(promises.control.period, servers, classes),
             heavy: HeavyHitters::default(),
             plan: ServicePlan::new(promises, workload),

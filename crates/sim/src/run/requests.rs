@@ -15,6 +15,9 @@ impl Simulation<'_> {
         self.requests += 1;
         let Some(target) = self.front.classify(request) else {
             self.unmatched += 1;
+            if request.files_left.is_some() {
+                self.ask_for_more(visit.stream, Box::new(request.clone()));
+            }
             self.unmatched_host.get_or_insert_with(|| request.host.clone());
             return;
         };
@@ -63,6 +66,7 @@ impl Simulation<'_> {
         flight.arrived = self.now;
         flight.full = FullService::of(request, work);
         let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
+        let may_return = may_return || request.files_left.is_some();
         // The request comes again with the same work: the draws of later requests are then the same before every front.
         flight.again = may_return.then(|| Box::new(Request { work: Some(work), ..request.clone() }));
         token
@@ -100,16 +104,25 @@ impl Simulation<'_> {
         self.come_again(flight, told);
     }
 
-    /// Lets a client come again that may; `told` is when, if it was told.
+    /// Lets a client come again that may; `told` is when, if it was told. A user that waited and may not asks for more instead.
     fn come_again(&mut self, flight: EndedFlight, told: Option<Duration>) {
+        let Some(request) = flight.again else { return };
         let stream = usize::from(flight.stream);
         let retry = self.setup.workload.streams[stream].retry;
-        if let (Some(request), Some(retry)) = (flight.again, retry) {
-            let again = Again { request, stream, attempt: flight.attempt + 1 };
-            match told.filter(|_| retry.obeys) {
-                Some(told) => self.clients.returns_at(self.now + told, again),
-                None => self.clients.returns(self.now, retry.after, again),
-            }
+        let Some(retry) = retry.filter(|retry| flight.attempt < retry.most) else {
+            return self.ask_for_more(stream, request);
+        };
+        let again = Again { request, stream, attempt: flight.attempt + 1 };
+        match told.filter(|_| retry.obeys) {
+            Some(told) => self.clients.returns_at(self.now + told, again),
+            None => self.clients.returns(self.now, retry.after, again),
+        }
+    }
+
+    /// Lets a user that waited for the end of a request ask for the next one.
+    fn ask_for_more(&mut self, stream: usize, mut request: Box<Request>) {
+        if let Some(at) = self.streams[stream].source.after_answer(self.now, &mut request) {
+            self.clients.returns_at(at, Again { request, stream, attempt: 0 });
         }
     }
 
@@ -142,6 +155,8 @@ impl Simulation<'_> {
         self.watch.event(self.now, &Event::Ended { token, outcome });
         if outcome != Outcome::Completed {
             self.come_again(flight, None);
+        } else if let Some(request) = flight.again {
+            self.ask_for_more(usize::from(flight.stream), request);
         }
         self.obey();
     }

@@ -197,6 +197,7 @@ pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQ
         metered: class.contract.is_some() && query.standing != Standing::Exempt,
         counted: class.quota.is_some() && query.standing != Standing::Exempt,
         streams: false,
+        tunnel: false,
         failed: false,
         work: None,
         generation: published.generation,

@@ -22,12 +22,15 @@ mod place;
 mod release;
 mod start;
 
+use crate::admission::rights::most_streams;
 use crate::engine::published_state::{PublishedPlant, PublishedState};
+use crate::promises::Tunnels;
 use crate::random::Random;
 use crate::request::work::Work;
-use crate::request::{Permit, RequestView, Target};
+use crate::request::{Permit, RequestView, Service, Target, Verdicts};
 use crate::sync::published::Reader;
 use crate::telemetry::counters::LaneCounters;
+use crate::time::Instant;
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -63,9 +66,29 @@ impl Lane {
     /// Takes a right to stream for a request that has none.
     fn take_stream(&self, permit: &mut Permit) -> bool {
         let plant = &self.published.plants[permit.plant()];
-        permit.streams =
-            plant.streams.enter(start::limit(&self.published, permit.plant()), plant.stream_share);
+        let most = most_streams(start::limit(&self.published, permit.plant()), plant.stream_share);
+        permit.streams = plant.streams.enter(most);
         permit.streams
+    }
+
+    /// Whether a request in service may become an upgraded connection. It then gives its place back, unless the plant's
+    /// upgraded connections keep theirs, and counts as one until it departs.
+    pub fn upgrade(&mut self, now: Instant, permit: &mut Permit, verdicts: &mut Verdicts) -> bool {
+        self.follow_permit(permit);
+        let plant = &self.published.plants[permit.plant()];
+        let Tunnels { most, keep_places } = plant.tunnel_terms;
+        if !plant.tunnels.enter(most) {
+            return false;
+        }
+        if keep_places && !permit.streams && !self.take_stream(permit) {
+            plant.tunnels.leave();
+            return false;
+        }
+        permit.tunnel = true;
+        if !keep_places {
+            self.release(now, permit, Service::default(), verdicts);
+        }
+        true
     }
 
     /// Gives the right to stream back, if the request holds one: the last byte of its body came.

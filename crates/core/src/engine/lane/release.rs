@@ -72,6 +72,9 @@ impl Lane {
             }
             Stage::Released => {}
         }
+        if permit.tunnel {
+            self.published.plants[permit.plant()].tunnels.leave();
+        }
         let class = &self.counters.classes[usize::from(permit.class)];
         class.outcomes[outcome as usize].add(1);
         let has_failed = outcome == Outcome::Failed || (outcome == Outcome::Completed && permit.failed);

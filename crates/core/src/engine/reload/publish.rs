@@ -33,6 +33,8 @@ impl Engine {
                 gate,
                 streams: known.map_or_else(Arc::default, |known| known.streams.clone()),
                 stream_share: plant.stream_share,
+                tunnels: known.map_or_else(Arc::default, |known| known.tunnels.clone()),
+                tunnel_terms: plant.tunnels,
                 capacity: capacity(plant, known),
                 queue: plant.queue,
                 returns: known.map_or_else(Arc::default, |known| known.returns.clone()),

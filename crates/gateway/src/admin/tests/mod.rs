@@ -188,7 +188,7 @@ fn the_status_document() {
 "clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
-"level":1.25,"trim":-0.01,"pressure":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"unfinished_seconds":null,
+"level":1.25,"trim":-0.01,"pressure":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"tunnels":0,"unfinished_seconds":null,
 "service_time_seconds":0.04}],
 "sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[],"found_types":[]}],
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0.0,"verdict":"fits",

@@ -105,6 +105,6 @@ fn processes() -> [Process; 6] {
         Process::Pareto { shape: 2.5 },
         Process::SelfSimilar { hurst: 0.8, sources: 50 },
         Process::Modulated { ratio: 6.0, burst, calm },
-        Process::Surge { users: 200 },
+        Process::Surge { users: 200, waits: false },
     ]
 }

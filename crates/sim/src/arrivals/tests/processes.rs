@@ -135,7 +135,7 @@ fn self_similar_arrivals_stay_bursty_over_long_times() {
     let mild = variance_slope(Process::SelfSimilar { hurst: 0.6, sources: 25 });
     let wild = variance_slope(Process::SelfSimilar { hurst: 0.9, sources: 25 });
     // Inactive times of tail 1.5 make H = 0.75 over windows that are long against a user's times.
-    let surge = variance_slope(Process::Surge { users: 180 });
+    let surge = variance_slope(Process::Surge { users: 180, waits: false });
     assert!((1.2..1.7).contains(&surge), "SURGE: {surge}, expected about 1.5");
     assert!((poisson - 1.0).abs() < 0.06, "{poisson}");
     assert!((1.1..1.45).contains(&mild), "H = 0.6: {mild}, expected about 1.2");
