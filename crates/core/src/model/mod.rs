@@ -6,6 +6,7 @@
 //! - `cost`: the cost of a request at one level
 //! - `tracker`: the estimate of a rate, which follows noise slowly and a step at once
 //! - `delay`: how long requests wait for one of s workers (QM 2.3)
+//! - `normal`: quantiles of the normal distribution
 //! - `service_time`: mean and variance of the service time of a type of requests (AC 3.2)
 //! - `service_histogram`: how the service times of a type are distributed
 //! - `split`: whether two groups of requests cost differently, and which feature tells
@@ -14,6 +15,7 @@
 mod cost;
 mod delay;
 mod linear;
+mod normal;
 mod service_histogram;
 mod service_time;
 mod size_law;
@@ -24,6 +26,7 @@ pub(crate) use cost::EVIDENCE;
 pub use cost::{CostEstimate, Served};
 pub use delay::{Traffic, erlang_c, queue_delay, response_percentile};
 pub use linear::LinearModel;
+pub(crate) use normal::normal_quantile;
 pub use service_histogram::{ServiceHistogram, TIME_BINS, time_bin};
 pub use service_time::{Batch, ServiceTime};
 pub use size_law::{SizeLaw, Sized};

@@ -127,7 +127,7 @@ fn single(unit: f64) {
                 "sac:1ms" => (0.85..=1.0, 1.3..=1.7),
                 "cac" => (0.0..=0.0, 0.22..=0.28),
                 "aces:1ms" => (0.001..=0.005, 0.22..=0.28),
-                _ => (0.0..=0.0, 0.4..=0.75),
+                _ => (0.0..=0.0005, 0.4..=0.8),
             };
             within(&what("missed"), tally.missed(), missed);
             within(&what("mean"), tally.mean(), mean);
@@ -152,7 +152,7 @@ fn two(unit: f64) {
                 continue;
             }
             // Fig. 15: a fifth of the bound at most.
-            let most = if name == ENGINE { 0.75 } else { 0.2 };
+            let most = if name == ENGINE { 0.8 } else { 0.2 };
             within(&what("mean of the high"), high.mean(), 0.0..=most);
             within(&what("missed of the high"), high.missed(), 0.0..=if name == ENGINE { 0.0 } else { 0.02 });
             if *load == LIGHT {
