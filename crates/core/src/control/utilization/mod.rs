@@ -113,6 +113,7 @@ impl Loop for UtilizationLoop {
     }
 
     fn step(&mut self, _now: Instant, input: PlantInput<'_>) -> &[(usize, f64)] {
+        self.costs.learn_fall(&self.view, &input.measured, input.costs);
         let (plant, measured, learned) = (&self.view, &input.measured, &*input.costs);
         let before = self.allocation.level;
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
