@@ -45,6 +45,11 @@ impl Plimsoll {
         self.folder.write("plimsoll.toml", configuration);
     }
 
+    /// Where the configuration is.
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("plimsoll.toml")
+    }
+
     /// Sends SIGHUP, and waits until it says that it has reloaded for the `nth` time, from 1.
     pub fn hang_up(&mut self, nth: usize) {
         self.process.signal(Signal::SIGHUP);

@@ -58,7 +58,7 @@ impl Drop for Running {
     }
 }
 
-/// The address of the first line that begins with `label`. Panics with the log if it ends without one.
+/// The address behind `label` in the first line that has it. Panics with the log if it ends without one.
 fn address_after(label: &str, log: &mut impl BufRead) -> SocketAddr {
     let mut said = String::new();
     loop {
@@ -66,7 +66,7 @@ fn address_after(label: &str, log: &mut impl BufRead) -> SocketAddr {
         if log.read_line(&mut said).expect("the log is text") == 0 {
             panic!("no {label:?} in\n{said}");
         }
-        if let Some(address) = said[start..].strip_prefix(label) {
+        if let Some((_, address)) = said[start..].split_once(label) {
             return address.trim_end().parse().expect("an address and nothing else");
         }
     }

@@ -3,15 +3,19 @@
 use crate::args::RunArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
+use crate::service::aside::{Readings, unless_stopped};
 use crate::service::events::EventLog;
-use crate::service::open_files::fit_connections;
+use crate::service::open_files::{fit_connections, open_now};
 use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
 use crate::service::signals::{Requested, Signals};
 use crate::service::worker_counts::WorkerCounts;
 use crate::service::{client_seed, log, resolve};
-use plimsoll_gateway::Gateway;
-use plimsoll_gateway::admin::Owner;
+use plimsoll_config::Configuration;
+use plimsoll_core::admission::aces::RateForecasts;
+use plimsoll_gateway::{Gateway, Settings};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use std::{io, thread};
@@ -22,13 +26,13 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);
-    let configuration = source::read(&arguments.file)?;
-    let mut settings = resolve::settings(&configuration)?;
-    let seed = client_seed::draw(&configuration, &arguments.file)?;
-    (settings.hash_seed, settings.hash_seed_from) = seed;
+    let requests = signals.receive()?;
+    let file = arguments.file.clone();
+    let Some(first) = unless_stopped(&requests, move || First::read(&file))? else { return Ok(()) };
+    let First { configuration, mut settings, seed, known } = first;
     let forecast = configuration.gateway.trends.as_deref();
-    let known = forecast.map(rate_forecast::read).transpose()?;
-    fit_connections(&mut settings, &configuration.promises);
+    let open_files = open_now();
+    fit_connections(&mut settings, &configuration.promises, open_files)?;
     let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
         tracing::info!("listening on {address}");
@@ -42,16 +46,38 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         seed,
         worker_counts: WorkerCounts::default(),
         forecast: ForecastFile::default(),
+        open_files,
+        readings: Readings::default(),
+        turns: Arc::default(),
     };
     reload.forecast.follow(forecast, known, &reload.gateway);
     reload.worker_counts.follow(&configuration);
     let counting = reload.worker_counts.clone().start(gateway.reloader());
     counting.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
-    watch(&gateway, &signals.receive()?, &reload);
+    watch(&gateway, &requests, &reload);
     reload.forecast.save(&reload.gateway);
     drain(gateway, signals);
     Ok(())
+}
+
+/// What is read before the start.
+struct First {
+    configuration: Configuration,
+    settings: Settings,
+    seed: client_seed::Known,
+    known: Option<RateForecasts>,
+}
+
+impl First {
+    fn read(file: &Path) -> Result<Self, Failure> {
+        let configuration = source::read(file)?;
+        let mut settings = resolve::settings(&configuration)?;
+        let seed = client_seed::draw(&configuration, file)?;
+        (settings.hash_seed, settings.hash_seed_from) = seed;
+        let known = configuration.gateway.trends.as_deref().map(rate_forecast::read).transpose()?;
+        Ok(First { configuration, settings, seed, known })
+    }
 }
 
 /// Logs what the loops decide, and reloads when that is requested, until the end is requested.
@@ -59,8 +85,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) {
     let mut events = EventLog::default();
     loop {
         match requests.recv_timeout(LOOK) {
-            // The log says what is wrong; the gateway goes on as it was.
-            Ok(Requested::Reload) => drop(reload.reload()),
+            Ok(Requested::Reload) => reload.begin(),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }

@@ -15,16 +15,19 @@ pub(crate) struct Promised<'a> {
     pub(crate) delay: Option<Delay>,
     pub(crate) ratio: Option<f64>,
     pub(crate) deadline: Option<Duration>,
+    /// How many of a hundred admitted requests keep it.
+    pub(crate) in_time: f64,
 }
 
 /// The classes of a site, the built-in `default` last.
 pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
-    let classes = site.classes.iter().map(|class| Promised {
+    let classes = site.classes.iter().enumerate().map(|(place, class)| Promised {
         class: &class.name,
         priority: class.priority,
         delay: class.delay,
         ratio: class.ratio,
         deadline: class.deadline.or(site.deadline),
+        in_time: site.in_time_of(place),
     });
     classes.chain([Promised {
         class: "default",
@@ -32,6 +35,7 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
         delay: site.default_delay,
         ratio: site.default_ratio,
         deadline: site.deadline,
+        in_time: site.in_time,
     }])
 }
 
@@ -40,16 +44,21 @@ impl Promised<'_> {
         self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
     }
 
-    /// `95 % within 200 ms`, `ratio 2`, `each within 1 s or refused`.
+    /// `95 % within 200 ms`, `ratio 2`, `99 % of the admitted within 1 s`.
     fn words(&self) -> String {
         let ratio = self.ratio.map(|ratio| format!("ratio {ratio}"));
-        let all = self.delay.map(delay).or(ratio).into_iter().chain(self.deadline.map(deadline));
+        let deadline = self.deadline.map(|within| deadline(within, self.in_time));
+        let all = self.delay.map(delay).or(ratio).into_iter().chain(deadline);
         all.collect::<Vec<_>>().join(", ")
     }
 
     pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
         let deadline = self.deadline.map(|deadline| {
-            format!("each of its requests that is admitted is done within {}", time(deadline.as_secs_f64()))
+            format!(
+                "{} % of its admitted requests are done within {}",
+                self.in_time,
+                time(deadline.as_secs_f64())
+            )
         });
         let all = self.sentence_of_delay(site).into_iter().chain(deadline).collect::<Vec<_>>();
         (!all.is_empty()).then(|| all.join("; "))
@@ -80,6 +89,7 @@ impl Promised<'_> {
             hidden("percentile", self.delay.and_then(|delay| delay.percentile)),
             hidden("ratio", self.ratio),
             hidden("deadline_seconds", self.deadline.map(|deadline| deadline.as_secs_f64())),
+            hidden("in_time", self.deadline.map(|_| self.in_time)),
         ])
     }
 }
@@ -98,9 +108,9 @@ pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
     ])
 }
 
-/// `each within 1 s or refused`.
-pub(crate) fn deadline(deadline: Duration) -> String {
-    format!("each within {} or refused", time(deadline.as_secs_f64()))
+/// `99 % of the admitted within 1 s`.
+pub(crate) fn deadline(deadline: Duration, in_time: f64) -> String {
+    format!("{in_time} % of the admitted within {}", time(deadline.as_secs_f64()))
 }
 
 /// `95 % within 200 ms`.
@@ -253,7 +263,8 @@ mod tests {
     fn a_deadline_is_kept_at_the_door() {
         let deadline = PREMIUM.replace("delay = \"200ms\"\npercentile = 95", "deadline = \"1s\"");
         let plan = table(&deadline);
-        for part in ["premium  1         each within 1 s or refused", "kept at the door, request by request"]
+        for part in
+            ["premium  1         99 % of the admitted within 1 s", "kept at the door, request by request"]
         {
             assert!(plan.contains(part), "{part} in\n{plan}");
         }

@@ -2,8 +2,8 @@
 //!
 //! Events of `tracing` become lines, and each line goes through a bounded queue to a thread of its own. If the reader of
 //! stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full disk
-//! or a closed pipe, is dropped too. [`dropped`] counts both. A line is the event's message alone: journald, say, adds the
-//! time.
+//! or a closed pipe, is dropped too. [`dropped`] counts both. A line is the time (UTC) and the event's message; under systemd the
+//! message alone, since the journal adds the time.
 
 use super::signals::Signals;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -26,9 +26,15 @@ static LOG: OnceLock<LossyWriter> = OnceLock::new();
 /// Starts the log, for the whole process. The signals are blocked already, so that the log's thread does not take them.
 pub(crate) fn start(_blocked: Signals) {
     let writer = LossyWriter::new(io::stderr());
-    let lines = Lines::builder().without_time().with_level(false).with_target(false);
-    let lines = lines.with_ansi(false).with_writer(writer.queue.clone()).finish();
-    if LOG.set(writer).is_ok() && tracing::subscriber::set_global_default(lines).is_ok() {
+    let lines = Lines::builder().with_level(false).with_target(false);
+    let lines = lines.with_ansi(false).with_writer(writer.queue.clone());
+    // systemd.exec(5): set where stderr is connected to the journal.
+    let is_started = LOG.set(writer).is_ok()
+        && match std::env::var_os("JOURNAL_STREAM") {
+            Some(_) => tracing::subscriber::set_global_default(lines.without_time().finish()).is_ok(),
+            None => tracing::subscriber::set_global_default(lines.finish()).is_ok(),
+        };
+    if is_started {
         std::panic::set_hook(Box::new(tell_panic));
     }
 }

@@ -1,6 +1,7 @@
 //! What a long-running command needs beside its work: signals, reload, the event log, workers counted at upstreams, and
 //! the rate forecast's file. In come the gateway's status and the operator's wishes; out go log lines and new settings.
 
+pub(crate) mod aside;
 pub(crate) mod client_seed;
 pub(crate) mod events;
 pub(crate) mod log;

@@ -1,10 +1,12 @@
 //! The configuration of a running gateway, read again: on SIGHUP, and on `POST /reload` of its admin listener.
 //!
 //! The file is read and checked whole; only a right one is handed to the gateway, and then all of it at once. Either way
-//! the log says what changed, or what is wrong and that everything stays as it was.
+//! the log says what changed, or what is wrong and that everything stays as it was. The reading is done aside
+//! (`aside.rs`), so that a file or a name server that hangs ends in a refusal, and keeps no signal waiting.
 
 use crate::args::source;
 use crate::output::failure::Failure;
+use crate::service::aside::Readings;
 use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
 use crate::service::worker_counts::WorkerCounts;
@@ -12,6 +14,9 @@ use crate::service::{client_seed, log, resolve};
 use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
 
 #[derive(Clone)]
 pub(crate) struct Reload {
@@ -20,17 +25,31 @@ pub(crate) struct Reload {
     pub(crate) seed: client_seed::Known,
     pub(crate) worker_counts: WorkerCounts,
     pub(crate) forecast: ForecastFile,
+    /// How many files were open before the start.
+    pub(crate) open_files: u64,
+    pub(crate) readings: Readings,
+    pub(crate) turns: Arc<Turns>,
+}
+
+/// The turns of reloads: one at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    now: Mutex<()>,
+    /// Whether a thread waits for its turn.
+    waits: AtomicBool,
 }
 
 impl Owner for Reload {
-    /// Reads the file now, and logs what came of it.
+    /// Reads the file now, and logs what came of it. While another reload is under way it is refused.
     fn reload(&self) -> Result<Reloaded, String> {
-        let result = self.apply();
-        match &result {
-            Ok(reloaded) => tracing::info!("reloaded {}: {reloaded}", self.file.display()),
-            Err(wrong) => tracing::warn!("not reloaded, everything stays as it was:\n{wrong}"),
-        }
-        result
+        let turn = match self.turns.now.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err("another reload is under way; the log tells its end. Try again then.".to_owned());
+            }
+        };
+        self.reload_in_turn(turn)
     }
 
     fn log_lines_dropped(&self) -> u64 {
@@ -39,20 +58,54 @@ impl Owner for Reload {
 }
 
 impl Reload {
+    /// Reads the file on a thread of its own, so that its caller goes on receiving signals: at once, or after the reload that
+    /// is under way. One such thread waits at most, since it reads what the file is then.
+    pub(crate) fn begin(&self) {
+        if self.turns.waits.swap(true, Relaxed) {
+            return;
+        }
+        let reload = self.clone();
+        let run = move || {
+            let turn = reload.turns.now.try_lock().or_else(|_| {
+                tracing::info!("another reload is under way: {} is read after it", reload.file.display());
+                reload.turns.now.lock()
+            });
+            reload.turns.waits.store(false, Relaxed);
+            let turn = turn.unwrap_or_else(PoisonError::into_inner);
+            // The log says what is wrong; the gateway goes on as it was.
+            drop(reload.reload_in_turn(turn));
+        };
+        if let Err(error) = thread::Builder::new().name("reload".to_owned()).spawn(run) {
+            self.turns.waits.store(false, Relaxed);
+            tracing::warn!("not reloaded: cannot start a thread: {error}");
+        }
+    }
+
+    fn reload_in_turn(&self, _turn: MutexGuard<'_, ()>) -> Result<Reloaded, String> {
+        let result = self.apply();
+        match &result {
+            Ok(reloaded) => tracing::info!("reloaded {}: {reloaded}", self.file.display()),
+            Err(wrong) => tracing::warn!("not reloaded, everything stays as it was:\n{wrong}"),
+        }
+        result
+    }
+
     fn apply(&self) -> Result<Reloaded, String> {
-        let read = || {
-            let configuration = source::read(&self.file)?;
-            let known = self.forecast.read_other(configuration.gateway.trends.as_deref())?;
+        let (file, forecast, known_seed) = (self.file.clone(), self.forecast.clone(), self.seed);
+        let read = self.readings.in_time(move || {
+            let configuration = source::read(&file)?;
+            let known = forecast.read_other(configuration.gateway.trends.as_deref())?;
             let mut settings = resolve::settings(&configuration)?;
             // A seed that could not be kept stays in force, and so does one whose file is gone.
-            let seed = client_seed::find(&configuration, &self.file)?.unwrap_or(self.seed);
+            let seed = client_seed::find(&configuration, &file)?.unwrap_or(known_seed);
             (settings.hash_seed, settings.hash_seed_from) = seed;
             Ok((settings, known, configuration))
-        };
-        let read = read().inspect_err(|_| self.gateway.refuse());
+        });
+        let read = read.inspect_err(|_| self.gateway.refuse());
         let (mut settings, known, configuration) =
             read.map_err(|failure: Failure| failure.text().trim_end().to_owned())?;
-        fit_connections(&mut settings, &configuration.promises);
+        fit_connections(&mut settings, &configuration.promises, self.open_files)
+            .map_err(|failure| failure.text().trim_end().to_owned())?;
         let reloaded = self.gateway.reload(settings, &configuration.promises);
         let reloaded = reloaded.map_err(|wrong| {
             let name = self.file.display().to_string();

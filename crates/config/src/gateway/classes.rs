@@ -23,6 +23,8 @@ section! { "[[site.class]]"
         /// As the site's, for this class.
         deadline: Duration, optional;
         /// As the site's, for this class.
+        in_time: Percentile, optional;
+        /// As the site's, for this class.
         prefer: Prefer, optional;
         /// How long its responses may take, from arrival to the server's last byte, on average. As many workers are
         /// kept for it as that takes.
@@ -97,6 +99,7 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
                 delay.is_some() || class.deadline.is_some() || site.deadline.is_some(),
             ),
             deadline: deadlines::deadline(class.deadline.as_ref(), findings),
+            in_time: class.in_time.as_ref().map(|in_time| in_time.value.0),
             prefer: class.prefer.as_ref().map(|prefer| prefer.value),
             delay,
             ratio,

@@ -6,7 +6,7 @@ use super::file::unique;
 use super::sites::{SiteKeys, name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, Table, Weight, section};
-use plimsoll_core::promises::{Admission, DEFAULT_TYPES, Prefer, RequestType, Share};
+use plimsoll_core::promises::{Admission, DEFAULT_TYPES, Prefer, RequestType, Share, Site};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
 
@@ -83,6 +83,11 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
                 "`prefer` says what a deadline prefers, and this class has none",
                 help: "write the deadline beside it, such as `deadline = \"1s\"`");
         }
+        if let (Some(in_time), None, None) = (&class.in_time, &class.deadline, &site.deadline) {
+            refuse!(findings, Conflict at &in_time.span,
+                "`in_time` says how many requests keep a deadline, and this class has none",
+                help: "write the deadline beside it, such as `deadline = \"1s\"`");
+        }
         if let (Some(deadline), Some(ratio)) = (&class.deadline, &class.ratio) {
             refuse!(findings, Conflict at &ratio.span,
                 "a ratio lets a class wait for others, a deadline does not",
@@ -94,6 +99,11 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     let has_deadline = site.deadline.is_some() || classes.iter().any(|class| class.value.deadline.is_some());
     if has_deadline || !sound {
         return;
+    }
+    if site.in_time.value.0 != Site::IN_TIME {
+        refuse!(findings, Conflict at &site.in_time.span,
+            "`in_time` says how many requests keep a deadline, and this site has none",
+            help: "write the deadline beside it, such as `deadline = \"1s\"`");
     }
     if site.prefer.value != Prefer::default() {
         refuse!(findings, Conflict at &site.prefer.span,

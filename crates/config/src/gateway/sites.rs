@@ -56,6 +56,9 @@ section! { "[[site]]"
         /// could not be is refused at once, with a `Retry-After` that tells when it could. By what requests cost, not by
         /// how many they are. For each of its classes that has none of its own, `default` too. The plan is stricter.
         deadline: Duration, optional;
+        /// How many of a hundred of the admitted requests are answered within their `deadline`: the more, the sooner
+        /// requests are refused.
+        in_time: Percentile, default(Percentile(Site::IN_TIME));
         /// What its deadlines prefer, where they cannot have both.
         prefer: Prefer, default(Prefer::default());
         /// The request header in which your application announces what a request will cost, in seconds of service. Believed
@@ -158,6 +161,7 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
             default_delay.is_some() || keys.deadline.is_some(),
         ),
         deadline: deadlines::deadline(keys.deadline.as_ref(), findings),
+        in_time: keys.in_time.value.0,
         prefer: keys.prefer.value,
         types: deadlines::types(keys, findings),
         cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),

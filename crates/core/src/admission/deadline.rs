@@ -1,10 +1,20 @@
 //! Admission by deadline: a request that would be late is refused when it arrives (AC 3.1).
 //!
-//! A request is admitted if its chance to be done within its relative deadline is what was promised ([`IN_TIME`]).
+//! A request is admitted if its chance to be done within its relative deadline is the part p that was promised.
 //!
 //! ```text
-//! expected wait + own mean + sqrt(MARGIN^2 variance of the wait + own margin^2)  <=  deadline
+//! expected wait + own mean + sqrt(z^2 variance of the wait + own margin^2) + skew  <=  deadline
 //! ```
+//!
+//! with z the quantile p of the normal distribution. So the margin of the wait is its quantile p as far as its mean,
+//! variance and third central moment tell: the wait is a sum over many requests, which is nearly normal, and `skew` is the
+//! first term of Cornish and Fisher's expansion, by which the quantile of a skewed sum is larger:
+//!
+//! ```text
+//! skew = (z^2 - 1) / 6 * third central moment / variance
+//! ```
+//!
+//! The margins of wait and service, which are independent, are combined as those of normal times are.
 //!
 //! The work of the request is reserved first, so that of two requests on two threads at least one sees the other. The
 //! wait follows from the work ahead of it (`unfinished_work.rs`, `expected_wait.rs`). Its own time is a quantile of what
@@ -16,24 +26,23 @@
 //! A request that was admitted and waits until it can no longer be in time is dropped in `engine/lane/expire.rs`.
 
 use crate::admission::estimates::{Alone, Estimates, OwnTime};
+use crate::admission::expected_wait::Wait;
 use crate::admission::headroom::most_us;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
-use crate::request::work::{CostFeatures, DeadlineTerms, IN_TIME, Work};
+use crate::request::work::{CostFeatures, DeadlineTerms, Work};
 use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 use libm::sqrt;
 
-/// The deviations of a wait that are kept free. For skewed sums, such as those of gamma variables, the tail beyond the
-/// margin is as small as a normal one's if `(MARGIN^2 - 1) / 6` times the third central moment over the variance is added
-/// (Cornish and Fisher). It is more than the promise asks, since a wait is a model's, and in a full queue all stand at the
-/// edge.
-const MARGIN: f64 = 4.0;
 /// The relative error of a wait that comes from errors of the estimates.
 const WAIT_ERROR: f64 = 0.055;
+/// The part of the workers up to which a request that is probably late takes one that is idle: below it few requests wait.
+const PROBES_BELOW: f64 = 0.7;
+/// The same for a request that is as likely to be in time as not. On a server with less to spare it would take the place
+/// of others that are in time.
+const EVEN_BELOW: f64 = 0.9;
 /// The part of a deadline that a request may wait where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;
-/// The part of a request's chance to be late that the work of higher ranks may take.
-const OVERTAKEN: f64 = 0.3;
 
 /// An arriving request, as admission by deadline sees it.
 pub(crate) struct Candidate {
@@ -68,7 +77,7 @@ pub(crate) fn admit(
         _ => return (work, Ok(())),
     };
     if retry_after.is_none() {
-        let to_spare = workers.idle && unfinished.spare_workers() >= 1.0;
+        let to_spare = workers.idle && unfinished.used_below(PROBES_BELOW, &workers) >= 1.0;
         if estimates.is_invited(features, level, to_spare) {
             return (work, Ok(()));
         }
@@ -93,8 +102,8 @@ fn will_be_in_time(
     let needs = own.needs(work.cost.mean_us.into());
     match own.alone {
         Alone::Likely => {}
-        // Where its work delays no other request, an even chance is enough.
-        Alone::Even if workers.idle && unfinished.spare_workers() > 0.0 => {
+        // Where its work takes the place of no other request, an even chance is enough.
+        Alone::Even if workers.idle && unfinished.used_below(EVEN_BELOW, &workers) > 0.0 => {
             estimates.note_came(work.features, level, terms);
             return Ok(());
         }
@@ -114,13 +123,19 @@ fn will_be_in_time(
     let own_deviation = f64::from(work.cost.deviation_us);
     let margin = needs.margin.min((most_us - mean).max(own_deviation)).max(kept.margin);
     let wait = unfinished.wait(work, &workers);
-    let variance = wait.variance + WAIT_ERROR * WAIT_ERROR * wait.ahead * wait.ahead;
-    let variance = variance + margin * margin / (MARGIN * MARGIN);
-    let skew = (MARGIN * MARGIN - 1.0) / 6.0 * wait.third / variance.max(1.0);
-    let over = wait.ahead + mean + MARGIN * sqrt(variance) + skew - deadline_us;
+    let over = wait.ahead + mean + margin_of_both(&wait, margin, terms.deviations) - deadline_us;
     let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
     let most = deadline_us - mean - own_deviation;
-    let overtaken = if wait.outlasts(most) > OVERTAKEN * (1.0 - IN_TIME) { wait.expected() } else { over };
+    let overtaken = if wait.outlasts(most) > 1.0 - terms.in_time { wait.expected() } else { over };
     let over = over.max(short).max(overtaken);
     if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
+}
+
+/// What a request needs beyond its expected wait and its own mean, so that it is in time with the chance for which `z` is the
+/// quantile of the normal distribution. `margin` is what its own service needs.
+fn margin_of_both(wait: &Wait, margin: f64, z: f64) -> f64 {
+    let squared = z * z;
+    let variance = wait.variance + WAIT_ERROR * WAIT_ERROR * wait.ahead * wait.ahead;
+    let spread = squared * variance + margin * margin;
+    sqrt(spread) + (squared - 1.0) / 6.0 * wait.third * squared / spread.max(1.0)
 }

@@ -46,8 +46,8 @@ impl Wait {
     }
 
     /// The probability that the wait is longer than `time`: that a Brownian motion which starts at `ahead`, falls at
-    /// the rate that higher ranks leave, and has the noise of the work that they bring, has not reached zero (the
-    /// inverse Gaussian distribution).
+    /// the rate that higher ranks leave, and has the noise of the work that they bring and of the work ahead, has not reached
+    /// zero (the inverse Gaussian distribution). Zero where higher ranks bring nothing.
     ///
     /// Near its mean this distribution is far from normal: of two requests with the same expected wait one starts soon, and
     /// the other meets a burst of higher ranks that takes all workers for a second.
@@ -58,11 +58,12 @@ impl Wait {
         if time <= 0.0 {
             return 1.0;
         }
-        let deviation = sqrt(self.noise_us * time);
         let fall = (self.left - self.unsure).max(LEAST_LEFT);
+        let noise_us = self.noise_us + self.variance * fall / self.ahead;
+        let deviation = sqrt(noise_us * time);
         let beyond = |x: f64| 0.5 * erfc(x / deviation * FRAC_1_SQRT_2);
         // The second term is the smaller one. Where it is infinity times zero it is negligible.
-        let reflected = exp(2.0 * fall * self.ahead / self.noise_us) * beyond(fall * time + self.ahead);
+        let reflected = exp(2.0 * fall * self.ahead / noise_us) * beyond(fall * time + self.ahead);
         let reflected = if reflected.is_finite() { reflected } else { 0.0 };
         beyond(fall * time - self.ahead) - reflected
     }

@@ -31,8 +31,8 @@ pub(crate) struct UnfinishedWork {
     /// By slot number, for life.
     slots: Vec<(Rank, Arc<Slot>)>,
     residual: Arc<ResidualWork>,
-    /// The workers that the plant has to spare, in thousandths.
-    spare: Arc<AtomicU32>,
+    /// The workers that no request uses, on average of late, in thousandths.
+    unused: Arc<AtomicU32>,
     pub(super) rule: AdmissionRule,
     /// The shortest deadline of the slots (us).
     shortest_us: u64,
@@ -126,13 +126,13 @@ impl UnfinishedWork {
         if let AdmissionRule::Budget(budget) = &self.rule { Some(budget) } else { None }
     }
 
-    /// The workers that the plant has to spare.
-    pub(super) fn spare_workers(&self) -> f64 {
-        f64::from(self.spare.load(Ordering::Relaxed)) * 1e-3
+    /// By how many workers fewer than this part of them were used of late.
+    pub(super) fn used_below(&self, part: f64, workers: &Workers) -> f64 {
+        f64::from(self.unused.load(Ordering::Relaxed)) * 1e-3 - (1.0 - part) * f64::from(workers.all)
     }
 
-    pub(crate) fn set_spare_workers(&self, workers: f64) {
-        self.spare.store((workers * 1e3) as u32, Ordering::Relaxed);
+    pub(crate) fn set_unused_workers(&self, workers: f64) {
+        self.unused.store((workers * 1e3) as u32, Ordering::Relaxed);
     }
 
     /// The waiting work of one band of ranks (us).

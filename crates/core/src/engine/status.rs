@@ -131,6 +131,6 @@ impl Engine {
         let deadline = own.terms.deadline?;
         let missed = sum_over(&self.sensors.counters, class, |counters| &counters.timing.late);
         let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
-        Some(DeadlineStatus { deadline, wait, missed })
+        Some(DeadlineStatus { deadline, in_time: 100.0 * own.terms.in_time, wait, missed })
     }
 }

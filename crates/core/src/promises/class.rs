@@ -16,6 +16,8 @@ pub struct Class {
     /// The relative deadline of its requests (AC): a request that is admitted is released within it, and one that could
     /// not be is refused at once. Within a priority earlier deadlines are served first.
     pub deadline: Option<Duration>,
+    /// How many of a hundred of its admitted requests keep the deadline. `None`: as its site.
+    pub in_time: Option<f64>,
     /// What its deadline prefers. `None`: as its site.
     pub prefer: Option<Prefer>,
     /// What it was promised about its response times (QM).
@@ -79,6 +81,7 @@ impl Class {
             condition,
             priority: LAST_PRIORITY,
             deadline: None,
+            in_time: None,
             prefer: None,
             delay: None,
             ratio: None,

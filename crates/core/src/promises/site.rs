@@ -34,6 +34,8 @@ pub struct Site {
     pub default_priority: u8,
     /// The relative deadline of classes that have none of their own: see [`Class::deadline`].
     pub deadline: Option<Duration>,
+    /// How many of a hundred admitted requests keep their deadline, where a class does not say.
+    pub in_time: f64,
     /// What its deadlines prefer, where a class does not say.
     pub prefer: Prefer,
     /// Types of requests by what they cost, matched in order; a request that matches none has one of
@@ -56,6 +58,9 @@ pub struct Site {
 const BUILT_IN_CLASSES: [&str; 2] = ["default", "exempt"];
 
 impl Site {
+    /// How many of a hundred admitted requests keep their deadline, unless the operator says otherwise.
+    pub const IN_TIME: f64 = 99.0;
+
     /// A site for every host, on the first plant, with these levels, lowest quality first.
     pub fn new(name: &str, levels: &[&str]) -> Self {
         let level = |name: &&str| Level { name: (*name).into(), plant: None, cost_ratio: None };
@@ -73,6 +78,7 @@ impl Site {
             share_excess: true,
             default_priority: LAST_PRIORITY,
             deadline: None,
+            in_time: Site::IN_TIME,
             prefer: Prefer::default(),
             types: Vec::new(),
             cost_header: None,
@@ -91,6 +97,11 @@ impl Site {
     /// The relative deadline of the class at this place among its classes; `default` comes after its own.
     pub(crate) fn deadline_of(&self, place: usize) -> Option<Duration> {
         self.classes.get(place).and_then(|class| class.deadline).or(self.deadline)
+    }
+
+    /// How many of a hundred admitted requests of that class keep their deadline.
+    pub fn in_time_of(&self, place: usize) -> f64 {
+        self.classes.get(place).and_then(|class| class.in_time).unwrap_or(self.in_time)
     }
 
     /// The lowest level that the load may give to requests of that class. Where there is a deadline, it decides which

@@ -162,6 +162,10 @@ impl Site {
         if deadlines.flatten().any(|deadline| deadline.is_zero()) {
             wrong.push(format!("{name}: a deadline must be above 0"));
         }
+        let shares = self.classes.iter().filter_map(|class| class.in_time).chain([self.in_time]);
+        if shares.into_iter().any(|share| !(50.0..=99.9).contains(&share)) {
+            wrong.push(format!("{name}: between 50 and 99.9 of a hundred admitted requests are in time"));
+        }
         if self.types.iter().any(|own| !(own.quantum.is_finite() && own.quantum > 0.0)) {
             wrong.push(format!("{name}: what a type's request costs must be above 0"));
         }

@@ -248,41 +248,12 @@ impl Classifier {
 
 #[cfg(test)]
 mod tests {
+    use super::super::by_hand::{Request, get};
     use super::*;
     use crate::actuator::service_level::FRACTION_ONE;
     use crate::promises::{Class, Plant, Promises};
     use alloc::boxed::Box;
     use alloc::vec;
-
-    #[derive(Clone, Copy)]
-    struct Request<'a> {
-        host: &'a str,
-        path: &'a str,
-        headers: &'a [(&'a str, &'a str)],
-        client: &'a str,
-    }
-
-    impl RequestView for Request<'_> {
-        fn method(&self) -> &str {
-            "GET"
-        }
-        fn host(&self) -> &str {
-            self.host
-        }
-        fn path(&self) -> &str {
-            self.path
-        }
-        fn header(&self, name: &str) -> Option<&str> {
-            self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| *v)
-        }
-        fn client(&self) -> IpAddr {
-            self.client.parse().expect("an address")
-        }
-    }
-
-    fn get(host: &'static str, path: &'static str) -> Request<'static> {
-        Request { host, path, headers: &[], client: "10.1.2.3" }
-    }
 
     fn site(hosts: &[&str], classes: Vec<(&str, Condition)>) -> Site {
         Site {

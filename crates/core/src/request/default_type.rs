@@ -137,36 +137,12 @@ fn is_program(extension: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::by_hand::{Request, get};
     use super::*;
-    use core::net::{IpAddr, Ipv4Addr};
-
-    /// A method, a path and a query.
-    struct Typed<'a>(&'a str, &'a str, &'a str);
-
-    impl RequestView for Typed<'_> {
-        fn method(&self) -> &str {
-            self.0
-        }
-        fn host(&self) -> &str {
-            ""
-        }
-        fn path(&self) -> &str {
-            self.1
-        }
-        fn query(&self) -> &str {
-            self.2
-        }
-        fn header(&self, _: &str) -> Option<&str> {
-            None
-        }
-        fn client(&self) -> IpAddr {
-            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-        }
-    }
 
     fn of(target: &str) -> DefaultType {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        DefaultType::of(&Typed("GET", path, query))
+        DefaultType::of(&Request { query, ..get("", path) })
     }
 
     #[test]
@@ -212,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_does_not_read_is_dynamic() {
-        let by = |method| DefaultType::of(&Typed(method, "/x.html", ""));
+        let by = |method| DefaultType::of(&Request { method, ..get("", "/x.html") });
         assert_eq!(["", "GET", "HEAD"].map(by), [DefaultType::Static; 3]);
         assert_eq!(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"].map(by), [DefaultType::Dynamic; 5]);
     }

@@ -18,6 +18,8 @@
 //! - [`explain`]: classification step by step
 
 mod api;
+#[cfg(test)]
+mod by_hand;
 pub(crate) mod classify;
 mod client_hash;
 mod default_type;

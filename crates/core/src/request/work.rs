@@ -42,18 +42,20 @@ pub(crate) struct Work {
 pub(crate) struct DeadlineTerms {
     /// The relative deadline; without one the request's work is only counted.
     pub(crate) deadline: Option<Duration>,
-    /// The place of the promise, a deadline and a priority, among those of its site.
+    /// The part of admitted requests that is promised to be in time.
+    pub(crate) in_time: f64,
+    /// The quantile of the standard normal distribution for that part.
+    pub(crate) deviations: f64,
+    /// The place of the promise, a deadline, its share and a priority, among those of its site.
     pub(crate) place: u8,
     /// Short waits are preferred to busy workers.
     pub(crate) prefers_delay: bool,
 }
 
-/// The part of admitted requests that is promised to be in time.
-pub(crate) const IN_TIME: f64 = 0.99;
-
 impl DeadlineTerms {
     /// Nothing was promised.
-    pub(crate) const NONE: DeadlineTerms = DeadlineTerms { deadline: None, place: 0, prefers_delay: false };
+    pub(crate) const NONE: DeadlineTerms =
+        DeadlineTerms { deadline: None, in_time: 0.0, deviations: 0.0, place: 0, prefers_delay: false };
 }
 
 /// A request is late once a service time of this many deviations below its mean would still end after the deadline.

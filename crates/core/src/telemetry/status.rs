@@ -134,6 +134,8 @@ pub struct TypeStatus {
 pub struct DeadlineStatus {
     /// The relative deadline.
     pub deadline: Duration,
+    /// How many of a hundred admitted requests keep it.
+    pub in_time: f64,
     /// The wait of a request that came now.
     pub wait: Duration,
     /// Released too late, from the start.

@@ -8,13 +8,12 @@ use plimsoll_core::promises::{
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::{
-    Arrival, DefaultType, Outcome, Permit, Reason, RequestView, Service, Target, Token, Verdict, Verdicts,
+    Arrival, DefaultType, Outcome, Permit, Reason, Service, Target, Token, Verdict, Verdicts,
 };
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 
 /// A plant of scripts that take 100 ms; reports are a type of their own.
 fn promises(workers: u32, deadline: Option<Duration>) -> Promises {
@@ -172,35 +171,11 @@ fn observing_refuses_no_request_and_counts_what_would_be_refused() {
     assert!(engine.status().classes[1].counts.reasons[Reason::Deadline as usize] >= 3);
 }
 
-/// A request of any method and query.
-struct Asked(&'static str, &'static str, &'static str);
-
-impl RequestView for Asked {
-    fn method(&self) -> &str {
-        self.0
-    }
-    fn host(&self) -> &str {
-        "h"
-    }
-    fn path(&self) -> &str {
-        self.1
-    }
-    fn query(&self) -> &str {
-        self.2
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-    }
-}
-
 #[test]
 fn what_nobody_told_is_typed_by_method_query_and_path() {
     let (_, lane) = engine(&promises(1, Some(Duration::from_secs(1))));
     let number = |method, path, query| {
-        let target = lane.classify(&Asked(method, path, query)).expect("any host");
+        let target = lane.classify(&Request { method, query, ..get(path, 0) }).expect("any host");
         // After the site's own type.
         usize::from(target.request_type) - 1
     };

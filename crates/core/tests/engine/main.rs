@@ -13,31 +13,36 @@ use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A GET request.
+/// A request.
 #[derive(Clone, Copy)]
 struct Request {
+    method: &'static str,
     host: &'static str,
     path: &'static str,
+    query: &'static str,
     client: u32,
     /// The value of the header `x-cost`.
     cost: Option<&'static str>,
     trusted: bool,
 }
 
-/// A request for the only site, from this client.
+/// A GET request for the only site, from this client.
 fn get(path: &'static str, client: u32) -> Request {
-    Request { host: "h", path, client, cost: None, trusted: true }
+    Request { method: "GET", host: "h", path, query: "", client, cost: None, trusted: true }
 }
 
 impl RequestView for Request {
     fn method(&self) -> &str {
-        "GET"
+        self.method
     }
     fn host(&self) -> &str {
         self.host
     }
     fn path(&self) -> &str {
         self.path
+    }
+    fn query(&self) -> &str {
+        self.query
     }
     fn header(&self, name: &str) -> Option<&str> {
         self.cost.filter(|_| name == "x-cost")

@@ -269,6 +269,7 @@ document! {
     /// A class's deadline, and what a request would wait if it came now.
     DeadlineDocument(deadline: &DeadlineStatus) {
         deadline_seconds: f64 = deadline.deadline.as_secs_f64(),
+        in_time: f64 = deadline.in_time,
         expected_wait_seconds: f64 = deadline.wait.as_secs_f64(),
         missed: u64 = deadline.missed,
     }

@@ -75,6 +75,8 @@ impl Operator {
                     () = stopped.notified() => {}
                 }
             });
+            // A reload that still reads is not waited for.
+            runtime.shutdown_background();
         })?;
         Ok(Operator { address, stop, thread: Some(thread) })
     }

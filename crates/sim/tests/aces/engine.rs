@@ -39,10 +39,10 @@ fn about_the_capacity_all_are_in_time_and_hardly_anybody_is_refused() {
 fn under_stress_all_who_are_admitted_are_in_time() {
     for load in [1.5, 2.0, 2.5] {
         let (engine, over) = against_sac(load);
-        engine.check("missed", engine.missed, 0.0..=if load > 2.0 { 0.005 } else { 0.0 });
+        engine.check("missed", engine.missed, 0.0..=if load > 2.0 { 0.005 } else { 0.002 });
         engine.check("work", engine.work, 0.99..=1.01);
-        engine.check("mean", engine.mean, 0.45..=0.7);
-        within("throughput over sac's", over.mean, 0.99..=1.06);
+        engine.check("mean", engine.mean, 0.55..=0.8);
+        within("throughput over sac's", over.mean, 0.98..=1.06);
     }
 }
 
@@ -107,9 +107,9 @@ fn the_stand_in_week_is_kept_up_to_twice_the_capacity() {
             "    most work of whoever is never late, over sac's {of_sac}; the engine's of that {of_most:.4}"
         );
         within("the most work over sac's", of_sac.mean, if load > 1.0 { 0.98..=0.99 } else { 0.965..=0.98 });
-        within("the engine's of the most work", of_most, if load > 1.0 { 0.985..=1.0 } else { 0.975..=0.99 });
+        within("the engine's of the most work", of_most, if load > 1.0 { 0.985..=1.0 } else { 0.98..=0.995 });
         within("throughput over sac's", over.mean, if load > 1.0 { 0.98..=1.02 } else { 0.94..=1.0 });
-        within("missed", engine.missed.mean, 0.0..=if load > 2.0 { 0.005 } else { 0.0 });
+        within("missed", engine.missed.mean, 0.0..=if load > 2.0 { 0.005 } else { 0.002 });
         within("work", engine.work.mean, if load > 1.0 { 0.97..=1.02 } else { 0.82..=0.88 });
     }
 }

@@ -8,6 +8,7 @@ mod long_requests;
 mod premium;
 mod priorities;
 mod scene;
+mod shares;
 mod stress;
 mod synthetic;
 mod tokens;

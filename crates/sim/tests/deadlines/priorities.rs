@@ -49,7 +49,7 @@ fn a_load_that_fluctuates_is_followed_within_a_second() {
         println!("high {high:.3}; low {during:.3} during, {after:.3} after, missed {missed:?}");
         assert!(high >= 0.99, "{high}");
         assert!((0.02..0.2).contains(&during) && (0.72..0.9).contains(&after), "{during} {after}");
-        assert!(missed.0 <= 0.02 && missed.1 <= 0.005, "{missed:?}");
+        assert!(missed.0 <= 0.02 && missed.1 <= 0.01, "{missed:?}");
     }
 }
 

@@ -62,14 +62,29 @@ pub(crate) fn printed(name: &str, load: f64, found: &Found) {
 }
 
 #[test]
-fn nothing_that_was_admitted_is_late_at_any_load() {
+fn hardly_any_admitted_request_is_late_at_any_load() {
     for load in [0.5, 0.8, 1.0, 1.5, 2.0, 2.5] {
         for seed in 1..=3 {
             let found = found(&stressed(load, 130.0, seed).run());
             printed("deadline", load, &found);
-            let most = if load > 2.0 { found.admitted / 1000 } else { 0 };
+            // A tenth of the hundredth that may be late above twice the capacity, else a hundredth of it.
+            let most = found.admitted / if load > 2.0 { 1000 } else { 10_000 };
             assert!(found.missed <= most, "{} at {load}", found.missed);
             assert!(is_fair(&found), "{:?} of {:?}", found.served, found.asked);
+            assert!(found.busy >= 0.985 * load.min(1.0) - 0.012, "{} at {load}", found.busy);
+        }
+    }
+}
+
+#[test]
+fn no_admitted_request_is_late_where_the_operator_promises_it_to_nearly_all() {
+    for load in [0.8, 1.0, 1.5, 2.0] {
+        for seed in 1..=3 {
+            let mut scene = stressed(load, 130.0, seed);
+            scene.site.in_time = 99.9;
+            let found = found(&scene.run());
+            printed("99.9", load, &found);
+            assert!(found.missed == 0, "{} at {load}", found.missed);
             assert!(found.busy >= 0.985 * load.min(1.0) - 0.012, "{} at {load}", found.busy);
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct DeadlineFigures {
     pub(crate) name: String,
     class: usize,
     pub(crate) deadline: Duration,
+    /// How many of a hundred admitted requests were promised to keep it.
+    in_time: f64,
     /// Requests that were answered, or dropped after they were admitted.
     admitted: u64,
     /// Admitted requests that were answered late or dropped.
@@ -80,7 +82,8 @@ impl KeptPromises {
                     all.delays.push(kept(names[class].0.clone(), class, delay, row));
                 }
                 if let (Some(deadline), Some(row)) = (one.deadline, row(class)) {
-                    all.deadlines.push(DeadlineFigures::of(names[class].0.clone(), class, deadline, row));
+                    let promise = (deadline, one.in_time);
+                    all.deadlines.push(DeadlineFigures::of(names[class].0.clone(), class, promise, row));
                 }
             }
             let members = numbered().filter_map(|(one, class)| {
@@ -135,7 +138,7 @@ impl KeptPromises {
         let deadlines = self.deadlines.iter().map(|one| Judged {
             name: one.name.clone(),
             what: format!("deadline of {}", one.name),
-            promise: promised::deadline(one.deadline),
+            promise: promised::deadline(one.deadline, one.in_time),
             reached: one.reached(),
             verdict: one.verdict(),
             status: String::new(),
@@ -216,9 +219,9 @@ pub(super) fn deadline(row: &ClassRow, deadline: Duration) -> (u64, u64) {
 }
 
 impl DeadlineFigures {
-    fn of(name: String, class: usize, deadline: Duration, row: &ClassRow) -> Self {
+    fn of(name: String, class: usize, (deadline, in_time): (Duration, f64), row: &ClassRow) -> Self {
         let (missed, admitted) = self::deadline(row, deadline);
-        DeadlineFigures { name, class, deadline, admitted, missed }
+        DeadlineFigures { name, class, deadline, in_time, admitted, missed }
     }
 
     fn reached(&self) -> String {
@@ -230,9 +233,10 @@ impl DeadlineFigures {
     }
 
     fn verdict(&self) -> Verdict {
+        let may_miss = 1.0 - self.in_time / 100.0;
         match self.missed as f64 / self.admitted.max(1) as f64 {
-            0.0 => Verdict::Good,
-            share if share < 0.02 => Verdict::Neutral,
+            share if share <= may_miss => Verdict::Good,
+            share if share < 2.0 * may_miss => Verdict::Neutral,
             _ => Verdict::Bad,
         }
     }
@@ -331,7 +335,12 @@ mod tests {
     fn a_deadline_counts_who_was_late_and_who_was_dropped_but_nobody_refused() {
         let mut row = row((1..=1000).map(|n| if n <= 998 { 100 } else { 300 }));
         row.reasons[Reason::Deadline as usize] = 500;
-        let of = |row: &ClassRow| DeadlineFigures::of("shop/all".into(), 0, Duration::from_millis(200), row);
+        let promised = |in_time, row: &ClassRow| {
+            DeadlineFigures::of("shop/all".into(), 0, (Duration::from_millis(200), in_time), row)
+        };
+        let of = |row: &ClassRow| promised(99.0, row);
+        let verdicts = [99.0, 99.8, 99.9].map(|in_time| promised(in_time, &row).verdict());
+        assert_eq!(verdicts, [Verdict::Good, Verdict::Good, Verdict::Bad]);
         assert_eq!((of(&row).admitted, of(&row).missed), (1000, 2));
         row.reasons[Reason::Late as usize] = 3;
         assert_eq!(of(&row).reached(), "all but 5 of 1003");

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 /// Looks, one a period, over which the share is taken.
 const WINDOW: usize = 10;
-/// Above this share a deadline is called missed; below a quarter of it, kept again.
-const MISSED: f64 = 0.02;
+/// Above this many times the share that may be late a deadline is called missed; below a quarter of it, kept again.
+const MISSED: f64 = 2.0;
 /// Fewer misses than these may be chance.
 const FEWEST: u64 = 5;
 
@@ -37,12 +37,14 @@ impl Misses {
         let (first, last) = (self.looks.front()?, self.looks.back()?);
         let (missed, admitted) = (last.0 - first.0, last.1 - first.1);
         let share = missed as f64 / admitted.max(1) as f64;
-        let is = if self.said { share > MISSED / 4.0 } else { share > MISSED && missed >= FEWEST };
+        let most = MISSED * (1.0 - own.in_time / 100.0);
+        let is = if self.said { share > most / 4.0 } else { share > most && missed >= FEWEST };
         if is == self.said {
             return None;
         }
         self.said = is;
-        let (name, promise) = (format!("{}/{}", class.site, class.class), promised::deadline(own.deadline));
+        let (name, promise) =
+            (format!("{}/{}", class.site, class.class), promised::deadline(own.deadline, own.in_time));
         Some(if is {
             format!(
                 "{name}: promise missed: {promise}; lately {missed} of {admitted} admitted were late: do its types cost \
@@ -61,8 +63,12 @@ mod tests {
     use plimsoll_core::time::Duration;
 
     fn class(missed: u64, dropped: u64, started: u64) -> ClassStatus {
-        let deadline =
-            DeadlineStatus { deadline: Duration::from_secs(1), missed, ..DeadlineStatus::default() };
+        let deadline = DeadlineStatus {
+            deadline: Duration::from_secs(1),
+            in_time: 99.0,
+            missed,
+            ..DeadlineStatus::default()
+        };
         let mut class = ClassStatus {
             site: "shop".to_owned(),
             class: "all".to_owned(),
@@ -81,12 +87,12 @@ mod tests {
         assert_eq!(misses.look(&class(101, 1, 1100)), None, "one now and then is not either");
         let line = misses.look(&class(105, 2, 1200)).expect("it is missed");
         assert!(
-            line.starts_with("shop/all: promise missed: each within 1 s or refused; lately 7 of 202"),
+            line.starts_with("shop/all: promise missed: 99 % of the admitted within 1 s; lately 7 of 202"),
             "{line}"
         );
         assert_eq!(misses.look(&class(110, 2, 1300)), None, "said once");
         let lines: Vec<_> = (1..=20).filter_map(|n| misses.look(&class(110, 2, 1300 + 100 * n))).collect();
-        assert_eq!(lines, ["shop/all: promise kept again: each within 1 s or refused"]);
+        assert_eq!(lines, ["shop/all: promise kept again: 99 % of the admitted within 1 s"]);
         assert_eq!(misses.look(&ClassStatus::default()), None, "a reload took it back");
     }
 }

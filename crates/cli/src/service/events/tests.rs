@@ -33,28 +33,64 @@ fn loaded(seconds: u64, served: [u64; 2], rejected: u64) -> Status {
 }
 
 #[test]
-fn a_line_at_each_change_and_a_reminder_while_it_lasts() {
+fn an_incident_has_a_line_at_its_start_one_a_minute_and_one_at_its_end_with_all_that_was() {
     let mut log = EventLog::default();
     let mut lines = |seconds, served, rejected| log.look(&loaded(seconds, served, rejected));
     assert!(lines(1, [0, 100], 0).is_empty(), "calm is not worth a line");
-    let degraded = lines(2, [80, 120], 0);
-    assert!(degraded[0].starts_with("shop/default: 20 full, 80 degraded, 0 rejected"), "{degraded:?}");
+    let began = lines(2, [80, 120], 0);
+    assert!(
+        began[0].starts_with(
+            "shop/default: overload: 20 (20.0 %) full, 80 (80.0 %) degraded, 0 rejected, 0 failed; app at"
+        ),
+        "{began:?}"
+    );
     assert!(lines(2, [80, 120], 0).is_empty(), "the same period twice");
-    assert!(lines(3, [160, 140], 0).is_empty());
-    assert!(lines(4, [240, 150], 7)[0].contains("160 degraded, 7 rejected"));
-    assert!(lines(30, [250, 150], 8).is_empty());
-    assert!(lines(35, [260, 150], 9)[0].contains("20 degraded, 2 rejected"), "counted since the last line");
-    assert!(lines(36, [270, 150], 9)[0].contains("10 degraded, 0 rejected"));
-    assert_eq!(lines(37, [270, 400], 9), ["shop/default: calm again, everybody at full quality"]);
-    assert!(lines(38, [270, 500], 9).is_empty());
-    assert!(lines(39, [271, 510], 9)[0].contains("10 full, 1 degraded"), "calm is not counted in");
+    assert!(lines(3, [160, 140], 7).is_empty(), "no line a second");
+    assert!(lines(60, [200, 150], 8).is_empty());
+    let minute = lines(61, [260, 150], 1000);
+    assert!(
+        minute[0]
+            .starts_with("shop/default: overload for 60 s so far: 50 (3.8 %) full, 260 (19.8 %) degraded"),
+        "{minute:?}"
+    );
+    assert!(minute[0].contains("1,000 (76.3 %) rejected for overload 1,000,"), "{minute:?}");
+    assert!(lines(100, [260, 150], 190_000).is_empty());
+    assert!(lines(109, [260, 400], 190_000).is_empty(), "not calm for long enough");
+    let calm = lines(110, [260, 400], 190_000);
+    assert_eq!(
+        calm,
+        [
+            "shop/default: calm again after 99 s of overload: 50 (0.0 %) full, 260 (0.1 %) degraded, 190,000 (99.8 %) \
+             rejected for overload 190,000, 0 failed; worst in the minute after 60 s: 189,000 rejected, 0 degraded"
+        ]
+    );
+    assert!(lines(111, [260, 500], 190_000).is_empty());
+    assert!(
+        lines(112, [261, 510], 190_000)[0].contains("10 (90.9 %) full, 1 (9.1 %) degraded"),
+        "calm is not counted in"
+    );
+}
+
+#[test]
+fn bursts_in_step_are_one_incident() {
+    let mut log = EventLog::default();
+    let mut said = Vec::new();
+    for second in 1..=300 {
+        // Fifty rejections every five seconds.
+        said.extend(log.look(&loaded(second, [0, 100 * second], second / 5 * 50)));
+    }
+    let begun = said.iter().filter(|line| line.contains(": overload: ")).count();
+    assert_eq!((begun, said.len()), (1, 5), "{said:?}");
+    let end: Vec<String> =
+        (301..320).flat_map(|second| log.look(&loaded(second, [0, 40_000], 3000))).collect();
+    assert!(end.len() == 1 && end[0].contains("3,000 (9.2 %) rejected"), "{end:?}");
 }
 
 #[test]
 fn observing_says_what_would_have_been() {
     let observed = Status { mode: Mode::Observe, ..loaded(1, [5, 5], 1) };
     let lines = EventLog::default().look(&observed);
-    assert!(lines[0].contains("5 would be degraded, 1 would be rejected"), "{lines:?}");
+    assert!(lines[0].contains("5 (45.5 %) would be degraded, 1 (9.1 %) would be rejected"), "{lines:?}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl LearnedType {
             self.times.learn(remember, row.take_times());
             // After one that was in time the next follows at once: a few of them show that the type has become cheaper.
             let was_in_time = batch.sum <= requests * soon.deadline_us;
-            if was_in_time && self.own_time(soon.deadline_us).alone == Alone::Late {
+            if was_in_time && self.own_time(soon.deadline_us, soon.in_time).alone == Alone::Late {
                 row.invite();
             }
         } else if seen.too_long {
@@ -84,9 +84,9 @@ impl LearnedType {
         requests > 0.0
     }
 
-    /// What its requests need within a deadline.
-    pub(super) fn own_time(&self, deadline_us: f64) -> OwnTime {
-        own_time(&self.time, &self.times, deadline_us)
+    /// What its requests need within a deadline that this part of them keeps.
+    pub(super) fn own_time(&self, deadline_us: f64, in_time: f64) -> OwnTime {
+        own_time(&self.time, &self.times, (deadline_us, in_time))
     }
 
     /// The share of its requests that take no longer than a deadline; `None` if none of them had one.
@@ -108,6 +108,8 @@ impl LearnedType {
 pub(super) struct SoonEnough {
     /// The shortest deadline of its site.
     pub(super) deadline_us: f64,
+    /// The part of its requests that keeps it.
+    pub(super) in_time: f64,
     /// The longest time that estimates count.
     pub(super) longest_us: f64,
 }

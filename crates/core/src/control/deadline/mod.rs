@@ -20,6 +20,7 @@ mod types;
 use crate::admission::estimates::Estimates;
 use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::{Due, Loop};
+use crate::model::normal_quantile;
 use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Promises, Site};
 use crate::request::shape_table::ShapeTable;
@@ -28,6 +29,7 @@ use crate::request::work::DeadlineTerms;
 use crate::telemetry::status::{FoundType, TypeStatus};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
+use core::cmp::Ordering;
 use found::{FoundTypes, room};
 use rates::PlantRates;
 use types::{PromisePlace, PromisedTypes, SiteTypes};
@@ -119,9 +121,11 @@ pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> DeadlineTerms {
     let deadline = site.deadline_of(place).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
     let priority = class.map_or(site.default_priority, |class| class.priority);
-    let own = deadline.map(|deadline| (deadline, priority));
+    let in_time = site.in_time_of(place) / 100.0;
+    let own = deadline.map(|deadline| PromisePlace { deadline, in_time, priority });
     let place = places_of(site).iter().position(|known| Some(*known) == own).unwrap_or(0) as u8;
-    DeadlineTerms { deadline, place, prefers_delay: prefer == Prefer::Delay }
+    let deviations = normal_quantile(in_time);
+    DeadlineTerms { deadline, in_time, deviations, place, prefers_delay: prefer == Prefer::Delay }
 }
 
 /// Names and quanta of a site's types, and where none is told room for those that are found. A type knows its cost when it is
@@ -149,14 +153,20 @@ fn deadlines(site: &Site) -> impl Iterator<Item = Duration> + '_ {
 
 /// The different promises of a site's classes, and one for a site without any.
 fn places_of(site: &Site) -> Vec<PromisePlace> {
-    let own =
-        site.classes.iter().filter_map(|class| Some((class.deadline.or(site.deadline)?, class.priority)));
-    let default = site.deadline.map(|deadline| (deadline, site.default_priority));
-    let mut all: Vec<_> = own.chain(default).collect();
+    let promise = |place: usize, deadline: Duration, priority: u8| PromisePlace {
+        deadline,
+        in_time: site.in_time_of(place) / 100.0,
+        priority,
+    };
+    let classes = site.classes.iter().enumerate();
+    let own = classes
+        .filter_map(|(place, class)| Some(promise(place, class.deadline.or(site.deadline)?, class.priority)));
+    let default = |deadline| promise(site.classes.len(), deadline, site.default_priority);
+    let mut all: Vec<_> = own.chain(site.deadline.map(default)).collect();
     if all.is_empty() {
-        all.push((Duration::MAX, site.default_priority));
+        all.push(default(Duration::MAX));
     }
-    all.sort_unstable();
+    all.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
     all.dedup();
     all
 }

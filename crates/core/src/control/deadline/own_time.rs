@@ -13,27 +13,29 @@
 
 use crate::admission::estimates::{Alone, OwnTime};
 use crate::model::{ServiceHistogram, ServiceTime};
-use crate::request::work::IN_TIME;
+use libm::log;
 
 /// The least chance of a request that is admitted when its work delays others: as for a normal time whose mean and one
 /// deviation reach to the deadline.
 const LIKELY: f64 = 0.84;
 /// The least chance of a request that finds an idle worker.
 const EVEN: f64 = 0.5;
-/// No request needs more than its mean and so many deviations: for a type that varies little this may be less than the
-/// width of a bin of its histogram.
-const MOST_DEVIATIONS: f64 = 4.0;
 
-/// What requests of a type need within a deadline, in the unit of the estimate.
-pub(super) fn own_time(known: &ServiceTime, times: &ServiceHistogram, deadline: f64) -> OwnTime {
-    let mean = known.mean();
+/// What requests of a type need within a deadline that this part of them keeps, in the unit of the estimate.
+pub(super) fn own_time(
+    known: &ServiceTime,
+    times: &ServiceHistogram,
+    (deadline, in_time): (f64, f64),
+) -> OwnTime {
     let chance = if deadline.is_finite() { times.within(deadline, known) } else { 1.0 };
     let alone = match chance {
         chance if chance < EVEN => Alone::Late,
         chance if chance < LIKELY => Alone::Even,
         _ => Alone::Likely,
     };
-    let needs = times.quantile(IN_TIME * chance, known, deadline);
-    let most = mean + MOST_DEVIATIONS * known.deviation();
+    let needs = times.quantile(in_time * chance, known, deadline);
+    // A type that varies little may need less than the width of a bin of its histogram. So no request needs more deviations
+    // above its mean than an exponential time has above zero at this quantile.
+    let most = known.mean() - log(1.0 - in_time) * known.deviation();
     OwnTime { needs_us: needs.min(most).clamp(0.0, f64::from(u32::MAX)) as u32, alone }
 }

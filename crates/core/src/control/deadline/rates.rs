@@ -28,8 +28,6 @@ const FAST: f64 = 0.5;
 const SLOW: f64 = 0.1;
 /// The short mean counts once it is this many deviations above the long one.
 const RISEN: f64 = 2.5;
-/// The part of the workers up to which a plant has some to spare: below it few requests wait.
-const SPARE_BELOW: f64 = 0.7;
 /// The gain of the mean of refusals.
 const REFUSED: f64 = 0.2;
 
@@ -53,7 +51,7 @@ impl PlantRates {
         }
         let s = f64::from(workers.max(1));
         let load: f64 = self.slots.iter().map(|own| own.fast[0].max(own.slow[0]) * 1e-6).sum();
-        unfinished.set_spare_workers((SPARE_BELOW * s - load).max(0.0));
+        unfinished.set_unused_workers((s - load).max(0.0));
         for (rank, slot) in slots {
             let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
             let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>() * 1e-6;

@@ -48,8 +48,14 @@ pub(crate) struct PromisedTypes {
     pub(crate) longest_us: u64,
 }
 
-/// A deadline and a priority: what a class was promised.
-pub(crate) type PromisePlace = (Duration, u8);
+/// What a class was promised, the shortest deadline first.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(crate) struct PromisePlace {
+    pub(crate) deadline: Duration,
+    /// The part of its admitted requests that keeps the deadline.
+    pub(crate) in_time: f64,
+    pub(crate) priority: u8,
+}
 
 /// Room is kept for types that had a request in so many seconds.
 const OF_LATE: f64 = 60.0;
@@ -57,6 +63,12 @@ const OF_LATE: f64 = 60.0;
 const AS_ANNOUNCED: f64 = 1e6;
 /// The relative deviation of an announced cost, until it is learned.
 const ANNOUNCED_VARIES: f64 = 0.05;
+
+impl PromisePlace {
+    fn deadline_us(&self) -> f64 {
+        self.deadline.as_secs_f64() * 1e6
+    }
+}
 
 impl SiteTypes {
     /// Keeps what `before` has learned of the same types; all of it if nothing changed.
@@ -132,10 +144,10 @@ impl SiteTypes {
         let (row, learned) = (&self.estimates.rows()[number], &self.rows[number]);
         row.set(Cost { mean_us: us(learned.time.mean()), deviation_us: us(learned.time.deviation()) });
         row.set_block(learned.size.slope());
-        for (place, (deadline, _)) in self.places.iter().enumerate() {
+        for (place, promise) in self.places.iter().enumerate() {
             // An announced cost is learned as a part of the announcement, whatever the deadline.
-            let within = if self.is_announced(number) { f64::INFINITY } else { deadline.as_secs_f64() * 1e6 };
-            self.estimates.set_own(number, place, learned.own_time(within));
+            let within = if self.is_announced(number) { f64::INFINITY } else { promise.deadline_us() };
+            self.estimates.set_own(number, place, learned.own_time(within, promise.in_time));
         }
     }
 
@@ -154,8 +166,7 @@ impl SiteTypes {
 
     /// Learns from the requests released in the last `seconds`.
     pub(crate) fn learn(&mut self, seconds: f64) {
-        let (shortest, _) = self.places[0];
-        let deadline_us = shortest.as_secs_f64() * 1e6;
+        let shortest = self.places[0];
         for number in 0..self.rows.len() {
             for place in 0..self.places.len() {
                 let (absent, came) = (
@@ -166,8 +177,9 @@ impl SiteTypes {
                 self.rows[number].has_deadline |= came;
             }
             // Whether an announced cost is in time depends on what was announced.
-            let deadline_us = if self.is_announced(number) { f64::INFINITY } else { deadline_us };
-            let soon = SoonEnough { deadline_us, longest_us: self.longest_us(number) };
+            let deadline_us = if self.is_announced(number) { f64::INFINITY } else { shortest.deadline_us() };
+            let soon =
+                SoonEnough { deadline_us, in_time: shortest.in_time, longest_us: self.longest_us(number) };
             if self.rows[number].learn(&self.estimates.rows()[number], seconds, soon) {
                 self.publish(number);
             }
@@ -242,7 +254,7 @@ impl SiteTypes {
             let (announced, place) = (place >= self.types.len(), place % self.types.len());
             let (learned, scale) = (&self.rows[row], 1e-6);
             let (mean, deviation) = learned.whole(self.longest_us(row));
-            let deadline = Some(self.places[0].0).filter(|_| !announced);
+            let deadline = Some(self.places[0]).filter(|_| !announced);
             Some(TypeStatus {
                 name: self.name(place)?.into(),
                 level: self.levels[level].clone(),
@@ -250,7 +262,7 @@ impl SiteTypes {
                 requests: learned.requests,
                 mean: mean * scale,
                 deviation: deviation * scale,
-                in_time: deadline.and_then(|deadline| learned.in_time(deadline.as_secs_f64() * 1e6)),
+                in_time: deadline.and_then(|promise| learned.in_time(promise.deadline_us())),
                 block: learned.size.slope() * scale,
             })
         };

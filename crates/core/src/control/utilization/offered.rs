@@ -202,8 +202,25 @@ mod tests {
     use super::super::costs::CostModel;
     use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
     use super::*;
+    use crate::control::cost::class::ClassCosts;
     use crate::promises::Guarantee;
+    use crate::telemetry::measurement::ClassMeasurement;
     use crate::time::Duration;
+
+    /// The demand in a period with these arrivals and these requests waiting.
+    fn demand(
+        own: &PlantView,
+        model: &mut CostModel,
+        classes: &[ClassMeasurement; 2],
+        waiting: [u32; 2],
+        learned: &[ClassCosts; 2],
+    ) -> PlantDemand {
+        let period = measured(classes, &waiting);
+        let costs = model.learn(own, &period, learned);
+        let mut demand = PlantDemand::new(own);
+        demand.estimate(own, &period, &costs);
+        demand
+    }
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-12
@@ -217,12 +234,9 @@ mod tests {
         own.is_shared = false;
         let classes = [arrivals(100.0, 2), arrivals(10.0, 2)];
         let learned = [learned(&[0.01, 0.04]), learned(&[0.01, 0.04])];
-        let period = measured(&classes, &[20, 0]);
         let mut model = CostModel::new(&own);
         model.rejection = 0.0001;
-        let costs = model.learn(&own, &period, &learned);
-        let mut demand = PlantDemand::new(&own);
-        let whole = &demand.estimate(&own, &period, &costs).whole;
+        let whole = demand(&own, &mut model, &classes, [20, 0], &learned).whole;
         // The exempt class has its highest level, at a cost of 0.01, whatever m is.
         let [rejecting, light, full] = [0, 1, 2].map(|level| whole.levels[level].arriving);
         assert!(
@@ -241,11 +255,7 @@ mod tests {
         // A quarter of the arrivals was inside the contract.
         classes[0].window.decided[1] = 75;
         let learned = [learned(&[0.02]), learned(&[0.02])];
-        let period = measured(&classes, &[0, 0]);
-        let mut model = CostModel::new(&own);
-        let costs = model.learn(&own, &period, &learned);
-        let mut demand = PlantDemand::new(&own);
-        let found = demand.estimate(&own, &period, &costs);
+        let found = demand(&own, &mut CostModel::new(&own), &classes, [0; 2], &learned);
         assert!(close(found.fixed[0].arriving, 0.125) && close(found.groups[0].levels[1].arriving, 0.375));
         assert!(close(found.groups[1].levels[1].arriving, 0.1) && found.fixed[1] == LoadParts::default());
         assert!(close(found.whole.levels[0].arriving, 0.125) && close(found.whole.levels[1].arriving, 0.6));
@@ -261,11 +271,7 @@ mod tests {
         own.sites[0].shares_excess = false;
         let classes = [arrivals(40.0, 1), arrivals(30.0, 1)];
         let learned = [learned(&[0.02]), learned(&[0.02])];
-        let period = measured(&classes, &[0, 0]);
-        let mut model = CostModel::new(&own);
-        let costs = model.learn(&own, &period, &learned);
-        let mut demand = PlantDemand::new(&own);
-        let found = demand.estimate(&own, &period, &costs);
+        let found = demand(&own, &mut CostModel::new(&own), &classes, [0; 2], &learned);
         assert!(close(found.claimed[0], 0.4), "the more used resource: {found:?}");
         let all = found.whole.levels[1];
         assert!(close(all.link, 0.7) && close(all.arriving, 0.35), "{all:?}");
@@ -281,19 +287,14 @@ mod tests {
         let mut classes = [arrivals(60.0, 2), arrivals(20.0, 2)];
         classes[0].window.decided[2] = 10;
         let learned = [learned(&[0.0, 0.02]), learned(&[0.0, 0.02])];
-        let period = measured(&classes, &[0, 0]);
         let mut model = CostModel::new(&own);
-        let costs = model.learn(&own, &period, &learned);
-        let mut demand = PlantDemand::new(&own);
-        let found = demand.estimate(&own, &period, &costs);
+        let found = demand(&own, &mut model, &classes, [0; 2], &learned);
         let light = found.groups[0].levels[1].arriving;
         assert!(close(found.fixed[0].arriving, 0.25) && light > 0.0 && found.promised[0].is_none());
         assert!(close(found.claimed[0], 0.25 + light), "{found:?}");
         // It is no more than pages of that size may cost.
         classes[0] = arrivals(2000.0, 2);
-        let period = measured(&classes, &[0, 0]);
-        let costs = model.learn(&own, &period, &learned);
-        let found = demand.estimate(&own, &period, &costs);
+        let found = demand(&own, &mut model, &classes, [0; 2], &learned);
         assert!(close(found.claimed[0], 0.5), "{found:?}");
     }
 
@@ -306,11 +307,7 @@ mod tests {
         own.groups.truncate(1);
         let classes = [arrivals(0.0, 1), arrivals(40.0, 1)];
         let learned = [learned(&[0.02]), learned(&[0.01, 0.04])];
-        let period = measured(&classes, &[0, 0]);
-        let mut model = CostModel::new(&own);
-        let costs = model.learn(&own, &period, &learned);
-        let mut demand = PlantDemand::new(&own);
-        let found = demand.estimate(&own, &period, &costs);
+        let found = demand(&own, &mut CostModel::new(&own), &classes, [0; 2], &learned);
         assert!(
             close(found.foreign.arriving, 0.1) && close(found.whole.levels[0].arriving, 0.1),
             "{found:?}"

@@ -8,7 +8,7 @@ fn promised() -> Status {
     let mut status = sample();
     status.plants[0].unfinished_seconds = Some(1.5);
     let (deadline, wait) = (Duration::from_secs(1), Duration::from_millis(250));
-    status.classes[0].deadline = Some(DeadlineStatus { deadline, wait, missed: 3 });
+    status.classes[0].deadline = Some(DeadlineStatus { deadline, in_time: 99.0, wait, missed: 3 });
     let own = TypeStatus {
         name: "report".to_owned(),
         level: "full".to_owned(),
@@ -40,7 +40,7 @@ fn the_document_says_what_types_cost_and_what_would_be_waited() {
          \"block_seconds\":0.5},{",
         "\"found_types\":[{\"name\":\"report\",\"within\":\"dynamic\",\"path\":[\"/report\",\"/report/*\"],\"method\":[],\
          \"query\":[\"deep\"]}]",
-        "\"deadline\":{\"deadline_seconds\":1.0,\"expected_wait_seconds\":0.25,\"missed\":3},",
+        "\"deadline\":{\"deadline_seconds\":1.0,\"in_time\":99.0,\"expected_wait_seconds\":0.25,\"missed\":3},",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }

@@ -1,0 +1,88 @@
+//! Reading that may hang, on a thread of its own: a configuration may be a pipe that nobody writes to, or lie on a disk that
+//! is gone, and names may be looked up at a server that does not answer. No such call can be interrupted. So what it gives
+//! is waited for, and a thread that hangs is left behind; the end of the process ends it.
+
+use crate::output::failure::Failure;
+use crate::service::signals::Requested;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// How long a reload may read, and look names up.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How many readings may hang before no more are begun.
+const MOST_HANGING: usize = 8;
+/// How often a reading at the start looks whether the end is requested.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The readings of a running gateway.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Readings(Arc<AtomicUsize>);
+
+/// A reading that has not ended, counted while it lives.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Readings {
+    /// What `read` gives, if it gives it in time.
+    pub(crate) fn in_time<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let hanging = self.0.fetch_add(1, Relaxed);
+        let under_way = UnderWay(self.0.clone());
+        if hanging >= MOST_HANGING {
+            return Err(Failure::Failed(format!(
+                "{hanging} earlier reloads still read, and do not come back: see to the file and to the name servers"
+            )));
+        }
+        let receiver = begin(move || {
+            let _under_way = under_way;
+            read()
+        })?;
+        receiver.recv_timeout(LIMIT).unwrap_or_else(|_| {
+            Err(Failure::Failed(format!(
+                "reading the configuration and looking its names up takes longer than {} s",
+                LIMIT.as_secs()
+            )))
+        })
+    }
+}
+
+/// What `read` gives; `None` if the end is requested before.
+pub(crate) fn unless_stopped<T: Send + 'static>(
+    requests: &Receiver<Requested>,
+    read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<Option<T>, Failure> {
+    let receiver = begin(read)?;
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(result) => return result.map(Some),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::Failed("the configuration was not read to its end".to_owned()));
+            }
+            Err(RecvTimeoutError::Timeout) if requests.try_iter().any(|one| one == Requested::Stop) => {
+                return Ok(None);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn begin<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<Receiver<Result<T, Failure>>, Failure> {
+    let (sender, receiver) = mpsc::channel();
+    // After the limit nobody receives.
+    let give = move || drop(sender.send(read()));
+    let thread = thread::Builder::new().name("read-aside".to_owned()).spawn(give);
+    thread.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
+    Ok(receiver)
+}

@@ -1,0 +1,88 @@
+//! A configuration that cannot be read to its end keeps nothing waiting: requests are served, an order to end is obeyed, and the reload is
+//! refused with the reason.
+
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use plimsoll_e2e::configuration::{before, plain};
+use plimsoll_e2e::{Folder, Plimsoll, Process, binary, free_port, get};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// Puts a pipe to which nobody writes in the place of a file.
+fn hang(file: &Path) {
+    let pipe = file.with_extension("pipe");
+    mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("a pipe");
+    fs::rename(&pipe, file).expect("it takes the file's place");
+}
+
+/// A gateway before a server that is down: it answers 502 at once.
+fn started() -> Plimsoll {
+    Plimsoll::run(&before(SocketAddr::from(([127, 0, 0, 1], free_port())), &plain()))
+}
+
+#[test]
+fn a_reload_that_hangs_is_given_up_and_keeps_nothing_waiting() {
+    let mut gateway = started();
+    let right = fs::read_to_string(gateway.file()).expect("its configuration");
+    hang(&gateway.file());
+    gateway.process.signal(Signal::SIGHUP);
+    let second = loop {
+        // The signal is taken a moment after it was sent; a post before that hangs in its place until it is given up.
+        let second = gateway.post_reload();
+        if second.text().contains("another reload is under way") {
+            break second;
+        }
+        gateway.process.signal(Signal::SIGHUP);
+        thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(second.status, 422, "{}", second.text());
+    assert_eq!(get(gateway.address, "/page").status, 502);
+    assert_eq!(gateway.ask_admin("/healthz").status, 200);
+    gateway.process.wait_for("the end of the reading", |log| log.contains("takes longer than").then_some(()));
+    fs::remove_file(gateway.file()).expect("the pipe goes");
+    gateway.rewrite(&right);
+    while gateway.post_reload().status != 200 {
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn an_order_to_end_is_obeyed_while_a_reload_hangs() {
+    for by_signal in [true, false] {
+        let mut gateway = started();
+        hang(&gateway.file());
+        let admin = gateway.admin;
+        let asking = (!by_signal).then(|| {
+            thread::spawn(move || {
+                let head = "POST /reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+                plimsoll_e2e::exchange(admin, head)
+            })
+        });
+        if by_signal {
+            gateway.process.signal(Signal::SIGHUP);
+        }
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(gateway.stop().code(), Some(0), "{}", gateway.process.log());
+        if let Some(asking) = asking {
+            drop(asking.join());
+        }
+        assert!(!gateway.process.log().contains("takes longer"), "it did not wait for the reading");
+    }
+}
+
+#[test]
+fn an_order_to_end_is_obeyed_while_the_first_reading_hangs() {
+    let folder = Folder::new();
+    let file = folder.path().join("plimsoll.toml");
+    hang(&file);
+    let log = folder.path().join("log");
+    let mut process = Process::spawn("plimsoll", Command::new(binary()).arg("run").arg(&file), &log);
+    thread::sleep(Duration::from_millis(300));
+    process.signal(Signal::SIGTERM);
+    assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+}
