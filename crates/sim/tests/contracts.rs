@@ -9,7 +9,7 @@ mod parties;
 use parties::{Party, Run, Shared, US};
 use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, promised_costs};
 use plimsoll_core::promises::{Class, Condition, Costs, Guarantee, Mode, Plant, Promises, Site};
-use plimsoll_sim::workload::{Fault, FaultKind};
+use plimsoll_sim::workload::{Fault, FaultKind, Version};
 use std::time::Duration;
 
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
@@ -408,6 +408,39 @@ fn a_site_that_does_not_share_is_held_to_its_bandwidth_on_an_idle_server() {
             between(run.window(50..110).rejected_share(0), 0.0..=0.0005, "rejected"),
             Ok(()),
             "{seed}\n{run}"
+        );
+    }
+}
+
+/// 70/s without a bandwidth, of pages that take 0.15 of the time in their light version and have as many bytes.
+fn light_pages_of_as_many_bytes(seed: u64, offered: f64) -> Shared {
+    let guarantee = Guarantee { bandwidth_bytes_per_second: None, ..Guarantee::new(70.0, 1.0) };
+    let v1 = Site { guarantee: Some(guarantee), share_excess: false, ..parties::site("v1") };
+    let others = Party::constant(parties::site("others"), 400.0);
+    let mut shared = Shared::new(seed, 120).party(Party::constant(v1, offered)).party(others);
+    shared.light = Version { cost: Some(0.15), bytes: 1.0 };
+    shared
+}
+
+#[test]
+fn a_contract_without_a_bandwidth_is_for_pages_at_full_quality() {
+    let promised = 70.0 * (US.a + US.b * parties::FULL);
+    for offered in [90.0, 140.0, 210.0] {
+        // What the light pages cost is not there for full ones.
+        let full = (70.0 - 0.15 * offered) / 0.85;
+        holds(
+            |seed| light_pages_of_as_many_bytes(seed, offered),
+            |run| {
+                let (end, own) = (run.window(40..120), run.status.plan[0].rows[0].utilization);
+                between(own.unwrap_or(0.0) / promised, 0.98..=1.02, "of its U*, in the plan")?;
+                between(
+                    end.full_share(0) * end.rate(0) / full,
+                    0.95..=1.05,
+                    "full pages of those it carries",
+                )?;
+                between(end.rejected_share(0), 0.0..=0.001, "rejected")?;
+                between(end.utilization(), LOAD_LINE - 0.02..=LOAD_LINE + 0.02, "utilization")
+            },
         );
     }
 }

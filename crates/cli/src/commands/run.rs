@@ -5,7 +5,7 @@ use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::aside::{Readings, unless_stopped};
 use crate::service::events::EventLog;
-use crate::service::open_files::fit_connections;
+use crate::service::open_files::{fit_connections, open_now};
 use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
 use crate::service::signals::{Requested, Signals};
@@ -31,7 +31,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let Some(first) = unless_stopped(&requests, move || First::read(&file))? else { return Ok(()) };
     let First { configuration, mut settings, seed, known } = first;
     let forecast = configuration.gateway.trends.as_deref();
-    fit_connections(&mut settings, &configuration.promises);
+    let open_files = open_now();
+    fit_connections(&mut settings, &configuration.promises, open_files)?;
     let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
         tracing::info!("listening on {address}");
@@ -45,6 +46,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         seed,
         worker_counts: WorkerCounts::default(),
         forecast: ForecastFile::default(),
+        open_files,
         readings: Readings::default(),
         turns: Arc::default(),
     };

@@ -1,13 +1,21 @@
 //! The limit of open files. Sockets are files, and the usual soft limit of 1024 is reached before a server is full.
 
+use crate::output::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Settings;
-use plimsoll_gateway::settings::CONNECTIONS_A_FILE;
-use std::io;
+use plimsoll_gateway::settings::{Backend, CONNECTIONS_A_FILE};
+use std::num::NonZero;
+use std::{fs, io, thread};
 
 /// What the gateway itself opens at most: listeners, the operator's connections, files that it serves.
 const OWN_FILES: u64 = 1000;
+
+/// What a runtime opens to wait for sockets.
+const A_RUNTIME: u64 = 3;
+
+/// What must be left to serve anything: a client, its connection to an upstream, the operator's connection, a file.
+const SPARE: u64 = 4;
 
 /// Raises this process's limit of open files to the hard limit and returns it.
 pub(crate) fn raise_open_files() -> io::Result<u64> {
@@ -19,15 +27,33 @@ pub(crate) fn raise_open_files() -> io::Result<u64> {
 }
 
 /// Lowers the number of client connections to what the limit allows. Every client is an open file, and each request to an
-/// upstream another. Clients above the number wait in the kernel's queue.
-pub(crate) fn fit_connections(settings: &mut Settings, promises: &Promises) {
+/// upstream another. Clients above the number wait in the kernel's queue. `open` files were open before the start.
+///
+/// # Errors
+/// The limit is so low that no request could be served.
+pub(crate) fn fit_connections(
+    settings: &mut Settings,
+    promises: &Promises,
+    open: u64,
+) -> Result<(), Failure> {
     let upstreams = promises.plants.iter().map(|plant| u64::from(plant.max_connections)).sum();
     let limit = match raise_open_files() {
         Ok(limit) => limit,
-        Err(error) => return tracing::warn!("note: the limit of open files cannot be raised: {error}"),
+        Err(error) => {
+            tracing::warn!("note: the limit of open files cannot be raised: {error}");
+            return Ok(());
+        }
     };
+    let least = open + own_files(settings);
+    if limit < least + SPARE {
+        return Err(Failure::Failed(format!(
+            "the gateway does not start: this process may open {limit} files, and needs {} at least\nRaise the limit: \
+             `ulimit -n` in a shell, `LimitNOFILE` of a systemd unit.",
+            least + SPARE
+        )));
+    }
     let wanted = settings.limits.connections as u64;
-    let left = left_for_clients(limit, upstreams);
+    let left = left_for_clients(limit, least, upstreams);
     if left < wanted {
         settings.limits.connections = left as usize;
         tracing::warn!(
@@ -36,16 +62,37 @@ pub(crate) fn fit_connections(settings: &mut Settings, promises: &Promises) {
             wanted.saturating_mul(2).max(wanted + upstreams + OWN_FILES),
         );
     }
+    Ok(())
 }
 
-/// How many clients there may be, with `limit` open files and `upstreams` connections to upstreams.
-fn left_for_clients(limit: u64, upstreams: u64) -> u64 {
-    let own = OWN_FILES.min(limit / 5);
+/// How many files this process has open.
+pub(crate) fn open_now() -> u64 {
+    // The folder that is read is one of them.
+    fs::read_dir("/proc/self/fd").map_or(3, |files| (files.count() as u64).saturating_sub(1))
+}
+
+/// The files that a gateway with these settings opens before its first client: what each of its runtimes needs to wait for
+/// sockets, listeners, and folders.
+fn own_files(settings: &Settings) -> u64 {
+    let threads = match settings.threads {
+        0 => thread::available_parallelism().map_or(1, NonZero::get),
+        threads => threads,
+    };
+    let folders = settings.backends.iter().filter(|backend| matches!(backend, Backend::Files(_))).count();
+    let admin = u64::from(settings.admin.is_some()) * (A_RUNTIME + 1);
+    threads as u64 * (A_RUNTIME + settings.listen.len() as u64 + folders as u64) + admin
+}
+
+/// How many clients there may be, with `limit` open files, of which `least` are the gateway's own, and `upstreams`
+/// connections to upstreams.
+fn left_for_clients(limit: u64, least: u64, upstreams: u64) -> u64 {
+    let own = OWN_FILES.min(limit / 5).max(least);
     // For every few clients, one may have a temporary file.
     let a_file = CONNECTIONS_A_FILE as u64;
     let left = limit.saturating_sub(own + upstreams) / (a_file + 1) * a_file;
-    // A quarter at least, even if upstreams may have more connections than there are files.
-    left.max(limit / 4).max(1)
+    // A quarter at least, even if upstreams may have more connections than there are files; of very few, a third of those
+    // that are left: a client, its connection to an upstream and a file.
+    left.max((limit / 4).min(limit.saturating_sub(least) / 3)).max(1)
 }
 
 #[cfg(test)]
@@ -60,9 +107,10 @@ mod tests {
 
     #[test]
     fn clients_get_the_files_that_are_left() {
-        assert_eq!(left_for_clients(1_048_576, 64), 838_008);
-        assert_eq!(left_for_clients(1024, 8), 648);
-        assert_eq!(left_for_clients(1024, 5000), 256);
-        assert_eq!(left_for_clients(0, 0), 1);
+        assert_eq!(left_for_clients(1_048_576, 20, 64), 838_008);
+        assert_eq!(left_for_clients(1024, 20, 8), 648);
+        assert_eq!(left_for_clients(1024, 20, 5000), 256);
+        assert_eq!(left_for_clients(32, 20, 8), 4);
+        assert_eq!(left_for_clients(24, 20, 8), 1);
     }
 }

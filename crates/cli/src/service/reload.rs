@@ -25,6 +25,8 @@ pub(crate) struct Reload {
     pub(crate) seed: client_seed::Known,
     pub(crate) worker_counts: WorkerCounts,
     pub(crate) forecast: ForecastFile,
+    /// How many files were open before the start.
+    pub(crate) open_files: u64,
     pub(crate) readings: Readings,
     pub(crate) turns: Arc<Turns>,
 }
@@ -102,7 +104,8 @@ impl Reload {
         let read = read.inspect_err(|_| self.gateway.refuse());
         let (mut settings, known, configuration) =
             read.map_err(|failure: Failure| failure.text().trim_end().to_owned())?;
-        fit_connections(&mut settings, &configuration.promises);
+        fit_connections(&mut settings, &configuration.promises, self.open_files)
+            .map_err(|failure| failure.text().trim_end().to_owned())?;
         let reloaded = self.gateway.reload(settings, &configuration.promises);
         let reloaded = reloaded.map_err(|wrong| {
             let name = self.file.display().to_string();

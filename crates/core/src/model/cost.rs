@@ -4,12 +4,17 @@
 //! their bytes. Sums decay with a time constant of about five periods of traffic, so a cost is the mean of many requests. The
 //! latest periods whose means all lie on one side of it are a run. A run that differs by more than four standard errors from
 //! what was known before it replaces the cost, because the server or the content has changed. Most runs are one period, but
-//! where requests are few or their work varies much, one period is too little evidence.
+//! where requests are few or their work varies much, one period is too little evidence. A period that tells more alone than
+//! with those before it begins the run anew, since these were noise.
+//!
+//! The error is that of gamma services (their deviance), as services are skewed: half of what was expected is less likely by
+//! chance than three halves of it.
 //!
 //! A line `a + b x` would not do, because costs differ for other reasons than size: a script costs more than a file of the
 //! same size. The line ([`LinearModel`](super::LinearModel)) is for the costs of contracts and of sizes that were not seen.
 
 use core::ops::Add;
+use libm::{log, sqrt};
 
 /// Mean work and size of a request.
 #[derive(Clone, Debug, Default)]
@@ -20,11 +25,13 @@ pub struct CostEstimate {
     /// The variance of one request's work.
     variance: f64,
     run: CostRun,
+    /// The cost before the latest period.
+    pub(super) expected: f64,
     /// As `CostRun::before`, of a step up that no later period has confirmed.
     before_rise: Option<[f64; 3]>,
 }
 
-/// The latest periods, as many as lie on one side of the mean.
+/// The latest periods on one side of the mean: all of them, or the last one if it tells more alone.
 #[derive(Clone, Copy, Debug, Default)]
 struct CostRun {
     above: bool,
@@ -81,22 +88,23 @@ impl CostEstimate {
             [self.seconds, self.weight, _] = before;
             self.run = CostRun::default();
         }
+        self.expected = self.seconds;
         let innovation = seconds - self.seconds;
         let above = innovation > 0.0;
-        if above != self.run.above || self.run.sums.requests == 0.0 {
-            let before = [self.seconds, self.weight, self.variance];
-            self.run = CostRun { above, sums: Served::default(), before };
-        }
-        self.run.sums = self.run.sums + served;
+        let now = [self.seconds, self.weight, self.variance];
+        let run = CostRun { sums: self.run.sums + served, ..self.run };
+        let goes_on = above == run.above && evidence(run.sums, run.before) >= evidence(served, now);
+        self.run = if goes_on { run } else { CostRun { above, sums: served, before: now } };
         let stepped = is_step(self.run.sums, self.run.before);
         if stepped && above && !confirmed {
             self.before_rise = Some(self.run.before);
         }
-        self.variance += 0.125 * (n * innovation * innovation - self.variance);
         if stepped {
-            let Served { requests, work_seconds, bytes } = core::mem::take(&mut self.run).sums;
-            (self.weight, self.seconds, self.bytes) = (requests, work_seconds / requests, bytes / requests);
+            let Served { requests, work_seconds, bytes } = self.run.sums;
+            (self.weight, self.bytes) = (requests, bytes / requests);
+            self.step_to(work_seconds / requests);
         } else {
+            self.variance += 0.125 * (n * innovation * innovation - self.variance);
             self.weight = REMEMBER * self.weight + n;
             self.seconds += n / self.weight * innovation;
             self.bytes += n / self.weight * (bytes - self.bytes);
@@ -111,6 +119,30 @@ impl CostEstimate {
         self.before_rise.is_some()
     }
 
+    /// Takes it that all services of a plant have become so many times shorter ([`CommonFall`](super::CommonFall)), unless what
+    /// this cost was `served` in the latest period speaks against it. Returns whether the cost has fallen.
+    pub(crate) fn fall(&mut self, factor: f64, served: Served) -> bool {
+        let was = self.expected;
+        if self.run.sums.requests == 0.0 || served.requests <= 0.0 || was <= 0.0 {
+            return false;
+        }
+        let unchanged = [was, f64::INFINITY, self.variance];
+        let fallen = [factor * was, f64::INFINITY, factor * factor * self.variance];
+        if evidence(served, fallen) >= evidence(served, unchanged) {
+            return false;
+        }
+        self.weight = served.requests + EVIDENCE;
+        self.step_to((served.work_seconds + EVIDENCE * factor * was) / self.weight);
+        true
+    }
+
+    /// Replaces the cost. Services that take so many times as long deviate by so many times as much from their mean.
+    fn step_to(&mut self, seconds: f64) {
+        let [before, _, variance] = core::mem::take(&mut self.run).before;
+        self.variance = variance * (seconds / before) * (seconds / before);
+        self.seconds = seconds;
+    }
+
     /// Lowers a cost that keeps requests out of an idle plant. Otherwise one slow episode could make the cost so large
     /// that no request is admitted to correct it.
     pub fn doubt(&mut self) {
@@ -123,6 +155,14 @@ impl CostEstimate {
         (self.weight > 0.0).then_some(self.seconds)
     }
 
+    /// How well it is known: 1 less its relative standard error, in [0, 1].
+    pub(crate) fn confidence(&self) -> f64 {
+        if self.weight <= 0.0 || self.seconds <= 0.0 {
+            return 0.0;
+        }
+        (1.0 - sqrt(self.variance / self.weight) / self.seconds).max(0.0)
+    }
+
     /// Body bytes of one request, if any was seen.
     pub fn bytes(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.bytes)
@@ -130,12 +170,17 @@ impl CostEstimate {
 }
 
 /// Whether these services differ by more than chance makes from what was known `before`: the cost, its weight, the variance.
-fn is_step(sums: Served, before: [f64; 3]) -> bool {
+pub(super) fn is_step(sums: Served, before: [f64; 3]) -> bool {
+    sums.requests >= EVIDENCE && evidence(sums, before) > STEP_DEVIATIONS * STEP_DEVIATIONS
+}
+
+/// By how many squared standard errors they differ.
+pub(super) fn evidence(sums: Served, before: [f64; 3]) -> f64 {
     let Served { requests, work_seconds, .. } = sums;
-    let [before, weight, variance] = before;
-    let off = work_seconds / requests - before;
-    let error_variance = variance * (1.0 / requests + 1.0 / weight);
-    requests >= EVIDENCE && off * off > STEP_DEVIATIONS * STEP_DEVIATIONS * error_variance
+    let [seconds, weight, variance] = before;
+    let ratio = (work_seconds / requests / seconds).max(1e-9);
+    let weight = 1.0 / (1.0 / requests + 1.0 / weight);
+    2.0 * weight * seconds * seconds / variance * (ratio - 1.0 - log(ratio))
 }
 
 #[cfg(test)]

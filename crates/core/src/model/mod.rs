@@ -4,6 +4,7 @@
 //!
 //! - `linear`: `U = a R + b W`, learned online (UC 4.3)
 //! - `cost`: the cost of a request at one level
+//! - `common_fall`: whether the costs of all classes of a plant have fallen
 //! - `tracker`: the estimate of a rate, which follows noise slowly and a step at once
 //! - `delay`: how long requests wait for one of s workers (QM 2.3)
 //! - `normal`: quantiles of the normal distribution
@@ -12,6 +13,7 @@
 //! - `split`: whether two groups of requests cost differently, and which feature tells
 //! - `size_law`: what each block of a request's body adds to its service time (AC eq. 1)
 
+mod common_fall;
 mod cost;
 mod delay;
 mod linear;
@@ -22,6 +24,7 @@ mod size_law;
 mod split;
 mod tracker;
 
+pub(crate) use common_fall::CommonFall;
 pub(crate) use cost::EVIDENCE;
 pub use cost::{CostEstimate, Served};
 pub use delay::{Traffic, erlang_c, queue_delay, response_percentile};

@@ -22,6 +22,7 @@ pub(crate) mod outbox;
 pub(crate) mod peer;
 pub(crate) mod permit_guard;
 pub(crate) mod redirect;
+pub(crate) mod signed;
 pub(crate) mod storage;
 mod tunnel;
 pub(crate) mod unfinished;

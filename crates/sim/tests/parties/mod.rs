@@ -78,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) faults: Vec<Fault>,
     /// What a rejection takes of the server.
     pub(crate) rejection: Duration,
+    /// What a light page is.
+    pub(crate) light: Version,
     parties: Vec<Party>,
     length: u64,
     seed: u64,
@@ -87,7 +89,8 @@ impl Shared {
     pub(crate) fn new(seed: u64, length: u64) -> Self {
         let plant = Plant::new("origin", 1);
         let (faults, rejection) = (Vec::new(), Duration::ZERO);
-        Shared { mode: Mode::Control, plant, faults, rejection, parties: Vec::new(), length, seed }
+        let (light, parties) = (Version { cost: None, bytes: LIGHT }, Vec::new());
+        Shared { mode: Mode::Control, plant, faults, rejection, light, parties, length, seed }
     }
 
     pub(crate) fn party(mut self, party: Party) -> Self {
@@ -144,7 +147,7 @@ impl Shared {
                 retry: None,
             });
         }
-        let versions = vec![Version { cost: None, bytes: LIGHT }, Version { cost: None, bytes: 1.0 }];
+        let versions = vec![self.light, Version { cost: None, bytes: 1.0 }];
         Workload {
             streams,
             plants: vec![plimsoll_sim::workload::Plant {

@@ -3,7 +3,7 @@
 use super::sense::{Sensed, served_here};
 use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
-use crate::model::{CostEstimate, EVIDENCE, LinearModel, Served};
+use crate::model::{CommonFall, CostEstimate, EVIDENCE, LinearModel, Served};
 use crate::promises::plan::Known;
 use crate::promises::{self, MAX_LEVELS, Plant, Sense};
 use crate::telemetry::measurement::Measurement;
@@ -29,6 +29,7 @@ pub(crate) struct CostModel {
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
+    common_fall: CommonFall,
     /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another machine.
     pub(crate) rejection: f64,
 }
@@ -70,7 +71,8 @@ pub(crate) struct LearnedCosts<'a> {
 impl CostModel {
     pub(crate) fn new(plant: &PlantView) -> Self {
         let (by_class, stale) = (Vec::new(), Vec::new());
-        let mut model = CostModel { reported_line: None, by_class, stale, workers: 0, rejection: 0.0 };
+        let (reported_line, common_fall) = (None, CommonFall::new());
+        let mut model = CostModel { reported_line, by_class, stale, workers: 0, common_fall, rejection: 0.0 };
         model.reload(plant, false);
         model
     }
@@ -83,6 +85,30 @@ impl CostModel {
         let reports = plant.promised.sense == Sense::Reported;
         if !reports || self.reported_line.is_none() || new_promise {
             self.reported_line = reports.then(|| promised_line(&plant.promised));
+        }
+    }
+
+    /// Learns from all classes together whether the server has become faster. Where the number of workers is searched for,
+    /// services become shorter as well because fewer requests are let in, so that such a fall says nothing of the server.
+    pub(crate) fn learn_fall(
+        &mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        learned: &mut [ClassCosts],
+    ) {
+        if plant.promised.find_workers.is_some() {
+            return;
+        }
+        let active = || plant.classes.iter().filter(|class| measured.classes[class.class].active);
+        for class in active() {
+            let (own, served) = (&learned[class.class], &measured.classes[class.class].served);
+            class.levels_here().for_each(|level| self.common_fall.add(served[level], &own.by_level[level]));
+        }
+        let Some(factor) = self.common_fall.end_period() else { return };
+        for class in active() {
+            let (own, served) = (&mut learned[class.class], &measured.classes[class.class].served);
+            let fallen = |level: &usize| own.by_level[*level].fall(factor, served[*level]);
+            own.stepped |= class.levels_here().filter(fallen).count() > 0;
         }
     }
 
@@ -191,9 +217,10 @@ impl RequestCosts<'_> {
         self.assumed(plant, site, rate).filter(|assumed| assumed.told).map(|assumed| assumed.known)
     }
 
-    /// A site's costs to share the plant by, and whether they are known: from the linear models of its classes, weighted by
-    /// their rates, once these are confident at the contract's page size; else as promised; else from the mean cost of a response
-    /// at full quality. As a, b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about
+    /// A site's costs to share the plant by, and whether they are known. A contract for a rate alone is one for responses at
+    /// full quality: their mean cost, once it is known well. A contract with a bandwidth is one for pages of a size, and
+    /// takes the linear models of its classes, once these are confident at that size. Both are weighted by the classes'
+    /// rates. Else they are as promised; else from the mean cost of a response at full quality, however well it is known. As a, b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about
     /// the contract's size the most that this allows is taken as known. For others the least is taken, if the site has
     /// lighter levels: it is then degraded as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A
     /// site that could only be rejected keeps the rate that was promised.
@@ -214,6 +241,14 @@ impl RequestCosts<'_> {
         let bytes = bandwidth.unwrap_or(full_bytes);
         let (mut a, mut b) = (WeightedMean::default(), WeightedMean::default());
         for class in own.clone() {
+            if bandwidth.is_none() && self.learned.reported_line.is_none() && class.here[class.top] {
+                // A line through all levels would take lighter pages of as many bytes for full ones.
+                let full = &self.learned.classes[class.class].by_level[class.top];
+                let known = (full.confidence() > SURE).then(|| self.at(class, class.top)).flatten();
+                a.add(weight(class), known);
+                b.add(weight(class), known.map(|_| 0.0));
+                continue;
+            }
             // The line of reports has seconds of the whole plant, a line of service times has those of one worker.
             let (line, servers) = match self.learned.reported_line {
                 Some(line) => (line, 1.0),
@@ -375,6 +410,9 @@ mod tests {
         let costs =
             promises::Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
         own.sites[0].promised_costs = Some(Known { costs, full_bytes: 0.0 });
+        let measured = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("measured");
+        assert_eq!(measured, mean, "a hundred requests tell what a rate alone costs");
+        own.sites[0].guarantee = Some(promises::Guarantee::new(10.0, 10.0 * 1000.0));
         let promised = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("promised");
         assert_eq!((promised.costs.per_request_seconds, promised.full_bytes), (0.5, mean.full_bytes));
     }

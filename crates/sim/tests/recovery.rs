@@ -1,0 +1,80 @@
+//! A server that was slow is fast again: requests are turned away for as long as the costs of the slow time are believed, so a
+//! fall of the costs must be known soon, from one class as from many of which each has few requests.
+//!
+//! Eight workers of 40 ms, exponential, 140/s of 200/s in all, twice or four times as slow for twenty seconds.
+
+mod waits;
+
+use plimsoll_core::promises::{Mode, WorkerBounds};
+use plimsoll_sim::workload::{Fault, FaultKind};
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+use waits::{Flow, Scene};
+
+/// None of those that a constant was chosen on.
+const SEEDS: RangeInclusive<u64> = 7101..=7120;
+const RATE: f64 = 140.0;
+const SLOW: Range<u64> = 20..40;
+
+fn scene(classes: usize, found: bool, slower: f64, seed: u64) -> Scene {
+    let rate = RATE / classes as f64;
+    let named = (1..classes).map(|number| Flow::new(&format!("class-{number}"), rate));
+    let flows = named.chain([Flow::new("default", rate)]).collect();
+    let mut scene = Scene::new(8, Duration::from_millis(40), flows, 60.0, seed);
+    scene.plant.set_point = 0.85;
+    if found {
+        scene.plant.workers = 16;
+        scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+        scene.plant.max_connections = 1024;
+    }
+    let [from, until] = [SLOW.start, SLOW.end].map(Duration::from_secs);
+    scene.faults = vec![Fault { from, until, kind: FaultKind::Slower(slower) }];
+    scene
+}
+
+/// The share of the requests of each second that was turned away, from the tenth second of the slow time on.
+fn turned_away(scenes: impl Iterator<Item = Scene>) -> Vec<f64> {
+    let from = SLOW.start + 10;
+    let (mut lost, mut all) = (vec![0.0; 30], vec![0.0; 30]);
+    for answer in scenes.flat_map(|scene| scene.run().answers) {
+        if let Some(second) = (answer.arrived as u64).checked_sub(from) {
+            all[second as usize] += 1.0;
+            lost[second as usize] += f64::from(u8::from(answer.level == 0));
+        }
+    }
+    lost.iter().zip(all).map(|(lost, all)| lost / all).collect()
+}
+
+/// The share turned away in the slow time, and in each of six seconds after it.
+fn before_and_after(classes: usize, found: bool, slower: f64) -> (f64, Vec<f64>) {
+    let shares = turned_away(SEEDS.map(|seed| scene(classes, found, slower, seed)));
+    let (slow, after) = shares.split_at(10);
+    (slow.iter().sum::<f64>() / 10.0, after[..6].to_vec())
+}
+
+#[test]
+fn a_server_that_has_recovered_is_known_to_have() {
+    // Where workers are found, each class alone tells that the server has recovered.
+    let cases = [1, 2, 4, 8, 12].map(|classes| (false, classes)).into_iter().chain([(true, 1), (true, 2)]);
+    // The load line leaves 85/s and 42/s of 140 while it is slow.
+    for (slower, bounds) in [(2.0, 0.33..0.45), (4.0, 0.65..0.75)] {
+        for (found, classes) in cases.clone() {
+            let (slow, after) = before_and_after(classes, found, slower);
+            let case = format!("{classes} classes, {slower} times as slow, workers found {found}");
+            println!("{case}: {slow:.3} turned away while slow, then {after:.3?}");
+            assert!(bounds.contains(&slow), "{case}: {slow}");
+            assert!(after[2] < 0.1 && after[3..].iter().sum::<f64>() < 0.06, "{case}: {after:?}");
+        }
+    }
+}
+
+/// The twin: nobody is turned away.
+#[test]
+fn the_twin_without_control_turns_nobody_away() {
+    let off = SEEDS.map(|seed| {
+        let mut scene = scene(2, false, 2.0, seed);
+        scene.mode = Mode::Off;
+        scene
+    });
+    assert!(turned_away(off).iter().all(|share| *share == 0.0));
+}
