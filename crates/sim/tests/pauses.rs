@@ -162,9 +162,8 @@ impl Scene {
         let promises = Promises::of(Plant::new("origin", WORKERS), Site::new("site", &["light", "full"]));
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let gateway = Gateway::new(&promises, self.seed).expect("the promises are valid");
-        let nothing = Instant::FAR;
-        let from = if gateway_stands { Instant::ZERO + at(self.from) } else { nothing };
-        let until = if gateway_stands { Instant::ZERO + at(until) } else { nothing };
+        let [from, until] = [self.from, until].map(|seconds| Instant::ZERO + at(seconds));
+        let from = if gateway_stands { from } else { until };
         let mut front = Standing { gateway, from, until, late: Vec::new() };
         setup.run_with(&mut front, &mut ()).expect("it runs").rows
     }
@@ -194,6 +193,48 @@ fn a_moment_is_no_reason_to_turn_anybody_away() {
                 assert_eq!(turned_away(&scene.run()), 0, "{scene:?}");
             }
         }
+    }
+}
+
+/// When a pause begins that ends well before or after the end of a period.
+const WITHIN: [(f64, u64); 4] = [(14.05, 9401), (14.35, 9402), (14.65, 9403), (14.8, 9404)];
+
+/// Light pages for all take 0.9 of the server, more than its load line. What waits behind a pause is served by the tenth that
+/// is left, with waits far below the longest, and nothing is turned away for it.
+#[test]
+fn what_a_pause_leaves_waits_where_light_pages_fill_the_server() {
+    for (stands, law) in [
+        (Stands::Server, &Law::Deterministic),
+        (Stands::Server, &Law::Exponential),
+        (Stands::Gateway, &Law::Exponential),
+        (Stands::Both, &Law::Deterministic),
+    ] {
+        for seconds in [0.5, 1.0, 2.0, 3.0] {
+            for (from, seed) in WITHIN {
+                let scene = Scene { stands, from, seconds, light: 0.9, seed, law };
+                let rows = scene.run();
+                assert_eq!(turned_away(&rows), 0, "{scene:?}");
+                // What came in the pause, and in a second in which a gateway that had been idle gave full pages.
+                let waiting = rows[17].plants[0].waiting;
+                assert!(f64::from(waiting) <= 1500.0 * (seconds + 1.0), "{waiting} wait, {scene:?}");
+            }
+        }
+    }
+}
+
+/// Light pages for all take a tenth more than the server. At least that tenth is turned away, and at most what lies above the
+/// load line, with what waited before it was turned away.
+#[test]
+fn what_light_pages_cannot_carry_is_turned_away() {
+    for (from, seed) in WITHIN {
+        let scene =
+            Scene { stands: Stands::Server, from, seconds: 0.2, light: 1.1, seed, law: &Law::Exponential };
+        let rows = scene.run();
+        let sum = |of: &dyn Fn(&Row) -> u64| rows[8..].iter().map(of).sum::<u64>() as f64;
+        let share = sum(&|row| row.classes[0].rejected) / sum(&|row| row.classes[0].arrivals);
+        println!("{share:.3} turned away, {} wait", rows[25].plants[0].waiting);
+        assert!((0.08..0.3).contains(&share), "{share} turned away, {scene:?}");
+        assert!(rows[20..].iter().all(|row| row.plants[0].waiting < 1500), "{scene:?}");
     }
 }
 

@@ -48,6 +48,9 @@ use view::{ClassView, PlantView};
 /// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const WAITS_IN_TIME: f64 = 0.25;
 
+/// The part of the longest wait for which requests without a promised time may wait behind what a pause has left.
+const ABSORBED_WAIT: f64 = 0.5;
+
 /// The longest wait without a promise while requests are rejected, or one service where that is longer.
 const MOST_WAIT: Duration = Duration::from_millis(500);
 
@@ -132,6 +135,7 @@ impl Loop for UtilizationLoop {
         // Unless m is applied, the measurement does not depend on it and must not move the bias.
         let controls = self.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
+        let wait_periods = input.max_wait.as_secs_f64() / measured.nominal_seconds;
         let (target, terms) = self.law.target(&Observation {
             set_point: self.set_point,
             capacity: plant.capacity(self.mode).map(|all| all * (1.0 - input.set_point_reduction)),
@@ -142,7 +146,8 @@ impl Loop for UtilizationLoop {
             level: before,
             demand: &demand.whole,
             ordinary_backlog: if self.set_point >= 1.0 && input.sheds { WAITS_IN_TIME } else { 0.0 },
-            wait_periods: input.max_wait.as_secs_f64() / measured.nominal_seconds,
+            wait_periods,
+            absorbed: if plant.promised.set_point < 1.0 { ABSORBED_WAIT * wait_periods } else { 0.0 },
             service_periods: sensed.service_time.as_secs_f64() / measured.nominal_seconds,
             best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
             unconfirmed,

@@ -17,6 +17,8 @@
 //! Rules beside the formula:
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
+//! - What a pause of the plant has left waits, where no class was promised a time: while the plant carries what arrives at
+//!   the lowest level, and the backlog takes at most half of the time that a request may wait, no request is rejected.
 //! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
 //!   backlog drains with the remaining capacity, unless that would take longer than half of the time that a request may wait.
 //! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
@@ -136,8 +138,10 @@ impl FeedForward {
     fn is_carried(&self, seen: &Observation<'_>) -> bool {
         let Some(capacity) = seen.capacity.filter(|_| self.quiet > QUIET) else { return false };
         let capacity = capacity + self.bias.min(0.0);
-        let queue = ABSORBED.max(seen.service_periods) - seen.demand.backlog(1.0);
-        self.sustained <= capacity && seen.demand.offered(1.0, 0.0) <= capacity + queue
+        let (arriving, backlog) = (seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0));
+        let queue = ABSORBED.max(seen.service_periods) - backlog;
+        let left_by_a_pause = arriving <= capacity && backlog <= seen.absorbed;
+        self.sustained <= capacity && (arriving <= capacity + queue || left_by_a_pause)
     }
 }
 
@@ -212,6 +216,7 @@ mod tests {
             wait_periods: 10.0,
             service_periods: 0.01,
             unconfirmed: false,
+            absorbed: 0.0,
             best_effort_waits: false,
             ordinary_backlog: 0.0,
         }
@@ -270,6 +275,22 @@ mod tests {
         // But not longer than a request may wait.
         let hopeless = demand(&[0.0, 0.8, 4.0], &[0.0, 1.5, 9.0]);
         assert!(Follower::new(2.0).next(&seen(&hopeless, 1.0)) < 1.0);
+    }
+
+    #[test]
+    fn what_a_pause_has_left_waits_while_the_plant_carries_what_arrives() {
+        let mut left = demand(&[0.0, 0.9, 5.0], &[0.0, 2.7, 15.0]);
+        let mut law = Follower::new(1.0);
+        law.law.sustained = 0.9;
+        fn absorbs(demand: &Demand) -> Observation<'_> {
+            Observation { absorbed: 5.0, ..seen(demand, 1.0) }
+        }
+        assert_eq!(law.clone().next(&absorbs(&left)), 1.0);
+        assert!(law.clone().next(&seen(&left, 1.0)) < 1.0, "where a time was promised");
+        left.levels[1].waiting = 5.5;
+        assert!(law.clone().next(&absorbs(&left)) < 1.0, "it waits too long");
+        (left.levels[1].waiting, left.levels[1].arriving) = (2.7, 1.1);
+        assert!(law.next(&absorbs(&left)) < 1.0, "the plant does not carry it");
     }
 
     #[test]

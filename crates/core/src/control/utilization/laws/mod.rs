@@ -42,6 +42,9 @@ pub struct Observation<'a> {
     /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
     /// else 0.
     pub ordinary_backlog: f64,
+    /// The backlog that the queue takes up while the plant carries the arriving load at the lowest level, in periods of work,
+    /// where no class was promised a time; else 0.
+    pub absorbed: f64,
     /// Whether most waiting requests have no promise of their own, and the queue itself answers those that wait too long. Then
     /// what waits is no reason to reject what comes.
     pub best_effort_waits: bool,

@@ -80,6 +80,7 @@ mod tests {
                 level: m,
                 demand: &demand,
                 wait_periods: 10.0,
+                absorbed: 0.0,
                 service_periods: 0.01,
                 unconfirmed: false,
                 best_effort_waits: false,
