@@ -34,7 +34,7 @@ impl RejectionCost {
     const LATE: f64 = 0.2;
     /// A period with fewer rejections says nothing of the most.
     const MANY: f64 = 10.0;
-    /// Of a period that is learned from, at most this part of the arrivals began to wait, or was rejected after waiting.
+    /// A period is learned from if at most this part of its arrivals began to wait, or was rejected after waiting.
     const WAITED: f64 = 0.1;
     /// With fewer rejections the noise exceeds the cost.
     const ENOUGH: f64 = 100.0;
