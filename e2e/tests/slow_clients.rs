@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The size of the pages that slow clients read.
 const LARGE: usize = 20_000_000;
@@ -249,6 +249,33 @@ fn sixteen_clients_that_send_slowly_with_little_room() {
         UPLOAD,
         send_slowly,
     );
+}
+
+/// A client that takes 20 KB a second is slow and honest: it is not cut, although the kernel would hide for most of a minute that it reads.
+/// After twice as long as it may stand still it takes the rest at once, so that the test ends.
+#[test]
+fn a_reader_of_twenty_kilobytes_a_second_is_not_cut() {
+    const RATE: f64 = 20_000.0;
+    let origin = Prefork::start(WORKERS);
+    let gateway = Plimsoll::run(&file(&origin, "\n[timeouts]\nsend = \"10s\"\n"));
+    let mut client = TcpStream::connect(gateway.address).expect("a connection");
+    client.set_read_timeout(Some(Duration::from_secs(30))).expect("a time limit");
+    client
+        .write_all(DOWNLOAD.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n").as_bytes())
+        .expect("it takes a head");
+    let (start, mut took) = (Instant::now(), 0);
+    let mut some = [0; 2000];
+    while start.elapsed() < Duration::from_secs(20) {
+        if (took as f64) < RATE * start.elapsed().as_secs_f64() {
+            let count = client.read(&mut some).expect("it is not cut");
+            assert!(count > 0, "cut after {took} bytes");
+            took += count;
+        } else {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    took += std::io::copy(&mut client, &mut std::io::sink()).expect("the rest") as usize;
+    assert!(took > LARGE, "{took} bytes of a head and {LARGE}");
 }
 
 /// Where no file can be made, a body that needs one is refused with the reason; everything else is served, long responses too.

@@ -5,7 +5,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plimsoll_load::{Origin, OriginHandle, OriginSettings};
 use std::fs::{self, File};
-use std::io::{Read, Write, pipe};
+use std::io::{BufRead, BufReader, Read, Write, pipe};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,9 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 type Stream = fn() -> Stdio;
 
-/// Streams that take nothing: a full disk, a pipe without a reader, a pipe whose reader has stopped reading.
-const STREAMS: [(&str, Stream); 3] =
-    [("full-disk", full_disk), ("no-reader", no_reader), ("no-reading", no_reading)];
+/// Streams that take nothing: a full disk, a pipe without a reader, a pipe whose reader has stopped reading; and one that takes
+/// a line, as `| head -1` does.
+const STREAMS: [(&str, Stream); 4] =
+    [("full-disk", full_disk), ("no-reader", no_reader), ("no-reading", no_reading), ("one-line", one_line)];
 
 fn full_disk() -> Stdio {
     File::options().write(true).open("/dev/full").expect("this system has one").into()
@@ -37,6 +38,12 @@ fn no_reading() -> Stdio {
         // The last write finds the pipe full, and waits for ever.
         while filled.write_all(&[b'.'; 4096]).is_ok() {}
     });
+    writer.into()
+}
+
+fn one_line() -> Stdio {
+    let (reader, writer) = pipe().expect("there are descriptors");
+    thread::spawn(move || BufReader::new(reader).read_line(&mut String::new()));
     writer.into()
 }
 

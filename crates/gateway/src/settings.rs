@@ -5,6 +5,7 @@
 //! configuration file fills these types, and its reference shows their defaults.
 
 pub use crate::files::FilesSettings;
+pub use crate::request::signed::Signed;
 pub use crate::request::storage::CONNECTIONS_A_FILE;
 use plimsoll_core::promises::Network;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,6 +26,10 @@ pub struct Settings {
     pub trusted_proxies: Vec<Network>,
     /// Which of their fields.
     pub real_ip_header: RealIpHeader,
+    /// Headers that count only from those proxies, in lower case.
+    pub trusted_headers: Vec<String>,
+    /// Headers and cookies that count only if they are signed.
+    pub signed: Signed,
     /// Which forwarding fields upstreams get.
     pub forwarded: ForwardedFields,
     /// The response header with level and reason.
@@ -58,6 +63,8 @@ impl Default for Settings {
             threads: 0,
             trusted_proxies: Vec::new(),
             real_ip_header: RealIpHeader::default(),
+            trusted_headers: Vec::new(),
+            signed: Signed::default(),
             forwarded: ForwardedFields::default(),
             report: Report::default(),
             rejection: Rejection::default(),

@@ -11,11 +11,12 @@ use crate::output::promised::{self, Promised};
 use crate::output::type_costs;
 use crate::output::units::Unit;
 use crate::output::{json, text};
-use crate::service::client_seed;
+use crate::service::{client_seed, resolve};
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
-use plimsoll_core::request::{RequestView, normal_path};
+use plimsoll_core::request::{RequestView, cookie, normal_path};
+use plimsoll_gateway::settings::Signed;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -29,9 +30,9 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     };
     let promises = &configuration.promises;
     let seed = client_seed::find(&configuration, &arguments.file)?.map(|(seed, _)| seed);
-    let explanation =
-        plimsoll_core::request::explain::explain(promises, seed.unwrap_or(0), &TypedRequest::new(arguments))
-            .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
+    let request = TypedRequest::new(arguments, resolve::signed(&configuration)?);
+    let explanation = plimsoll_core::request::explain::explain(promises, seed.unwrap_or(0), &request)
+        .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let told = explanation.as_ref().map(|explanation| Told {
         arguments,
@@ -54,12 +55,13 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
 struct TypedRequest<'a> {
     arguments: &'a ExplainArguments,
     path: Cow<'a, str>,
+    signed: Signed,
 }
 
 impl<'a> TypedRequest<'a> {
-    fn new(arguments: &'a ExplainArguments) -> Self {
+    fn new(arguments: &'a ExplainArguments, signed: Signed) -> Self {
         let path = arguments.request.target.split('?').next().unwrap_or_default();
-        TypedRequest { arguments, path: normal_path(path) }
+        TypedRequest { arguments, path: normal_path(path), signed }
     }
 }
 
@@ -84,7 +86,10 @@ impl RequestView for TypedRequest<'_> {
     }
     fn header(&self, name: &str) -> Option<&str> {
         let found = self.arguments.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        found.and_then(|(_, value)| self.signed.header(name, value))
+    }
+    fn cookie(&self, name: &str) -> Option<&str> {
+        cookie(self, name).and_then(|sent| self.signed.cookie(name, sent))
     }
     fn client(&self) -> IpAddr {
         self.arguments.client

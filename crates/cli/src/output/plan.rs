@@ -8,9 +8,9 @@ use crate::output::units::Unit;
 use crate::output::{promised, text};
 use plimsoll_config::{Backend, Configuration};
 use plimsoll_core::promises::plan::{self, Ceiling, ContractRow, Feasibility, PlantPlan};
-use plimsoll_core::promises::{Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw};
+use plimsoll_core::promises::{Class, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw};
 use plimsoll_gateway::admin::mode_word;
-use plimsoll_gateway::settings::Rewrite;
+use plimsoll_gateway::settings::{Rewrite, Settings};
 use plimsoll_report::{Cell, Table};
 
 const UNVERIFIED: &str =
@@ -37,7 +37,7 @@ pub(crate) fn facts(configuration: &Configuration) -> Facts {
         hidden("sites", sites.collect::<Vec<_>>()),
         hidden("contracts", plans(promises).iter().map(contract_facts).collect::<Vec<_>>()),
         hidden("verified", is_verified(promises)),
-        hidden("warnings", warnings(promises)),
+        hidden("warnings", warnings(configuration)),
     ])
 }
 
@@ -59,7 +59,8 @@ pub(crate) fn text(configuration: &Configuration) -> String {
     let costs = if is_verified(promises) { VERIFIED } else { UNVERIFIED };
     let plans = plans(promises);
     let contracts: String = plans.iter().filter(|plan| !plan.rows.is_empty()).map(contracts).collect();
-    let warnings: String = warnings(promises).iter().map(|warning| format!("warning: {warning}\n")).collect();
+    let warnings: String =
+        warnings(configuration).iter().map(|warning| format!("warning: {warning}\n")).collect();
     format!(
         "{}\n{}\n{}{contracts}{mode}{costs}\n{warnings}",
         text::table(&list("Upstreams", &[], &upstreams)),
@@ -69,7 +70,62 @@ pub(crate) fn text(configuration: &Configuration) -> String {
 }
 
 /// What is right and may surprise.
-fn warnings(promises: &Promises) -> Vec<String> {
+fn warnings(configuration: &Configuration) -> Vec<String> {
+    let mut warnings = open_exemptions(&configuration.promises);
+    for site in &configuration.promises.sites {
+        warnings.extend(open_classes(site, &configuration.gateway.settings));
+        warnings.extend(open_identity(site, &configuration.gateway.settings));
+    }
+    warnings
+}
+
+/// What a client can do about a header or cookie that anybody may send.
+const SIGN: &str =
+    "name it in `signed_headers` or `signed_cookies`, or in `trusted_headers` if proxies of yours set it";
+
+/// Whether a header counts from anybody, as it is.
+fn is_open_header(settings: &Settings, name: &str) -> bool {
+    !settings.signed.headers.iter().chain(&settings.trusted_headers).any(|known| known == name)
+}
+
+fn is_open_cookie(settings: &Settings, name: &str) -> bool {
+    !settings.signed.cookies.iter().any(|known| known == name)
+}
+
+/// The classes of a site that clients may choose.
+fn open_classes(site: &Site, settings: &Settings) -> Option<String> {
+    let chosen = |class: &&Class| {
+        let condition = &class.condition;
+        let header = condition.headers.iter().any(|(name, _)| is_open_header(settings, name));
+        let cookie = condition.cookies.iter().any(|(name, _)| is_open_cookie(settings, name));
+        condition.clients.is_empty() && (header || cookie)
+    };
+    let names: Vec<String> =
+        site.classes.iter().filter(chosen).map(|class| format!("`{}`", class.name)).collect();
+    (!names.is_empty()).then(|| {
+        let classes = if names.len() == 1 { "the class" } else { "the classes" };
+        format!(
+            "site {}: anybody may send the header or cookie that decides {classes} {}; {SIGN}",
+            site.name,
+            names.join(", ")
+        )
+    })
+}
+
+/// Whether clients may be whom they like.
+fn open_identity(site: &Site, settings: &Settings) -> Option<String> {
+    let what = match &site.identity {
+        Identity::Header(name) if is_open_header(settings, name) => format!("header:{name}"),
+        Identity::Cookie(name) if is_open_cookie(settings, name) => format!("cookie:{name}"),
+        _ => return None,
+    };
+    Some(format!(
+        "site {}: a client (`{what}`) may send another value until it gets the better level; {SIGN}",
+        site.name
+    ))
+}
+
+fn open_exemptions(promises: &Promises) -> Vec<String> {
     let open = promises.sites.iter().filter(|site| site.exempt.iter().any(|rule| rule.clients.is_empty()));
     open.map(|site| {
         format!(

@@ -3,7 +3,7 @@
 use crate::output::failure::Failure;
 use plimsoll_config::{self as config, Configuration, Seed};
 use plimsoll_core::promises::Plant;
-use plimsoll_gateway::settings::{Backend, Settings};
+use plimsoll_gateway::settings::{Backend, Settings, Signed};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
@@ -15,7 +15,20 @@ pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failur
         Seed::Told(seed) => seed,
         Seed::Kept(_) => gateway.settings.hash_seed,
     };
-    Ok(Settings { backends, hash_seed, ..gateway.settings.clone() })
+    let signed = signed(configuration)?;
+    Ok(Settings { backends, hash_seed, signed, ..gateway.settings.clone() })
+}
+
+/// What counts only if it is signed, with the keys of its file.
+pub(crate) fn signed(configuration: &Configuration) -> Result<Signed, Failure> {
+    let mut signed = configuration.gateway.settings.signed.clone();
+    if let Some(file) = &configuration.gateway.signing_keys {
+        let text = std::fs::read_to_string(file).map_err(|error| error.to_string());
+        text.and_then(|text| signed.set_keys(&text)).map_err(|wrong| {
+            Failure::Input(format!("{}: {wrong} (`signing_key_file` under [gateway])", file.display()))
+        })?;
+    }
+    Ok(signed)
 }
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {

@@ -5,11 +5,12 @@ use super::deadlines;
 use super::file::GatewayKeys;
 use super::values::{LawName, LeastToMost};
 use crate::diagnostic::{Findings, exclusive, places, quoted, refuse};
-use crate::syntax::{GainMargin, OneOrMany, Text, section};
+use crate::syntax::{GainMargin, OneOrMany, Text, listed, section};
 use plimsoll_core::promises::{
     Admission, Control, DelayParts, LEAST_REKEY_PERIODS, Promises, UtilizationLaw,
 };
 use plimsoll_core::time::Duration;
+use plimsoll_gateway::settings::Signed;
 use std::path::{Path, PathBuf};
 
 section! { "[control]"
@@ -91,6 +92,36 @@ pub(super) fn seed(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> S
             "a file without a name", help: "write one, such as `seed_file = \"plimsoll.seed\"`");
     }
     Seed::Kept(Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0)))
+}
+
+/// What counts only if it is signed; the keys are read later.
+pub(super) fn signed(keys: &GatewayKeys) -> Signed {
+    let cookies = listed(&keys.signed_cookies, |name| name.0.clone());
+    Signed::new(cookies, listed(&keys.signed_headers, |name| name.0.clone()))
+}
+
+/// The file of the keys by which headers and cookies are signed.
+pub(super) fn signing_keys(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
+    let cookies = keys.signed_cookies.as_ref().map(|names| &names.span);
+    let signed = cookies.or(keys.signed_headers.as_ref().map(|names| &names.span));
+    match (&keys.signing_key_file, signed) {
+        (None, Some(span)) => refuse!(findings, MissingKey at span,
+            "no key says which signatures are right",
+            help: "add `signing_key_file = \"signing.key\"`, a file with a line of at least 32 characters"),
+        (Some(file), None) => refuse!(findings, Conflict at &file.span,
+            "nothing is signed with these keys",
+            help: "name what is, such as `signed_cookies = \"plan\"`, or leave this out"),
+        (Some(file), _) if file.value.0.is_empty() => refuse!(findings, BadValue at &file.span,
+            "a file without a name", help: "write one, such as `signing_key_file = \"signing.key\"`"),
+        _ => {}
+    }
+    if let (Some(headers), None) = (&keys.trusted_headers, &keys.trusted_proxies) {
+        refuse!(findings, MissingKey at &headers.span,
+            "no proxy is trusted, so that these headers never count",
+            help: "add `trusted_proxies`, or leave this out");
+    }
+    let file = keys.signing_key_file.as_ref()?;
+    Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0))
 }
 
 /// The time of a turn of the choice of clients.

@@ -6,7 +6,7 @@
 
 use super::addresses::Admin;
 use super::control::ControlKeys;
-use super::http::{ContentType, HeaderName, HostPattern, PathPattern};
+use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::{Gateway, addresses, control, plants, sites, workers};
@@ -65,6 +65,17 @@ section! { "[gateway]"
         /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does not
         /// write it would pass on what its client made up.
         real_ip_header: RealIpHeader, default(RealIpHeader::default());
+        /// Request headers that count only from those proxies, such as an application's `"x-plan"`: from anybody else
+        /// classes and clients are told as if they were absent. They are forwarded all the same.
+        trusted_headers: OneOrMany<HeaderName>, optional;
+        /// Cookies that count only if they are signed: classes and clients are told by the value that was signed. A token is
+        /// `value.expiry.signature`, see [security](security.md#signed-cookies-and-headers).
+        signed_cookies: OneOrMany<CookieName>, optional;
+        /// Request headers that count only if they are signed, as `signed_cookies`.
+        signed_headers: OneOrMany<HeaderName>, optional;
+        /// The file of their keys, one a line, each of at least 32 characters; any of them is good. Read again at each reload.
+        /// A relative path is taken from the folder of this file.
+        signing_key_file: Text, optional;
         /// Which request headers tell the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
@@ -180,6 +191,8 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         real_ip_header: keys.real_ip_header.value,
+        trusted_headers: listed(&keys.trusted_headers, |name| name.0.clone()),
+        signed: control::signed(keys),
         forwarded: keys.forwarded.value,
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
@@ -192,7 +205,8 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     };
     let trends = control::trends(&file.control.value, name, findings);
     let seed = control::seed(keys, name, findings);
-    let gateway = Gateway { settings, backends: plants.backends, trends, seed };
+    let signing_keys = control::signing_keys(keys, name, findings);
+    let gateway = Gateway { settings, backends: plants.backends, trends, seed, signing_keys };
     let promises = Promises { plants: plants.plants, sites, control };
     control::suits(&file.control.value, &promises, findings);
     Configuration { promises, gateway }

@@ -33,6 +33,8 @@ pub struct Gateway {
     pub trends: Option<PathBuf>,
     /// Where the seed of the client hash is from.
     pub seed: Seed,
+    /// The file of the keys by which headers and cookies are signed.
+    pub signing_keys: Option<PathBuf>,
 }
 
 /// Where the seed of the client hash is from.

@@ -31,6 +31,10 @@ pub trait RequestView {
     }
     /// The first header of this name (any case); `None` if absent or not text.
     fn header(&self, name: &str) -> Option<&str>;
+    /// The value of the first cookie of this name, if it counts.
+    fn cookie(&self, name: &str) -> Option<&str> {
+        cookie(self, name)
+    }
     /// The client's address, after trusted proxies.
     fn client(&self) -> IpAddr;
     /// Whether the request's own announcement of its cost is believed, because it comes from a place that the operator
@@ -38,6 +42,12 @@ pub trait RequestView {
     fn is_trusted(&self) -> bool {
         true
     }
+}
+
+/// The value of the first cookie of this name, as it was sent.
+pub fn cookie<'r>(request: &'r (impl RequestView + ?Sized), name: &str) -> Option<&'r str> {
+    let pairs = request.header("cookie")?.split(';');
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
 }
 
 /// Where a request belongs, and what its level and its cost depend on: the result of classification.

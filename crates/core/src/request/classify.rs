@@ -92,7 +92,7 @@ impl Rule {
         } else if !any(&self.headers, |(name, value)| request.header(name).is_some_and(|v| value.matches(v)))
         {
             Some(Part::Header)
-        } else if !any(&self.cookies, |(name, value)| cookie(request, name).is_some_and(|v| value.matches(v)))
+        } else if !any(&self.cookies, |(name, value)| request.cookie(name).is_some_and(|v| value.matches(v)))
         {
             Some(Part::Cookie)
         } else {
@@ -129,11 +129,6 @@ fn contains(network: &Network, address: IpAddr) -> bool {
         (IpAddr::V6(a), IpAddr::V6(b)) => same_prefix(a.to_bits(), b.to_bits(), 128, network.prefix_bits),
         _ => false,
     }
-}
-
-pub(super) fn cookie<'r>(request: &'r impl RequestView, name: &str) -> Option<&'r str> {
-    let pairs = request.header("cookie")?.split(';');
-    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
 }
 
 struct SiteRules {
@@ -244,7 +239,7 @@ impl Classifier {
         let identified = match &site.identity {
             Identity::Address => Identified::Address,
             Identity::Header(name) => known(name, request.header(name), Identified::Header),
-            Identity::Cookie(name) => known(name, cookie(request, name), Identified::Cookie),
+            Identity::Cookie(name) => known(name, request.cookie(name), Identified::Cookie),
         };
         let target = site.target(request, self.key);
         Some(Explanation { site: number, exempt, not_exempt, class, not_classes, identified, target })

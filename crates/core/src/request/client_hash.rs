@@ -7,7 +7,6 @@
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::promises::Identity;
 use crate::request::RequestView;
-use crate::request::classify::cookie;
 use core::hash::Hasher;
 use core::net::IpAddr;
 use siphasher::sip::SipHasher13;
@@ -18,7 +17,7 @@ pub(super) fn client_hash(identity: &Identity, request: &impl RequestView, key: 
     let named = match identity {
         Identity::Address => None,
         Identity::Header(name) => request.header(name),
-        Identity::Cookie(name) => cookie(request, name),
+        Identity::Cookie(name) => request.cookie(name),
     };
     match (named, request.client().to_canonical()) {
         (Some(text), _) => hasher.write(text.as_bytes()),

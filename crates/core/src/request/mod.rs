@@ -33,7 +33,7 @@ pub(crate) mod type_rules;
 pub(crate) mod work;
 
 pub(crate) use api::Stage;
-pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts};
+pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts, cookie};
 pub use classify::Classifier;
 pub use default_type::DefaultType;
 pub use normal_path::normal_path;

@@ -6,7 +6,8 @@
 use super::connection::Connection;
 use super::permit_guard::WaitingGuard;
 use crate::http1::request::RequestHead;
-use plimsoll_core::request::{Arrival, Permit, Reason, RequestView, Target, Verdict};
+use crate::settings::Settings;
+use plimsoll_core::request::{Arrival, Permit, Reason, RequestView, Target, Verdict, cookie};
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,8 +27,10 @@ impl Connection {
     /// The site and class of the request, if a site of this gateway has its host.
     pub(super) fn classify(&self) -> Option<Target> {
         let bytes = self.client.inbox.bytes();
-        let client = self.peer.client(bytes, &self.head, &self.worker.tables().settings);
-        let view = HeadView { bytes, head: &self.head, client, trusted: self.peer.trusted };
+        let tables = self.worker.tables();
+        let settings = &tables.settings;
+        let client = self.peer.client(bytes, &self.head, settings);
+        let view = HeadView { bytes, head: &self.head, client, trusted: self.peer.trusted, settings };
         let target = self.worker.lane.borrow().classify(&view);
         // Tables are renewed after the classification: they are never older than the numbers in `target`.
         self.worker.renew();
@@ -80,6 +83,7 @@ struct HeadView<'a> {
     head: &'a RequestHead,
     client: IpAddr,
     trusted: bool,
+    settings: &'a Settings,
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -100,7 +104,16 @@ impl RequestView for HeadView<'_> {
         text(self.head.query(self.bytes))
     }
     fn header(&self, name: &str) -> Option<&str> {
-        self.head.field(self.bytes, name).and_then(|value| std::str::from_utf8(value).ok())
+        let sent = self.head.field(self.bytes, name).and_then(|value| std::str::from_utf8(value).ok())?;
+        let is_for_proxies =
+            || self.settings.trusted_headers.iter().any(|own| own.eq_ignore_ascii_case(name));
+        if !self.trusted && is_for_proxies() {
+            return None;
+        }
+        self.settings.signed.header(name, sent)
+    }
+    fn cookie(&self, name: &str) -> Option<&str> {
+        cookie(self, name).and_then(|sent| self.settings.signed.cookie(name, sent))
     }
     fn client(&self) -> IpAddr {
         self.client

@@ -146,6 +146,8 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     differing([
         ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
+        ("trusted_headers", old.trusted_headers != new.trusted_headers),
+        ("signed cookies and headers", old.signed != new.signed),
         ("real_ip_header", old.real_ip_header != new.real_ip_header),
         ("forwarded", old.forwarded != new.forwarded),
         ("report", old.report != new.report),

@@ -121,7 +121,8 @@ impl Loop for UtilizationLoop {
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
         if plant.promised.same_host && plant.promised.sense == Sense::Gap {
             let rejecting = input.rejection_cost * sense::rejected(plant, measured);
-            self.worker_time.learn(sense::busy(measured), input.processors, rejecting);
+            let visible = (1.0 - sense::hidden(measured)) * rejecting;
+            self.worker_time.learn(sense::busy(measured), input.processors, visible);
         }
         let c = input.rejection_cost * self.worker_time.part();
         self.costs.rejection = if plant.promised.same_host { c } else { 0.0 };
