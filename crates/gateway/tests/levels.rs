@@ -3,7 +3,7 @@
 
 mod support;
 
-use plimsoll_core::promises::{Identity, Promises, QueueBounds, Sense};
+use plimsoll_core::promises::{Condition, Identity, Promises, QueueBounds, Sense};
 use plimsoll_core::request::Pattern;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
@@ -188,6 +188,33 @@ fn a_level_rewrites_and_the_report_tells() {
     );
     let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(client.ask(format!("{head}0\r\nX_qualitY: high\r\n\r\n")).0, 400);
+}
+
+#[test]
+fn redirects_and_cookies_do_not_name_the_level_and_exempt_requests_go_as_they_came() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let path = head.split(' ').nth(1).expect("a path").to_owned();
+            let fields = format!("Location: {path}/\r\nSet-Cookie: a=b; Path={path}\r\nX-Asked: {path}");
+            peer.send(format!("HTTP/1.1 301 Moved\r\n{fields}\r\nContent-Length: 0\r\n\r\n")).expect("sent");
+        }
+    });
+    let prefix = "/full".to_owned();
+    let settings = Settings {
+        rewrites: vec![vec![Rewrite { prefix, headers: Vec::new(), falls_back: false }]],
+        ..settings(&[origin.address])
+    };
+    let mut promises = promises(8);
+    promises.sites[0].levels.truncate(1);
+    promises.sites[0].exempt = vec![Condition { paths: vec!["/healthz".to_owned()], ..Condition::default() }];
+    let gateway = Gateway::start(settings, &promises).expect("a gateway");
+    let mut client = client(&gateway);
+    for (path, asked) in [("/images", "/full/images"), ("/healthz", "/healthz")] {
+        let head = client.ask_head(format!("GET {path} HTTP/1.1\r\nHost: t\r\n\r\n"));
+        assert_eq!(field(&head, "x-asked"), Some(asked));
+        assert_eq!(field(&head, "location"), Some(format!("{path}/").as_str()));
+        assert_eq!(field(&head, "set-cookie"), Some(format!("a=b; Path={path}").as_str()));
+    }
 }
 
 /// Levels `/text`, `/light` and `/full` of one upstream. The first two fall back, and every request is at the first.

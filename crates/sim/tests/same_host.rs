@@ -43,20 +43,24 @@ fn overloaded(processor: f64, rejection: Duration, seed: u64) -> (Scenario, Work
     (scenario, workload)
 }
 
-/// The workers' utilization, charges for rejections included, and the share of the arrivals that was rejected.
-fn held((scenario, workload): &(Scenario, Workload)) -> (f64, f64) {
+/// The workers' utilization, charges for rejections included, the share of the arrivals that was rejected, and c as learned, of
+/// what it is.
+fn held((scenario, workload): &(Scenario, Workload)) -> (f64, f64, f64) {
     let setup = Setup { promises: &scenario.promises, workload, seed: scenario.seed };
-    let rows = setup.run().expect("the promises are valid").rows;
+    let run = setup.run().expect("the promises are valid");
+    let rows = run.rows;
     let late = &rows[30..rows.len() - 1];
     let busy: Vec<f64> = late.iter().map(|row| row.plants[0].utilization).collect();
     let sum = |of: fn(&plimsoll_sim::Row) -> u64| late.iter().map(of).sum::<u64>() as f64;
-    (mean(&busy), sum(|row| row.classes[0].rejected) / sum(|row| row.classes[0].arrivals))
+    let c = run.status.and_then(|status| status.rejection_cost_seconds).unwrap_or(0.0);
+    let true_c = workload.plants[0].rejection.as_secs_f64() / f64::from(WORKERS);
+    (mean(&busy), sum(|row| row.classes[0].rejected) / sum(|row| row.classes[0].arrivals), c / true_c)
 }
 
 #[test]
 fn workers_that_mostly_wait_are_filled_to_the_line_beside_rejections() {
     for (processor, seed) in [0.05, 0.15].into_iter().flat_map(|part| SEEDS.map(move |seed| (part, seed))) {
-        let (busy, rejected) = held(&overloaded(processor, 2 * REJECTION, seed));
+        let (busy, rejected, _) = held(&overloaded(processor, 2 * REJECTION, seed));
         println!("processors used {processor} of the time: workers {busy:.3}, rejected {rejected:.3}");
         assert!((LINE - 0.03..=LINE + 0.03).contains(&busy), "{busy} with seed {seed}");
         assert!((0.68..=0.75).contains(&rejected), "{rejected} with seed {seed}");
@@ -67,10 +71,10 @@ fn workers_that_mostly_wait_are_filled_to_the_line_beside_rejections() {
 #[test]
 fn workers_that_use_the_processors_leave_room_for_rejections() {
     for seed in SEEDS {
-        let (busy, rejected) = held(&overloaded(1.0, REJECTION, seed));
-        println!("processors used all the time: workers {busy:.3}, rejected {rejected:.3}");
-        // In a crowd that does not change, c is learned too low: nothing tells it from what the gateway takes to serve.
-        assert!((LINE - 0.03..=LINE + 0.08).contains(&busy), "{busy} with seed {seed}");
+        let (busy, rejected, c) = held(&overloaded(1.0, REJECTION, seed));
+        println!("processors used all the time: workers {busy:.3}, rejected {rejected:.3}, c {c:.3} of c");
+        assert!((0.85..=1.15).contains(&c), "{c} with seed {seed}");
+        assert!((LINE - 0.03..=LINE + 0.03).contains(&busy), "{busy} with seed {seed}");
         assert!((0.76..=0.88).contains(&rejected), "{rejected} with seed {seed}");
     }
 }
@@ -80,6 +84,6 @@ fn workers_that_use_the_processors_leave_room_for_rejections() {
 fn the_twin_without_control_is_full() {
     let (mut scenario, workload) = overloaded(0.15, REJECTION, *SEEDS.start());
     scenario.promises.control.mode = Mode::Off;
-    let (busy, rejected) = held(&(scenario, workload));
+    let (busy, rejected, _) = held(&(scenario, workload));
     assert!(busy > 0.98 && rejected == 0.0, "{busy} {rejected}");
 }

@@ -4,6 +4,7 @@ use super::{Figure, Scene};
 use crate::configuration::{GATEWAY, contract, plain, priced, site, two_levels};
 use crate::flows::{End, Flow, Flown, Window};
 use crate::model::{SLOW_PAGES, ServerModel};
+use std::ops::Range;
 use std::time::Duration;
 
 /// All of them.
@@ -142,6 +143,9 @@ const V2: f64 = 0.35;
 
 /// UC Fig. 15 and 16, and the moment between: V2 takes what is left, then best effort overloads the server.
 pub fn excess() -> Scene {
+    /// When best effort comes (s), and the seconds in which V2 is judged after that.
+    const OTHERS: f64 = 20.0;
+    const AFTER: Range<f64> = 23.0..63.0;
     let capacity = SHARED.capacity();
     let flow = |host, steps: &[(f64, f64)]| {
         let steps: Vec<_> = steps.iter().map(|(seconds, part)| (*seconds, part * capacity)).collect();
@@ -149,30 +153,30 @@ pub fn excess() -> Scene {
     };
     Scene {
         flows: vec![
-            flow("v1.test", &[(27.0, 0.9 * V1)]),
-            flow("v2.test", &[(2.0, 0.5 * V2), (25.0, 2.5 * V2)]),
-            flow("others.test", &[(9.0, 0.005), (18.0, 1.5)]),
+            flow("v1.test", &[(63.0, 0.9 * V1)]),
+            flow("v2.test", &[(2.0, 0.5 * V2), (61.0, 2.5 * V2)]),
+            flow("others.test", &[(OTHERS, 0.005), (63.0 - OTHERS, 1.5)]),
         ],
         figures: vec![
-            Figure::new("V1 at full quality, least of 3 s", 0.97..=1.0, |flown| {
-                least(&flown[0], 3, 9, |window| window.full())
+            Figure::new("V1 at full quality, least of 7 s", 0.97..=1.0, |flown| {
+                least(&flown[0], 7, 9, |window| window.full())
             })
             .twin(0.0..=0.9),
             Figure::new("V1's slowest (s)", 0.1..=2.5, |flown| flown[0].all().quantile(1.0)),
             Figure::new("V2's share of the excess", 0.8..=1.2, |flown| {
-                let [v1, v2] = [0, 1].map(|site| used(&flown[site].during(4.0..9.0)));
+                let [v1, v2] = [0, 1].map(|site| used(&flown[site].during(4.0..OTHERS)));
                 (v2 - V2) / (LOAD_LINE - v1 - V2)
             }),
             // Then best effort comes, and V2 loses what was never its own, and nothing else.
             Figure::new("V2, of its U* when others come", 0.8..=2.2, |flown| {
-                used(&flown[1].during(9.0..11.0)) / V2
+                used(&flown[1].during(OTHERS..OTHERS + 2.0)) / V2
             }),
-            Figure::new("V2, of its U* after", 0.95..=1.05, |flown| used(&flown[1].during(12.0..27.0)) / V2),
+            Figure::new("V2, of its U* after", 0.95..=1.05, |flown| used(&flown[1].during(AFTER)) / V2),
             Figure::new("V2, of its bandwidth after", 0.1..=0.5, |flown| {
-                flown[1].during(12.0..27.0).rate(0.125) / SHARED.capacity() / V2
+                flown[1].during(AFTER).rate(0.125) / SHARED.capacity() / V2
             }),
             Figure::new("V2 rejected: a R alone exceeds U*", 0.1..=0.45, |flown| {
-                flown[1].during(12.0..27.0).part(End::Rejected)
+                flown[1].during(AFTER).part(End::Rejected)
             }),
         ],
         ..scene(
@@ -199,9 +203,9 @@ fn bandwidth() -> Scene {
     );
     Scene {
         flows: vec![
-            Flow::new("v1.test", "/page", &[(10.0, 0.6 * RATE), (20.0, RATE)]),
-            Flow::new("v2.test", "/page", &[(30.0, 0.9 * V2_PART * SHARED.capacity())]),
-            Flow::new("others.test", "/page", &[(30.0, 3.0 * RATE)]),
+            Flow::new("v1.test", "/page", &[(10.0, 0.6 * RATE), (60.0, RATE)]),
+            Flow::new("v2.test", "/page", &[(70.0, 0.9 * V2_PART * SHARED.capacity())]),
+            Flow::new("others.test", "/page", &[(70.0, 3.0 * RATE)]),
         ],
         figures: vec![
             Figure::new("V1 at full quality while its rate is low", 0.97..=1.0, |flown| {
@@ -213,10 +217,10 @@ fn bandwidth() -> Scene {
             // It is policed at once, but it takes half a minute to learn how much the clients of a fraction ask for, who are
             // unequal: the longer scenario of `crates/sim/tests/contracts.rs` has the bounds of the promise.
             Figure::new("V1, of its bandwidth at its rate", 0.8..=1.45, |flown| {
-                flown[0].during(14.0..30.0).rate(LIGHT_BYTES) / PAGES
+                flown[0].during(14.0..70.0).rate(LIGHT_BYTES) / PAGES
             }),
             Figure::new("V2 at full quality", 0.98..=1.0, |flown| flown[1].all().full()).twin(0.0..=0.9),
-            Figure::new("V1 rejected", 0.0..=0.01, |flown| flown[0].during(14.0..30.0).part(End::Rejected)),
+            Figure::new("V1 rejected", 0.0..=0.01, |flown| flown[0].during(14.0..70.0).part(End::Rejected)),
         ],
         ..scene(
             "a bandwidth is exceeded first (UC 7.8)",

@@ -9,7 +9,7 @@
 //! (a name of the page's author may lead to this address), and so is an order from another site.
 
 use super::operator::Desk;
-use super::{RELOAD, reloaded, route, text};
+use super::{INCIDENTS, RELOAD, incidents, reloaded, route, text};
 use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderName, ORIGIN};
 use hyper::http::uri::Authority;
@@ -151,6 +151,9 @@ async fn answer(request: Request<Incoming>, desk: &Desk) -> Response<String> {
             StatusCode::MISDIRECTED_REQUEST,
             "This listener does not have that name. Ask by its address, or name it in `admin_names` under [gateway].\n",
         );
+    }
+    if path == INCIDENTS && matches!(*request.method(), Method::GET | Method::HEAD) {
+        return incidents(desk.owner.get().map(Box::as_ref));
     }
     if (request.method(), path) != (&Method::POST, RELOAD) {
         let (scrape, health) = desk.look();

@@ -85,7 +85,7 @@ impl Connection {
         }
         let (now, idle) = (self.worker.coarse(), self.worker.tables().settings.timeouts.body_idle);
         let (pace, floor) = (Pace::start(now, idle), Pace::floor(now, idle));
-        let body = Decoder::new(self.head.framing);
+        let body = Decoder::new(self.head.framing).of_request(&[]);
         let mut reading =
             Reading { body, start: self.head.length, checked: 0, payload: 0, stored: None, pace, floor };
         let result = poll_fn(|context| reading.poll(&self.worker, &mut self.client, context)).await;

@@ -15,7 +15,7 @@ use crate::upstream::progress::Progress;
 use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, ResponseTerms};
 use crate::upstream::retry;
-use plimsoll_core::request::{Outcome, Permit, Service, Target};
+use plimsoll_core::request::{Outcome, Permit, Reason, Service, Target};
 use std::sync::Arc;
 
 /// A started request, and how it is served.
@@ -48,7 +48,11 @@ impl Connection {
         let started = Started {
             tables: &tables,
             plant: permit.plant(),
-            rewrites: rewrites(settings, target, permit.level()),
+            // An exempt request goes as it came: a check of the server's health knows nothing of levels.
+            rewrites: match permit.reason() {
+                Reason::Exempt => &[],
+                _ => rewrites(settings, target, permit.level()),
+            },
             report: (settings.report.mode == ReportMode::Always)
                 .then(|| report(settings, permit.level(), permit.reason())),
             permit: PermitGuard::new(&self.worker, permit),
@@ -67,7 +71,7 @@ impl Connection {
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
         self.client.inbox.consume(self.head.length);
         let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
-        let body = Decoder::new(self.head.framing).reserving(reserved);
+        let body = Decoder::new(self.head.framing).of_request(reserved);
         let variants = &self.variants;
         let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit());
         (request.awaits_continue, request.is_repeatable) = (self.head.expects_continue, is_repeatable);
@@ -86,6 +90,9 @@ impl Connection {
             reports: tables.plants[plant].reported.then_some(&pool.reports),
             cost_header: tables.plants[plant].cost_header.as_deref(),
             falls_back: variants.get(1).is_some(),
+            rewrites,
+            sent: variants.get(0).unwrap_or_default(),
+            addresses: pool.addresses(),
         };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);

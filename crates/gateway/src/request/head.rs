@@ -5,6 +5,7 @@
 
 use super::forwarding::Forwarding;
 use super::peer::Peer;
+use super::redirect::AskedPlace;
 use crate::http1::Version;
 use crate::http1::body::Framing;
 use crate::http1::field::{FieldKind, is_alike};
@@ -135,6 +136,8 @@ pub(crate) struct Incoming<'a> {
     pub report_name: &'a str,
     /// The load report is for the gateway: the client does not see it.
     pub hide_load: bool,
+    /// What the upstream was asked for, which its answer must not name.
+    pub asked: AskedPlace<'a>,
 }
 
 impl Incoming<'_> {
@@ -158,7 +161,11 @@ impl Incoming<'_> {
             };
             let name = field.name.of(self.bytes);
             if passes && !name.eq_ignore_ascii_case(self.report_name.as_bytes()) {
-                write_field(out, name, field.value.of(self.bytes));
+                let value = field.value.of(self.bytes);
+                match self.asked.mapped(name, value) {
+                    Some(mapped) => write_field(out, name, &mapped),
+                    None => write_field(out, name, value),
+                }
             }
         }
         match self.framing {

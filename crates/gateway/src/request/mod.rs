@@ -5,7 +5,7 @@
 //! A connection is in one state at a time, and each state has its file: waiting for a head ([`connection`]), reading the
 //! body ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
 //! ([`mod@file`]), answered by the gateway itself ([`answer`]), switched to another protocol ([`tunnel`]), or closing
-//! ([`client`]). [`head`] writes heads; [`storage`] keeps bytes in temporary files; [`permit_guard`] departs a request however its way ends.
+//! ([`client`]). [`head`] writes heads, in which [`redirect`] maps places back; [`storage`] keeps bytes in temporary files; [`permit_guard`] departs a request however its way ends.
 
 pub(crate) mod answer;
 pub(crate) mod body;
@@ -21,6 +21,7 @@ pub(crate) mod inbox;
 pub(crate) mod outbox;
 pub(crate) mod peer;
 pub(crate) mod permit_guard;
+pub(crate) mod redirect;
 pub(crate) mod signed;
 pub(crate) mod storage;
 mod tunnel;

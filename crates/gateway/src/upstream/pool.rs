@@ -44,6 +44,12 @@ pub(crate) struct Upstream {
     pub reports: LoadReports,
 }
 
+impl Upstream {
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
 /// A right to have a connection open; given back on drop.
 #[derive(Debug)]
 pub(crate) struct Ticket {

@@ -13,7 +13,10 @@ use crate::http1::{Refusal, Version};
 use crate::request::buffers::{Buffer, HEADROOM};
 use crate::request::head::{Incoming, LevelReport, Requested};
 use crate::request::outbox::{Bytes, Outbox};
+use crate::request::redirect::AskedPlace;
+use crate::settings::Rewrite;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -40,6 +43,11 @@ pub(crate) struct ResponseTerms<'a> {
     pub cost_header: Option<&'a str>,
     /// Whether a 404 is not the client's response but a reason to request the next level.
     pub falls_back: bool,
+    /// The rewrites of the level and of those above.
+    pub rewrites: &'a [Rewrite],
+    /// The head that the upstream is sent, and its addresses.
+    pub sent: &'a [u8],
+    pub addresses: &'a [SocketAddr],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +149,8 @@ impl<'a> ResponseSide<'a> {
     /// Begins anew with the response at the next level. `falls_back`: one more level can be requested after it.
     pub(crate) fn begin_again(&mut self, falls_back: bool) {
         let report = self.terms.report.map(|report| LevelReport { level: report.level + 1, ..report });
-        self.terms = ResponseTerms { report, falls_back, ..self.terms };
+        let rewrites = self.terms.rewrites.get(1..).unwrap_or_default();
+        self.terms = ResponseTerms { report, falls_back, rewrites, ..self.terms };
         (self.buffer, self.start, self.end) = (None, 0, 0);
         (self.scan, self.began, self.interim) = (HeadScan::default(), false, 0);
     }
@@ -257,11 +266,15 @@ impl<'a> ResponseSide<'a> {
     fn write_head(&mut self, length: usize, framing: Framing) {
         let Some(buffer) = &self.buffer else { return };
         self.scratch.clear();
-        let ResponseTerms { requested, report, report_name, reports, .. } = self.terms;
+        let ResponseTerms { requested, report, report_name, reports, rewrites, sent, addresses, .. } =
+            self.terms;
         let hide_load = reports.is_some();
+        let prefix = rewrites.first().map_or("", |rewrite| &rewrite.prefix);
+        let asked = AskedPlace { prefix, sent, addresses };
         let bytes = &buffer[self.start..self.start + length];
         let head = &*self.head;
-        Incoming { bytes, head, requested, framing, report, report_name, hide_load }.write(self.scratch);
+        Incoming { bytes, head, requested, framing, report, report_name, hide_load, asked }
+            .write(self.scratch);
     }
 
     /// Puts the final head and what came with it into the outbox.

@@ -6,8 +6,8 @@
 //! wait (for a database, say), rejections take of processors that have time to spare, and of no worker's time.
 //!
 //! Which of them it is shows while requests are rejected. Of their processor time a part hides in services that become longer
-//! while workers are busy, U of it; if the processors are what workers use, their utilization exceeds that of the workers by
-//! the rest, `(1 - U) c R`. If they are less busy than the workers, it does not. Without a reading of the machine's
+//! while all workers are busy, Erlang's C of it; if the processors are what workers use, their utilization exceeds that of the
+//! workers by the rest, `(1 - C) c R`. If they are less busy than the workers, it does not. Without a reading of the machine's
 //! processors, c counts in full: the plant is then less full than it might be, and never fuller.
 
 use crate::time::{Duration, Instant};
@@ -45,10 +45,10 @@ impl WorkerTime {
         WorkerTime { found: 1.0, expected: 1.0 }
     }
 
-    /// Takes a period: the utilization of the workers, and of the processors if it was read, and `c R`.
-    pub(crate) fn learn(&mut self, workers: f64, processors: Option<f64>, rejecting: f64) {
+    /// Takes a period: the utilization of the workers, and of the processors if it was read, and what of `c R` does not hide in
+    /// services.
+    pub(crate) fn learn(&mut self, workers: f64, processors: Option<f64>, expected: f64) {
         let Some(processors) = processors else { return };
-        let expected = (1.0 - workers) * rejecting;
         if expected < Self::LEAST {
             return;
         }
@@ -78,7 +78,7 @@ mod tests {
             let (workers, rejecting) = (0.8, 0.3);
             // What hides in longer services is work of the processors too.
             let processors = own * workers + (1.0 - own * workers) * rejecting;
-            part.learn(workers, Some((processors + noise).clamp(0.0, 1.0)), rejecting);
+            part.learn(workers, Some((processors + noise).clamp(0.0, 1.0)), (1.0 - workers) * rejecting);
         }
         part.part()
     }
@@ -96,7 +96,7 @@ mod tests {
         let mut part = WorkerTime::new();
         part.learn(0.8, None, 0.3);
         part.learn(0.8, Some(0.1), 0.001);
-        part.learn(1.0, Some(1.0), 0.3);
+        part.learn(1.0, Some(1.0), 0.0);
         assert_eq!(part.part(), 1.0);
     }
 

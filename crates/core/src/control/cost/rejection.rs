@@ -3,7 +3,9 @@
 //! `CPU = x served + c rejected` is fitted by the recursive least squares of the linear model, with rejections in the
 //! place of bytes, over periods with rejections alone. A request costs more in a calm hour, when caches are cold and what the
 //! process takes without any is shared by few. That cost, times the requests served in a crowd, would leave hardly
-//! anything to rejections.
+//! anything to rejections. A period in which many requests began to wait, or were rejected after they had waited, is left out,
+//! because a part of their CPU time is another period's: a queue that is rejected at once would look like many rejections
+//! that cost nothing.
 //!
 //! The CPU time of a process holds the kernel's work in its calls, but not that of interrupts. c is in seconds of the whole
 //! machine's processors. What of it counts as time of a plant's workers, which is another unit, `host.rs` says.
@@ -11,6 +13,7 @@
 use crate::model::{LinearModel, Served};
 use crate::telemetry::measurement::ClassMeasurement;
 use crate::time::Duration;
+use libm::fabs;
 
 /// What is known of c.
 #[derive(Default)]
@@ -31,6 +34,8 @@ impl RejectionCost {
     const LATE: f64 = 0.2;
     /// A period with fewer rejections says nothing of the most.
     const MANY: f64 = 10.0;
+    /// A period is learned from if at most this part of its arrivals began to wait, or was rejected after waiting.
+    const WAITED: f64 = 0.1;
     /// With fewer rejections the noise exceeds the cost.
     const ENOUGH: f64 = 100.0;
 
@@ -42,12 +47,14 @@ impl RejectionCost {
             let rejected = sum(|class| class.window.counts.rejected());
             let served = sum(|class| class.window.started);
             self.rejected += rejected;
+            let arrived = sum(|class| class.window.counts.arrivals);
+            let in_period = fabs(arrived - served - rejected) <= Self::WAITED * arrived;
             let used = cpu.saturating_sub(last).as_secs_f64();
-            if rejected > served.max(Self::MANY) {
+            if in_period && rejected > served.max(Self::MANY) {
                 let most = self.most.get_or_insert(used / rejected);
                 *most += Self::LATE * (used / rejected - *most);
             }
-            if rejected > 0.0 {
+            if in_period && rejected > 0.0 {
                 let bytes = rejected * Self::COLUMN;
                 self.line.learn([Served { requests: served, bytes, work_seconds: used }].into_iter());
             }
@@ -78,6 +85,7 @@ mod tests {
         for period in 0..200_u64 {
             let (served, rejected) = (100 + period % 7, 5 * (period % 3));
             class.window.started = served;
+            class.window.counts.arrivals = served + rejected;
             class.window.counts.reasons[Reason::Overload as usize] = rejected;
             cpu += Duration::from_micros(200 * served + 40 * rejected);
             if period < 10 {
@@ -88,6 +96,31 @@ mod tests {
         let known = cost.per_rejection_seconds().expect("learned");
         assert!((known - 40e-6).abs() < 2e-6, "{known}");
     }
+
+    /// A crowd that does not change, after a first period of which most requests wait, and a second in which those are rejected.
+    #[test]
+    fn a_queue_that_is_rejected_at_once_does_not_take_from_the_cost_of_rejections() {
+        let (mut cost, mut random) = (RejectionCost::default(), crate::random::Random::new(5));
+        let mut class = ClassMeasurement::default();
+        let mut cpu = Duration::ZERO;
+        cost.learn(&[], Some(cpu));
+        for period in 0..90_u64 {
+            let served = 125 + random.below(25);
+            let (arrived, rejected) = match period {
+                0 => (served + 450, 0),
+                1 => (served + 450, 900),
+                _ => (served + 450, 440 + random.below(21)),
+            };
+            class.window.started = served;
+            class.window.counts.arrivals = arrived;
+            class.window.counts.reasons[Reason::Overload as usize] = rejected;
+            cpu += Duration::from_micros(500 * arrived);
+            cost.learn(core::slice::from_ref(&class), Some(cpu));
+        }
+        let known = cost.per_rejection_seconds().expect("learned");
+        assert!((450e-6..550e-6).contains(&known), "{known}");
+    }
+
     /// A calm hour with few requests, of which each costs more; then a crowd.
     #[test]
     fn a_calm_hour_does_not_take_from_the_cost_of_rejections() {
@@ -100,6 +133,7 @@ mod tests {
             let (served, rejected) =
                 if crowd { (77 + period % 3, 730 + 10 * (period % 4)) } else { (20 + period % 3, 0) };
             class.window.started = served;
+            class.window.counts.arrivals = served + rejected;
             class.window.counts.reasons[Reason::Overload as usize] = rejected;
             let each = if crowd { 250 } else { 350 };
             cpu += Duration::from_micros(each * served + 15 * rejected + 2000);

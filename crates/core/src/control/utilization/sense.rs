@@ -1,7 +1,7 @@
 //! Measured utilization of one period.
 
 use super::view::{ClassView, PlantView};
-use crate::model::Served;
+use crate::model::{Served, erlang_c};
 use crate::promises::Sense;
 use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::time::Duration;
@@ -31,8 +31,10 @@ impl Sensed {
         let gap = busy(measured);
         let sensed = match (plant.promised.sense, measured.reported) {
             (Sense::Reported, Some(reported)) => reported.clamp(0.0, 1.0),
-            // Rejections on the same host that find it busy make services longer, so busy time includes them already.
-            _ => gap + (1.0 - gap) * (rejected(plant, measured) * rejection_cost).min(1.0),
+            _ => {
+                let visible = (1.0 - hidden(measured)) * rejected(plant, measured) * rejection_cost;
+                (gap + visible).min(1.0)
+            }
         };
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
@@ -54,6 +56,12 @@ impl Sensed {
 pub(super) fn busy(measured: &Measurement<'_>) -> f64 {
     let capacity_ns = measured.seconds * 1e9 * f64::from(measured.workers);
     (measured.counted.busy_ns as f64 / capacity_ns).min(1.0)
+}
+
+/// The part of rejections on the same host that busy time includes already: those that find all workers busy make services
+/// longer, as the others take of a free worker. With one worker it is U.
+pub(super) fn hidden(measured: &Measurement<'_>) -> f64 {
+    erlang_c(measured.workers, busy(measured) * f64::from(measured.workers))
 }
 
 /// Requests rejected in the period, per second.
@@ -98,10 +106,9 @@ mod tests {
         let counted = PlantSnapshot { busy_ns: 2_000_000_000, releases: 100, service_ns: 3_000_000_000 };
         let mut period = Measurement { counted, ..measured(&classes, &[0]) };
         let found = sensed(&own, &period);
-        assert!(
-            (found.utilization - (0.5 + 0.5 * 0.05)).abs() < 1e-12,
-            "and 50 rejections of 1 ms: {found:?}"
-        );
+        // At two of four workers an arrival finds all busy with a chance of 4/23.
+        let wanted = 0.5 + 19.0 / 23.0 * 0.05;
+        assert!((found.utilization - wanted).abs() < 1e-12, "and 50 rejections of 1 ms: {found:?}");
         assert_eq!((found.service_time, found.too_slow), (Duration::from_millis(30), false));
         own.promised.sense = Sense::Reported;
         assert!(sensed(&own, &period).utilization > 0.5, "until the plant reports");

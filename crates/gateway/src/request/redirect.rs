@@ -1,0 +1,170 @@
+//! Fields of a response that name a place on the site, mapped back from what the upstream was asked to what the client asked.
+//!
+//! A level's prefix and the upstream's own address are the gateway's affair. A redirect of the upstream names both: asked for
+//! `/full/images` by nginx's port 8080, it answers `Location: http://shop.example:8080/full/images/`. A client that went
+//! there would leave the gateway, or ask for a path that the gateway puts its prefix before once more.
+//!
+//! | field | what is mapped |
+//! |---|---|
+//! | `Location`, `Content-Location`, and the URL in `Refresh` | the prefix goes; so do scheme and authority where they are the upstream's own |
+//! | `Set-Cookie` | the prefix of `Path` goes |
+
+use std::net::SocketAddr;
+
+/// What the upstream was asked for, as far as its answer may name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedPlace<'a> {
+    /// The prefix of the level; empty if the path went as it came.
+    pub prefix: &'a str,
+    /// The head of the request as the upstream got it, which has the client's host.
+    pub sent: &'a [u8],
+    /// The upstream's addresses.
+    pub addresses: &'a [SocketAddr],
+}
+
+impl AskedPlace<'_> {
+    /// The value of a response's field as the client must see it; `None` if it stays as it is.
+    pub(crate) fn mapped(&self, name: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+        // Most fields are told apart by their length alone.
+        match name.len() {
+            8 if name.eq_ignore_ascii_case(b"location") => self.reference(value),
+            16 if name.eq_ignore_ascii_case(b"content-location") => self.reference(value),
+            7 if name.eq_ignore_ascii_case(b"refresh") => self.refresh(value),
+            10 if name.eq_ignore_ascii_case(b"set-cookie") => self.cookie(value),
+            _ => None,
+        }
+    }
+
+    /// A URL, or a reference that begins with a path.
+    fn reference(&self, value: &[u8]) -> Option<Vec<u8>> {
+        if value.starts_with(b"/") && !value.starts_with(b"//") {
+            return self.without_prefix(value);
+        }
+        let after_scheme = value.windows(3).position(|part| part == b"://")? + 3;
+        let length = value[after_scheme..].iter().position(|byte| b"/?#".contains(byte));
+        let path_at = length.map_or(value.len(), |length| after_scheme + length);
+        let (authority, path) = (&value[after_scheme..path_at], &value[path_at..]);
+        let host = self.host();
+        let inside = self.addresses.iter().any(|address| {
+            let port = format!(":{}", address.port());
+            let bare = authority.strip_suffix(port.as_bytes());
+            authority == address.to_string().as_bytes()
+                || bare.is_some_and(|bare| bare == without_port(host)) && authority != host
+        });
+        if inside {
+            let path = if path.starts_with(b"/") { path.to_vec() } else { [b"/", path].concat() };
+            return Some(self.without_prefix(&path).unwrap_or(path));
+        }
+        // Another host's path has nothing to do with the prefix.
+        let own = without_port(authority).eq_ignore_ascii_case(without_port(host));
+        let path = self.without_prefix(path).filter(|_| own)?;
+        Some([&value[..path_at], &path].concat())
+    }
+
+    /// `5; url=/light/page`.
+    fn refresh(&self, value: &[u8]) -> Option<Vec<u8>> {
+        let lower = value.to_ascii_lowercase();
+        let at = lower.windows(4).position(|part| part == b"url=")? + 4;
+        let quoted = value.get(at).is_some_and(|byte| b"'\"".contains(byte));
+        let at = at + usize::from(quoted);
+        let url = self.reference(&value[at..])?;
+        Some([&value[..at], &url].concat())
+    }
+
+    fn cookie(&self, value: &[u8]) -> Option<Vec<u8>> {
+        let mut at = value.iter().position(|&byte| byte == b';')? + 1;
+        for attribute in value[at..].split(|&byte| byte == b';') {
+            let begin = at + attribute.len() - attribute.trim_ascii_start().len();
+            let path = attribute.trim_ascii_start();
+            if path.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"path=")) {
+                let end = at + attribute.len();
+                let path = self.without_prefix(&value[begin + 5..end])?;
+                return Some([&value[..begin + 5], &path, &value[end..]].concat());
+            }
+            at += attribute.len() + 1;
+        }
+        None
+    }
+
+    /// The path without the level's prefix, if it begins with it.
+    fn without_prefix(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let rest = path.strip_prefix(self.prefix.as_bytes()).filter(|_| !self.prefix.is_empty())?;
+        match rest.first() {
+            None | Some(b'?' | b'#') => Some([b"/", rest].concat()),
+            Some(b'/') => Some(rest.to_vec()),
+            Some(_) => None,
+        }
+    }
+
+    /// The host that the upstream was told.
+    fn host(&self) -> &[u8] {
+        let mut lines = self.sent.split(|&byte| byte == b'\n');
+        let host = lines.find_map(|line| line.strip_prefix(b"host: "));
+        host.map_or(&[], <[u8]>::trim_ascii_end)
+    }
+}
+
+fn without_port(authority: &[u8]) -> &[u8] {
+    let colon = authority.iter().rposition(|&byte| byte == b':');
+    let port = colon.filter(|&colon| authority[colon + 1..].iter().all(u8::is_ascii_digit));
+    port.map_or(authority, |colon| &authority[..colon])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped(prefix: &str, name: &str, value: &str) -> String {
+        let addresses = ["127.0.0.1:8080".parse().expect("an address")];
+        let sent = b"GET /full/a HTTP/1.1\r\nhost: shop.example\r\nx-host: no\r\n\r\n";
+        let place = AskedPlace { prefix, sent, addresses: &addresses };
+        let new = place.mapped(name.as_bytes(), value.as_bytes());
+        new.map_or(value.to_owned(), |new| String::from_utf8(new).expect("text"))
+    }
+
+    #[test]
+    fn redirects_lead_back_to_where_the_client_asked() {
+        for (value, expected) in [
+            ("/full/images/", "/images/"),
+            ("/full", "/"),
+            ("/full?a=/full/b", "/?a=/full/b"),
+            ("/fuller/x", "/fuller/x"),
+            ("//full/x", "//full/x"),
+            ("images/", "images/"),
+            ("http://shop.example:8080/full/images/", "/images/"),
+            ("http://127.0.0.1:8080/full/images/?q#f", "/images/?q#f"),
+            ("http://127.0.0.1:8080", "/"),
+            ("http://shop.example:8080/other", "/other"),
+            ("http://shop.example/full/images/", "http://shop.example/images/"),
+            ("https://Shop.example/full/images/", "https://Shop.example/images/"),
+            ("https://shop.example/images/", "https://shop.example/images/"),
+            ("http://other.example:8080/full/x", "http://other.example:8080/full/x"),
+            (
+                "https://login.example/?back=http://shop.example/full/",
+                "https://login.example/?back=http://shop.example/full/",
+            ),
+            ("mailto:someone", "mailto:someone"),
+        ] {
+            assert_eq!(mapped("/full", "Location", value), expected);
+        }
+        assert_eq!(mapped("/full", "content-location", "/full/a.html"), "/a.html");
+        assert_eq!(mapped("/full", "x-location", "/full/a.html"), "/full/a.html");
+        assert_eq!(mapped("", "location", "http://shop.example:8080/images/"), "/images/");
+        assert_eq!(mapped("", "location", "/full/a"), "/full/a");
+    }
+
+    #[test]
+    fn refreshes_and_paths_of_cookies_too() {
+        for (name, value, expected) in [
+            ("refresh", "5; URL=/full/next", "5; URL=/next"),
+            ("refresh", "0;url='http://127.0.0.1:8080/full/a'", "0;url='/a'"),
+            ("refresh", "5", "5"),
+            ("set-cookie", "a=/full/; Path=/full/shop; Secure", "a=/full/; Path=/shop; Secure"),
+            ("Set-Cookie", "a=b;path=/full", "a=b;path=/"),
+            ("set-cookie", "path=/full/x", "path=/full/x"),
+            ("set-cookie", "a=b; Path=/", "a=b; Path=/"),
+        ] {
+            assert_eq!(mapped("/full", name, value), expected);
+        }
+    }
+}
