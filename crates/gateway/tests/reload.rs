@@ -195,6 +195,10 @@ struct FromMemory {
 }
 
 impl Owner for FromMemory {
+    fn incidents(&self) -> String {
+        "{}".to_owned()
+    }
+
     fn reload(&self) -> Result<Reloaded, String> {
         let workers = if self.right.load(SeqCst) { 5 } else { 0 };
         self.reloader.reload(self.start.clone(), &promises(workers)).map_err(|wrong| wrong.join("\n"))

@@ -90,12 +90,12 @@ fn the_engines_queue_waits_as_theory_says() {
     }
 }
 
-/// 60/s before eight workers of 40 ms that best effort fills, promised 80 ms: the mean (ms), and the quota that it took.
-fn promised(law: &Law) -> (f64, f64) {
+/// 60/s before eight workers of 40 ms, promised 80 ms, beside so much best effort: the mean (ms), and the quota that it took.
+fn promised(law: &Law, best_effort: f64) -> (f64, f64) {
     let (mut means, mut quotas) = (Vec::new(), Vec::new());
     for seed in SEEDS {
         let premium = Flow::new("premium", 60.0).delay(Duration::from_millis(80), None).priority(1);
-        let flows = vec![premium, Flow::new("default", 150.0)];
+        let flows = vec![premium, Flow::new("default", best_effort)];
         let mut scene = Scene::new(8, Duration::from_millis(40), flows, 400.0, seed);
         scene.law = law.clone();
         let heard = scene.run();
@@ -108,15 +108,16 @@ fn promised(law: &Law) -> (f64, f64) {
 
 #[test]
 fn a_mean_is_kept_by_as_many_workers_as_the_approximation_takes_whatever_the_service() {
-    // The more services vary, the more a window of a thousand does, and a class that is too quick is given up more slowly than
-    // one that is too slow is helped: the mean stays further below the promise.
-    for (name, law, least) in [
-        ("deterministic", Law::Deterministic, 75.0),
-        ("lognormal, c^2 = 0.25", lognormal(0.25), 75.0),
-        ("exponential", Law::Exponential, 74.0),
-        ("Pareto", PARETO, 71.0),
-        ("lognormal, c^2 = 4", lognormal(4.0), 71.0),
-        ("lognormal, c^2 = 8", lognormal(8.0), 68.0),
+    // Best effort of 150/s leaves a worker idle at times, the more often the more services vary, and the class may use it. Beside
+    // 400/s no worker is idle, and what is left is the law's: the more services vary, the more a window of a thousand does, and
+    // a class that is too quick is given up more slowly than one that is too slow is helped.
+    for (name, law, least, least_beside_more) in [
+        ("deterministic", Law::Deterministic, 75.0, 77.0),
+        ("lognormal, c^2 = 0.25", lognormal(0.25), 75.0, 77.0),
+        ("exponential", Law::Exponential, 74.0, 77.0),
+        ("Pareto", PARETO, 71.0, 75.5),
+        ("lognormal, c^2 = 4", lognormal(4.0), 71.0, 76.0),
+        ("lognormal, c^2 = 8", lognormal(8.0), 68.0, 75.5),
     ] {
         let traffic = Traffic {
             rate: 60.0,
@@ -125,9 +126,13 @@ fn a_mean_is_kept_by_as_many_workers_as_the_approximation_takes_whatever_the_ser
             service_variability: squared_variation(&law),
         };
         let takes = traffic.servers_for_mean(0.08, 8.0);
-        let (found, quota) = promised(&law);
-        println!("{name}: mean {found:.1} ms, quota {quota:.2}, by the approximation {takes:.2}");
+        let (found, quota) = promised(&law, 150.0);
+        let (beside_more, _) = promised(&law, 400.0);
+        println!(
+            "{name}: mean {found:.1} ms, quota {quota:.2}, by the approximation {takes:.2}; never idle {beside_more:.1} ms"
+        );
         assert!((least..=81.0).contains(&found), "{name}: {found} ms");
+        assert!((least_beside_more..=81.0).contains(&beside_more), "{name}: {beside_more} ms");
         assert!(
             (0.75..=1.25).contains(&(quota / takes)),
             "{name}: {quota} workers, {takes} by the approximation"

@@ -49,6 +49,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         open_files,
         readings: Readings::default(),
         turns: Arc::default(),
+        incidents: Arc::default(),
     };
     reload.forecast.follow(forecast, known, &reload.gateway);
     reload.worker_counts.follow(&configuration);
@@ -82,7 +83,7 @@ impl First {
 
 /// Logs what the loops decide, and reloads when that is requested, until the end is requested.
 fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) {
-    let mut events = EventLog::default();
+    let mut events = EventLog::new(reload.incidents.clone());
     loop {
         match requests.recv_timeout(LOOK) {
             Ok(Requested::Reload) => reload.begin(),

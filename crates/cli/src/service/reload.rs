@@ -7,6 +7,7 @@
 use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::aside::Readings;
+use crate::service::events::Incidents;
 use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
 use crate::service::worker_counts::WorkerCounts;
@@ -29,6 +30,7 @@ pub(crate) struct Reload {
     pub(crate) open_files: u64,
     pub(crate) readings: Readings,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) incidents: Arc<Mutex<Incidents>>,
 }
 
 /// The turns of reloads: one at a time.
@@ -54,6 +56,10 @@ impl Owner for Reload {
 
     fn log_lines_dropped(&self) -> u64 {
         log::dropped()
+    }
+
+    fn incidents(&self) -> String {
+        self.incidents.lock().unwrap_or_else(PoisonError::into_inner).json()
     }
 }
 

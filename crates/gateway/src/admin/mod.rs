@@ -32,15 +32,20 @@ pub trait Owner: Send + Sync {
     fn reload(&self) -> Result<Reloaded, String>;
     /// How many lines of the log could not be written.
     fn log_lines_dropped(&self) -> u64;
+    /// The last times in which classes were degraded or rejected, as JSON.
+    fn incidents(&self) -> String;
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 /// The exposition format that Prometheus has read since 2014.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
-const INDEX: &str = "/metrics  for Prometheus\n/status   the same and more, as JSON\n/healthz  200 while the loops run\n\
-     /reload   POST: read the configuration again\n";
+const INDEX: &str = "/metrics    for Prometheus\n/status     the same and more, as JSON\n\
+     /incidents  when classes were degraded or rejected lately, as JSON\n/healthz    200 while the loops run\n\
+     /reload     POST: read the configuration again\n";
 
+/// The path of what the gateway's owner remembers.
+const INCIDENTS: &str = "/incidents";
 /// The path that is posted to.
 const RELOAD: &str = "/reload";
 
@@ -68,6 +73,14 @@ fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Respons
         },
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, format!("Not here. There is:\n{INDEX}")),
+    }
+}
+
+/// The answer to `GET /incidents`; the gateway may have no owner that remembers any.
+fn incidents(owner: Option<&dyn Owner>) -> Response<String> {
+    match owner {
+        Some(owner) => page(StatusCode::OK, JSON, owner.incidents()),
+        None => text(StatusCode::NOT_FOUND, "Nobody keeps the incidents of this gateway.\n"),
     }
 }
 

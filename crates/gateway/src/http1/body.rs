@@ -49,6 +49,7 @@ pub struct Decoder<'a> {
     state: DecoderState,
     /// Fields that no trailer may name.
     reserved: &'a [(String, String)],
+    refuses_extensions: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,12 +74,13 @@ impl<'a> Decoder<'a> {
             Framing::Chunked => DecoderState::Size { size: 0, digits: 0 },
             Framing::UntilClose => DecoderState::UntilClose,
         };
-        Decoder { state, reserved: &[] }
+        Decoder { state, reserved: &[], refuses_extensions: false }
     }
 
-    /// Refuses trailers named like one of `fields`: a server that merges trailers into the head would take them for these.
-    pub fn reserving(self, fields: &'a [(String, String)]) -> Self {
-        Decoder { reserved: fields, ..self }
+    /// A request's body. Extensions of chunks are refused: no client needs them, and servers differ in where they end.
+    /// Trailers named like one of `fields` are refused too: a server that merges trailers into the head would take them for these.
+    pub fn of_request(self, fields: &'a [(String, String)]) -> Self {
+        Decoder { reserved: fields, refuses_extensions: true, ..self }
     }
 
     /// Whether the body's last byte was seen.
@@ -140,6 +142,9 @@ impl<'a> Decoder<'a> {
                 }
                 None if *digits == 0 => return Err(Refusal::bad("a chunk has no size")),
                 None if byte == b'\r' => self.state = DecoderState::SizeLf { size: *size },
+                None if byte == b';' && self.refuses_extensions => {
+                    return Err(Refusal::bad("a chunk has an extension"));
+                }
                 None if byte == b';' => {
                     self.state = DecoderState::Extension { size: *size, length: *digits + 1 }
                 }

@@ -4,19 +4,24 @@
 //! Single requests are not logged: a response tells its level and reason in a header, and `/metrics` has the counts.
 
 mod deadlines;
+mod incident;
 mod load;
 mod promises;
 #[cfg(test)]
 mod tests;
 mod types;
 
+pub(crate) use incident::Incidents;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was last said of each class, site and plant.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
+    /// Shared with the admin listener.
+    incidents: Arc<Mutex<Incidents>>,
     last: Instant,
     /// By class.
     loads: Vec<load::ClassLoad>,
@@ -36,6 +41,17 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
+    pub(crate) fn new(incidents: Arc<Mutex<Incidents>>) -> Self {
+        EventLog { incidents, ..EventLog::default() }
+    }
+
+    fn list_incidents(&mut self, status: &Status) {
+        let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
+        self.loads.iter_mut().filter_map(|load| load.ended.take()).for_each(|facts| incidents.end(facts));
+        let loads = self.loads.iter().zip(&status.classes);
+        incidents.present = loads.filter_map(|(load, class)| load.present(class, status)).collect();
+    }
+
     /// Lines for what is new in `status`; none if no control period has ended since the last look.
     pub(crate) fn look(&mut self, status: &Status) -> Vec<String> {
         if status.at <= self.last || status.mode == Mode::Off {
@@ -49,6 +65,7 @@ impl EventLog {
         }
         let mut lines = Vec::new();
         each(&mut lines, &mut self.loads, &status.classes, |said, class| said.look(class, status));
+        self.list_incidents(status);
         each(&mut lines, &mut self.contracts, &status.plan, promises::contracts);
         each(&mut lines, &mut self.workers, &status.plants, promises::workers);
         each(&mut lines, &mut self.plans, &status.plan, promises::planned_delays);

@@ -87,6 +87,29 @@ fn bursts_in_step_are_one_incident() {
 }
 
 #[test]
+fn incidents_are_listed_the_latest_first_and_a_hundred_at_most() {
+    let list = Arc::<Mutex<Incidents>>::default();
+    let mut log = EventLog::new(list.clone());
+    let listed = || -> serde_json::Value {
+        serde_json::from_str(&list.lock().expect("no test failed").json()).expect("it is JSON")
+    };
+    assert_eq!(listed()["incidents"], serde_json::json!([]));
+    for number in 1..=120 {
+        let rejected = 10 * number;
+        log.look(&loaded(20 * number, [0, 100 * number], rejected));
+        let now = &listed()["incidents"][0];
+        assert_eq!((&now["is_over"], &now["rejected"]), (&false.into(), &10.into()), "{now}");
+        log.look(&loaded(20 * number + 11, [0, 100 * number], rejected));
+    }
+    let incidents = &listed()["incidents"];
+    assert_eq!(incidents.as_array().map(Vec::len), Some(100));
+    let latest = &incidents[0];
+    assert_eq!((&latest["site"], &latest["is_over"]), (&"shop".into(), &true.into()), "{latest}");
+    assert_eq!(latest["reasons"], serde_json::json!({ "overload": 10 }), "{latest}");
+    assert!(latest["began_unix_seconds"].as_u64() > Some(1_600_000_000), "{latest}");
+}
+
+#[test]
 fn observing_says_what_would_have_been() {
     let observed = Status { mode: Mode::Observe, ..loaded(1, [5, 5], 1) };
     let lines = EventLog::default().look(&observed);
