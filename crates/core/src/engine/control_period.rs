@@ -200,6 +200,7 @@ impl Engine {
             processors,
             max_wait: queue.longest_wait(),
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
+            possible_workers: loops.searches[plant].as_ref().map_or(1.0, |search| search.possible()),
             set_point_reduction: loops.delays.set_point_reduction(plant),
             sheds: loops.delays.sheds(plant) || *has_deadlines,
             best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),

@@ -94,6 +94,8 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) max_wait: Duration,
     /// Whether the number of workers was promised, or has been found.
     pub(crate) capacity_known: bool,
+    /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure.
+    pub(crate) possible_workers: f64,
     /// By what part the set point is reduced, because promised delays are missed.
     pub(crate) set_point_reduction: f64,
     /// Whether the queue itself rejects requests that would be late.
@@ -139,6 +141,7 @@ impl Loop for UtilizationLoop {
         let (target, terms) = self.law.target(&Observation {
             set_point: self.set_point,
             capacity: plant.capacity(self.mode).map(|all| all * (1.0 - input.set_point_reduction)),
+            possible_workers: input.possible_workers,
             measured: if overridden { 1.0 } else { sensed.utilization },
             served: served.total,
             overridden,

@@ -43,6 +43,8 @@ pub(crate) struct WorkersLaw {
     evidence: Evidence,
     limit: u32,
     workers: u32,
+    /// The largest number of workers that the evidence allows; their number, until throughput was seen to level off.
+    possible: u32,
     found: bool,
     /// Whether the server reports its number of workers.
     reported: bool,
@@ -64,6 +66,7 @@ impl WorkersLaw {
             evidence: Evidence::new(),
             limit: start,
             workers: start,
+            possible: start,
             found: false,
             reported: false,
             settled: 0.0,
@@ -82,6 +85,10 @@ impl WorkersLaw {
         self.workers
     }
 
+    pub(crate) fn possible(&self) -> u32 {
+        self.possible
+    }
+
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
@@ -94,7 +101,8 @@ impl WorkersLaw {
     /// Takes the number of workers that the server reports.
     pub(crate) fn report(&mut self, workers: u32) {
         self.workers = workers.clamp(self.bounds.least, self.bounds.most);
-        (self.limit, self.found, self.reported) = (self.workers, true, true);
+        (self.limit, self.possible) = (self.workers, self.workers);
+        (self.found, self.reported) = (true, true);
     }
 
     /// Goes on with the search from the reported number, which may not hold any more.
@@ -121,6 +129,7 @@ impl WorkersLaw {
         // Costs depend on this number, so it is the middle between the likeliest and the largest that the evidence allows.
         self.workers =
             if fit.flat { (fit.best + fit.upper) / 2 } else { self.workers.max(self.evidence.highest) };
+        self.possible = if fit.flat { fit.upper } else { self.workers };
         self.move_limit(&fit, bound, counted);
     }
 

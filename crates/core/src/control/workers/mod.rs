@@ -14,6 +14,10 @@ use alloc::{sync::Arc, vec::Vec};
 use evidence::Counted;
 use law::WorkersLaw;
 
+/// The most workers that may be there, as a multiple of the number that was found: one more than seven. A wider doubt would
+/// let an overload wait for long.
+const MOST_POSSIBLE: f64 = 8.0 / 7.0;
+
 /// The loop of one plant.
 pub(crate) struct WorkerSearch {
     law: WorkersLaw,
@@ -94,6 +98,11 @@ impl WorkerSearch {
     /// Takes the number of workers that the server reports.
     pub(crate) fn report(&mut self, workers: u32) {
         self.law.report(workers);
+    }
+
+    /// How many workers there may be by the evidence, as a multiple of their number.
+    pub(crate) fn possible(&self) -> f64 {
+        (f64::from(self.law.possible()) / f64::from(self.law.workers().max(1))).clamp(1.0, MOST_POSSIBLE)
     }
 
     /// Whether throughput was seen to level off.

@@ -78,6 +78,8 @@ const BEYOND: f64 = 0.25;
 const DRAIN_SERVICES: f64 = 3.0;
 /// The backlog that the queue takes up before a request is rejected, in periods of work.
 const ABSORBED: f64 = 0.5;
+/// The backlog, in periods of work, up to which nothing says that the plant has fewer workers than it may have.
+const LITTLE_WAITS: f64 = 1.0;
 /// A step to so many times the capacity is no chance.
 const FAR_ABOVE: f64 = 1.25;
 /// What one period adds to the slowly followed load.
@@ -140,13 +142,15 @@ impl FeedForward {
     }
 
     /// Whether the plant carries the arriving load at the lowest level, and its queue takes up what is above the mean: then
-    /// no request needs to be rejected. A bias below zero says that the plant carries less than the model has it.
+    /// no request needs to be rejected. A bias below zero says that the plant carries less than the model has it. Workers
+    /// that may be there count as long as little waits.
     fn is_carried(&self, seen: &Observation<'_>) -> bool {
         let Some(capacity) = seen.capacity.filter(|_| self.quiet > QUIET) else { return false };
-        let capacity = capacity + self.bias.min(0.0);
         let (arriving, backlog) = (seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0));
+        let workers = if backlog <= LITTLE_WAITS { seen.possible_workers } else { 1.0 };
+        let capacity = workers * capacity + self.bias.min(0.0);
         let queue = ABSORBED.max(seen.service_periods) - backlog;
-        let left_by_a_pause = arriving <= capacity && backlog <= seen.absorbed;
+        let left_by_a_pause = arriving <= capacity.min(1.0) && backlog <= seen.absorbed;
         self.sustained <= capacity && (arriving <= capacity + queue || left_by_a_pause)
     }
 }
@@ -223,6 +227,7 @@ mod tests {
             service_periods: 0.01,
             unconfirmed: false,
             absorbed: 0.0,
+            possible_workers: 1.0,
             best_effort_waits: false,
             ordinary_backlog: 0.0,
         }

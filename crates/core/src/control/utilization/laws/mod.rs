@@ -42,6 +42,9 @@ pub struct Observation<'a> {
     /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
     /// else 0.
     pub ordinary_backlog: f64,
+    /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure. Too low a
+    /// number would turn away what shows that it is too low.
+    pub possible_workers: f64,
     /// The backlog that the queue takes up while the plant carries the arriving load at the lowest level, in periods of work,
     /// where no class was promised a time; else 0.
     pub absorbed: f64,
