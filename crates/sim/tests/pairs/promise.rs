@@ -127,7 +127,7 @@ impl Promise {
             // A twentieth is the noise of a run.
             Promise::Mean => Bound { least: 0.0, most: 31.5 },
             Promise::Percentile => at_least(0.94),
-            Promise::Ratio => Bound { least: 1.4, most: 1.6 },
+            Promise::Ratio => Bound { least: 1.425, most: 1.575 },
             Promise::Deadline => at_least(0.98),
             Promise::Levels => at_least(0.995),
             Promise::BestEffort => at_least(0.95),
