@@ -65,7 +65,7 @@ fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
 	$(TESTS) fuzz_smoke
 
 fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
-	for target in configuration workload access_log request body; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
+	for target in configuration workload access_log request body differential signed; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
 bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)

@@ -53,7 +53,7 @@ impl Plimsoll {
     /// Sends SIGHUP, and waits until it says that it has reloaded for the `nth` time, from 1.
     pub fn hang_up(&mut self, nth: usize) {
         self.process.signal(Signal::SIGHUP);
-        self.process.wait_for("reload", |log| (log.matches("\nreloaded ").count() >= nth).then_some(()));
+        self.process.wait_for("reload", |log| (log.matches("reloaded ").count() >= nth).then_some(()));
     }
 
     /// Posts to `/reload` of the admin listener.

@@ -34,7 +34,7 @@ fn pages() -> SocketAddr {
 
 /// The address after `label`, once the line is complete.
 fn address(log: &str, label: &str) -> Option<SocketAddr> {
-    log.lines().find_map(|line| line.strip_prefix(label)?.parse().ok())
+    log.lines().find_map(|line| line.split_once(label)?.1.parse().ok())
 }
 
 #[test]

@@ -34,9 +34,9 @@ fn a_missing_configuration_ends_with_2_and_names_the_file() {
 
 #[test]
 fn an_address_in_use_is_named() {
-    let taken = PlayedUpstream::new();
+    let (taken, origin) = (PlayedUpstream::new(), PlayedUpstream::new());
     let folder = Folder::new();
-    let text = before(taken.address(), &plain()).replacen("127.0.0.1:0", &taken.address().to_string(), 1);
+    let text = before(origin.address(), &plain()).replacen("127.0.0.1:0", &taken.address().to_string(), 1);
     let file = folder.write("taken.toml", text);
     let output = Plimsoll::output(&["run", &file.display().to_string()]);
     let said = String::from_utf8_lossy(&output.stderr);

@@ -8,6 +8,7 @@ pub use crate::files::FilesSettings;
 pub use crate::request::signed::Signed;
 pub use crate::request::storage::CONNECTIONS_A_FILE;
 use plimsoll_core::promises::Network;
+use plimsoll_core::request::Pattern;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub struct Settings {
     /// Where `/metrics`, `/status` and `/healthz` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
     /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
-    pub admin_names: Vec<String>,
+    pub admin_names: Vec<Pattern>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
     /// Proxies whose forwarding fields are believed.
@@ -40,7 +41,7 @@ pub struct Settings {
     pub limits: Limits,
     /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`. gRPC
     /// (`application/grpc`) always does, and a body that is longer than what is read ahead.
-    pub stream_paths: Vec<String>,
+    pub stream_paths: Vec<Pattern>,
     /// How long the gateway waits for what.
     pub timeouts: Timeouts,
     /// What serves each plant, parallel to `Promises::plants`.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Pattern, Reason};
 use plimsoll_gateway::Gateway;
 use std::io::Write;
 use std::sync::Arc;
@@ -250,7 +250,7 @@ fn streams_leave_room_for_others() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = holding(&go, "");
     let mut settings = settings(&[origin.address]);
-    settings.stream_paths.push("/upload".to_owned());
+    settings.stream_paths.push(Pattern::new("/upload"));
     let gateway = Gateway::start(settings, &promises(4)).expect("a gateway");
     let upload = "POST /upload HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nbo";
     let mut two = [client(&gateway), client(&gateway)];

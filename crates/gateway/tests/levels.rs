@@ -3,10 +3,11 @@
 
 mod support;
 
-use plimsoll_core::promises::{Condition, Promises, QueueBounds, Sense};
+use plimsoll_core::promises::{Condition, Identity, Promises, QueueBounds, Sense};
+use plimsoll_core::request::Pattern;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
@@ -31,12 +32,66 @@ fn patient(go: &Arc<AtomicBool>) -> Origin {
     })
 }
 
+/// A request that would be rejected now is rejected before its client is told to send the body.
+#[test]
+fn overload_is_told_before_the_body_is_sent() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            peer.rest_of(&head);
+            std::thread::sleep(Duration::from_millis(100));
+            let _ = peer.send_response(b"page");
+        }
+    });
+    let mut promises = promises(1);
+    let site = &mut promises.sites[0];
+    site.guarantee = None;
+    site.levels.truncate(1);
+    // Many clients, since one alone would be rejected by chance.
+    site.identity = Identity::Header("x-client".to_owned());
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let number = AtomicU32::new(0);
+    let head = |more: &str| {
+        let client = number.fetch_add(1, SeqCst);
+        format!("POST / HTTP/1.1\r\nHost: t\r\nX-Client: {client}\r\nContent-Length: 4\r\n{more}\r\n")
+    };
+    let enough = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // As many at once as the server could serve in three seconds.
+        for _ in 0..30 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    if enough.load(SeqCst) {
+                        return;
+                    }
+                    client(&gateway).ask(head("") + "body");
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
+        }
+        eventually("one is rejected at once", || {
+            let mut one = client(&gateway);
+            let answer = one.ask_head(head("Expect: 100-continue\r\n"));
+            if status(&answer) == 100 {
+                one.send("body").expect("sent");
+                one.answer();
+            }
+            status(&answer) == 503 && field(&answer, "connection") == Some("close")
+        });
+        enough.store(true, SeqCst);
+    });
+    eventually("all is settled", || in_flight(&gateway) == 0);
+    let status = gateway.status();
+    let arrivals: u64 = status.classes.iter().map(|class| class.counts.arrivals).sum();
+    let reasons: u64 = status.classes.iter().flat_map(|class| class.counts.reasons).sum();
+    assert_eq!((arrivals, reasons), (number.load(SeqCst).into(), arrivals), "each is counted once");
+}
+
 #[test]
 fn a_rejection_says_why_and_keeps_the_connection() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
     let mut settings = settings(&[origin.address]);
-    settings.stream_paths.push("/stream".to_owned());
+    settings.stream_paths.push(Pattern::new("/stream"));
     let gateway = Gateway::start(settings, &tight()).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
@@ -365,7 +420,7 @@ fn the_operator_is_answered() {
     let origin = Origin::serving(b"");
     let admin = Some("127.0.0.1:0".parse().expect("an address"));
     // The name by which these clients ask.
-    let admin_names = vec!["test".to_owned()];
+    let admin_names = vec![Pattern::new("test")];
     let settings = Settings { admin, admin_names, ..settings(&[origin.address]) };
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut peer = Peer::connect(gateway.admin_addr().expect("an address"));

@@ -306,6 +306,18 @@ fn upgraded_connections_that_keep_their_places_are_streams() {
 }
 
 #[test]
+fn a_refused_method_is_told_which_are_taken() {
+    let origin = Origin::serving(b"");
+    let gateway = gateway(&origin);
+    let head = client(&gateway).ask_head("TRACE / HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(
+        (status(&head), field(&head, "allow")),
+        (405, Some("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"))
+    );
+    settled(&gateway);
+}
+
+#[test]
 fn bad_requests_are_answered_and_never_reach_the_upstream() {
     let origin = Origin::serving(b"");
     let gateway = gateway(&origin);

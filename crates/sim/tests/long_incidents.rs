@@ -68,6 +68,29 @@ fn a_server_that_waits_two_seconds_for_something_else() {
     recovers(FaultKind::Takes(Duration::from_secs(2)));
 }
 
+/// Ten seconds at half speed, with percentiles promised to all, leave no number behind that is too low for a minute or more.
+#[test]
+fn ten_seconds_at_half_speed() {
+    for seed in 9701..=9760 {
+        let [mut own, mut other] =
+            [("own", 50.0, 99.9), ("other", 90.0, 95.0)].map(|(name, rate, percentile)| {
+                Flow::new(name, rate).delay(Duration::from_millis(500), Some(percentile))
+            });
+        (own.class.priority, other.class.priority) = (1, 2);
+        let mut scene = scene(FaultKind::Slower(2.0), 6, seed);
+        (scene.flows, scene.plant.set_point, scene.seconds) = (vec![own, other], 1.0, 80.0);
+        scene.faults[0].until = Duration::from_secs(16);
+        let heard = scene.run();
+        let found: Vec<f64> = heard.workers[20..].iter().map(|workers| f64::from(*workers)).collect();
+        let means: Vec<f64> = found.chunks(10).map(mean).collect();
+        assert!(means.iter().all(|workers| *workers >= 6.5), "seed {seed}: {means:.1?}");
+        assert!(means[2..].iter().all(|workers| *workers <= 12.0), "seed {seed}: {means:.1?}");
+        let after = || heard.answers.iter().filter(|answer| answer.arrived >= 19.0);
+        let lost = after().filter(|answer| !answer.completed).count();
+        assert!(1000 * lost <= after().count(), "seed {seed}: {lost} turned away after it");
+    }
+}
+
 /// The twin: who keeps to the number that such an incident left behind answers a part.
 #[test]
 fn the_twin_that_stays_with_one_worker_answers_a_part() {

@@ -186,7 +186,7 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
     };
     let says = match plan.verdict {
         Feasibility::Fits => "fits",
-        Feasibility::Unverified => "unverified until all costs are measured",
+        Feasibility::Unverified => "unverified until all costs and sizes of responses are measured",
         Feasibility::Exceeds => "does not fit: lower the guarantees, or raise what the upstream can carry",
     };
     let (sum, ceiling) = (plan.sum, plan.ceiling);

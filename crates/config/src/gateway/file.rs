@@ -14,6 +14,7 @@ use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Text, Whole, listed, section};
 use plimsoll_core::promises::{Mode, Network, Plant, Promises};
+use plimsoll_core::request::Pattern;
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
     ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Timeouts,
@@ -187,7 +188,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
         admin: keys.admin.value.0,
-        admin_names: listed(&keys.admin_names, |name| name.0.clone()),
+        admin_names: listed(&keys.admin_names, |name| Pattern::new(&name.0)),
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         real_ip_header: keys.real_ip_header.value,
@@ -197,7 +198,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
-        stream_paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()),
+        stream_paths: listed(&file.limits.value.stream, |pattern| Pattern::new(&pattern.0)),
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,

@@ -30,8 +30,9 @@ section! { "[upstream.NAME]"
         tunnels_keep_places: bool, default(Tunnels::default().keep_places);
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
-        /// A request that waited this long is answered with a rejection. Default: ten seconds, and half a second for a
-        /// request without a promise of its own while the server is overloaded.
+        /// A request that waited this long is answered with a rejection; one with a `deadline` waits as long as it can be in
+        /// time. Default: ten seconds, and half a second for a request without a promise of its own while the server is
+        /// overloaded.
         max_wait: Duration, optional;
         /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
         /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
@@ -70,8 +71,9 @@ section! { "[folder.NAME]"
         max_connections: Whole<1, 65_535>, default(Whole(1024));
         /// The most requests that wait; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
-        /// A request that waited this long is answered with a rejection. Default: ten seconds, and half a second for a
-        /// request without a promise of its own while the server is overloaded.
+        /// A request that waited this long is answered with a rejection; one with a `deadline` waits as long as it can be in
+        /// time. Default: ten seconds, and half a second for a request without a promise of its own while the server is
+        /// overloaded.
         max_wait: Duration, optional;
         /// What the gateway can carry.
         capacity: FolderCapacityKeys, section;

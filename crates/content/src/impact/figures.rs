@@ -12,7 +12,8 @@
 //! the same is weighted by the views of each page, which the paper could not do.
 
 use crate::site::Views;
-use crate::site::survey::Survey;
+
+use crate::site::survey::{Page, Survey};
 use std::collections::BTreeSet;
 
 /// What a request and its bytes cost a server.
@@ -63,14 +64,18 @@ impl Figures {
     /// The figures of pages whose files have these `bytes`, with the views of each page if they are known.
     pub(super) fn of(survey: &Survey, views: Option<&Views>, bytes: impl Fn(&str) -> u64) -> Figures {
         let pages = survey.pages.len() as f64;
-        let objects: BTreeSet<&String> = survey.pages.values().flat_map(|page| &page.embedded).collect();
+        // A page in a frame is a page: CA's objects are what pages have besides.
+        let is_object = |path: &&String| !survey.pages.contains_key(*path);
+        let embedded_objects = |page: &Page| page.embedded.iter().filter(is_object).count();
+        let objects: BTreeSet<&String> =
+            survey.pages.values().flat_map(|page| &page.embedded).filter(is_object).collect();
         let object_bytes: u64 = objects.iter().map(|path| bytes(path)).sum();
         let (mut embedded, mut page_bytes, mut view_bytes) = (0, 0, 0);
         let (mut weight, mut popular, mut popular_pages) = (0.0, (0.0, 0.0), 0.0);
         for (path, page) in &survey.pages {
             let own = bytes(path);
             let view = own + page.embedded.iter().map(|path| bytes(path)).sum::<u64>();
-            embedded += page.embedded.len();
+            embedded += embedded_objects(page);
             page_bytes += own;
             view_bytes += view;
             let count = views.and_then(|views| views.get(path)).copied().unwrap_or(0) as f64;

@@ -8,7 +8,10 @@
 //! slope = (sum of b t - sum of b sum of t / n) / (sum of b^2 - (sum of b)^2 / n)
 //! ```
 //!
-//! where a request has b blocks and takes the time t. Where sizes differ too little, the slope stays. It is never negative.
+//! where a request has b blocks and takes the time t. Where sizes differ too little, the slope stays. It is never negative. Nor is
+//! the slope learned from a few bodies among many requests without one: with exponential times, a single request of three blocks
+//! would have every block take what a third of its own time happened to be. `(sum of b)^2 / sum of b^2` counts the bodies, large
+//! ones for more than small ones.
 //!
 //! Only the size of a request's body is known before service. The size of the response is part of the type's mean cost.
 
@@ -38,7 +41,7 @@ pub struct SizeLaw {
 
 /// Requests that the sums remember.
 const MEMORY: f64 = 400.0;
-/// Requests before a slope is believed, and the variance of their blocks.
+/// Bodies before a slope is believed, and the variance of the blocks of all requests.
 const ENOUGH: f64 = 8.0;
 const LEAST_VARIANCE: f64 = 0.02;
 
@@ -60,7 +63,8 @@ impl SizeLaw {
         add(&mut sums.products, seen.products);
         let n = sums.requests;
         let variance = sums.squares - sums.blocks * sums.blocks / n.max(1.0);
-        if n >= ENOUGH && variance >= LEAST_VARIANCE * n {
+        let bodies = sums.blocks * sums.blocks / sums.squares.max(f64::MIN_POSITIVE);
+        if bodies >= ENOUGH && variance >= LEAST_VARIANCE * n {
             self.slope = ((sums.products - sums.blocks * sums.took / n) / variance).max(0.0);
         }
     }
@@ -92,6 +96,9 @@ mod tests {
         let (mut law, mut random) = (SizeLaw::default(), Random::new(3));
         law.learn(&seen(&mut random, 4, 40));
         assert_eq!(law.slope(), 0.0, "four tell nothing");
+        law.learn(&seen(&mut random, 400, 0));
+        law.learn(&seen(&mut random, 1, 400));
+        assert_eq!(law.slope(), 0.0, "one body among hundreds of requests tells nothing either");
         for _ in 0..20 {
             law.learn(&seen(&mut random, 5, 40));
         }

@@ -117,3 +117,27 @@ pub struct Network {
     /// How many leading bits count: at most 32, or 128 for IPv6.
     pub prefix_bits: u8,
 }
+
+impl Network {
+    /// Whether an address is in it. A mapped address, `::ffff:a.b.c.d`, is the IPv4 address that it maps.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        fn same_prefix(a: u128, b: u128, width: u32, prefix: u8) -> bool {
+            let ignored = width.saturating_sub(prefix.into());
+            ignored >= 128 || a >> ignored == b >> ignored
+        }
+        match (self.address.to_canonical(), address.to_canonical()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                // A mapped network, ::ffff:a.b.c.d/n, has the mapping in its first 96 bits.
+                let mapped = if self.address.is_ipv6() { 96 } else { 0 };
+                same_prefix(
+                    a.to_bits().into(),
+                    b.to_bits().into(),
+                    32,
+                    self.prefix_bits.saturating_sub(mapped),
+                )
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => same_prefix(a.to_bits(), b.to_bits(), 128, self.prefix_bits),
+            _ => false,
+        }
+    }
+}

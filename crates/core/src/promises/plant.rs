@@ -121,7 +121,7 @@ pub struct Costs {
 pub struct QueueBounds {
     /// The most requests that wait at once; one more is rejected as `queue-full`.
     pub max_waiting: u32,
-    /// A request that waited this long is answered instead of started. `None`: [`QueueBounds::LONGEST_WAIT`], and for
+    /// A request without a deadline that waited this long is answered instead of started. `None`: [`QueueBounds::LONGEST_WAIT`], and for
     /// requests without a promise of their own less while the plant is overloaded.
     pub max_wait: Option<Duration>,
 }
@@ -130,7 +130,7 @@ impl QueueBounds {
     /// The longest wait where none is told. It is generous, because a healthy burst must wait and not fail.
     pub const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-    /// The longest that a request ever waits.
+    /// The longest that a request without a deadline waits.
     pub fn longest_wait(&self) -> Duration {
         self.max_wait.unwrap_or(Self::LONGEST_WAIT)
     }

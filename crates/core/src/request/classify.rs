@@ -8,48 +8,12 @@ use crate::promises::{Condition, Identity, Network, Promises, Site};
 use crate::request::client_hash::client_hash;
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
+use crate::request::pattern::Pattern;
 use crate::request::shape_table::ShapeTable;
 use crate::request::type_rules::TypeRules;
 use crate::request::work::CostFeatures;
 use crate::request::{RequestView, Target};
 use alloc::{string::String, sync::Arc, vec::Vec};
-use core::net::IpAddr;
-
-/// Text with at most one `*`.
-#[derive(Debug, PartialEq)]
-enum Pattern {
-    Exact(String),
-    /// The text before the star and the text after it.
-    Star(String, String),
-}
-
-impl Pattern {
-    fn new(text: &str) -> Self {
-        match text.split_once('*') {
-            Some((before, after)) => Pattern::Star(before.into(), after.into()),
-            None => Pattern::Exact(text.into()),
-        }
-    }
-
-    fn matches(&self, text: &str) -> bool {
-        self.compare(text.as_bytes(), <[u8]>::eq)
-    }
-
-    fn matches_ignoring_case(&self, text: &str) -> bool {
-        self.compare(text.as_bytes(), <[u8]>::eq_ignore_ascii_case)
-    }
-
-    fn compare(&self, text: &[u8], equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
-        match self {
-            Pattern::Exact(exact) => equal(text, exact.as_bytes()),
-            Pattern::Star(before, after) => {
-                text.len() >= before.len() + after.len()
-                    && equal(&text[..before.len()], before.as_bytes())
-                    && equal(&text[text.len() - after.len()..], after.as_bytes())
-            }
-        }
-    }
-}
 
 /// A [`Condition`], compiled.
 pub(crate) struct Rule {
@@ -87,7 +51,7 @@ impl Rule {
             Some(Part::Path)
         } else if !any(&self.query, |key| has_key(request.query(), key)) {
             Some(Part::Query)
-        } else if !any(&self.clients, |network| contains(network, request.client())) {
+        } else if !any(&self.clients, |network| network.contains(request.client())) {
             Some(Part::Client)
         } else if !any(&self.headers, |(name, value)| request.header(name).is_some_and(|v| value.matches(v)))
         {
@@ -108,27 +72,6 @@ impl Rule {
 /// Whether a query has a key of this name, with a value or without.
 fn has_key(query: &str, name: &str) -> bool {
     query.split('&').any(|pair| pair.split('=').next() == Some(name))
-}
-
-fn contains(network: &Network, address: IpAddr) -> bool {
-    fn same_prefix(a: u128, b: u128, width: u32, prefix: u8) -> bool {
-        let ignored = width.saturating_sub(prefix.into());
-        ignored >= 128 || a >> ignored == b >> ignored
-    }
-    match (network.address.to_canonical(), address.to_canonical()) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => {
-            // A mapped network, ::ffff:a.b.c.d/n, has the mapping in its first 96 bits.
-            let mapped = if network.address.is_ipv6() { 96 } else { 0 };
-            same_prefix(
-                a.to_bits().into(),
-                b.to_bits().into(),
-                32,
-                network.prefix_bits.saturating_sub(mapped),
-            )
-        }
-        (IpAddr::V6(a), IpAddr::V6(b)) => same_prefix(a.to_bits(), b.to_bits(), 128, network.prefix_bits),
-        _ => false,
-    }
 }
 
 struct SiteRules {

@@ -8,6 +8,7 @@
 //! - `reason`: why a request was treated as it was
 //! - `classify`: the site and the class of a request
 //! - `normal_path`: a path as the server reads it
+//! - `pattern`: patterns of paths, hosts and values
 //! - `hosts`: which of many sites has a host
 //! - `client_hash`: the keyed hash of the client, by which its level is chosen
 //! - `default_type`: the type of a request that nobody told (AC)
@@ -26,6 +27,7 @@ mod default_type;
 pub mod explain;
 pub(crate) mod hosts;
 mod normal_path;
+mod pattern;
 mod reason;
 pub(crate) mod shape;
 pub(crate) mod shape_table;
@@ -37,4 +39,5 @@ pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Ver
 pub use classify::Classifier;
 pub use default_type::DefaultType;
 pub use normal_path::normal_path;
+pub use pattern::Pattern;
 pub use reason::Reason;

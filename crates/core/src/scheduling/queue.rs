@@ -229,8 +229,8 @@ impl Queue {
         due.filter(|due| *due > now).min().unwrap_or(Instant::FAR)
     }
 
-    /// Takes out requests that have waited `most`, or the bound of their class, or can no longer be in time, except exempt
-    /// ones. Returns when the next one expires.
+    /// Takes out requests that have waited `most`, or the bound of their class, except exempt ones; a request with a deadline
+    /// waits as long as it can be in time, since it was admitted for that. Returns when the next one expires.
     pub(crate) fn expire(&mut self, now: Instant, most: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
         let mut next = Instant::FAR;
         for index in 0..self.fifos.len() {
@@ -240,7 +240,8 @@ impl Queue {
                 continue;
             }
             while let Some(first) = self.fifos[index].first() {
-                let ends = (first.arrived + bound).min(first.latest_start);
+                let has_deadline = first.latest_start < Instant::FAR;
+                let ends = if has_deadline { first.latest_start } else { first.arrived + bound };
                 if ends > now {
                     next = next.min(ends);
                     break;

@@ -126,6 +126,30 @@ fn a_request_that_can_no_longer_be_in_time_is_dropped_as_late() {
 }
 
 #[test]
+fn a_request_waits_as_long_as_its_deadline_allows_whatever_the_queue_bounds() {
+    for max_wait in [None, Some(Duration::from_secs(1))] {
+        let mut promises = promises(1, Some(Duration::from_secs(60)));
+        promises.plants[0].queue.max_wait = max_wait;
+        let (mut engine, mut lane) = engine(&promises);
+        let mut verdicts = Verdicts::new();
+        let script = target(&lane, "/script");
+        for number in 0..100 {
+            let arrival = lane.arrive(ms(0), script, Token(number), &mut verdicts);
+            assert!(matches!(arrival, Arrival::Serve(_) | Arrival::Wait(_)), "{number}: {arrival:?}");
+        }
+        for second in 0..50 {
+            engine.tick(ms(1000 * second), &Readings::default(), &mut verdicts);
+        }
+        assert!(verdicts.is_empty(), "the server stands still, and each could still be in time");
+        for second in 50..62 {
+            engine.tick(ms(1000 * second), &Readings::default(), &mut verdicts);
+        }
+        let late = |verdict: &Verdict| matches!(verdict, Verdict::Drop { reason: Reason::Late, .. });
+        assert_eq!(verdicts.iter().filter(|verdict| late(verdict)).count(), 99);
+    }
+}
+
+#[test]
 fn a_type_refused_for_its_price_alone_is_tried_again() {
     let (mut engine, mut lane) = engine(&promises(1, Some(Duration::from_millis(400))));
     let mut verdicts = Verdicts::new();

@@ -2,7 +2,7 @@
 
 use crate::{Request, engine, get, ms};
 use plimsoll_core::promises::{
-    Class, Condition, Delay, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
+    Class, Condition, Costs, Delay, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
@@ -256,6 +256,24 @@ fn a_level_keeps_its_cost_and_m_its_place_by_name() {
     levels.sites[0].plant = 1;
     engine.reload(&levels).expect("valid promises");
     assert_eq!(row(&engine.status(), "shop", "default").level_cost_seconds, [None]);
+}
+
+#[test]
+fn costs_that_a_reload_tells_replace_what_traffic_has_taught() {
+    let mut promises = shop_and_blog();
+    let (mut engine, mut lane) = engine(&promises);
+    overload(&mut engine, &mut lane, 0, 20);
+    let of_request = |engine: &Engine| row(&engine.status(), "shop", "default").model.per_request_seconds;
+    let told = Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+    let taught = of_request(&engine);
+    promises.plants[0].costs = Some(told);
+    engine.reload(&promises).expect("valid promises");
+    assert!(taught != Some(0.5) && of_request(&engine) == Some(0.5), "{taught:?}");
+    // The same again is nothing new.
+    overload(&mut engine, &mut lane, 20_000, 20);
+    let later = of_request(&engine);
+    engine.reload(&promises).expect("valid promises");
+    assert!(later != Some(0.5) && of_request(&engine) == later, "{later:?}");
 }
 
 /// Promises drawn at random: sites, classes, levels, plants and all sizes.

@@ -192,7 +192,7 @@ fn exempt_requests_are_never_turned_away_and_go_first() {
 }
 
 /// Ten seconds of four times the load, without a plant behind: what the engine would decide.
-fn overload(engine: &mut Engine, lane: &mut Lane, clients: u32) -> Vec<(u32, u8, Reason)> {
+fn overload(engine: &mut Engine, lane: &mut Lane, (clients, top): (u32, u8)) -> Vec<(u32, u8, Reason)> {
     let mut verdicts = Verdicts::new();
     let mut random = Random::new(5);
     let mut decisions = Vec::new();
@@ -200,7 +200,7 @@ fn overload(engine: &mut Engine, lane: &mut Lane, clients: u32) -> Vec<(u32, u8,
     for now in 0..10_000 {
         engine.tick(ms(now), &Readings::default(), &mut verdicts);
         held.retain_mut(|permit| {
-            let full = permit.level() == 2;
+            let full = permit.level() == top;
             let done = ms(now).since(permit.arrived()) >= Duration::from_millis(if full { 10 } else { 1 });
             if done {
                 lane.release(ms(now), permit, answered(), &mut verdicts);
@@ -224,7 +224,7 @@ fn observing_decides_and_lets_everything_through() {
     let mut promises = promises();
     promises.control.mode = Mode::Observe;
     let (mut engine, mut lane) = engine(&promises);
-    let decisions = overload(&mut engine, &mut lane, 1000);
+    let decisions = overload(&mut engine, &mut lane, (1000, 2));
     assert_eq!(decisions.len(), 20_000, "none waits, none is rejected");
     assert!(decisions.iter().all(|(_, level, _)| *level == 2), "all at full quality");
     assert!(
@@ -240,14 +240,14 @@ fn a_client_that_carries_more_than_a_tenth_is_no_switch() {
     promises.plants[0].queue.max_waiting = 0;
     let (mut engine, mut lane) = engine(&promises);
     // All requests come from one address, whose hash alone would make all of them light or all full.
-    let decisions = overload(&mut engine, &mut lane, 1);
+    let decisions = overload(&mut engine, &mut lane, (1, 2));
     let later = &decisions[decisions.len() / 2..];
     let full = later.iter().filter(|(_, level, _)| *level == 2).count() as f64 / later.len() as f64;
     assert!((0.02..0.9).contains(&full), "{full} at full");
     assert_eq!(engine.status().classes[0].heavy_clients, 1);
 
     let (mut engine, mut lane) = self::engine(&promises);
-    overload(&mut engine, &mut lane, 1000);
+    overload(&mut engine, &mut lane, (1000, 2));
     assert_eq!(engine.status().classes[0].heavy_clients, 0);
 }
 
@@ -481,4 +481,38 @@ fn with_control_off_no_workers_are_searched() {
     assert_eq!(found(Mode::Off), (16, Some(false)));
     let (workers, seen) = found(Mode::Observe);
     assert!(seen == Some(true) && (4..=8).contains(&workers), "the test can tell: {workers}, {seen:?}");
+}
+
+/// A request whose body is not there yet is rejected at once exactly if its arrival would be, and is counted once.
+#[test]
+fn what_would_be_rejected_for_its_level_is_rejected_before_its_body() {
+    let mut promises = promises();
+    promises.sites[0].levels.truncate(1);
+    promises.plants[0].queue.max_waiting = 0;
+    let (mut engine, mut lane) = engine(&promises);
+    drop(overload(&mut engine, &mut lane, (1000, 1)));
+    let m = engine.status().plants[0].service_level;
+    assert!((0.05..0.95).contains(&m), "some are rejected: {m}");
+    let counts = |engine: &Engine| {
+        let counts = &engine.status().classes[0].counts;
+        (counts.arrivals, counts.reasons[Reason::Overload as usize])
+    };
+    let (before, mut verdicts) = (counts(&engine), Verdicts::new());
+    let mut rejected = 0;
+    for client in 0..1000 {
+        let target = target(&lane, client);
+        let early = lane.reject_before_body(ms(10_000), &target);
+        if let Some((reason, retry_after)) = early {
+            assert_eq!(reason, Reason::Overload);
+            assert!(retry_after > Duration::ZERO);
+            rejected += 1;
+            continue;
+        }
+        let arrival = lane.arrive(ms(10_000), target, Token(client.into()), &mut verdicts);
+        assert!(!matches!(arrival, Arrival::Reject { reason: Reason::Overload, .. }), "{client}");
+    }
+    assert!((rejected as f64 / 1000.0 - (1.0 - m)).abs() < 0.1, "{rejected} at {m}");
+    assert_eq!(counts(&engine), (before.0 + 1000, before.1 + rejected));
+    let probe = lane.classify(&get("/healthz", 1)).expect("any host");
+    assert!(lane.reject_before_body(ms(10_000), &probe).is_none(), "an exempt request never is");
 }

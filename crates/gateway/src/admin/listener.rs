@@ -17,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use plimsoll_core::request::Pattern;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -124,22 +125,13 @@ async fn close(mut stream: TcpStream) -> io::Result<()> {
 
 /// Whether the request names this listener by an address or a name that only this machine resolves, or names none, as old
 /// probes do. Any other name could be a page author's, whose browser visits were led here ("DNS rebinding").
-fn names_this_listener(request: &Request<Incoming>, own_names: &[String]) -> bool {
+fn names_this_listener(request: &Request<Incoming>, own_names: &[Pattern]) -> bool {
     let Some(host) = request.headers().get(HOST) else { return true };
     let Ok(Ok(authority)) = host.to_str().map(str::parse::<Authority>) else { return false };
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
-        || own_names.iter().any(|own| is_named(own, name))
-}
-
-/// Whether a name fits a pattern with at most one star.
-fn is_named(pattern: &str, name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    match pattern.split_once('*') {
-        None => name == pattern,
-        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| rest.ends_with(after)),
-    }
+        || own_names.iter().any(|own| own.matches_ignoring_case(name))
 }
 
 /// Whether a page of another site had a browser send this. Browsers say where a request comes from in `Sec-Fetch-Site`,

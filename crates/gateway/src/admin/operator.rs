@@ -4,6 +4,7 @@ use super::listener::serve;
 use super::{Owner, Scrape};
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
+use plimsoll_core::request::Pattern;
 use plimsoll_core::telemetry::status::Status;
 use std::cell::RefCell;
 use std::io;
@@ -23,14 +24,14 @@ pub(super) struct Desk {
     pulse: RefCell<Pulse>,
     pub(super) owner: OwnerCell,
     /// The names by which the listener may be asked, besides addresses and `localhost`.
-    pub(super) names: Vec<String>,
+    pub(super) names: Vec<Pattern>,
 }
 
 impl Desk {
     pub(super) fn new(
         scrape: impl Fn() -> Scrape + Send + 'static,
         owner: OwnerCell,
-        names: Vec<String>,
+        names: Vec<Pattern>,
     ) -> Self {
         Desk { scrape: Box::new(scrape), pulse: RefCell::default(), owner, names }
     }

@@ -117,6 +117,10 @@ impl Connection {
         let out = &mut self.scratch;
         out.clear();
         write_start(out, refusal.status, &self.worker.date.borrow());
+        if refusal.status == 405 {
+            // What the gateway forwards, as far as the server takes it.
+            out.extend_from_slice(b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
+        }
         out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
         write_number(out, b"content-length: ", refusal.why.len() as u64 + 1);
         requested.write_connection(out);

@@ -197,6 +197,11 @@ impl Connection {
             let refusal = Refusal::with(421, "no site of this gateway has this host");
             return self.turn_away(refusal, requested).await;
         };
+        if self.head.expects_continue
+            && let Some((reason, retry_after)) = self.reject_before_body(&target)
+        {
+            return self.reject(reason, retry_after, requested).await;
+        }
         if self.head.framing != Framing::None {
             // On the heap, so that a connection's task stays as small as requests without a body need.
             match Box::pin(self.read_body()).await {

@@ -37,6 +37,12 @@ impl Connection {
         target
     }
 
+    /// Why the request is rejected already, and when it may come again, although its body is not there.
+    pub(super) fn reject_before_body(&self, target: &Target) -> Option<(Reason, Duration)> {
+        let (now, mut lane) = (self.worker.now(), self.worker.lane.borrow_mut());
+        lane.reject_before_body(now, target)
+    }
+
     /// Level, admission and place: returns once the request holds a place at its plant, or never will.
     pub(super) async fn admit(&mut self, target: Target) -> Result<Permit, NotStarted> {
         let slot = &self.client.slot;

@@ -70,16 +70,6 @@ fn parse_node(text: &[u8]) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-pub(crate) fn is_in(networks: &[Network], address: IpAddr) -> bool {
-    networks.iter().any(|network| match (network.address.to_canonical(), address) {
-        (IpAddr::V4(base), IpAddr::V4(address)) => {
-            let shift = 32 - u32::from(network.prefix_bits.min(32));
-            u32::from(base).checked_shr(shift) == u32::from(address).checked_shr(shift)
-        }
-        (IpAddr::V6(base), IpAddr::V6(address)) => {
-            let shift = 128 - u32::from(network.prefix_bits.min(128));
-            u128::from(base).checked_shr(shift) == u128::from(address).checked_shr(shift)
-        }
-        _ => false,
-    })
+fn is_in(networks: &[Network], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(address))
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs")]
 
 use plimsoll_core::promises::{Control, Guarantee, Mode, Plant, Promises, Site};
+use plimsoll_core::request::Pattern;
 use plimsoll_gateway::settings::Backend;
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -224,7 +225,7 @@ pub fn settings(addresses: &[SocketAddr]) -> Settings {
 
 /// The same, where bodies pass while they come.
 pub fn streaming(addresses: &[SocketAddr]) -> Settings {
-    Settings { stream_paths: vec!["*".to_owned()], ..settings(addresses) }
+    Settings { stream_paths: vec![Pattern::new("*")], ..settings(addresses) }
 }
 
 pub fn gateway(origin: &Origin) -> Gateway {

@@ -1,7 +1,7 @@
 //! What was learned of the requests of one class, for the loops of all plants that serve it.
 
 use crate::model::{CostEstimate, LinearModel};
-use crate::promises::MAX_LEVELS;
+use crate::promises::{Costs, MAX_LEVELS};
 use crate::telemetry::measurement::ClassMeasurement;
 
 /// The most periods for which a rise counts as unconfirmed.
@@ -16,6 +16,8 @@ pub(crate) struct ClassCosts {
     pub(crate) by_level: [CostEstimate; MAX_LEVELS + 1],
     /// Work [seconds of one worker] as a linear function of size, over all levels.
     pub(crate) line: LinearModel,
+    /// The costs that were promised when the line was last set.
+    pub(crate) promised: Option<Costs>,
     /// Whether the line holds more than what was promised.
     pub(crate) line_learned: bool,
     /// Whether the last period served nothing that the line could be learned from.
@@ -32,6 +34,7 @@ impl ClassCosts {
             levels,
             by_level: Default::default(),
             line,
+            promised: None,
             line_learned: false,
             frozen: true,
             stepped: false,

@@ -42,7 +42,7 @@ const LIKELY: f64 = 0.98;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
 /// After the time of this many updates without departures a class has no traffic any more.
-const SILENT_UPDATES: f64 = 100.0;
+const SILENT_UPDATES: f64 = 20.0;
 
 /// The state of one class.
 pub(super) struct DelayClass {

@@ -37,6 +37,8 @@ pub struct Reached {
     pub delta: f64,
     /// T over a short window (s); 0 where nothing departed.
     pub short: f64,
+    /// The departures of the short window.
+    pub ends: f64,
     /// T over a long window (s); 0 where nothing departed.
     pub long: f64,
     /// Its share of the departures.
@@ -86,6 +88,8 @@ use alloc::vec::Vec;
 const INTEGRAL: f64 = 3.5;
 /// The head start for each second by which a class's mean lags.
 const PROPORTIONAL: f64 = 20.0;
+/// Departures of a class from which on its head start counts in full.
+const ENOUGH: f64 = 100.0;
 /// How the unit follows, per window.
 const SLOW: f64 = 0.1;
 /// The largest |ln w|; two classes this far apart are served nearly by strict priority.
@@ -194,11 +198,14 @@ impl Reached {
 }
 
 /// By how much each class's mean normalized response time over the short window is above the least of them (s); zero for a
-/// class without departures.
+/// class without departures. The mean of a few departures is mostly chance, so it is drawn towards the mean of all.
 fn lags(reached: &[Reached]) -> Vec<f64> {
-    let known = |one: &&Reached| one.short > 0.0;
-    let least = reached.iter().filter(known).map(|one| one.short / one.delta).fold(f64::INFINITY, f64::min);
-    reached.iter().map(|one| if one.short > 0.0 { one.short / one.delta - least } else { 0.0 }).collect()
+    let known = || reached.iter().filter(|one| one.short > 0.0);
+    let ends: f64 = known().map(|one| one.ends).sum();
+    let mean = known().map(|one| one.ends * one.short / one.delta).sum::<f64>() / ends.max(1e-9);
+    let above = |one: &Reached| (one.short / one.delta - mean) * (one.ends / ENOUGH).min(1.0);
+    let least = known().map(above).fold(f64::INFINITY, f64::min);
+    reached.iter().map(|one| if one.short > 0.0 { above(one) - least } else { 0.0 }).collect()
 }
 
 /// The mean normalized response time.
@@ -209,6 +216,10 @@ fn mean_normalized(reached: &[Reached]) -> f64 {
 /// What the departures since the last time add to the integral parts; `window` is the length of the long window. Errors are
 /// not logarithms, and are in units of a mean that moves slowly, so that the means over all requests have the ratio: each
 /// minute counts in proportion to its requests and their response times. A class that nothing is known of has no part in it.
+///
+/// The errors of all classes need not add up to 0, since the mean is of the past. The sum is taken from each class by its
+/// share. Then an error of the mean is the same part of the response times of each class, and changes no ratio. If it were
+/// taken in equal parts, a rare class would bear it for the many departures of the others.
 fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
     let mean = mean_normalized(reached);
     if unit <= 0.0 {
@@ -216,8 +227,8 @@ fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
     }
     let step = |one: &Reached| (one.fresh.1 / one.delta - one.fresh.0 * mean) / unit / window;
     let known = reached.iter().filter(|one| one.is_known());
-    let common = known.clone().map(step).sum::<f64>() / known.count() as f64;
-    reached.iter().map(|one| if one.is_known() { step(one) - common } else { 0.0 }).collect()
+    let common = known.map(step).sum::<f64>();
+    reached.iter().map(|one| if one.is_known() { step(one) - one.share * common } else { 0.0 }).collect()
 }
 
 #[cfg(test)]
@@ -229,6 +240,7 @@ mod tests {
         let one = |delta: f64, time: f64| Reached {
             delta,
             short: time,
+            ends: 250.0,
             long: time,
             share: 0.5,
             fresh: (10.0, 10.0 * time),

@@ -17,6 +17,9 @@ use law::{RatioLaw, Reached, Turn};
 
 /// Departures that the short window of a site holds; older ones fade.
 const SHORT: f64 = 500.0;
+/// Departures of a site over which the shares of its classes are counted. A share that follows the last few departures varies
+/// with their response times, and what is multiplied by both is biased.
+const SHARES: f64 = 10_000.0;
 
 /// A class with a promised ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +64,8 @@ struct Member {
     silent: f64,
     /// Departures and the sum of their response times (s), over the last [`SHORT`] or so of the site.
     short: (f64, f64),
+    /// Departures, over the last [`SHARES`] or so of the site.
+    departures: f64,
     turn: Turn,
     status: ResponseStatus,
 }
@@ -148,6 +153,7 @@ impl Member {
             updated: Instant::default(),
             silent: 0.0,
             short: (0.0, 0.0),
+            departures: 0.0,
             turn: Turn { weight: 1.0 / promise.delta, start: 0.0, hold: 0.0 },
             status: ResponseStatus::default(),
         }
@@ -163,7 +169,7 @@ impl Member {
         match self.window.observe(DepartureCounts::of(now, input.lanes, self.promise.class)) {
             Some(seen) => (self.seen, self.updated) = (seen, now),
             None if now.since(self.updated) > Delay::EXPIRY => {
-                (self.seen, self.short) = (Seen::default(), (0.0, 0.0));
+                (self.seen, self.short, self.departures) = (Seen::default(), (0.0, 0.0), 0.0);
                 self.status =
                     ResponseStatus { response: 0.0, infeasible: false, ratio_reached: None, ..self.status };
             }
@@ -180,6 +186,17 @@ impl SiteRatios {
         key(self) == key(other)
     }
 
+    /// Counts the departures of each class, `fresh` in all. A silent class comes back with the share that it had.
+    fn count_shares(&mut self, fresh: f64) {
+        let (silent, present): (Vec<_>, Vec<_>) = self.members.iter_mut().partition(|one| one.is_silent());
+        let room = SHARES - silent.iter().map(|one| one.departures).sum::<f64>();
+        let counted: f64 = present.iter().map(|one| one.departures).sum();
+        let kept = ((room - fresh) / counted.max(1e-9)).clamp(0.0, 1.0);
+        for one in present {
+            one.departures = one.departures * kept + one.seen.fresh_ends;
+        }
+    }
+
     fn step(&mut self, now: Instant, input: &DepartureInput<'_>) {
         let mut fresh = 0.0_f64;
         for member in &mut self.members {
@@ -194,14 +211,16 @@ impl SiteRatios {
             *silent = if seen.fresh_ends > 0.0 { 0.0 } else { *silent + fresh };
             *short = (short.0 * kept + seen.fresh_ends, short.1 * kept + seen.fresh_sum);
         }
-        let all: f64 = self.members.iter().filter(|one| !one.is_silent()).map(|one| one.short.0).sum();
+        self.count_shares(fresh);
+        let all: f64 = self.members.iter().filter(|one| !one.is_silent()).map(|one| one.departures).sum();
         let reached = |member: &Member| match member.is_silent() {
             true => Reached { delta: member.promise.delta, ..Reached::default() },
             false => Reached {
                 delta: member.promise.delta,
                 short: member.short.1 / member.short.0.max(1e-9),
+                ends: member.short.0,
                 long: member.seen.response,
-                share: member.short.0 / all,
+                share: member.departures / all,
                 fresh: (member.seen.fresh_ends, member.seen.fresh_sum),
             },
         };

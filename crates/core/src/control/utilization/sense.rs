@@ -36,6 +36,7 @@ impl Sensed {
                 (gap + visible).min(1.0)
             }
         };
+        let link: f64 = plant.classes.iter().map(|class| link(plant, measured, class)).sum();
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
         // While a busy plant releases nothing, its response time is at least the time since its last release.
@@ -44,7 +45,7 @@ impl Sensed {
         let answers_after = service_time.as_secs_f64().max(silent_seconds);
         let limit = plant.promised.response_time_limit;
         Sensed {
-            utilization: sensed.max(link(plant, measured)).min(1.0),
+            utilization: sensed.max(link).min(1.0),
             service_time,
             silent_seconds,
             too_slow: limit.is_some_and(|limit| answers_after > limit.as_secs_f64()),
@@ -70,15 +71,14 @@ pub(super) fn rejected(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
     plant.owned().map(own).sum::<u64>() as f64 / measured.seconds
 }
 
-/// b' W of the period: what the second resource carried (UC eq. 9). Bytes as delivered; where other plants serve the
-/// class too, bytes of the responses that came from here.
-fn link(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
+/// b' W of a class in the period: what the second resource carried (UC eq. 9). Bytes as delivered; where other plants serve
+/// the class too, bytes of the responses that came from here.
+pub(super) fn link(plant: &PlantView, measured: &Measurement<'_>, class: &ClassView) -> f64 {
     let Some(bandwidth) = plant.promised.bandwidth_bytes_per_second else { return 0.0 };
-    let bytes = |class: &ClassView| {
-        let own = &measured.classes[class.class];
-        if class.is_all_here() { own.window.counts.bytes as f64 } else { served_here(class, own).bytes }
-    };
-    plant.classes.iter().map(bytes).sum::<f64>() / (bandwidth * measured.seconds)
+    let own = &measured.classes[class.class];
+    let bytes =
+        if class.is_all_here() { own.window.counts.bytes as f64 } else { served_here(class, own).bytes };
+    bytes / (bandwidth * measured.seconds)
 }
 
 /// What this plant served of a class in the period.

@@ -2,7 +2,7 @@
 
 use super::costs::RequestCosts;
 use super::offered::starts;
-use super::sense::served_here;
+use super::sense::{link, served_here};
 use super::view::PlantView;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
@@ -21,10 +21,19 @@ pub(crate) struct ServedLoad {
 /// What the requests of one site took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SiteLoad {
-    /// U_i.
-    pub(crate) utilization: f64,
+    /// The site's part of the workers' time.
+    work: f64,
+    /// Its part of the plant's link.
+    link: f64,
     /// The share of the arrivals that was inside the contract.
     pub(crate) guaranteed_share: f64,
+}
+
+impl SiteLoad {
+    /// U_i: the part of what the site uses more of, as for the plant.
+    pub(crate) fn utilization(&self) -> f64 {
+        self.work.max(self.link)
+    }
 }
 
 impl ServedLoad {
@@ -63,7 +72,8 @@ impl ServedLoad {
                     guaranteed.1 += arrivals;
                 }
                 let site = &mut self.sites[class.site];
-                site.utilization += served;
+                site.work += served;
+                site.link += link(plant, measured, class);
                 site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             }
             linear += costs.linear(class, &served_here(class, measurement));
@@ -99,9 +109,25 @@ mod tests {
         let found = served.sum(&own, &period, &costs);
         let [first, second] = [found.sites[0], found.sites[1]];
         // 100 at 0.01 and 20 at 0.0025 of the plant; 40 at 0.0025 and 50 rejections.
-        assert!((first.utilization - 1.05).abs() < 1e-12 && (second.utilization - 0.15).abs() < 1e-12);
+        assert!((first.utilization() - 1.05).abs() < 1e-12 && (second.utilization() - 0.15).abs() < 1e-12);
         assert!((found.total - 1.2).abs() < 1e-12, "{found:?}");
         assert!((found.linear - 40.0 * 0.005).abs() < 1e-12, "by the line: {found:?}");
         assert_eq!((first.guaranteed_share, second.guaranteed_share), (0.4, 0.0));
+    }
+
+    #[test]
+    fn a_site_that_fills_the_link_shows_its_part_of_the_link() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        own.promised.bandwidth_bytes_per_second = Some(1e6);
+        let mut classes = [arrivals(10.0, 1), arrivals(10.0, 1)];
+        classes[0].window.counts.bytes = 700_000;
+        let learned = [learned(&[0.04]), learned(&[0.04])];
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut served = ServedLoad::default();
+        let found = served.sum(&own, &period, &costs);
+        let [first, second] = [0, 1].map(|site| found.sites[site].utilization());
+        assert!((first - 0.7).abs() < 1e-12 && (second - 0.1).abs() < 1e-12, "{first} {second}");
     }
 }

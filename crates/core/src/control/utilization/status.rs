@@ -22,7 +22,7 @@ pub(super) fn write(status: &mut PlantStatus, plant: &PlantView, sensed: &Sensed
 /// Writes what the sites took and what they were promised.
 pub(super) fn write_sites(sites: &mut [SiteStatus], served: &ServedLoad, demand: &PlantDemand) {
     for ((status, served), promised) in sites.iter_mut().zip(&served.sites).zip(&demand.promised) {
-        (status.utilization, status.guaranteed_share) = (served.utilization, served.guaranteed_share);
+        (status.utilization, status.guaranteed_share) = (served.utilization(), served.guaranteed_share);
         status.utilization_promised = *promised;
     }
 }

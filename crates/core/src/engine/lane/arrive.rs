@@ -67,6 +67,31 @@ impl Lane {
         }
     }
 
+    /// Rejects a request whose body is not there yet, if it would be rejected for its level now, so that its client need not
+    /// send the body. `None`: whether it is rejected is decided when it arrives. What depends on more than the client, a contract
+    /// or chance, is not asked twice.
+    pub fn reject_before_body(&mut self, now: Instant, target: &Target) -> Option<(Reason, Duration)> {
+        self.follow();
+        let class = &self.published.classes[usize::from(target.class)];
+        let by_client = class.contract.is_none()
+            && class.choice != Choice::Random
+            && !class.words.is_heavy(target.client);
+        if target.exempt || !by_client || self.published.mode != Mode::Control {
+            return None;
+        }
+        let query = LevelQuery { class: target.class, client: target.client, standing: Standing::Ordinary };
+        if level_of_request(&self.published, query, &mut self.random) > 0 {
+            return None;
+        }
+        self.count_arrival(target);
+        let given = self.give_level(now, target);
+        let mut permit = permit(&self.published, now, given.query, given.level);
+        match self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }) {
+            Arrival::Reject { reason, retry_after } => Some((reason, retry_after)),
+            Arrival::Serve(_) | Arrival::Exempt(_) | Arrival::Wait(_) => None,
+        }
+    }
+
     /// Counts an arrival, and notes the client of every 2^k-th one for the search for heavy clients.
     fn count_arrival(&self, target: &Target) {
         let counters = &self.counters.classes[usize::from(target.class)];

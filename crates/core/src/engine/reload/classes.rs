@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::engine::status::ClassRow;
 use crate::model::LinearModel;
 use crate::promises::registry::RegisteredClass;
-use crate::promises::{Level, Plant, Site};
+use crate::promises::{Costs, Level, Site};
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 impl Engine {
@@ -67,25 +67,28 @@ impl Engine {
         }
     }
 
-    /// Takes the promised costs where nothing was learned yet: of one plant, or of all. `anew`: also where something was.
+    /// Takes the promised costs, of one plant or of all, where nothing was learned yet or other costs are promised than before.
+    /// `anew`: wherever something was learned, too.
     pub(in crate::engine) fn take_promised_costs(&mut self, plant: Option<usize>, anew: bool) {
         let own = |site: &Site| plant.is_none_or(|plant| site.plant == plant);
         for member in self.registry.classes().filter(|member| own(member.site)) {
             let costs = &mut self.loops.costs[member.class];
-            if anew || !costs.line_learned {
-                let promised = &self.registry.promises.plants[member.site.plant];
+            let promised = member.site.costs.or(self.registry.promises.plants[member.site.plant].costs);
+            let is_new = promised.is_some() && promised != costs.promised;
+            if anew || is_new || !costs.line_learned {
                 let workers = self.lane.published.plants[member.site.plant].capacity.workers();
-                costs.set_line(promised_line(member.site, promised, workers));
+                costs.set_line(promised_line(promised, workers));
             }
+            costs.promised = promised;
         }
     }
 }
 
-/// a and b of a site whose costs are promised [seconds of one worker]. They are promised in seconds of the whole plant, so
-/// they depend on how many workers it has.
-fn promised_line(site: &Site, plant: &Plant, workers: u32) -> LinearModel {
+/// a and b of promised costs [seconds of one worker]. They are promised in seconds of the whole plant, so they depend on how
+/// many workers it has.
+fn promised_line(promised: Option<Costs>, workers: u32) -> LinearModel {
     let workers = f64::from(workers);
-    site.costs.or(plant.costs).map_or_else(LinearModel::default, |c| {
+    promised.map_or_else(LinearModel::default, |c| {
         LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
     })
 }

@@ -13,7 +13,8 @@
 //!
 //! Delays that were promised beside a contract are planned in `delays.rs`.
 //!
-//! Before a and b are known a plan is *unverified*, not refused. While the engine runs, the same table with learned costs
+//! Before a and b are known a plan is *unverified*, not refused; and so is that of a rate alone where bytes cost something and
+//! nothing tells how many there are. While the engine runs, the same table with learned costs
 //! warns of promises that can no longer be kept.
 
 use crate::promises::{Costs, Guarantee, Plant, Promises, Site};
@@ -162,7 +163,10 @@ fn plan_of(
         let on_link = link_part(plant, &guarantee, known.as_ref());
         sum += known.map_or(0.0, |known| work(&guarantee, &known));
         link += on_link.unwrap_or(0.0);
-        let utilization = known.zip(on_link).map(|(known, _)| utilization(plant, &guarantee, &known));
+        let sized = known.filter(|known| {
+            known.costs.per_byte_seconds == 0.0 || bytes_per_second(&guarantee, Some(known)).is_some()
+        });
+        let utilization = sized.zip(on_link).map(|(known, _)| utilization(plant, &guarantee, &known));
         rows.push(ContractRow { site: site.name.clone(), guarantee, utilization });
     }
     let sum: f64 = (sum + reserve).max(link);
@@ -244,6 +248,21 @@ mod tests {
         let plan = planned(&promises);
         assert!((plan.reserve - 0.22).abs() < 1e-9, "{plan:?}");
         assert_eq!(plan.verdict, Feasibility::Exceeds);
+    }
+
+    #[test]
+    fn a_rate_alone_is_unverified_where_bytes_cost_until_their_number_is_known() {
+        let mut promises = promises();
+        promises.sites.truncate(1);
+        promises.sites[0].guarantee = Some(Guarantee { bandwidth_bytes_per_second: None, ..V2 });
+        let plan = planned(&promises);
+        assert_eq!((plan.verdict, plan.rows[0].utilization), (Feasibility::Unverified, None));
+        let known = Known { costs: COSTS, full_bytes: 32_000.0 };
+        let plan = super::plan(&promises, |_| Some(known)).remove(0);
+        assert!((plan.sum - (0.1604 + 3.2e6 * 0.063e-6)).abs() < 1e-9, "{plan:?}");
+        assert_eq!(plan.verdict, Feasibility::Fits);
+        promises.plants[0].costs = Some(Costs { per_byte_seconds: 0.0, ..COSTS });
+        assert_eq!(planned(&promises).verdict, Feasibility::Fits);
     }
 
     #[test]

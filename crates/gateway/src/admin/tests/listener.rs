@@ -17,7 +17,11 @@ fn with_listener(clients: impl FnOnce(SocketAddr) + Send + 'static) {
         let address = listener.local_addr().unwrap();
         let mut server = pin!(serve(
             listener,
-            Desk::new(|| scrape(sample()), OwnerCell::default(), vec!["*.inside".to_owned()])
+            Desk::new(
+                || scrape(sample()),
+                OwnerCell::default(),
+                vec![plimsoll_core::request::Pattern::new("*.inside")]
+            )
         ));
         let mut clients = pin!(tokio::task::spawn_blocking(move || clients(address)));
         poll_fn(|context| {

@@ -56,6 +56,12 @@ const LARGEST_ERROR: f64 = 0.1;
 /// What one period's error adds while the response-time override holds, and while the bias returns from it: the model is
 /// known to be far off then.
 const OVERRIDE: f64 = 0.5;
+/// An override lowers the bias by the error that a set point of 0.85 would leave, at least: with a set point of 1 full
+/// utilization is no error.
+const LEAST_OVERRIDE: f64 = 0.15;
+/// The bias returns quickly while less than this part of the set point is used. It is below a half, so that a plant that lost
+/// half of its workers is not taken for an idle one.
+const FAR_BELOW: f64 = 0.4;
 /// The bias returns after this many periods without the override; sooner, override and return would alternate.
 const QUIET: u32 = 5;
 /// The largest positive bias. A negative bias may be nearly as large as the set point, because the override measures what
@@ -101,9 +107,9 @@ impl FeedForward {
         let top = f64::from(seen.demand.top);
         let error = seen.set_point - seen.measured;
         self.quiet = if seen.overridden { 0 } else { self.quiet.saturating_add(1) };
-        let far_back = self.quiet >= QUIET && self.bias < 0.0 && error > 0.5 * seen.set_point;
+        let far_back = self.quiet >= QUIET && self.bias < 0.0 && seen.measured < FAR_BELOW * seen.set_point;
         let step = if seen.overridden || far_back {
-            OVERRIDE * error
+            OVERRIDE * if seen.overridden { error.min(-LEAST_OVERRIDE) } else { error }
         } else {
             INTEGRAL * error.clamp(-LARGEST_ERROR, LARGEST_ERROR)
         };
