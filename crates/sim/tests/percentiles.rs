@@ -85,7 +85,7 @@ fn refused(heard: &Heard, class: usize) -> f64 {
     mean(&own.map(|answer| f64::from(u8::from(!answer.completed))).collect::<Vec<_>>())
 }
 
-/// Of these service times more than 1 in 100 are longer than 200 ms, so no quota keeps 99 %. Then best effort is not turned
+/// More than 1 in 100 of these service times are longer than 200 ms, so no quota keeps 99 %. Then best effort is not turned
 /// away, since that would keep nothing; premium is late for its own service only.
 #[test]
 fn what_no_quota_can_keep_costs_best_effort_nothing() {
