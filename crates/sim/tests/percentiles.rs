@@ -3,6 +3,7 @@
 mod waits;
 
 use plimsoll_core::promises::Mode;
+use plimsoll_sim::workload::Law;
 use std::time::Duration;
 use waits::{Flow, Heard, Scene, mean};
 
@@ -71,4 +72,57 @@ fn without_control_a_percentile_is_missed() {
     let mut scene = scene(100.0, (99.9, 400), 400.0, *SEEDS.start());
     scene.mode = Mode::Off;
     assert!(late(&scene.run(), 400) > 0.5);
+}
+
+/// Service times of which three in a hundred are thirteen times as long as the others.
+fn mixed() -> Law {
+    Law::Empirical((0..100).map(|place| if place < 3 { 400.0 } else { 30.0 }).collect())
+}
+
+/// The share of a class's requests that was turned away.
+fn refused(heard: &Heard, class: usize) -> f64 {
+    let own = heard.answers.iter().filter(|answer| answer.class == class && answer.arrived >= 75.0);
+    mean(&own.map(|answer| f64::from(u8::from(!answer.completed))).collect::<Vec<_>>())
+}
+
+/// More than 1 in 100 of these service times are longer than 200 ms, so no quota keeps 99 %. Then best effort is not turned
+/// away, since that would keep nothing; premium is late for its own service only.
+#[test]
+fn what_no_quota_can_keep_costs_best_effort_nothing() {
+    for (name, law, alone) in [
+        ("a mixture", mixed(), 0.03),
+        ("lognormal, c^2 = 2", Law::Lognormal { variation: 1.414 }, 0.02),
+        ("lognormal, c^2 = 4", Law::Lognormal { variation: 2.0 }, 0.029),
+        ("lognormal, c^2 = 8", Law::Lognormal { variation: 2.83 }, 0.034),
+    ] {
+        let runs = [6341, 6342]
+            .map(|seed| Scene { law: law.clone(), ..scene(40.0, (99.0, 200), 120.0, seed) }.run());
+        let away = mean(&runs.each_ref().map(|heard| refused(heard, 1)));
+        let late = mean(&runs.each_ref().map(|heard| late(heard, 200)));
+        println!(
+            "{name}: {:.2} % of best effort refused, {:.2} % of premium late",
+            100.0 * away,
+            100.0 * late
+        );
+        assert!(away < 0.05, "{name}: {away} of best effort refused");
+        assert!((0.6 * alone..alone + 0.015).contains(&late), "{name}: {late} late, {alone} by service");
+    }
+}
+
+/// Service takes longer than 200 ms for 3.5 in 100, and 10 may be late: enough is left for requests that wait, and those
+/// that still have a chance are started.
+#[test]
+fn the_lowest_class_keeps_a_percentile_that_service_leaves_room_for() {
+    let runs = [6351, 6352, 6353, 6354].map(|seed| {
+        let law = Law::Lognormal { variation: 2.83 };
+        let mut scene = scene(185.0, (90.0, 200), 0.0, seed);
+        scene.flows.truncate(1);
+        Scene { law, ..scene }.run()
+    });
+    let (late, away) =
+        (runs.each_ref().map(|heard| late(heard, 200)), runs.each_ref().map(|heard| refused(heard, 0)));
+    let (late, away) = (mean(&late), mean(&away));
+    println!("{:.2} % late, of these {:.2} % refused", 100.0 * late, 100.0 * away);
+    assert!(late < 0.105, "{late} late");
+    assert!((0.001..0.08).contains(&away), "{away} refused");
 }

@@ -273,6 +273,7 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
             quota.gaps.set_longest(waits.longest_gap);
             quota.set_urgent(waits.urgent);
             quota.set_bound(waits.bound);
+            quota.set_clip(waits.longest_service);
         }
     }
 }

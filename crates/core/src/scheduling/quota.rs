@@ -50,6 +50,8 @@ pub(crate) struct Quota {
     bound_ns: AtomicU64,
     /// A request that has waited this long (ns) is urgent: it comes before others, whatever the quota.
     urgent_ns: AtomicU64,
+    /// A service time (ns) counts for no more than this in a class with a delay.
+    clip_ns: AtomicU64,
     /// No request starts sooner after its arrival (ns): a strict ratio holds it.
     hold_ns: AtomicU64,
     pub(crate) gaps: ArrivalGaps,
@@ -71,6 +73,7 @@ impl Quota {
             service_ns: AtomicU64::new(0),
             bound_ns: AtomicU64::new(u64::MAX),
             urgent_ns: AtomicU64::new(u64::MAX),
+            clip_ns: AtomicU64::new(u64::MAX),
             hold_ns: AtomicU64::new(0),
             gaps: ArrivalGaps::default(),
         }
@@ -141,6 +144,15 @@ impl Quota {
 
     pub(crate) fn is_urgent(&self, now: Instant, arrived: Instant) -> bool {
         now.nanos_since(arrived) >= self.urgent_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_clip(&self, longest: Option<Duration>) {
+        let longest = longest.map_or(u64::MAX, |longest| longest.as_nanos() as u64);
+        self.clip_ns.store(longest, Ordering::Relaxed);
+    }
+
+    pub(crate) fn clip_ns(&self) -> u64 {
+        self.clip_ns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_hold(&self, hold: Duration) {

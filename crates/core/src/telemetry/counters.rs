@@ -7,6 +7,7 @@
 use crate::promises::MAX_LEVELS;
 use crate::request::Reason;
 use crate::telemetry::life_table::PARTS;
+use crate::telemetry::service_shares::SERVICE_PARTS;
 use crate::telemetry::status::DurationHistogram;
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -69,8 +70,11 @@ pub(crate) struct TimingCounters {
     pub(crate) dropped: Counter,
     /// Requests that the plant or the gateway failed.
     pub(crate) failed: Counter,
+    /// The sums of the service times, each clipped at [`ServiceTime::clip`](crate::model::ServiceTime::clip).
     pub(crate) service_ns: Counter,
     pub(crate) service_us2: Counter,
+    /// Requests whose service took no longer than D_ref, by the part of it.
+    pub(crate) served_in: [Counter; SERVICE_PARTS],
     /// Gaps between admitted arrivals of busy times (`ArrivalGaps`).
     pub(crate) gaps: Counter,
     pub(crate) gap_ns: Counter,
@@ -90,7 +94,7 @@ impl TimingCounters {
     pub(crate) fn answer(&self, response_ns: u64, target_ns: u64) {
         self.answered.add(1);
         self.answer_ns.add(response_ns);
-        match part(response_ns, target_ns) {
+        match part(response_ns, target_ns, PARTS) {
             Some(part) => {
                 self.answered_in[part].add(1);
                 self.answer_in_ns[part].add(response_ns);
@@ -101,7 +105,7 @@ impl TimingCounters {
 
     /// Counts a client that hung up after this time, waiting or in service.
     pub(crate) fn leave(&self, waited_ns: u64, target_ns: u64) {
-        match part(waited_ns, target_ns) {
+        match part(waited_ns, target_ns, PARTS) {
             Some(part) => self.left_in[part].add(1),
             None => {
                 self.answer_ns.add(waited_ns);
@@ -110,16 +114,21 @@ impl TimingCounters {
         }
     }
 
-    pub(crate) fn release(&self, service_ns: u64) {
+    /// Counts a service time, which adds no more than `clip_ns` to the sums.
+    pub(crate) fn release(&self, service_ns: u64, target_ns: u64, clip_ns: u64) {
+        if let Some(part) = part(service_ns, target_ns, SERVICE_PARTS) {
+            self.served_in[part].add(1);
+        }
+        let service_ns = service_ns.min(clip_ns);
         self.service_ns.add(service_ns);
         self.service_us2.add((service_ns / 1000).saturating_mul(service_ns / 1000));
     }
 }
 
-/// The part of D_ref in which a time ends; `None` beyond it.
-fn part(time_ns: u64, target_ns: u64) -> Option<usize> {
-    let part = time_ns / (target_ns / PARTS as u64).max(1);
-    (time_ns <= target_ns).then_some((part as usize).min(PARTS - 1))
+/// The part of D_ref in which a time ends, where D_ref is divided into `parts`; `None` beyond it.
+fn part(time_ns: u64, target_ns: u64, parts: usize) -> Option<usize> {
+    let part = time_ns / (target_ns / parts as u64).max(1);
+    (time_ns <= target_ns).then_some((part as usize).min(parts - 1))
 }
 
 /// Durations from 1 ms on, by the octave of their milliseconds: 1 to 2 ms, 2 to 4 ms, and so on; the last is open, from

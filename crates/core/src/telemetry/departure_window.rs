@@ -16,6 +16,7 @@ use crate::promises::Delay;
 use crate::request::Reason;
 use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
 use crate::telemetry::life_table::{Beyond, LifeTable, PARTS};
+use crate::telemetry::service_shares::{SERVICE_PARTS, ServiceShares};
 use crate::telemetry::snapshot::sum_over;
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
@@ -51,10 +52,12 @@ pub struct DepartureCounts {
     pub dropped: u64,
     /// Requests that failed, and those that were turned away for whatever reason, dropped ones too.
     pub lost: u64,
-    /// The sum of the service times.
+    /// The sum of the service times, each clipped at [`ServiceTime::clip`].
     pub service_ns: u64,
     /// The sum of their squares.
     pub service_us2: u64,
+    /// Requests by the part of the promised time that their service took.
+    pub served_in: [u64; SERVICE_PARTS],
 }
 
 /// The departures of a class.
@@ -188,9 +191,24 @@ impl DepartureWindow {
         requests * self.service.mean() / last.at.since(first.at).as_secs_f64().max(1e-9)
     }
 
+    /// How the service times of the window are distributed up to the promised time.
+    pub(crate) fn service_shares(&self) -> ServiceShares {
+        let none = ServiceShares { target: self.target, ..ServiceShares::default() };
+        let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else { return none };
+        let within = |part: usize| last.served_in[part].wrapping_sub(first.served_in[part]) as f64;
+        let requests = CountedBetween { first, last }.of(|c| c.released);
+        ServiceShares { requests, within: core::array::from_fn(within), ..none }
+    }
+
     /// S (s).
     pub(crate) fn service_seconds(&self) -> f64 {
         self.service.mean()
+    }
+
+    /// What one service time counts for at most, from now on; `None` until one is known.
+    pub(crate) fn service_clip(&self) -> Option<Duration> {
+        let clip = ServiceTime::clip(self.service.mean(), self.service.deviation());
+        self.service.is_known().then(|| Duration::from_secs_f64(clip.clamp(1e-6, 1e6)))
     }
 
     /// The index of dispersion over blocks of gaps: `Var(sum of m gaps) / (m mean^2)`, which is c_a^2 at m = 1 and for gaps
@@ -234,6 +252,7 @@ impl DepartureCounts {
             lost: lost(lanes, class),
             service_ns: sum(|c| &c.timing.service_ns),
             service_us2: sum(|c| &c.timing.service_us2),
+            served_in: parts(lanes, class, |c| &c.timing.served_in),
         }
     }
 
@@ -243,11 +262,11 @@ impl DepartureCounts {
 }
 
 /// Counts of a class by the part of the promised time.
-fn parts(
+fn parts<const N: usize>(
     lanes: &[Arc<LaneCounters>],
     class: usize,
-    counters: fn(&ClassCounters) -> &[Counter; PARTS],
-) -> [u64; PARTS] {
+    counters: fn(&ClassCounters) -> &[Counter; N],
+) -> [u64; N] {
     let of = |part: usize| lanes.iter().map(move |lane| counters(&lane.classes[class])[part].get());
     core::array::from_fn(|part| of(part).fold(0, u64::wrapping_add))
 }
@@ -348,7 +367,7 @@ mod tests {
             class.timing.arrive(Some(100_000_000));
             class.released.add(1);
             class.timing.answer(1_000_000 * response_ms, target_ns);
-            class.timing.release(10_000_000);
+            class.timing.release(10_000_000, u64::MAX, u64::MAX);
         }
     }
 
@@ -384,6 +403,27 @@ mod tests {
             "{seen:?}"
         );
         assert!(close(traffic.rate, 10.0) && close(traffic.service_seconds, 0.01), "{seen:?}");
+    }
+
+    /// Service times that are all alike are the hardest to follow, since the clip is next to their mean.
+    #[test]
+    fn one_long_service_moves_s_little_and_a_step_is_followed() {
+        let lanes = counters();
+        let mut window = DepartureWindow::new(1000, 10);
+        let mut serve = |service_ms: u64| {
+            let clip = window.service_clip().map_or(u64::MAX, |clip| clip.as_nanos() as u64);
+            lanes[0].classes[0].released.add(1);
+            lanes[0].classes[0].timing.release(service_ms * 1_000_000, u64::MAX, clip);
+            window.observe(DepartureCounts::of(Instant::ZERO, &lanes, 0));
+            window.service_seconds()
+        };
+        (0..400).for_each(|_| {
+            serve(20);
+        });
+        let after = (0..20).map(|place| serve(if place == 0 { 10_000 } else { 20 })).fold(0.0, f64::max);
+        assert!(after < 0.022, "one of 10 s: {after}");
+        let stepped = (0..100).map(|_| serve(60)).last();
+        assert!(stepped.is_some_and(|seconds| seconds > 0.055), "{stepped:?}");
     }
 
     #[test]

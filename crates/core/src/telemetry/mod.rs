@@ -9,6 +9,7 @@
 //! - `monitor`: turns counters into measurements, sample by sample and period by period
 //! - `departure_window`: the last departures of a class (QM 2.2)
 //! - `life_table`: response times where some clients hang up before they are answered
+//! - `service_shares`: service times of a class up to its promised time
 //! - `histogram`: durations, with a bounded relative error
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
 //! - `readings`: what a shell pushes in
@@ -23,6 +24,7 @@ pub(crate) mod life_table;
 pub(crate) mod measurement;
 pub(crate) mod monitor;
 pub(crate) mod readings;
+pub(crate) mod service_shares;
 pub(crate) mod snapshot;
 pub mod status;
 

@@ -12,7 +12,7 @@ use crate::telemetry::ArrivalGaps;
 use crate::telemetry::departure_window::{DepartureCounts, DepartureWindow, Seen};
 use crate::telemetry::status::ResponseStatus;
 use crate::time::{Duration, Instant};
-use libm::{log, sqrt};
+use libm::{exp, log};
 
 /// The fewest departures whose mean is evidence of a miss.
 const EVIDENCE: f64 = 100.0;
@@ -36,6 +36,9 @@ const MOST_ERROR: f64 = 8.0;
 /// bursts and lent workers make the real slope smaller than the model's at D_ref.
 const SHARE_GAIN: f64 = 2.0;
 const SHARE_ZERO: f64 = 0.5;
+/// A request is dropped for its wait only if its chance is below this: of exponential service times, so many are within
+/// three deviations of their mean.
+const LIKELY: f64 = 0.98;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
 /// After the time of this many updates without departures a class has no traffic any more.
@@ -210,7 +213,9 @@ impl DelayClass {
                 )
             }
             Some(late) => {
-                self.possible = traffic.late_share(workers, target) <= late;
+                // Where service alone makes more requests late than may be, no quota keeps the promise.
+                let by_service = self.window.service_shares().late();
+                self.possible = by_service.max(traffic.late_share(workers, target)) <= late;
                 let servers = traffic.servers_for_share(target, late, workers);
                 let late = AIM * late;
                 // The error is not logarithmic, because the mean share was promised and lateness comes in bursts.
@@ -250,23 +255,26 @@ impl DelayClass {
 
     /// Under a percentile target a request becomes urgent when its slack falls to the service-time allowance. In the lowest
     /// class, while more are late than may be, a request that could be in time only by luck is dropped instead of started.
+    /// Both allowances are quantiles of the service times that were seen, given that service alone is in time: a plain
+    /// quantile would lie beyond the target wherever a few requests take long.
     fn wait_bounds(&self, seen: &Seen, traffic: &Traffic) -> WaitBounds {
         let target = self.promise.delay.target.as_secs_f64();
-        let Traffic { service_seconds: service, service_variability, .. } = *traffic;
-        let deviation = service * sqrt(service_variability);
-        let left = |deviations: f64| {
-            let wait = (target - service - deviations * deviation).max(0.1 * target);
-            let known = self.promise.delay.percentile.filter(|_| service > 1e-9);
+        let shares = self.window.service_shares();
+        let left = |part: f64| {
+            let wait = (target - shares.quantile(part)).max(0.1 * target);
+            let known = self.promise.delay.percentile.filter(|_| traffic.service_seconds > 1e-9);
             known.map(|_| Duration::from_secs_f64(wait))
         };
-        // The rarer a request may be late, the sooner it becomes urgent: the service-time allowance is the mean at one in
-        // twenty, and grows with the deviation from there.
-        let within = self.late().map_or(0.0, |late| (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
+        let late = self.late().unwrap_or(1.0);
+        // The rarer a request may be late, the sooner it becomes urgent. Of exponential service times this part is within
+        // their mean at one in twenty, and within more deviations the rarer it is.
+        let urgent = 1.0 - exp(-1.0 - (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
         let is_overloaded = self.error(seen) > 0.0 || seen.recent_response > NEARLY_LATE * target;
         WaitBounds {
             longest_gap: Duration::from_secs_f64((ArrivalGaps::LONGEST / self.rate).min(1e6)),
-            urgent: left(within),
-            bound: left(3.0).filter(|_| self.lowest && is_overloaded),
+            urgent: left(urgent),
+            bound: left((1.0 - late).min(LIKELY)).filter(|_| self.lowest && is_overloaded),
+            longest_service: self.window.service_clip(),
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) struct WaitBounds {
     pub(crate) urgent: Option<Duration>,
     /// A request that has waited this long is rejected instead of started.
     pub(crate) bound: Option<Duration>,
+    /// A service time counts for no more than this in S; `None` until one is known.
+    pub(crate) longest_service: Option<Duration>,
 }
 
 /// The loop, for all plants.

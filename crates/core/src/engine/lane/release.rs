@@ -130,7 +130,7 @@ impl Lane {
         let Some(quota) = &self.published.classes[usize::from(permit.class)].quota else { return };
         quota.leave();
         let timing = &self.counters.classes[usize::from(permit.class)].timing;
-        timing.release(now.nanos_since(permit.started));
+        timing.release(now.nanos_since(permit.started), quota.target_ns, quota.clip_ns());
         if service.representative {
             let response_ns = now.nanos_since(permit.arrived);
             timing.answer(response_ns, quota.target_ns);
