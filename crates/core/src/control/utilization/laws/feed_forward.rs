@@ -59,9 +59,11 @@ const OVERRIDE: f64 = 0.5;
 /// An override lowers the bias by the error that a set point of 0.85 would leave, at least: with a set point of 1 full
 /// utilization is no error.
 const LEAST_OVERRIDE: f64 = 0.15;
-/// The bias returns quickly while less than this part of the set point is used. It is below a half, so that a plant that lost
-/// half of its workers is not taken for an idle one.
-const FAR_BELOW: f64 = 0.4;
+/// The bias returns quickly while less than this part of the set point is used: the first within [`LATELY`] after an override,
+/// so that a plant that lost half of its workers is not taken for an idle one.
+const FAR_BELOW: [f64; 2] = [0.4, 0.5];
+/// Periods after an override in which the next one is likely.
+const LATELY: u32 = 60;
 /// The bias returns after this many periods without the override; sooner, override and return would alternate.
 const QUIET: u32 = 5;
 /// The largest positive bias. A negative bias may be nearly as large as the set point, because the override measures what
@@ -96,7 +98,7 @@ impl Default for FeedForward {
             was_unconfirmed: false,
             last_backlog: 0.0,
             sustained: 0.0,
-            quiet: QUIET + 1,
+            quiet: u32::MAX,
         }
     }
 }
@@ -107,7 +109,8 @@ impl FeedForward {
         let top = f64::from(seen.demand.top);
         let error = seen.set_point - seen.measured;
         self.quiet = if seen.overridden { 0 } else { self.quiet.saturating_add(1) };
-        let far_back = self.quiet >= QUIET && self.bias < 0.0 && seen.measured < FAR_BELOW * seen.set_point;
+        let used = FAR_BELOW[usize::from(self.quiet >= LATELY)] * seen.set_point;
+        let far_back = self.quiet >= QUIET && self.bias < 0.0 && seen.measured < used;
         let step = if seen.overridden || far_back {
             OVERRIDE * if seen.overridden { error.min(-LEAST_OVERRIDE) } else { error }
         } else {
