@@ -68,12 +68,12 @@ fn a_policy_says_how_and_options_after_it_count_more() {
     );
 }
 
-/// A server of one page; where it listens.
-fn program(page: &'static str) -> SocketAddr {
+/// A server of one page, for so many requests; where it listens.
+fn program(page: &'static str, requests: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     thread::spawn(move || {
-        for stream in listener.incoming().take(2) {
+        for stream in listener.incoming().take(requests) {
             let mut stream = stream.expect("a connection");
             let read = stream.read(&mut [0; 2048]).expect("a request");
             let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{page}");
@@ -90,7 +90,7 @@ fn a_dynamic_page_is_stored_and_adapted() {
         .write("site/index.html", "<a href=shop/list.php>all</a>")
         .write("site/shop/list.php", "<?php secret");
     folder.write("site/b.js", "1");
-    let address = program("<script src=../b.js></script><p>3 left");
+    let address = program("<script src=../b.js></script><p>3 left", 2);
     let url = format!("http://{address}/shop/list.php");
     let rule = ["--rule", "*.js=expendable", "--without", "compressed"];
     let output = folder.adapt(&[&["--snapshot", &url], &rule[..]].concat());
@@ -194,6 +194,43 @@ fn a_site_that_lost_most_of_its_files_leaves_the_trees() {
     assert_eq!(folder.read("trees/full/8.html"), "<p>page", "the trees stayed");
     assert_eq!(folder.adapt(&["--force"]).status.code(), Some(0));
     assert!(!folder.0.join("trees/full/8.html").exists());
+}
+
+/// Only the files of the site's folder are missed: dynamic pages are fetched anew whatever became of the folder.
+#[test]
+fn dynamic_pages_count_neither_for_nor_against_the_files_of_the_site() {
+    let folder = Folder::new("dynamic");
+    fs::create_dir_all(folder.0.join("site")).expect("it can be made");
+    let address = program("<p>page", 15);
+    let pages = [1, 2, 3].map(|number| format!("http://{address}/{number}.php"));
+    let options: Vec<&str> = pages.iter().flat_map(|page| ["--snapshot", page]).collect();
+    assert_eq!(said(&folder.adapt(&options)), (Some(0), String::new()), "a site of dynamic pages alone");
+    folder.write("site/index.html", "<p>page");
+    for run in ["first", "second"] {
+        assert_eq!(said(&folder.adapt(&options)), (Some(0), String::new()), "the {run} with a static page");
+    }
+    for number in 0..9 {
+        folder.write(&format!("site/{number}.html"), "<p>page");
+    }
+    assert_eq!(folder.adapt(&options).status.code(), Some(0));
+    fs::remove_dir_all(folder.0.join("site")).expect("it is there");
+    fs::create_dir_all(folder.0.join("site")).expect("it can be made");
+    let (code, text) = said(&folder.adapt(&options));
+    assert!(code == Some(2) && text.contains("0 files, where the last run saw 10"), "{text}");
+}
+
+/// The count is of the site, not of trees that lack what is as at full.
+#[test]
+fn a_sparse_tree_hides_no_lost_file() {
+    let folder = Folder::new("sparse");
+    for number in 0..9 {
+        folder.write(&format!("site/{number}.html"), "<p>page");
+    }
+    let options = ["--sparse", "--levels", "light"];
+    assert_eq!(said(&folder.adapt(&options)), (Some(0), String::new()));
+    (0..7).for_each(|number| fs::remove_file(folder.0.join(format!("site/{number}.html"))).unwrap());
+    let (code, text) = said(&folder.adapt(&options));
+    assert!(code == Some(2) && text.contains("2 files, where the last run saw 9"), "{text}");
 }
 
 /// The head of a PNG of 65,535 by 65,535 pixels, and nothing else of note.

@@ -2,12 +2,14 @@
 //!
 //! ```json
 //! { "plimsoll": 1,
+//!   "site_files": 380,
 //!   "trees": [ { "level": "light", "tree": "light", "files": 383, "bytes": 1200000, "missing": ["far/away.html"] } ],
 //!   "images": { "photo.jpg": { "before": 102400, "after": 12000, "similarity": 0.93, "key": "…" } },
 //!   "problems": [ { "path": "broken.gif", "what": "…" } ] }
 //! ```
 //!
-//! Trees are from lowest to highest. A path that is `missing` from one is to be had from the next.
+//! `site_files` are those of the site's folder, without the dynamic pages that were fetched. Trees are from lowest to
+//! highest. A path that is `missing` from one is to be had from the next.
 
 use super::Adapted;
 use crate::image::Reduction;
@@ -69,6 +71,7 @@ pub(crate) type Reduced = Result<Option<(Image, Vec<u8>)>, String>;
 #[derive(Debug, Serialize)]
 struct Manifest<'a> {
     plimsoll: u64,
+    site_files: u64,
     trees: Vec<ManifestTree<'a>>,
     images: BTreeMap<&'a str, KnownImage>,
     problems: &'a [Problem],
@@ -93,18 +96,15 @@ struct KnownImage {
     problem: Option<String>,
 }
 
-/// The number of files in the fullest tree of the manifest at `path`; 0 if there is none that can be read.
-pub(crate) fn files(path: &Path) -> u64 {
-    #[derive(Deserialize)]
-    struct Trees {
-        trees: Vec<Counted>,
-    }
+/// The number of files that the site's folder had when the manifest at `path` was written; 0 if there is none that can be
+/// read. The trees cannot tell it: they have dynamic pages too, and sparse ones lack what is as at full.
+pub(crate) fn site_files(path: &Path) -> u64 {
     #[derive(Deserialize)]
     struct Counted {
-        files: u64,
+        site_files: u64,
     }
-    let read = fs::read(path).ok().and_then(|text| serde_json::from_slice::<Trees>(&text).ok());
-    read.and_then(|manifest| manifest.trees.iter().map(|tree| tree.files).max()).unwrap_or(0)
+    let read = fs::read(path).ok().and_then(|text| serde_json::from_slice::<Counted>(&text).ok());
+    read.map_or(0, |manifest| manifest.site_files)
 }
 
 /// The text of a manifest. `keys` are those of all images that were tried; `wrong` says what is wrong with those that
@@ -124,6 +124,7 @@ pub(crate) fn manifest(
     });
     let manifest = Manifest {
         plimsoll: VERSION,
+        site_files: adapted.site_files,
         trees: trees.collect(),
         images: images.collect(),
         problems: &adapted.problems,

@@ -53,6 +53,8 @@ pub struct Job {
 pub struct Adapted {
     /// The trees.
     pub trees: Vec<TreeEntry>,
+    /// The number of files in the site's folder, without the dynamic pages that were fetched.
+    pub site_files: u64,
     /// Images that were written again, by path.
     pub images: BTreeMap<String, Image>,
     /// Images above the limit that stayed as they are: nothing smaller was similar enough.
@@ -77,8 +79,9 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     let mut tree = Tree::read(&job.site)?;
     let output = Output::begin(&tree.root, &job.out)?;
     if !job.force {
-        check_most_are_there(&tree, manifest::files(&output.old(MANIFEST)))?;
+        check_most_are_there(&tree, job.snapshots.len(), manifest::site_files(&output.old(MANIFEST)))?;
     }
+    let site_files = tree.files.len() as u64;
     let fetched = work::each(&job.snapshots, watch, |address| {
         let path = snapshot::path(address)?;
         let page = fetch(address);
@@ -93,6 +96,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     let job = &Job { views, ..job.clone() };
     let images = images::reduce(job, &site, &output, &Known::read(&output.old(MANIFEST)), watch)?;
     let mut adapted = Adapted {
+        site_files,
         reduced_now: images.now,
         unreduced: images.unreduced,
         images: images.files.iter().map(|(path, (image, _))| (path.clone(), *image)).collect(),
@@ -110,11 +114,12 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     Ok(adapted)
 }
 
-/// Refuses a site that lost more than half of the files that the last run saw: a disk that is not mounted, a build that
-/// failed. Good trees would give way to empty ones.
-fn check_most_are_there(tree: &Tree, before: u64) -> io::Result<()> {
+/// Refuses a site that lost more than half of the files that the last run saw in its folder: a disk that is not mounted,
+/// a build that failed. Good trees would give way to empty ones. Dynamic pages are no files of the folder: fetched ones
+/// neither make up for lost files nor are missed, and a site may consist of them alone.
+fn check_most_are_there(tree: &Tree, snapshots: usize, before: u64) -> io::Result<()> {
     let (shown, now) = (tree.root.display(), tree.files.len() as u64);
-    if now == 0 {
+    if now == 0 && snapshots == 0 {
         return Err(refused(format!(
             "{shown}: no file is in it; is it mounted? `--force` makes empty trees"
         )));
