@@ -1,9 +1,9 @@
 //! A running gateway, as its owner sees it.
 
 use crate::admin::{Operator, Owner, OwnerCell};
+use crate::client::storage::Storage;
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
-use crate::request::storage::Storage;
 use crate::runtime::Clock;
 use crate::runtime::lock;
 use crate::runtime::mailbox::Message;

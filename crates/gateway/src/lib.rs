@@ -16,6 +16,7 @@
 //! Not here: reading a configuration (the crate `plimsoll-config`), signals and the command line.
 
 pub mod admin;
+mod client;
 mod files;
 mod gateway;
 #[doc(hidden)]

@@ -4,9 +4,9 @@
 //! The lists [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the promises. A
 //! configuration file fills these types, and its reference shows their defaults.
 
+pub use crate::client::storage::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::request::signed::Signed;
-pub use crate::request::storage::CONNECTIONS_A_FILE;
 use plimsoll_core::promises::Network;
 use plimsoll_core::request::Pattern;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -4,7 +4,7 @@
 //! durations are seconds. A figure that is not known yet, or is not finite, is `null`. Counters count from the start, and
 //! every other figure is of the last control period.
 
-use crate::request::storage::Buffered;
+use crate::client::storage::Buffered;
 use crate::runtime::reload::Reloaded;
 use crate::settings::SeedSource;
 use plimsoll_core::Difference;

@@ -12,6 +12,7 @@ pub mod field;
 pub mod request;
 pub mod response;
 pub mod scan;
+pub(crate) mod write;
 
 /// Why a message is refused: the status to answer with, and a short text for the body and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

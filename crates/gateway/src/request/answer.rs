@@ -1,10 +1,11 @@
 //! The gateway's own responses: errors, and rejections by the engine.
 
 use super::connection::{Connection, Next};
-use super::head::{LevelReport, Requested, write_number, write_status};
-use super::permit_guard::PermitGuard;
+use crate::client::permit_guard::PermitGuard;
+use crate::client::requested::{LevelReport, Requested};
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
+use crate::http1::write::{write_number, write_status};
 use crate::settings::{ReportMode, Settings};
 use plimsoll_core::request::{Outcome, Reason, Service};
 use std::time::Duration;

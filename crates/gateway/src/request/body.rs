@@ -2,23 +2,23 @@
 //!
 //! A place at the server is held for as long as the server works, and not for as long as a client sends: a few clients
 //! that send a byte now and then would otherwise hold all places. So a body is read first, up to `limits.request_buffer`:
-//! into the client's inbox, and what does not fit there into a temporary file ([`storage`](super::storage)). A longer body
+//! into the client's inbox, and what does not fit there into a temporary file ([`storage`](crate::client::storage)). A longer body
 //! streams from there on while its request holds a place.
 //!
 //! A client that waits for `100 Continue` gets it from the gateway, since the server is asked only once the body is there.
 
-use super::buffers;
-use super::client::Client;
 use super::connection::Connection;
-use super::inbox::Inbox;
-use super::storage::{StorageFault, Store};
+use crate::client::buffers;
+use crate::client::early_body::EarlyBody;
+use crate::client::inbox::Inbox;
+use crate::client::socket::Client;
+use crate::client::storage::{StorageFault, Store};
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::runtime::worker::Worker;
 use crate::upstream::progress::{Pace, SCARCITY_LOOK};
 use plimsoll_core::time::Instant;
 use std::future::poll_fn;
-use std::io;
 use std::task::{Context, Poll};
 
 /// Bodies up to this size are not worth a file while memory is short.
@@ -26,17 +26,6 @@ const LEAST_STORED: usize = 4096;
 
 /// The beginning of gRPC's media types.
 const GRPC: &[u8] = b"application/grpc";
-
-/// What was read of a body before its request arrived.
-#[derive(Debug, Default)]
-pub(crate) struct EarlyBody {
-    /// The first bytes, if they are in a file.
-    pub stored: Option<Store>,
-    /// How many bytes follow in the inbox, behind the head.
-    pub in_inbox: usize,
-    /// Whether the body's last byte was read.
-    pub is_whole: bool,
-}
 
 /// How the reading of a body ends without a request.
 #[derive(Debug)]
@@ -192,23 +181,5 @@ impl Reading {
             }
             Err(_) => Err(Refusal::with(503, "no temporary file can be made for the request body").into()),
         }
-    }
-}
-
-/// The part of a body that was stored, on its way to the server.
-#[derive(Debug)]
-pub(crate) struct StoredBody {
-    store: Store,
-    pub window: Inbox,
-}
-
-impl StoredBody {
-    pub(crate) fn new(store: Store) -> Self {
-        StoredBody { store, window: Inbox::default() }
-    }
-
-    /// Fills the window, which must be empty, with the next bytes. False if there are none.
-    pub(crate) fn refill(&mut self) -> io::Result<bool> {
-        self.window.fill_with(|buffer| self.store.read(buffer)).map(|count| count > 0)
     }
 }

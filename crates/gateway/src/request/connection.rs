@@ -4,15 +4,16 @@
 //! only while they hold bytes. A connection that has been idle for a moment *rests*: what it takes to serve requests is
 //! given back, and its task keeps a socket and a slot.
 
-use super::body::{EarlyBody, NoBody};
-use super::buffers::{self, SMALL};
-use super::client::Client;
+use super::body::NoBody;
 use super::decision::NotStarted;
-use super::head::Requested;
-use super::inbox::Inbox;
-use super::outbox::Outbox;
 use super::peer::Peer;
-use super::unfinished::UnfinishedHead;
+use crate::client::buffers::{self, SMALL};
+use crate::client::early_body::EarlyBody;
+use crate::client::inbox::Inbox;
+use crate::client::outbox::Outbox;
+use crate::client::requested::Requested;
+use crate::client::socket::Client;
+use crate::client::unfinished::UnfinishedHead;
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;

@@ -4,7 +4,7 @@
 //! comes by its thread's [mailbox](crate::runtime::mailbox) into its connection's slot.
 
 use super::connection::Connection;
-use super::permit_guard::WaitingGuard;
+use crate::client::permit_guard::WaitingGuard;
 use crate::http1::request::RequestHead;
 use crate::settings::Settings;
 use plimsoll_core::request::{Arrival, Permit, Reason, RequestView, Target, Verdict, cookie};

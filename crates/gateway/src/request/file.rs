@@ -4,14 +4,14 @@
 //! file is no work of the plant, and slow clients would otherwise hold all of its places.
 
 use super::answer;
-use super::buffers::Buffer;
 use super::connection::{Connection, Next};
 use super::forward::Started;
-use super::head::write_number;
-use super::outbox::Bytes;
-use super::permit_guard::PermitGuard;
+use crate::client::buffers::{Buffer, SMALL};
+use crate::client::outbox::Bytes;
+use crate::client::permit_guard::PermitGuard;
 use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
 use crate::http1::Refusal;
+use crate::http1::write::write_number;
 use plimsoll_core::request::{Outcome, Service};
 
 impl Connection {
@@ -33,7 +33,7 @@ impl Connection {
         match response.body {
             FileBody::Memory { bytes, range } => {
                 // A small file is copied behind its head, so that both leave in one write; a larger one is not copied.
-                if head + range.len() <= crate::request::buffers::SMALL {
+                if head + range.len() <= SMALL {
                     let mut buffer = Buffer::small();
                     let end = head + range.len();
                     buffer[..head].copy_from_slice(&self.scratch);

@@ -1,11 +1,12 @@
 //! A request that has started: served by its plant, an upstream or a folder, until it departs.
 
 use super::answer::report;
-use super::buffers::Buffer;
 use super::connection::{Connection, Next};
-use super::head::{LevelReport, Outgoing, Requested};
-use super::permit_guard::PermitGuard;
+use super::head::Outgoing;
 use super::tunnel;
+use crate::client::buffers::Buffer;
+use crate::client::permit_guard::PermitGuard;
+use crate::client::requested::{LevelReport, Requested};
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
 use crate::settings::{ReportMode, Rewrite, Settings};

@@ -5,11 +5,11 @@
 //! too if upstreams get that one. The other family's own fields are dropped: a proxy that does not write them passes on what its
 //! client made up. From any other peer both are dropped and begun anew.
 
-use super::head::write_field;
 use super::peer::{Peer, parameter};
 use crate::http1::body::is_token;
 use crate::http1::field::{FieldKind, list};
 use crate::http1::request::RequestHead;
+use crate::http1::write::write_field;
 use crate::settings::{RealIpHeader, Settings};
 use std::io::Write;
 

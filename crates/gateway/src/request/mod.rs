@@ -4,25 +4,19 @@
 //!
 //! A connection is in one state at a time, and each state has its file: waiting for a head ([`connection`]), reading the
 //! body ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
-//! ([`mod@file`]), answered by the gateway itself ([`answer`]), switched to another protocol ([`tunnel`]), or closing
-//! ([`client`]). [`head`] writes heads, in which [`redirect`] maps places back; [`storage`] keeps bytes in temporary files; [`permit_guard`] departs a request however its way ends.
+//! ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`] writes
+//! what upstreams get, [`peer`] and [`forwarding`] say where it came from, [`signed`] what can be believed.
+//!
+//! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 
-pub(crate) mod answer;
-pub(crate) mod body;
-pub(crate) mod buffers;
-pub(crate) mod client;
+mod answer;
+mod body;
 pub(crate) mod connection;
 mod decision;
 mod file;
-pub(crate) mod forward;
+mod forward;
 mod forwarding;
-pub(crate) mod head;
-pub(crate) mod inbox;
-pub(crate) mod outbox;
-pub(crate) mod peer;
-pub(crate) mod permit_guard;
-pub(crate) mod redirect;
+mod head;
+mod peer;
 pub(crate) mod signed;
-pub(crate) mod storage;
 mod tunnel;
-pub(crate) mod unfinished;

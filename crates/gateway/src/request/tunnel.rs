@@ -2,11 +2,11 @@
 //!
 //! The place at the plant was given back at the switch: a tunnel holds none, but its bytes to the client still count.
 
-use super::buffers::Buffer;
-use super::client::Client;
-use super::inbox::Inbox;
-use super::outbox::Bytes;
-use super::permit_guard::PermitGuard;
+use crate::client::buffers::Buffer;
+use crate::client::inbox::Inbox;
+use crate::client::outbox::Bytes;
+use crate::client::permit_guard::PermitGuard;
+use crate::client::socket::Client;
 use crate::runtime::worker::Worker;
 use std::future::poll_fn;
 use std::pin::Pin;

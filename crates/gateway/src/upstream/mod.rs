@@ -5,13 +5,16 @@
 //!
 //! [`retry`] carries a request through one exchange or several and has the rule of what is tried again; [`exchange`] moves
 //! bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`]. [`pool`] owns the
-//! connections of all threads, [`health`] says which address to try, [`load_report`] reads what servers report.
+//! connections of all threads, [`health`] says which address to try, [`load_report`] reads what servers report. [`head`] writes
+//! heads for clients, in which [`redirect`] maps places back.
 
 pub(crate) mod exchange;
+mod head;
 pub(crate) mod health;
 pub(crate) mod load_report;
 pub(crate) mod pool;
 pub(crate) mod progress;
+mod redirect;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod retry;

@@ -4,10 +4,10 @@
 //! has checked it. The head and the first bytes of the body share one write. A body that was too long for the inbox comes
 //! from its file first, then from the inbox.
 
+use crate::client::early_body::{EarlyBody, StoredBody};
+use crate::client::inbox::Inbox;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
-use crate::request::body::{EarlyBody, StoredBody};
-use crate::request::inbox::Inbox;
 use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -5,15 +5,16 @@
 //! pass through framed as they came, but for two cases: HTTP/1.0 clients get chunks unwrapped, and a body that ends with
 //! the upstream's connection is put in chunks, so that the client can tell the body's end from an accident.
 
+use super::head::Incoming;
 use super::load_report::{self, LoadReports};
+use super::redirect::AskedPlace;
+use crate::client::buffers::{Buffer, HEADROOM};
+use crate::client::outbox::{Bytes, Outbox};
+use crate::client::requested::{LevelReport, Requested};
 use crate::http1::body::{Decoder, Framing};
 use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::http1::{Refusal, Version};
-use crate::request::buffers::{Buffer, HEADROOM};
-use crate::request::head::{Incoming, LevelReport, Requested};
-use crate::request::outbox::{Bytes, Outbox};
-use crate::request::redirect::AskedPlace;
 use crate::settings::Rewrite;
 use std::io::Write;
 use std::net::SocketAddr;

@@ -13,9 +13,9 @@
 use super::exchange::{End, Exchange};
 use super::pool::{ConnectOptions, Lease, Upstream};
 use super::request::{HeaderVariants, RequestSide};
+use crate::client::socket::Client;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
-use crate::request::client::Client;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::Outcome;
 use std::future::{Future, poll_fn};

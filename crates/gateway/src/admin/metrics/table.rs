@@ -3,7 +3,7 @@
 use super::{Labels, Metric, Read, Sampled, label, labels};
 use crate::admin::Owner;
 use crate::admin::document::mode_word;
-use crate::request::storage::Buffered;
+use crate::client::storage::Buffered;
 use crate::runtime::lock;
 use crate::runtime::reload::Reloads;
 use crate::runtime::worker::Shared;

@@ -8,7 +8,7 @@ mod response;
 use super::metrics::Scrape;
 use super::operator::Pulse;
 use super::*;
-use crate::request::storage::Buffered;
+use crate::client::storage::Buffered;
 use crate::runtime::reload::Reloads;
 use crate::settings::SeedSource;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};

@@ -83,19 +83,19 @@ impl Drop for PermitGuard {
 }
 
 /// The permit of a waiting request. Dropped, the request leaves the queue, or its place if that was granted meanwhile.
-pub(super) struct WaitingGuard {
+pub(crate) struct WaitingGuard {
     worker: Rc<Worker>,
     slot: Rc<Slot>,
     permit: Option<Permit>,
 }
 
 impl WaitingGuard {
-    pub(super) fn new(worker: &Rc<Worker>, slot: &Rc<Slot>, permit: Permit) -> Self {
+    pub(crate) fn new(worker: &Rc<Worker>, slot: &Rc<Slot>, permit: Permit) -> Self {
         WaitingGuard { worker: worker.clone(), slot: slot.clone(), permit: Some(permit) }
     }
 
     /// Ends the wait and returns the verdict, if it has come.
-    pub(super) fn take(mut self) -> Option<Verdict> {
+    pub(crate) fn take(mut self) -> Option<Verdict> {
         let verdict = self.slot.end_wait()?;
         // With its verdict the engine has spent the waiting permit: this permit must not depart.
         self.permit = None;

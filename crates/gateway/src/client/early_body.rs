@@ -1,0 +1,34 @@
+//! What was read of a request's body before the request arrived, on its way to the server.
+
+use super::inbox::Inbox;
+use super::storage::Store;
+use std::io;
+
+/// What was read of a body before its request arrived.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyBody {
+    /// The first bytes, if they are in a file.
+    pub stored: Option<Store>,
+    /// How many bytes follow in the inbox, behind the head.
+    pub in_inbox: usize,
+    /// Whether the body's last byte was read.
+    pub is_whole: bool,
+}
+
+/// The part of a body that was stored, on its way to the server.
+#[derive(Debug)]
+pub(crate) struct StoredBody {
+    store: Store,
+    pub window: Inbox,
+}
+
+impl StoredBody {
+    pub(crate) fn new(store: Store) -> Self {
+        StoredBody { store, window: Inbox::default() }
+    }
+
+    /// Fills the window, which must be empty, with the next bytes. False if there are none.
+    pub(crate) fn refill(&mut self) -> io::Result<bool> {
+        self.window.fill_with(|buffer| self.store.read(buffer)).map(|count| count > 0)
+    }
+}

@@ -1,0 +1,19 @@
+//! A client's connection as bytes: what it has sent and what it has yet to take, for clients of any speed.
+//!
+//! In: a socket's bytes, and responses in pieces. Out: heads and bodies that wait, in memory and in temporary files, in bounds.
+//! `request` and `upstream` both work on it, and it knows neither.
+//!
+//! [`socket`] is the client: its [`inbox`] has what it sent, its [`outbox`] what it is to take. [`buffers`] lends the memory of
+//! both, [`storage`] the files of those that are slow. [`unfinished`] bounds the heads that do not end, [`early_body`] is
+//! what was read of a body before its request arrived, [`requested`] what a request asks of its response, and
+//! [`permit_guard`] departs a request however its way ends.
+
+pub(crate) mod buffers;
+pub(crate) mod early_body;
+pub(crate) mod inbox;
+pub(crate) mod outbox;
+pub(crate) mod permit_guard;
+pub(crate) mod requested;
+pub(crate) mod socket;
+pub(crate) mod storage;
+pub(crate) mod unfinished;

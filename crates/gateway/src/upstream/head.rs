@@ -1,0 +1,76 @@
+//! A response's head on its way to the client, written anew: status line, hop-by-hop fields, mapped places, framing.
+//!
+//! `Via` is not added: it tells clients about the inside.
+
+use super::redirect::AskedPlace;
+use crate::client::requested::{LevelReport, Requested};
+use crate::http1::body::Framing;
+use crate::http1::field::FieldKind;
+use crate::http1::response::ResponseHead;
+use crate::http1::write::{write_field, write_number, write_status};
+
+/// A response on its way to a client.
+pub(crate) struct Incoming<'a> {
+    pub bytes: &'a [u8],
+    pub head: &'a ResponseHead,
+    pub requested: Requested,
+    pub framing: Framing,
+    pub report: Option<LevelReport<'a>>,
+    /// A field of this name is dropped, so that the report has one author.
+    pub report_name: &'a str,
+    /// The load report is for the gateway: the client does not see it.
+    pub hide_load: bool,
+    /// What the upstream was asked for, which its answer must not name.
+    pub asked: AskedPlace<'a>,
+}
+
+impl Incoming<'_> {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let head = self.head;
+        let switching = head.status == 101;
+        out.extend_from_slice(b"HTTP/1.1 ");
+        write_status(out, head.status);
+        out.push(b' ');
+        out.extend_from_slice(head.phrase.of(self.bytes));
+        out.extend_from_slice(b"\r\n");
+        for field in &head.fields {
+            let passes = match field.kind {
+                FieldKind::Connection
+                | FieldKind::ContentLength
+                | FieldKind::TransferEncoding
+                | FieldKind::HopByHop => false,
+                FieldKind::Upgrade => switching,
+                FieldKind::LoadReport => !self.hide_load,
+                _ => true,
+            };
+            let name = field.name.of(self.bytes);
+            if passes && !name.eq_ignore_ascii_case(self.report_name.as_bytes()) {
+                let value = field.value.of(self.bytes);
+                match self.asked.mapped(name, value) {
+                    Some(mapped) => write_field(out, name, &mapped),
+                    None => write_field(out, name, value),
+                }
+            }
+        }
+        match self.framing {
+            Framing::Length(length) => write_number(out, b"content-length: ", length),
+            Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+            // The length that a GET would have had, or that the client's copy has.
+            Framing::None if self.requested.is_head || head.status == 304 => {
+                if let Some(length) = head.content_length {
+                    write_number(out, b"content-length: ", length);
+                }
+            }
+            Framing::None | Framing::UntilClose => {}
+        }
+        if switching {
+            out.extend_from_slice(b"connection: upgrade\r\n");
+        } else if head.status >= 200 {
+            self.requested.write_connection(out);
+            if let Some(report) = &self.report {
+                report.write(out);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
