@@ -1,7 +1,7 @@
 //! `plimsoll agent`, and the two servers beside which the tests run it: an Apache and an nginx that know nothing of it.
 //!
-//! Apache's pages cost what CA measured for 64 KB and for 8 KB, `a + b x` with a = 1.604 ms and b = 0.063 ms/KB, slowed down so that
-//! the machine does not matter: a page holds its worker for its time without using the processor.
+//! Apache's pages cost what CA measured for 64 KB and for 8 KB, `a + b x` with a = 1.604 ms and b = 0.063 ms/KB, slowed down so
+//! that the machine does not matter: a page holds its worker for its time without using the processor.
 
 use crate::apache::STATUS;
 use crate::model::{SLOW_PAGES, ServerModel};
@@ -27,8 +27,8 @@ pub const CA_PAGES: ServerModel = ServerModel {
 /// The pages behind nginx; its application has a longer queue than the gateway's tests give it.
 pub const NGINX_PAGES: ServerModel = ServerModel { queue: 64, ..SLOW_PAGES };
 
-/// Starts Apache with the page in a full and a light tree. `/page` is served through the link `www` in its folder, and `/mapped` from the
-/// tree that the map `trees.map` has for the client's group.
+/// Starts Apache with the page in a full and a light tree. `/page` is served through the link `www` in its folder, and
+/// `/mapped` from the tree that the map `trees.map` has for the client's group.
 pub fn apache(page: &Path) -> Apache {
     let folder = Folder::new();
     let program = fs::read(page).unwrap_or_else(|error| panic!("no {}: {error}", page.display()));

@@ -16,9 +16,9 @@ pub(crate) const STATUS: &str =
 
 /// The running server.
 ///
-/// It listens at two ports that its processes share. To clients that come straight, Apache is at its best without keep-alive: each idle
-/// connection would hold one of the few processes, and the gateway would win too easily. The gateway keeps its few connections, so it
-/// gets the other port.
+/// It listens at two ports that its processes share. To clients that come straight, Apache is at its best without keep-alive:
+/// each idle connection would hold one of the few processes, and the gateway would win too easily. The gateway keeps its few
+/// connections, so it gets the other port.
 #[derive(Debug)]
 pub struct Apache {
     /// Where clients that come straight connect: no keep-alive.
@@ -33,7 +33,8 @@ pub struct Apache {
 }
 
 impl Apache {
-    /// The bytes of an answer that [`serving`](Apache::serving) sends at once: `mod_ratelimit` sends a fifth of a second's worth first.
+    /// The bytes of an answer that [`serving`](Apache::serving) sends at once: `mod_ratelimit` sends a fifth of a second's
+    /// worth first.
     pub const FREE_BYTES: usize = (256 << 10) / 5;
 
     /// Serves the pages of a model by the CGI program `page`, at `/page` in a full and a light tree, and its `/server-status`.
@@ -47,8 +48,8 @@ impl Apache {
         Apache::with(folder, (model.workers, model.queue), &["alias", "cgi", "env", "status"], &content)
     }
 
-    /// Serves the pages of a model from an application with as many workers as Apache has processes: each is held by its request for
-    /// the page's time, and no process is made for it.
+    /// Serves the pages of a model from an application with as many workers as Apache has processes: each is held by its
+    /// request for the page's time, and no process is made for it.
     pub fn holding(page: &Path, model: ServerModel) -> Apache {
         let folder = Folder::new();
         let (application, socket) = application(&folder, page, model);
@@ -59,8 +60,8 @@ impl Apache {
         Apache { _application: Some(application), ..apache }
     }
 
-    /// Serves a folder with so many processes, and lines so slow that each byte above [`FREE_BYTES`](Apache::FREE_BYTES) of an answer
-    /// holds a process: 1 s for 256 KiB. Its capacity then does not depend on the machine.
+    /// Serves a folder with so many processes, and lines so slow that each byte above [`FREE_BYTES`](Apache::FREE_BYTES) of an
+    /// answer holds a process: 1 s for 256 KiB. Its capacity then does not depend on the machine.
     pub fn serving(root: &Path, workers: u32) -> Apache {
         let content = format!(
             "AddType text/html html\nAddType text/css css\nAddType image/jpeg JPG\nAddType image/gif gif\n\
@@ -70,8 +71,8 @@ impl Apache {
         Apache::with(Folder::new(), (workers, 16), &["env", "ratelimit", "mime"], &content)
     }
 
-    /// Starts it with so many workers, places in the listen queue, these modules and this content. Panics, with its log, if it does not
-    /// come up.
+    /// Starts it with so many workers, places in the listen queue, these modules and this content. Panics, with its log, if it
+    /// does not come up.
     pub fn with(folder: Folder, (workers, queue): (u32, u32), modules: &[&str], content: &str) -> Apache {
         let (direct, upstream) = (free_port(), free_port());
         let modules: String = ["mpm_prefork", "authz_core", "authz_host"]
@@ -97,8 +98,8 @@ impl Apache {
              <VirtualHost *:{upstream}>\nKeepAlive On\n{content}</VirtualHost>\n"
         );
         let configuration = folder.write("apache.conf", text);
-        // Apache ends its whole process group when it ends, so it must not be in the test's group. Outside that group an interrupted test
-        // run would leave it behind, so it ends with the thread that started it.
+        // Apache ends its whole process group when it ends, so it must not be in the test's group. Outside that group an
+        // interrupted test run would leave it behind, so it ends with the thread that started it.
         let mut command = Command::new(program("setpriv"));
         command.arg("--pdeathsig=TERM").arg(program("apache2")).process_group(0);
         command.arg("-DFOREGROUND").arg("-f").arg(configuration);

@@ -1,7 +1,7 @@
 //! A real Chromium without a window, driven over a pipe by the DevTools protocol.
 //!
-//! A pipe needs no port, unlike a WebSocket; its messages are JSON with a NUL behind each. Chromium takes descriptors 3 and 4 for it; a
-//! shell puts them there, since Rust would need `unsafe` for that.
+//! A pipe needs no port, unlike a WebSocket; its messages are JSON with a NUL behind each. Chromium takes descriptors 3 and 4
+//! for it; a shell puts them there, since Rust would need `unsafe` for that.
 
 use crate::process::{PATIENCE, end};
 use crate::{Folder, program};

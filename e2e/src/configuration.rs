@@ -1,4 +1,5 @@
-//! The configurations that the tests share. `{upstream}` stands for the server's address, `{mode}` for what the controller does.
+//! The configurations that the tests share. `{upstream}` stands for the server's address, `{mode}` for what the controller
+//! does.
 
 use crate::model::{LIGHT_TREE, SLOW_PAGES, ServerModel};
 use std::net::SocketAddr;

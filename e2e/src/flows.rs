@@ -1,4 +1,5 @@
-//! Several flows of requests at once, and what became of each request by the time that it was due, in real time or in virtual time.
+//! Several flows of requests at once, and what became of each request by the time that it was due, in real time or in virtual
+//! time.
 
 use plimsoll_load::{Answer, LoadHandle, OpenLoop, Outcome, Record, Step, Tally, Target};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -19,8 +19,8 @@ impl Folder {
         folder
     }
 
-    /// Copies a program into it, where every user may run it, and returns its path: the build's folder may be closed to the user that a
-    /// server runs as.
+    /// Copies a program into it, where every user may run it, and returns its path: the build's folder may be closed to the
+    /// user that a server runs as.
     pub fn install(&self, program: &Path) -> PathBuf {
         let file = self.path().join(program.file_name().unwrap_or(program.as_os_str()));
         fs::copy(program, &file).unwrap_or_else(|error| panic!("cannot copy {}: {error}", program.display()));

@@ -1,11 +1,12 @@
 //! What the end-to-end tests stand on: the real binary, a real nginx and a real Apache, each started and stopped by its test.
 //!
-//! Every server listens on 127.0.0.1, at a port of its own choice or one that was just free, with its files in a folder that is removed
-//! afterwards. A server is ended by its process id when its value is dropped; if the test failed, its log is printed then. A program that
-//! is not installed is a failure, never a skip: every function here panics where it cannot do what its first line says.
+//! Every server listens on 127.0.0.1, at a port of its own choice or one that was just free, with its files in a folder that is
+//! removed afterwards. A server is ended by its process id when its value is dropped; if the test failed, its log is printed
+//! then. A program that is not installed is a failure, never a skip: every function here panics where it cannot do what its
+//! first line says.
 //!
-//! A test in real time judges what no busy machine can change: requests are answered and accounted for exactly once, with these status
-//! codes, at these levels. Every statistic is judged in virtual time, where a seed decides: see [`scenes`].
+//! A test in real time judges what no busy machine can change: requests are answered and accounted for exactly once, with these
+//! status codes, at these levels. Every statistic is judged in virtual time, where a seed decides: see [`scenes`].
 
 pub mod agent;
 mod apache;

@@ -1,8 +1,9 @@
 //! The server that a test loads, as it truly is: its workers, and what a page takes of one of them.
 //!
-//! A page holds its worker for a time without using the processor, as a slow database does. The capacity is therefore the same on
-//! every machine, and the gateway and its clients do not share two cores with a burning loop. One model describes the application
-//! behind a real nginx or Apache, the origin of known capacity in the test's own process, and the plant of a simulation.
+//! A page holds its worker for a time without using the processor, as a slow database does. The capacity is therefore the same
+//! on every machine, and the gateway and its clients do not share two cores with a burning loop. One model describes the
+//! application behind a real nginx or Apache, the origin of known capacity in the test's own process, and the plant of a
+//! simulation.
 
 use plimsoll_load::{Cost, Origin, OriginHandle, OriginSettings, PathClass};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! A real nginx in front of an application of few workers, or over a folder.
 //!
-//! nginx itself does not melt: it holds thousands of slow connections in little memory. What melts is what stands behind it, and
-//! that is how nginx is used where pages are made: with PHP-FPM, uWSGI or the like on a Unix socket, whose workers and queue are few.
-//! The tests therefore run nginx with an SCGI application; when its queue is full nginx answers 502.
+//! nginx itself does not melt: it holds thousands of slow connections in little memory. What melts is what stands behind it,
+//! and that is how nginx is used where pages are made: with PHP-FPM, uWSGI or the like on a Unix socket, whose workers and
+//! queue are few. The tests therefore run nginx with an SCGI application; when its queue is full nginx answers 502.
 
 use crate::application::{SLOW, application};
 use crate::model::ServerModel;

@@ -115,8 +115,8 @@ pub(crate) fn end(child: &mut Child) {
 
 /// A port for a server that cannot say which one it chose.
 ///
-/// The port lies below those that the system gives to outgoing connections, and this process hands it out once, so that nothing takes it
-/// before the server does.
+/// The port lies below those that the system gives to outgoing connections, and this process hands it out once, so that nothing
+/// takes it before the server does.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 10_000 + (std::process::id() % 200) as u16 * 100;

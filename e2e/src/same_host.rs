@@ -1,12 +1,13 @@
-//! UC 7.5 live: what a rejection costs a gateway that shares one processor with a saturated server, and whether the loop's own figure
-//! says so.
+//! UC 7.5 live: what a rejection costs a gateway that shares one processor with a saturated server, and whether the loop's own
+//! figure says so.
 //!
-//! A real nginx compresses a page for each request, so that the processor is what runs out. It has one processor together with the
-//! gateway; the clients have another, where there is one. First the pages that fit are asked for: what nginx, the gateway and the
-//! interrupts of the kernel take of the processor is the cost S of a page. Then many more are asked for. What they take beyond S times
-//! the pages is what rejections take, with the kernel's work on their connections (the paper's eq. 11 and 12). The gateway's own c is
-//! from the CPU time of its process. A page is cheaper in a crowd than in calm, since less is cold, so that all of these differences come
-//! out too low; what the process took in all for each rejection is the most that c can be. The busy time of the whole processor would do only where nothing else runs on it.
+//! A real nginx compresses a page for each request, so that the processor is what runs out. It has one processor together with
+//! the gateway; the clients have another, where there is one. First the pages that fit are asked for: what nginx, the gateway
+//! and the interrupts of the kernel take of the processor is the cost S of a page. Then many more are asked for. What they take
+//! beyond S times the pages is what rejections take, with the kernel's work on their connections (the paper's eq. 11 and 12).
+//! The gateway's own c is from the CPU time of its process. A page is cheaper in a crowd than in calm, since less is cold, so
+//! that all of these differences come out too low; what the process took in all for each rejection is the most that c can be.
+//! The busy time of the whole processor would do only where nothing else runs on it.
 
 use crate::configuration::GATEWAY;
 use crate::flows::{Flow, drive};

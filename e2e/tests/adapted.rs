@@ -34,8 +34,8 @@ fn before(upstream: SocketAddr, mode: &str) -> String {
         + &levels("")
 }
 
-/// Visitors at addresses of their own come at a steady rate, whether or not earlier ones are still there; the visits that began after
-/// the loop had settled.
+/// Visitors at addresses of their own come at a steady rate, whether or not earlier ones are still there; the visits that began
+/// after the loop had settled.
 fn visits(server: SocketAddr, per_second: f64) -> Vec<Visit> {
     let visits = Mutex::new(Vec::new());
     let start = Instant::now();

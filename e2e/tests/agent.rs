@@ -1,6 +1,6 @@
-//! `plimsoll agent` beside an unmodified Apache prefork and an unmodified nginx (CA 4.1, 4.2): it degrades under load, restores without
-//! it, and leaves full quality behind. When it switches, how often, and how many requests fail is judged in virtual time by
-//! `crates/sim/tests/agent.rs`.
+//! `plimsoll agent` beside an unmodified Apache prefork and an unmodified nginx (CA 4.1, 4.2): it degrades under load, restores
+//! without it, and leaves full quality behind. When it switches, how often, and how many requests fail is judged in virtual
+//! time by `crates/sim/tests/agent.rs`.
 
 use nix::sys::signal::Signal;
 use plimsoll_e2e::agent::{self, Agent, CA_PAGES, NGINX_PAGES, fraction, link, linked};
@@ -24,7 +24,8 @@ fn wait_until(agent: &Agent, what: &str, mut seen: impl FnMut() -> bool) {
     }
 }
 
-/// Loads a server at one and a half times its capacity until `degraded` holds, after a calm in which it does not; every request ends.
+/// Loads a server at one and a half times its capacity until `degraded` holds, after a calm in which it does not; every request
+/// ends.
 fn overload(
     server: SocketAddr,
     path: &'static str,

@@ -1,5 +1,5 @@
-//! What single clients see before a real server: a level that stays while the service level m stands still, full quality when the load
-//! has gone, and a share of a small pool of connections.
+//! What single clients see before a real server: a level that stays while the service level m stands still, full quality when
+//! the load has gone, and a share of a small pool of connections.
 
 use plimsoll_e2e::configuration::{before, plain, two_levels};
 use plimsoll_e2e::flows::{Flow, Recorded};
@@ -70,8 +70,8 @@ fn a_client_keeps_its_level_while_the_service_level_stands_still() {
     );
 }
 
-/// Were the pool to let 24 connections grow, each prefork worker would be tied to one of them, and most clients would be left without
-/// any answer.
+/// Were the pool to let 24 connections grow, each prefork worker would be tied to one of them, and most clients would be left
+/// without any answer.
 #[test]
 fn two_dozen_clients_share_eight_prefork_workers() {
     let apache = Apache::pages(Path::new(PAGE), SLOW_PAGES);

@@ -1,5 +1,5 @@
-//! The corpora of hostile requests and responses through the binary: what is refused reaches no server, what is read reaches it once and
-//! as it is meant, and a broken response becomes 502 or the end of the connection, never another response.
+//! The corpora of hostile requests and responses through the binary: what is refused reaches no server, what is read reaches it
+//! once and as it is meant, and a broken response becomes 502 or the end of the connection, never another response.
 
 #[path = "../../crates/gateway/tests/corpus/mod.rs"]
 mod corpus;

@@ -1,5 +1,5 @@
-//! Bad input and bad upstreams, on the real binary: a refused request never reaches the upstream, a failure is answered with the right
-//! status, and the gateway serves the next request as before.
+//! Bad input and bad upstreams, on the real binary: a refused request never reaches the upstream, a failure is answered with
+//! the right status, and the gateway serves the next request as before.
 
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{PlayedUpstream, Plimsoll, answer, exchange, free_port, get};

@@ -1,5 +1,5 @@
-//! A configuration that cannot be read to its end keeps nothing waiting: requests are served, an order to end is obeyed, and the reload is
-//! refused with the reason.
+//! A configuration that cannot be read to its end keeps nothing waiting: requests are served, an order to end is obeyed, and
+//! the reload is refused with the reason.
 
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;

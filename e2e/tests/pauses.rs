@@ -1,6 +1,6 @@
-//! Processes that stand still for a moment, by SIGSTOP and SIGCONT: the upstream, the gateway, and both. No request is lost, and each is
-//! accounted for once. How many are turned away is a figure of the machine's minute; in virtual time `crates/sim/tests/pauses.rs`
-//! judges it.
+//! Processes that stand still for a moment, by SIGSTOP and SIGCONT: the upstream, the gateway, and both. No request is lost,
+//! and each is accounted for once. How many are turned away is a figure of the machine's minute; in virtual time
+//! `crates/sim/tests/pauses.rs` judges it.
 
 use nix::sys::signal::Signal;
 use plimsoll_e2e::flows::{End, Flow, drive};

@@ -1,8 +1,8 @@
-//! The profiler against a real nginx and a real Apache that serve files: it ends, prints the fit's error by size as the paper does
-//! (UC 7.2), and what it writes is a configuration.
+//! The profiler against a real nginx and a real Apache that serve files: it ends, prints the fit's error by size as the paper
+//! does (UC 7.2), and what it writes is a configuration.
 //!
-//! What the costs are is not judged here, for client and server share this machine. That they are right where the truth is known is
-//! judged in virtual time by `plimsoll-load`.
+//! What the costs are is not judged here, for client and server share this machine. That they are right where the truth is
+//! known is judged in virtual time by `plimsoll-load`.
 
 use nix::sys::signal::Signal;
 use plimsoll_e2e::{Apache, Folder, Nginx, Plimsoll, Process, binary, free_port};

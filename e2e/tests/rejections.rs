@@ -1,7 +1,7 @@
 //! Rejections, live, before a saturated nginx on the gateway's own processor: nothing is lost, and everything is accounted for.
 //!
-//! What c is learned, and how near it is to what the processor says, is printed by `make live`: it depends on what else the machine
-//! does. That c is learned is tested in virtual time.
+//! What c is learned, and how near it is to what the processor says, is printed by `make live`: it depends on what else the
+//! machine does. That c is learned is tested in virtual time.
 
 use plimsoll_e2e::same_host::rejections;
 use std::time::Duration;

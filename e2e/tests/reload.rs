@@ -1,5 +1,6 @@
-//! Promises that change under load, through the binary: by SIGHUP and by `POST /reload`. No request is lost, each is accounted for once,
-//! and a host is served by the promises that it has now. How soon a contract holds after that is judged in `crates/core/tests/reload_contracts.rs`.
+//! Promises that change under load, through the binary: by SIGHUP and by `POST /reload`. No request is lost, each is accounted
+//! for once, and a host is served by the promises that it has now. How soon a contract holds after that is judged in
+//! `crates/core/tests/reload_contracts.rs`.
 
 use plimsoll_e2e::Plimsoll;
 use plimsoll_e2e::configuration::{contract, site};
@@ -34,8 +35,8 @@ fn promises_change_under_load_and_no_request_is_lost() {
     let others = site("others", "");
     let v1 = |part| contract("v1", part, model).replace("guarantee", "share_excess = false\nguarantee");
     let mut gateway = Plimsoll::run(&(head.clone() + &v1(NARROW) + &others));
-    // V1 takes no more than its contract carries, and offers nearly what it will be promised; V2's requests are best effort until V2 is a
-    // site.
+    // V1 takes no more than its contract carries, and offers nearly what it will be promised; V2's requests are best effort
+    // until V2 is a site.
     let flow = |host, part: f64| Flow::new(host, "/page", &[(END, part * capacity)]);
     let flows = [flow("v1.test", 0.9 * WIDE), flow("v2.test", 0.85 * NEW), flow("others.test", 1.5)];
     let start = Instant::now();
@@ -56,7 +57,8 @@ fn promises_change_under_load_and_no_request_is_lost() {
     for (flow, name) in flown.iter().zip(["v1", "v2", "others"]) {
         assert_eq!(flow.all().count(End::Lost), 0, "every request of {name} was answered");
     }
-    // V1 was held to a contract of half of its load, and V2 had none: more of both was degraded then. How much is a figure of this machine.
+    // V1 was held to a contract of half of its load, and V2 had none: more of both was degraded then. How much is a figure of
+    // this machine.
     let narrow = (degraded(&flown[0], 1.0, WIDER), degraded(&flown[0], WIDER + SOON, END));
     let nobody = (degraded(&flown[1], 2.0, ONE_MORE), degraded(&flown[1], ONE_MORE + SOON, END));
     eprintln!("degraded before and after: V1 {narrow:?}, V2 {nobody:?}");

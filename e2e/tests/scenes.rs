@@ -1,5 +1,5 @@
-//! The scenes of the papers through the binary: every figure in virtual time, within bounds that the twin without control breaks; and in
-//! real time, in a part of the time, that no request is lost or accounted for twice.
+//! The scenes of the papers through the binary: every figure in virtual time, within bounds that the twin without control
+//! breaks; and in real time, in a part of the time, that no request is lost or accounted for twice.
 
 use plimsoll_e2e::flows::{End, Flown};
 use plimsoll_e2e::scenes::{self, Scene};

@@ -1,5 +1,5 @@
-//! The servers of the scenes, without Plimsoll: that they serve, and what differs between the trees. That they fail alone where they
-//! should is checked by the scenes' twins.
+//! The servers of the scenes, without Plimsoll: that they serve, and what differs between the trees. That they fail alone where
+//! they should is checked by the scenes' twins.
 
 use plimsoll_e2e::{Apache, Nginx, SLOW_PAGES, get};
 use std::net::SocketAddr;

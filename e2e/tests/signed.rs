@@ -1,4 +1,5 @@
-//! Classes and clients are told by a signed cookie only if its signature is right, and the documented one-line commands make one.
+//! Classes and clients are told by a signed cookie only if its signature is right, and the documented one-line commands make
+//! one.
 
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, answer, exchange};

@@ -1,5 +1,5 @@
-//! Clients that send or read a few kilobytes a second hold no place at the server: everybody else is served as if they were not there.
-//! Clients that ask again and again for a slow path that is exempt hold half of the places.
+//! Clients that send or read a few kilobytes a second hold no place at the server: everybody else is served as if they were not
+//! there. Clients that ask again and again for a slow path that is exempt hold half of the places.
 
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{Plimsoll, exchange, get};
@@ -17,8 +17,8 @@ const STEP: Duration = Duration::from_millis(100);
 /// The workers of the server.
 const WORKERS: usize = 2;
 
-/// A server of some workers, each of which serves one connection to its end: bodies are read, `/large` is answered with a large page and
-/// every other path with `page`.
+/// A server of some workers, each of which serves one connection to its end: bodies are read, `/large` is answered with a large
+/// page and every other path with `page`.
 struct Prefork {
     address: SocketAddr,
 }
@@ -77,8 +77,8 @@ struct Attack {
 }
 
 impl Attack {
-    /// Each of `clients` connects, sends `head`, and then calls `step` every tenth of a second until that fails; then it begins again.
-    /// Returns once all have sent their head.
+    /// Each of `clients` connects, sends `head`, and then calls `step` every tenth of a second until that fails; then it begins
+    /// again. Returns once all have sent their head.
     fn start(
         gateway: SocketAddr,
         clients: usize,
@@ -251,8 +251,8 @@ fn sixteen_clients_that_send_slowly_with_little_room() {
     );
 }
 
-/// A client that takes 20 KB a second is slow and honest: it is not cut, although the kernel would hide for most of a minute that it reads.
-/// After twice as long as it may stand still it takes the rest at once, so that the test ends.
+/// A client that takes 20 KB a second is slow and honest: it is not cut, although the kernel would hide for most of a minute
+/// that it reads. After twice as long as it may stand still it takes the rest at once, so that the test ends.
 #[test]
 fn a_reader_of_twenty_kilobytes_a_second_is_not_cut() {
     const RATE: f64 = 20_000.0;

@@ -1,5 +1,5 @@
-//! `plimsoll demo --json`: one object; in virtual time the server is held at its line and fails without the gateway, and in real time more
-//! requests fail without it. Both sides are printed beside each other by the demo itself.
+//! `plimsoll demo --json`: one object; in virtual time the server is held at its line and fails without the gateway, and in
+//! real time more requests fail without it. Both sides are printed beside each other by the demo itself.
 
 use serde_json::Value;
 use std::process::Command;

@@ -1,8 +1,9 @@
-//! Contracts that change under load, in virtual time: what was promised before holds until then, and what is promised now holds soon after.
+//! Contracts that change under load, in virtual time: what was promised before holds until then, and what is promised now holds
+//! soon after.
 //!
-//! A server of 32 workers; a page takes 100 ms at full quality and 56 ms at the light level, for half of its time is not in its bytes.
-//! V1 offers nearly its wider contract throughout, V2 nearly what it will be promised once it is a site, and best effort offers one and
-//! a half times the capacity.
+//! A server of 32 workers; a page takes 100 ms at full quality and 56 ms at the light level, for half of its time is not in its
+//! bytes. V1 offers nearly its wider contract throughout, V2 nearly what it will be promised once it is a site, and best effort
+//! offers one and a half times the capacity.
 
 use plimsoll_core::promises::{Costs, Guarantee, Mode, Plant, Promises, QueueBounds, Site};
 use plimsoll_core::random::Random;
@@ -170,7 +171,8 @@ fn run(mode: Mode) -> [Answers; 3] {
     world.answers
 }
 
-/// The part of the requests that came in this time which were answered at full quality, and what all of them used of the server.
+/// The part of the requests that came in this time which were answered at full quality, and what all of them used of the
+/// server.
 fn full_and_used(answers: &Answers, time: Range<u64>) -> (f64, f64) {
     let those: Vec<_> = answers.iter().filter(|(arrived, _)| time.contains(arrived)).collect();
     let count = |level| those.iter().filter(|(_, answered)| *answered == Some(level)).count() as f64;

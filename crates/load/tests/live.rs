@@ -1,6 +1,6 @@
-//! The origin and the clients against each other, in real time: requests are counted exactly once on both sides, work is done exactly as
-//! it was set, and what is broken is seen. How much work is done in a second is judged in virtual time, where the plant's capacity is
-//! exact: `src/profile/virtual_time.rs` and `src/origin/plant.rs`.
+//! The origin and the clients against each other, in real time: requests are counted exactly once on both sides, work is done
+//! exactly as it was set, and what is broken is seen. How much work is done in a second is judged in virtual time, where the
+//! plant's capacity is exact: `src/profile/virtual_time.rs` and `src/origin/plant.rs`.
 
 use plimsoll_load::{
     BusyReading, ClosedLoop, ErrorKind, OpenLoop, Origin, OriginHandle, OriginSettings, Outcome, PathClass,

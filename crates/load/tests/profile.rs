@@ -1,5 +1,5 @@
-//! The profile of a server in real time: it ends, keeps what it has, and makes no more requests than it may. That what it finds is right
-//! is judged in virtual time: `src/profile/virtual_time.rs`.
+//! The profile of a server in real time: it ends, keeps what it has, and makes no more requests than it may. That what it finds
+//! is right is judged in virtual time: `src/profile/virtual_time.rs`.
 
 use plimsoll_load::profile::{Ended, Plan, Profile, Progress, Subject, Watch};
 use plimsoll_load::{ClosedLoop, Cost, Origin, OriginHandle, OriginSettings, Outcome, PathClass, Target};

@@ -285,8 +285,8 @@ pub struct Plant {
     pub link: Option<f64>,
     /// c: what a rejection takes of a worker, where the gateway shares its machine.
     pub rejection: Duration,
-    /// The part of a worker's time in which it uses a processor of its machine; 1: all of it. Otherwise a rejection takes of the
-    /// processors alone, which have as much time as all workers have.
+    /// The part of a worker's time in which it uses a processor of its machine; 1: all of it. Otherwise a rejection takes of
+    /// the processors alone, which have as much time as all workers have.
     pub processor: f64,
     /// T_f: what a request takes of a worker if its client left before service began (UC 7.5).
     pub failure: Duration,

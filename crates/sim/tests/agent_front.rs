@@ -1,5 +1,5 @@
-//! The agent as a front of a simulated run (`plimsoll simulate agent.toml`), in the scenes of `agent.rs`: there the test asks the
-//! machine by hand, here the run does, with the server's own counters and probes through its queue.
+//! The agent as a front of a simulated run (`plimsoll simulate agent.toml`), in the scenes of `agent.rs`: there the test asks
+//! the machine by hand, here the run does, with the server's own counters and probes through its queue.
 
 use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
 use plimsoll_core::promises::{Plant, Promises, Site};

@@ -1,10 +1,10 @@
-//! QM's Apache (3.2, fig. 7 to 10 and table 1) in virtual time: 128 processes, each held by its request as those of the paper are held by
-//! their connections; a class with a promised mean whose load steps up, best effort that asks for more than is left, and sampling
-//! periods of 600 answers. The paper's arrivals are those of SURGE, changed so that its users
+//! QM's Apache (3.2, fig. 7 to 10 and table 1) in virtual time: 128 processes, each held by its request as those of the paper
+//! are held by their connections; a class with a promised mean whose load steps up, best effort that asks for more than is
+//! left, and sampling periods of 600 answers. The paper's arrivals are those of SURGE, changed so that its users
 //! do not wait for answers.
 //!
-//! The paper prints sums over a run of its length, and its delay is the wait for a process alone. What can be compared is the order,
-//! and how much each part brings. `--nocapture` prints the figures of docs/papers.md.
+//! The paper prints sums over a run of its length, and its delay is the wait for a process alone. What can be compared is the
+//! order, and how much each part brings. `--nocapture` prints the figures of docs/papers.md.
 
 mod waits;
 
@@ -73,9 +73,9 @@ fn the_order_of_table_1_with_self_similar_arrivals() {
     in_the_papers_order(Process::SelfSimilar { hurst: 0.8, sources: 200 }, &Law::Exponential);
 }
 
-/// The users of SURGE as the paper changed them, as many as come at the class's rate in SURGE's own time. So many users together
-/// are nearly Poisson's arrivals within a sampling period, so that prediction alone has less to miss than in the paper's
-/// table, and PI alone is behind it; each part improves on the one before it as in the paper.
+/// The users of SURGE as the paper changed them, as many as come at the class's rate in SURGE's own time. So many users
+/// together are nearly Poisson's arrivals within a sampling period, so that prediction alone has less to miss than in the
+/// paper's table, and PI alone is behind it; each part improves on the one before it as in the paper.
 #[test]
 fn the_parts_of_table_1_with_surge_s_users() {
     let [alone, p, pi, pi_alone] = all_parts(Process::Surge { users: 370, waits: false }, &Law::Exponential);
@@ -113,8 +113,8 @@ fn held_by_files() -> Law {
     Law::Empirical(files.iter().flat_map(often).collect())
 }
 
-/// SURGE's users and files, as the paper changed the users: a file that is a hundred times as large as another holds its process a
-/// hundred times as long, so that prediction alone has as much to miss as in the paper.
+/// SURGE's users and files, as the paper changed the users: a file that is a hundred times as large as another holds its
+/// process a hundred times as long, so that prediction alone has as much to miss as in the paper.
 #[test]
 fn the_order_of_table_1_with_surge_s_users_and_files() {
     in_the_papers_order(Process::Surge { users: 370, waits: false }, &held_by_files());

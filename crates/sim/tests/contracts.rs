@@ -321,8 +321,8 @@ fn a_plan_that_no_longer_fits_is_told() {
     assert!((after.sum / sum / 2.0 - 1.0).abs() < 0.05, "{after:?}");
 }
 
-/// 64 workers behind a link that carries 125 full pages a second, which takes 0.01 of the workers (UC eq. 9). V1 is promised 60/s of
-/// them, with a bandwidth or by its rate alone, and asks for a quarter more beside five sites that want the rest.
+/// 64 workers behind a link that carries 125 full pages a second, which takes 0.01 of the workers (UC eq. 9). V1 is promised
+/// 60/s of them, with a bandwidth or by its rate alone, and asks for a quarter more beside five sites that want the rest.
 fn behind_a_link(seed: u64, bandwidth: Option<f64>) -> Shared {
     let guarantee = Guarantee { bandwidth_bytes_per_second: bandwidth, ..Guarantee::new(60.0, 1.0) };
     let v1 = Site { guarantee: Some(guarantee), ..parties::site("v1") };

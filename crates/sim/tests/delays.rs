@@ -72,9 +72,9 @@ fn ten_times_the_best_effort_moves_a_promised_delay_little() {
     assert!((0.95..=1.05).contains(&(ten_times / once)), "{once} {ten_times}");
 }
 
-/// QM's experiment with the engine's actuator, a quota, before so many workers: D_ref is 2, the rate of the class steps up in the middle,
-/// best effort takes all that is left, and judged is the mean of the last 1,000 answers after every 10. The mean squared error and
-/// the mean over all seeds.
+/// QM's experiment with the engine's actuator, a quota, before so many workers: D_ref is 2, the rate of the class steps up in
+/// the middle, best effort takes all that is left, and judged is the mean of the last 1,000 answers after every 10. The mean
+/// squared error and the mean over all seeds.
 fn squared_error(workers: u32, wanted: Duration, rates: [f64; 2], parts: DelayParts) -> (f64, f64) {
     const HALF: f64 = 20_000.0;
     let (mut errors, mut means) = (Vec::new(), Vec::new());

@@ -108,9 +108,9 @@ fn promised(law: &Law, best_effort: f64) -> (f64, f64) {
 
 #[test]
 fn a_mean_is_kept_by_as_many_workers_as_the_approximation_takes_whatever_the_service() {
-    // Best effort of 150/s leaves a worker idle at times, the more often the more services vary, and the class may use it. Beside
-    // 400/s no worker is idle, and what is left is the law's: the more services vary, the more a window of a thousand does, and
-    // a class that is too quick is given up more slowly than one that is too slow is helped.
+    // Best effort of 150/s leaves a worker idle at times, the more often the more services vary, and the class may use it.
+    // Beside 400/s no worker is idle, and what is left is the law's: the more services vary, the more a window of a thousand
+    // does, and a class that is too quick is given up more slowly than one that is too slow is helped.
     for (name, law, least, least_beside_more) in [
         ("deterministic", Law::Deterministic, 75.0, 77.0),
         ("lognormal, c^2 = 0.25", lognormal(0.25), 75.0, 77.0),

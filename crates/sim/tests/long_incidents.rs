@@ -1,5 +1,6 @@
 //! A server of eight workers, of which nothing was told, is slow for twelve minutes and comes back. What is found of its
-//! workers must neither run away meanwhile nor stay what the incident made it: within forty seconds everybody is answered again.
+//! workers must neither run away meanwhile nor stay what the incident made it: within forty seconds everybody is answered
+//! again.
 
 mod waits;
 

@@ -238,8 +238,8 @@ fn what_light_pages_cannot_carry_is_turned_away() {
     }
 }
 
-/// A server that stays at a quarter of its speed cannot serve light pages to all, whose load is then 1.8: what the load line does
-/// not allow is turned away from the second or third period on.
+/// A server that stays at a quarter of its speed cannot serve light pages to all, whose load is then 1.8: what the load line
+/// does not allow is turned away from the second or third period on.
 #[test]
 fn what_lasts_is_reacted_to() {
     for (from, seed) in BEGINS {

@@ -65,7 +65,8 @@ fn forecast(counts: &[f64]) -> Errors {
     })
 }
 
-/// A chain as the paper has it, without the adjustment: `2 half + 1` states of steps of 10 %, and a matrix for each of so many hours.
+/// A chain as the paper has it, without the adjustment: `2 half + 1` states of steps of 10 %, and a matrix for each of so many
+/// hours.
 fn chain(counts: &[f64], hours: usize, half: usize) -> Errors {
     let states = 2 * half + 1;
     let mut seen = vec![0.0_f64; hours * states * states];

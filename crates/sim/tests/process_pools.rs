@@ -1,8 +1,8 @@
-//! PR's experiments (5.1) with its own controller, `--against pools`, and with the engine, before the same servers: two classes at 1:2
-//! and 1:3, three at 1:2:3, arrivals 3:1 and 3:2:1, exponential service.
+//! PR's experiments (5.1) with its own controller, `--against pools`, and with the engine, before the same servers: two classes
+//! at 1:2 and 1:3, three at 1:2:3, arrivals 3:1 and 3:2:1, exponential service.
 //!
-//! Where processes share a processor, the engine lets one request at a time into it. zeta (eq. 11) is what feedback takes away of
-//! the error of the queueing-theoretical allocation alone. `--nocapture` prints the figures of docs/papers.md.
+//! Where processes share a processor, the engine lets one request at a time into it. zeta (eq. 11) is what feedback takes away
+//! of the error of the queueing-theoretical allocation alone. `--nocapture` prints the figures of docs/papers.md.
 
 mod waits;
 
@@ -113,8 +113,8 @@ fn zeta(integrated: &Found, alone: &Found, deltas: &[f64]) -> Vec<f64> {
     zeta
 }
 
-/// Fig. 4 to 6: what the allocation alone misses, feedback mends for the most part, and turns mend nearly all of it. Below 80 % no
-/// order of requests gives these ratios (`ratios.rs`).
+/// Fig. 4 to 6: what the allocation alone misses, feedback mends for the most part, and turns mend nearly all of it. Below 80 %
+/// no order of requests gives these ratios (`ratios.rs`).
 #[test]
 fn feedback_mends_what_the_allocation_misses() {
     for (deltas, load) in [(&[1.0, 2.0][..], 0.8), (&[1.0, 2.0], 0.9), (&[1.0, 2.0, 3.0], 0.9)] {
@@ -162,8 +162,8 @@ fn few_processes_overshoot_as_the_papers_do() {
     assert!((3.4..5.5).contains(&at_90), "{at_90}");
 }
 
-/// Before workers, with a process for each: pools are partitions. They reach a ratio that no order of requests gives, by leaving
-/// processes idle while others wait, and everybody is slower for it, the first class too.
+/// Before workers, with a process for each: pools are partitions. They reach a ratio that no order of requests gives, by
+/// leaving processes idle while others wait, and everybody is slower for it, the first class too.
 #[test]
 fn before_workers_pools_pay_by_idle_processes() {
     for deltas in [&[1.0, 2.0], &[1.0, 3.0]] {

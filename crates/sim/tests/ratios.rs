@@ -226,8 +226,8 @@ fn eight_workers() {
     holds(&EIGHT, 0.9);
 }
 
-/// Classes whose requests cost differently: the ratio is that of response times, service included. Of three to one arrivals at 1:2
-/// strict priority gives 1:4.8 (1 and 4 ms) and 1:3.8 (4 and 1 ms) at 80 %.
+/// Classes whose requests cost differently: the ratio is that of response times, service included. Of three to one arrivals at
+/// 1:2 strict priority gives 1:4.8 (1 and 4 ms) and 1:3.8 (4 and 1 ms) at 80 %.
 #[test]
 fn unequal_service_times() {
     let requests = 60_000.0;
@@ -267,7 +267,8 @@ const LOADS: [f64; 6] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
 #[test]
 fn two_classes_before_one_worker_where_it_can_be_had() {
-    // Nobody is turned away, and at 80 and 90 % the target is 3: what was asked of the spread holds at the load that is offered.
+    // Nobody is turned away, and at 80 and 90 % the target is 3: what was asked of the spread holds at the load that is
+    // offered.
     let [.., at_80, at_90] = holds_what_is_within_reach(&TWO);
     assert!((0.3..=1.3).contains(&at_80) && (0.3..=0.8).contains(&at_90), "{at_80}, {at_90}");
 }
@@ -308,8 +309,8 @@ fn strict_priority_is_what_the_formula_says() {
 }
 
 /// Close to the limit the miss is less than the chance of a window, and the nearer turns come to the limit the longer it takes
-/// to tell: 80,000 requests until they had a head start, 100,000 with it. Conservation gives the first class of 1:2:3 at 70 % no less
-/// than 1.04 of its share, that of 1:3 in front of eight workers at 90 % 1.015, and of 1:2:3 there 1.03.
+/// to tell: 80,000 requests until they had a head start, 100,000 with it. Conservation gives the first class of 1:2:3 at 70 %
+/// no less than 1.04 of its share, that of 1:3 in front of eight workers at 90 % 1.015, and of 1:2:3 there 1.03.
 #[test]
 fn what_is_missed_by_little_is_said() {
     for (mix, load) in [(&TWO, 0.6), (&THREE, 0.7), (&EIGHT_THREE, 0.9), (&EIGHT_OF_THREE, 0.9)] {
@@ -357,7 +358,8 @@ fn strict_holds(mix: &Mix, loads: &[f64]) {
             mix.workers, mix.deltas
         );
         assert_ratios(mix, &found, *load);
-        // If all ratios are right, all classes are alike in this: the most that the first may have to wait for the others' sake.
+        // If all ratios are right, all classes are alike in this: the most that the first may have to wait for the others'
+        // sake.
         let strict = mix.strict_priority(*load);
         let shares = || mix.arrivals.iter().zip(mix.deltas);
         let all: f64 = mix.arrivals.iter().zip(&strict).map(|(share, response)| share * response).sum();
@@ -455,8 +457,8 @@ fn after_a_step(before: f64, load: f64) -> Vec<f64> {
     ratios
 }
 
-/// Each window after the tenth is within a tenth of 1:2, and their mean within a twentieth; also from a load at which it cannot be
-/// had, and all turns are the first class's.
+/// Each window after the tenth is within a tenth of 1:2, and their mean within a twentieth; also from a load at which it cannot
+/// be had, and all turns are the first class's.
 #[test]
 fn a_step_of_the_load_is_settled_within_ten_periods() {
     for (before, load) in [(0.7, 0.85), (0.7, 0.9), (0.9, 0.7), (0.6, 0.85)] {

@@ -19,8 +19,8 @@ fn shares(heard: &Heard, class: usize) -> [f64; 3] {
     [of(2), of(1), of(0)]
 }
 
-/// 280/s of a server of 400, promised 25 ms on average where a request takes 20. With the workers always busy with best effort it is
-/// 28 ms, by strict priority; at 0.86 of their time 25. A light page costs a quarter.
+/// 280/s of a server of 400, promised 25 ms on average where a request takes 20. With the workers always busy with best effort
+/// it is 28 ms, by strict priority; at 0.86 of their time 25. A light page costs a quarter.
 fn crowded(best_effort: f64, seed: u64) -> Scene {
     let premium = Flow::new("premium", 280.0).delay(MS(25), None).priority(1);
     let flows = vec![premium, Flow::new("default", best_effort)];

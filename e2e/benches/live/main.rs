@@ -1,7 +1,8 @@
-//! `make live`: the figures of the scenes in real time, beside those in virtual time and the bounds that are asked of them; then the agent,
-//! the profiler, the laws of promised means, and what a rejection costs. It prints, and fails nothing: what a figure is in real time depends on what else the
-//! machine does. The tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
-//! queueing-model`) only those parts run: scenes, agent, profile, queueing-model, rejections.
+//! `make live`: the figures of the scenes in real time, beside those in virtual time and the bounds that are asked of them;
+//! then the agent, the profiler, the laws of promised means, and what a rejection costs. It prints, and fails nothing: what a
+//! figure is in real time depends on what else the machine does. The tests judge the same figures in virtual time. With names
+//! as arguments (`cargo bench -p plimsoll-e2e --bench live -- queueing-model`) only those parts run: scenes, agent, profile,
+//! queueing-model, rejections.
 
 mod agent;
 mod profile;

@@ -1,9 +1,10 @@
-//! QM 3.2 live: how near a promised mean stays to what was promised with the prediction alone, with P, with PI, and with PI alone.
+//! QM 3.2 live: how near a promised mean stays to what was promised with the prediction alone, with P, with PI, and with PI
+//! alone.
 //!
-//! A real Apache of 128 processes, as many as the paper's, each held by its request for an exponential time; a class with D_ref of 1.2 of
-//! these, whose rate steps up; and best effort that asks for more than is left. Judged is the mean of each sampling period of 600
-//! answers, by the client's clock, in units in which D_ref is 2, as in virtual time (`cargo test -p plimsoll-sim --test
-//! apache_processes`), where the order is asserted.
+//! A real Apache of 128 processes, as many as the paper's, each held by its request for an exponential time; a class with D_ref
+//! of 1.2 of these, whose rate steps up; and best effort that asks for more than is left. Judged is the mean of each sampling
+//! period of 600 answers, by the client's clock, in units in which D_ref is 2, as in virtual time
+//! (`cargo test -p plimsoll-sim --test apache_processes`), where the order is asserted.
 
 use super::PAGE;
 use plimsoll_e2e::flows::{End, Flow, drive};
@@ -23,7 +24,8 @@ const PERIOD: usize = 600;
 /// The paper's sums are over some sixty periods.
 const PERIODS: f64 = 60.0;
 
-/// Each `delay_law`, what it is, the aggregate error in virtual time with self-similar arrivals, and the paper's of its two experiments.
+/// Each `delay_law`, what it is, the aggregate error in virtual time with self-similar arrivals, and the paper's of its two
+/// experiments.
 const LAWS: [(&str, &str, &str, &str); 4] = [
     ("predictor", "predictor alone", "7.9", "214.08"),
     ("predictor-p", "with P", "3.2", "74.80"),

@@ -1,9 +1,9 @@
 //! A page of a [`ServerModel`], as a CGI program for Apache or as an SCGI server for nginx.
 //!
-//! Without arguments the program is one CGI process: the variable `MODEL` holds the model, and the page is light if the program lies
-//! in a folder `light` or was asked for under [`LIGHT_TREE`]. `page SOCKET MODEL SLOW` serves SCGI on a Unix socket: as many workers
-//! as the model has accept from one queue, and while the file SLOW exists a page takes twice as long. When the queue is full,
-//! nginx's connect fails at once, and its client gets 502.
+//! Without arguments the program is one CGI process: the variable `MODEL` holds the model, and the page is light if the program
+//! lies in a folder `light` or was asked for under [`LIGHT_TREE`]. `page SOCKET MODEL SLOW` serves SCGI on a Unix socket: as
+//! many workers as the model has accept from one queue, and while the file SLOW exists a page takes twice as long. When the
+//! queue is full, nginx's connect fails at once, and its client gets 502.
 
 use nix::sys::socket::{Backlog, listen};
 use plimsoll_e2e::{LIGHT_PART, LIGHT_TREE, ServerModel};

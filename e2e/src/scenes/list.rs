@@ -137,7 +137,8 @@ fn priorities() -> Scene {
     }
 }
 
-/// What V1 and V2 were promised. V2's is more than its even share of what V1 leaves, so that best effort holds it to its contract.
+/// What V1 and V2 were promised. V2's is more than its even share of what V1 leaves, so that best effort holds it to its
+/// contract.
 const V1: f64 = 0.25;
 const V2: f64 = 0.35;
 
@@ -187,8 +188,8 @@ pub fn excess() -> Scene {
     }
 }
 
-/// UC 7.8's contract: 100 requests a second, and 13 Mb/s for pages of 32 KiB, which are the bytes of 50. More is delivered while
-/// the rate is low, exactly that at the promised rate, and less beyond it: what is held is `a R + b W`.
+/// UC 7.8's contract: 100 requests a second, and 13 Mb/s for pages of 32 KiB, which are the bytes of 50. More is delivered
+/// while the rate is low, exactly that at the promised rate, and less beyond it: what is held is `a R + b W`.
 fn bandwidth() -> Scene {
     const RATE: f64 = 100.0;
     const PAGES: f64 = 50.0;
@@ -366,8 +367,8 @@ fn slow_server() -> Scene {
     }
 }
 
-/// Three classes wait as 1 : 2 : 3 before two workers of 15 ms at some four fifths of their capacity, where the ratios can be had
-/// without leaving work undone.
+/// Three classes wait as 1 : 2 : 3 before two workers of 15 ms at some four fifths of their capacity, where the ratios can be
+/// had without leaving work undone.
 fn ratios() -> Scene {
     const SECONDS: f64 = 26.0;
     let promises = "\n[upstream.server]\naddress = \"{upstream}\"\ncapacity = { workers = 2, load_line = 1.0 }\n\n\

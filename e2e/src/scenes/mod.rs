@@ -1,8 +1,9 @@
 //! Scenes: a configuration, a server and flows of requests, with the figures that are promised.
 //!
-//! A scene runs in virtual time (`plimsoll simulate` with the same configuration) and in real time (the gateway before a server of the
-//! same model). The tests judge every figure in virtual time, where a seed decides, by bounds on both sides, and show that it fails with
-//! control off. In real time they judge only what no busy machine can change; `make live` prints both figures side by side.
+//! A scene runs in virtual time (`plimsoll simulate` with the same configuration) and in real time (the gateway before a server
+//! of the same model). The tests judge every figure in virtual time, where a seed decides, by bounds on both sides, and show
+//! that it fails with control off. In real time they judge only what no busy machine can change; `make live` prints both
+//! figures side by side.
 
 mod list;
 mod simulated;
@@ -92,7 +93,8 @@ impl Scene {
         self.flows.iter().map(Flow::lasts).max().unwrap_or_default()
     }
 
-    /// Runs it in real time: the gateway, still there, and what became of its flows. `page` is the program of the model's pages.
+    /// Runs it in real time: the gateway, still there, and what became of its flows. `page` is the program of the model's
+    /// pages.
     pub fn live(&self, page: &Path, twin: bool, patience: Duration) -> (Plimsoll, Vec<Flown>) {
         let others: Vec<_> =
             self.flows.iter().filter_map(|flow| flow.bytes.map(|bytes| (flow.path, bytes))).collect();

@@ -1,7 +1,7 @@
 //! The seed of the client hash where the configuration tells none: drawn at the first start, and kept in a file.
 //!
-//! A client that knows the seed can compute whether it gets the better level, so no default would do, and only its owner may read
-//! the file. It is kept because a new seed would change the level of most clients at each restart. Where no file can be
+//! A client that knows the seed can compute whether it gets the better level, so no default would do, and only its owner may
+//! read the file. It is kept because a new seed would change the level of most clients at each restart. Where no file can be
 //! written the gateway runs all the same, and says so.
 
 use crate::output::failure::{self, Failure};

@@ -2,8 +2,8 @@
 //!
 //! Events of `tracing` become lines, and each line goes through a bounded queue to a thread of its own. If the reader of
 //! stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full disk
-//! or a closed pipe, is dropped too. [`dropped`] counts both. A line is the time (UTC) and the event's message; under systemd the
-//! message alone, since the journal adds the time.
+//! or a closed pipe, is dropped too. [`dropped`] counts both. A line is the time (UTC) and the event's message; under systemd
+//! the message alone, since the journal adds the time.
 
 use super::signals::Signals;
 use std::backtrace::{Backtrace, BacktraceStatus};

@@ -1,6 +1,7 @@
 //! The file of `plimsoll agent`: an unmodified server, how its load is seen, two content trees, and what chooses.
 //!
-//! Comes in: the text of the file. Goes out: [`Agent`], plain data. The settings of the deciding part are the core's own type ([`plimsoll_core::agent::Settings`]).
+//! Comes in: the text of the file. Goes out: [`Agent`], plain data. The settings of the deciding part are the core's own type
+//! ([`plimsoll_core::agent::Settings`]).
 
 pub(crate) mod keys;
 mod resolve;

@@ -33,7 +33,8 @@ section! { "[control]"
         /// `["0.2-1", "0-0.5"]`. Absent: the whole to the highest, and to the others what is predicted to remain.
         shares: OneOrMany<LeastToMost>, optional;
         /// With `admission = "budget"`: the file that keeps how rates go on by the hour of day. Read at the start if it is
-        /// there; written at the end of each hour, at a reload and at the end; a simulation only reads it. A relative path is taken from the folder of this file.
+        /// there; written at the end of each hour, at a reload and at the end; a simulation only reads it. A relative path is
+        /// taken from the folder of this file.
         trends: Text, optional;
     }
 }

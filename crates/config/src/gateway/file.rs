@@ -63,8 +63,8 @@ section! { "[gateway]"
         threads: Whole<1, 1024>, optional;
         /// Proxies in front of the gateway: what they say in `real_ip_header` about a client's address is believed.
         trusted_proxies: OneOrMany<Network>, optional;
-        /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does not
-        /// write it would pass on what its client made up.
+        /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does
+        /// not write it would pass on what its client made up.
         real_ip_header: RealIpHeader, default(RealIpHeader::default());
         /// Request headers that count only from those proxies, such as an application's `"x-plan"`: from anybody else
         /// classes and clients are told as if they were absent. They are forwarded all the same.
@@ -84,10 +84,11 @@ section! { "[gateway]"
         /// luck, and kept in `seed_file`.
         seed: Whole<0, { i64::MAX as u64 }>, optional;
         /// The file that keeps the seed that was drawn. Absent: this file's name with the ending `.seed`, in
-        /// `$STATE_DIRECTORY` where systemd gives one, else beside this file. A relative path is taken from the folder of this file.
+        /// `$STATE_DIRECTORY` where systemd gives one, else beside this file. A relative path is taken from the folder of this
+        /// file.
         seed_file: Text, optional;
-        /// The time in which the choice of clients turns once round, such as `"1d"`: each client then has the better level as long
-        /// as any other, and few change level at once. Absent: it is always the same clients.
+        /// The time in which the choice of clients turns once round, such as `"1d"`: each client then has the better level as
+        /// long as any other, and few change level at once. Absent: it is always the same clients.
         rekey: Duration, optional;
     }
 }

@@ -1,8 +1,8 @@
 //! The configuration: what was promised, and how the gateway keeps it.
 //!
 //! Comes in: the text of a configuration. Each section's table of keys stands beside what the keys mean. Goes out: promises
-//! for the engine, and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too), filled, and
-//! what only becomes settings at the start and at each reload, since upstreams are named and looked up then.
+//! for the engine, and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too),
+//! filled, and what only becomes settings at the start and at each reload, since upstreams are named and looked up then.
 
 pub(crate) mod addresses;
 mod classes;

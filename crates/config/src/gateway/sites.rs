@@ -41,7 +41,8 @@ section! { "[[site]]"
         weight: Weight, default(Weight(1.0));
         /// Whether the site may take of what no guarantee uses. `false` holds it to its own, on an idle server too.
         share_excess: bool, default(true);
-        /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have one.
+        /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have
+        /// one.
         default_priority: Whole<1, 100>, optional;
         /// How long its responses may take, from arrival to the server's last byte, on average: for each of its classes
         /// that has neither a `delay` nor a `ratio` of its own, `default` too.

@@ -175,8 +175,9 @@ section! { "[[stream.page]]"
         bytes: Size, default(Size(8 << 10));
         /// How they vary around it.
         bytes_law: Either<LawKind, Table<LawKeys>>, default(Either::Simple(LawKind::Deterministic));
-        /// So many files in the manner of SURGE (Barford and Crovella, SIGMETRICS 1998) instead of one page: lognormal sizes with
-        /// Pareto's tail from 133,000 bytes, the file of rank r asked for 1/r as often as the first. It needs a `*` in the path.
+        /// So many files in the manner of SURGE (Barford and Crovella, SIGMETRICS 1998) instead of one page: lognormal sizes
+        /// with Pareto's tail from 133,000 bytes, the file of rank r asked for 1/r as often as the first. It needs a `*` in the
+        /// path.
         files: Whole<1, 100_000>, optional;
         /// One worker's time for it at full quality, on average, where it is not what the server takes for any request
         /// of so many bytes.

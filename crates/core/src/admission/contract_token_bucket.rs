@@ -30,9 +30,9 @@
 //! that with probability [`CHANCE`], since its slack is 1.
 //!
 //! Bytes are counted at their delivery, where no clock is read. So `sent` only adds, and the next arrival limits the lead
-//! from both sides. A degraded response counts with the bytes that its request asked for, which are those of full quality. If it counted with
-//! its own, degrading would bring the site back inside its bandwidth: half of its requests would take all of U* at full
-//! quality, and the others would be rejected for it.
+//! from both sides. A degraded response counts with the bytes that its request asked for, which are those of full quality. If
+//! it counted with its own, degrading would bring the site back inside its bandwidth: half of its requests would take all of U*
+//! at full quality, and the others would be rejected for it.
 
 use crate::promises::Guarantee;
 use crate::time::Instant;

@@ -12,8 +12,8 @@
 //!
 //! The sum over all requests in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums are in one word,
 //! because a reader between two writes would be wrong by the time since the process began. The first sum is kept modulo
-//! 2^40 us, thirteen days. What is left is at most the sum of `E[S]`, which is at most twice the residual work at the mean age, so
-//! of all differences that are the same modulo 2^40 us the largest that is not above that is taken. If so much is in service
+//! 2^40 us, thirteen days. What is left is at most the sum of `E[S]`, which is at most twice the residual work at the mean age,
+//! so of all differences that are the same modulo 2^40 us the largest that is not above that is taken. If so much is in service
 //! that even this would not be unique, each request is taken to be at the mean age.
 //!
 //! The formula is negative for a request that is in service for much longer than expected, which would hide the work of the

@@ -23,7 +23,8 @@ pub(crate) enum AdmissionRule {
 
 impl AdmissionRule {
     /// Changes to the rule that the promises choose. A rule that stays keeps its state. `slots` are the ranks by slot
-    /// number, `promised` those that classes have now. The shortest deadline that the plant has to keep is the period of a budget.
+    /// number, `promised` those that classes have now. The shortest deadline that the plant has to keep is the period of a
+    /// budget.
     pub(crate) fn follow(
         &mut self,
         control: &Control,

@@ -9,8 +9,8 @@
 //! is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
 //! answer of the last minutes, because a probe waits for the queue and then is served itself. A queue that does not once run
 //! empty for minutes makes answers late; late answers are not among them, so an overload does not raise its own threshold,
-//! and a server that has become slower by less than that is soon compared with itself. S is measured (`offered_load.rs`), so that the
-//! server need not be benchmarked first. More than a second in the queue is too late however long the queue is: 511
+//! and a server that has become slower by less than that is soon compared with itself. S is measured (`offered_load.rs`), so
+//! that the server need not be benchmarked first. More than a second in the queue is too late however long the queue is: 511
 //! requests before a server of 40 pages a second wait for 11 s, and by then the clients are gone.
 //!
 //! One late answer may come from a slow disk; two in succession are overload. A probe that is still open when its

@@ -31,7 +31,8 @@ pub use utilization::laws::paper::PaperPi;
 pub use utilization::laws::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 pub use utilization::tuning;
 
-/// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes what the step gives out.
+/// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes what the
+/// step gives out.
 pub(crate) trait Loop {
     /// What a step observes.
     type Inputs<'a>;

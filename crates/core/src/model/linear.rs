@@ -6,8 +6,9 @@
 //! two eigenvalues mu; along each eigenvector `min(1 - lambda, mu)` is forgotten, so never more than the period
 //! adds. If all pages have one size, R and W are collinear; plain forgetting would then let the information in the other
 //! direction fade to nothing, and a and b would drift. Here a direction that is not excited keeps what was learned, and a
-//! period without requests changes nothing. (Forgetting along the regressor of each sample, as Cao and Schwartz 2000 do, forgets the
-//! direction that two samples have in common much more slowly: after 33 time constants the estimate was still 2 % off.)
+//! period without requests changes nothing. (Forgetting along the regressor of each sample, as Cao and Schwartz 2000 do,
+//! forgets the direction that two samples have in common much more slowly: after 33 time constants the estimate was still 2 %
+//! off.)
 //!
 //! a, b >= 0: where the estimate leaves the quadrant, [`LinearModel::costs`] gives the constrained minimum. The state itself
 //! is not clipped, so that it can return.

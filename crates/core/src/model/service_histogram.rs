@@ -4,8 +4,8 @@
 //! thousand times as long moves both beyond every deadline, and the chance of the others not at all. So the chance is
 //! read from the counts. Bins are sixteen to an octave, from 64 to 2^27 units: with four, a
 //! type that takes nearly its whole deadline seemed to be late. A bin's requests are taken to be evenly spread
-//! over it. While few requests are known, part of the distribution is a least time and an exponential rest, with the mean and the
-//! deviation that are expected.
+//! over it. While few requests are known, part of the distribution is a least time and an exponential rest, with the mean and
+//! the deviation that are expected.
 
 use crate::model::ServiceTime;
 use libm::{exp, log, pow};

@@ -1,17 +1,18 @@
-//! How much longer a request takes for each block of 64 KB in its body: AC's `T(s, n) = a + floor(s / 64 KB) (b + c n)` (eq. 1).
+//! How much longer a request takes for each block of 64 KB in its body: AC's `T(s, n) = a + floor(s / 64 KB) (b + c n)` (eq.
+//! 1).
 //!
-//! Each type has its own law. a is the type's [`ServiceTime`](super::ServiceTime) after the time of the blocks is taken off. The
-//! number n of server processes is fixed, so b and c cannot be distinguished, and the law learns the slope `b + c n`. The slope
-//! is that of least squares, from sums that forget:
+//! Each type has its own law. a is the type's [`ServiceTime`](super::ServiceTime) after the time of the blocks is taken off.
+//! The number n of server processes is fixed, so b and c cannot be distinguished, and the law learns the slope `b + c n`. The
+//! slope is that of least squares, from sums that forget:
 //!
 //! ```text
 //! slope = (sum of b t - sum of b sum of t / n) / (sum of b^2 - (sum of b)^2 / n)
 //! ```
 //!
-//! where a request has b blocks and takes the time t. Where sizes differ too little, the slope stays. It is never negative. Nor is
-//! the slope learned from a few bodies among many requests without one: with exponential times, a single request of three blocks
-//! would have every block take what a third of its own time happened to be. `(sum of b)^2 / sum of b^2` counts the bodies, large
-//! ones for more than small ones.
+//! where a request has b blocks and takes the time t. Where sizes differ too little, the slope stays. It is never negative. Nor
+//! is the slope learned from a few bodies among many requests without one: with exponential times, a single request of three
+//! blocks would have every block take what a third of its own time happened to be. `(sum of b)^2 / sum of b^2` counts the
+//! bodies, large ones for more than small ones.
 //!
 //! Only the size of a request's body is known before service. The size of the response is part of the type's mean cost.
 

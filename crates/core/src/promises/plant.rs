@@ -121,8 +121,8 @@ pub struct Costs {
 pub struct QueueBounds {
     /// The most requests that wait at once; one more is rejected as `queue-full`.
     pub max_waiting: u32,
-    /// A request without a deadline that waited this long is answered instead of started. `None`: [`QueueBounds::LONGEST_WAIT`], and for
-    /// requests without a promise of their own less while the plant is overloaded.
+    /// A request without a deadline that waited this long is answered instead of started. `None`:
+    /// [`QueueBounds::LONGEST_WAIT`], and for requests without a promise of their own less while the plant is overloaded.
     pub max_wait: Option<Duration>,
 }
 

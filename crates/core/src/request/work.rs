@@ -65,8 +65,8 @@ const LUCK: f64 = 2.0;
 /// times that are cut at the deadline stays a little below it.
 const LONG_NS: u64 = 1050;
 
-/// The most that one request adds to a sum of variances (us^2), the square of seventeen seconds: as many as a gate admits (2^16)
-/// fit into 64 bits.
+/// The most that one request adds to a sum of variances (us^2), the square of seventeen seconds: as many as a gate admits
+/// (2^16) fit into 64 bits.
 const MOST_VARIANCE: u64 = 1 << 48;
 
 impl Work {

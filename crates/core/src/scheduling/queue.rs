@@ -21,8 +21,9 @@
 //! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take the
 //! server for an answer that nobody awaits any more.
 //!
-//! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces the oldest request of the lowest rank below its own. So a flood of
-//! best-effort requests does not keep requests inside a contract out of the queue.
+//! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces the
+//! oldest request of the lowest rank below its own. So a flood of best-effort requests does not keep requests inside a contract
+//! out of the queue.
 //!
 //! A choice looks at the first request of each fifo, so it takes as long with ten waiting requests as with ten
 //! thousand.

@@ -1,9 +1,10 @@
 //! The clients of a class that carry more than a tenth of its load.
 //!
 //! All requests behind one address have one hash, so for a heavy address the fraction F would be a switch. Such clients
-//! are served by chance instead, request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread over the whole period,
-//! and `tick` adds the notes to decaying counts of about [`MEMORY`] samples. A share counts as more than a tenth when it
-//! exceeds that by two standard errors, so that of twenty equal clients none is taken for one; it is kept down to 0.07.
+//! are served by chance instead, request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread
+//! over the whole period, and `tick` adds the notes to decaying counts of about [`MEMORY`] samples. A share counts as more than
+//! a tenth when it exceeds that by two standard errors, so that of twenty equal clients none is taken for one; it is kept down
+//! to 0.07.
 //!
 //! Exact counts would cost a table write per request for a question that 300 samples answer.
 

@@ -59,8 +59,8 @@ pub struct PlantStatus {
     pub bias: f64,
     /// The part by which the set point is reduced for delays that are missed although all workers could keep them.
     pub set_point_reduction: f64,
-    /// After what times requests that are turned away now are told to come again, the soonest and the latest: the loop's forecast
-    /// of when the load line has room for the first of them, and for all.
+    /// After what times requests that are turned away now are told to come again, the soonest and the latest: the loop's
+    /// forecast of when the load line has room for the first of them, and for all.
     pub come_again: (Duration, Duration),
     /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
     pub response_time_override: bool,

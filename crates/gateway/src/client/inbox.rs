@@ -1,9 +1,9 @@
 //! Bytes that a peer has sent and that are not taken yet.
 //!
 //! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. Ten thousand waiting requests
-//! would hold ten thousand such buffers. Where many requests wait, or are unfinished, each therefore *packs* its inbox: the bytes move to
-//! memory of their own size, and the buffer goes back to its thread. The next byte that comes takes a buffer again.
-//! Ranges of the bytes stay valid, since they count from the first byte.
+//! would hold ten thousand such buffers. Where many requests wait, or are unfinished, each therefore *packs* its inbox: the
+//! bytes move to memory of their own size, and the buffer goes back to its thread. The next byte that comes takes a buffer
+//! again. Ranges of the bytes stay valid, since they count from the first byte.
 
 use super::buffers::{Buffer, LARGE, SMALL};
 use std::io;

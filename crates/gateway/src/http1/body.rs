@@ -78,7 +78,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// A request's body. Extensions of chunks are refused: no client needs them, and servers differ in where they end.
-    /// Trailers named like one of `fields` are refused too: a server that merges trailers into the head would take them for these.
+    /// Trailers named like one of `fields` are refused too: a server that merges trailers into the head would take them for
+    /// these.
     pub fn of_request(self, fields: &'a [(String, String)]) -> Self {
         Decoder { reserved: fields, refuses_extensions: true, ..self }
     }

@@ -2,8 +2,8 @@
 //! (RFC 7239).
 //!
 //! What a trusted proxy says in the believed family of fields ([`RealIpHeader`]) is continued, and told in the other family
-//! too if upstreams get that one. The other family's own fields are dropped: a proxy that does not write them passes on what its
-//! client made up. From any other peer both are dropped and begun anew.
+//! too if upstreams get that one. The other family's own fields are dropped: a proxy that does not write them passes on what
+//! its client made up. From any other peer both are dropped and begun anew.
 
 use super::peer::{Peer, parameter};
 use crate::http1::body::is_token;

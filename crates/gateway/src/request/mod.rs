@@ -3,9 +3,9 @@
 //! In: a connection that `listen` has placed on this thread. Out: responses.
 //!
 //! A connection is in one state at a time, and each state has its file: waiting for a head ([`connection`]), reading the
-//! body ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
-//! ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`] writes
-//! what upstreams get, [`peer`] and [`forwarding`] say where it came from, [`signed`] what can be believed.
+//! body ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served
+//! from a folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]).
+//! [`head`] writes what upstreams get, [`peer`] and [`forwarding`] say where it came from, [`signed`] what can be believed.
 //!
 //! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 

@@ -1,9 +1,10 @@
 //! Headers and cookies that count only if they are signed.
 //!
-//! A rule that gives a class by a cookie gives it to anybody who sends that cookie, and a client that is known by a cookie may try
-//! cookies until it is lucky. A signed value is `value.expiry.signature`: the value itself, the second of Unix time at which
-//! it ends, and the HMAC-SHA256 of `name=value.expiry` in base64url without padding. The name is signed too, so that no cookie's
-//! value passes for another one's. What is not signed, or no longer, is as if it were absent; the request goes on as it came.
+//! A rule that gives a class by a cookie gives it to anybody who sends that cookie, and a client that is known by a cookie may
+//! try cookies until it is lucky. A signed value is `value.expiry.signature`: the value itself, the second of Unix time at
+//! which it ends, and the HMAC-SHA256 of `name=value.expiry` in base64url without padding. The name is signed too, so that no
+//! cookie's value passes for another one's. What is not signed, or no longer, is as if it were absent; the request goes on as
+//! it came.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

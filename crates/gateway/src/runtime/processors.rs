@@ -1,4 +1,5 @@
-//! How busy the processors are that this process may use, as the kernel counts them: with the server's work on the same machine.
+//! How busy the processors are that this process may use, as the kernel counts them: with the server's work on the same
+//! machine.
 
 use std::fs::read_to_string;
 use std::time::Duration;

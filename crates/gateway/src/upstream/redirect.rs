@@ -6,7 +6,7 @@
 //!
 //! | field | what is mapped |
 //! |---|---|
-//! | `Location`, `Content-Location`, and the URL in `Refresh` | the prefix goes; so do scheme and authority where they are the upstream's own |
+//! | `Location`, `Content-Location`, `Refresh`'s URL | the prefix goes; scheme and authority too, if they are the upstream's |
 //! | `Set-Cookie` | the prefix of `Path` goes |
 
 use std::net::SocketAddr;

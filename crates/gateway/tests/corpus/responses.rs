@@ -1,7 +1,7 @@
 //! Responses of a server that is broken or hostile.
 
-/// What the client gets: 0 for a connection that ends without a whole response, or 502, else the status. What it shows, the method that
-/// was asked with, and the bytes, after which the server closes.
+/// What the client gets: 0 for a connection that ends without a whole response, or 502, else the status. What it shows, the
+/// method that was asked with, and the bytes, after which the server closes.
 pub(crate) const RESPONSES: &[(u16, &str, &str, &[u8])] = &[
     (200, "a length", "GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     (200, "chunks", "GET", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),

@@ -1,5 +1,5 @@
-//! The profiler in virtual time: the same search on the origin's own plant, driven by events instead of sockets and clocks. What it finds
-//! is judged by the plant's true costs; a seed decides what chance does.
+//! The profiler in virtual time: the same search on the origin's own plant, driven by events instead of sockets and clocks.
+//! What it finds is judged by the plant's true costs; a seed decides what chance does.
 
 use super::fit::{Fit, Point};
 use super::overload::{Overload, Undisturbed};
@@ -200,7 +200,8 @@ fn a_b_and_c_are_right_within_three_percent() {
 /// Overloads a server of one size, 16 ms of one of 8 workers, at twice its rate.
 fn failing(server: Server, seconds: f64) -> Overload {
     let mut server = Server { service: nanoseconds(16e-3), ..server };
-    // As many clients as find room: a client that is refused in a closed loop is back at once, and refusing would be all that is done.
+    // As many clients as find room: a client that is refused in a closed loop is back at once, and refusing would be all that
+    // is done.
     let found = highest(&mut server, seconds, 32).unwrap();
     let again = server.closed(32, seconds).unwrap();
     let undisturbed = Undisturbed::of(&found, &again);
@@ -230,8 +231,9 @@ fn what_a_failure_costs_is_right_within_ten_percent() {
     close("T_f", overload.per_failure_seconds.unwrap(), 4e-3 / f64::from(WORKERS), 0.1);
 }
 
-/// A server that works on requests whose clients have left: with a queue longer than their patience every client has left by the time
-/// that its turn comes. All of the server is wasted then, on twice as many as it can serve: T_f is half of what an answer costs.
+/// A server that works on requests whose clients have left: with a queue longer than their patience every client has left by
+/// the time that its turn comes. All of the server is wasted then, on twice as many as it can serve: T_f is half of what an
+/// answer costs.
 #[test]
 fn work_for_clients_that_left_is_a_cost_of_failures() {
     let overload = failing(Server { queue: 100_000, ..Server::of(0.0, 1024.0) }, 12.0);

@@ -50,8 +50,8 @@ pub(crate) trait Source: Send {
     /// What was to be read cannot be read.
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>>;
 
-    /// A request has ended whose user waited for that: fills in what the same user asks for next, and says when; `None` if it asks
-    /// no more, and where users do not wait.
+    /// A request has ended whose user waited for that: fills in what the same user asks for next, and says when; `None` if it
+    /// asks no more, and where users do not wait.
     fn after_answer(&mut self, _now: Instant, _request: &mut Request) -> Option<Instant> {
         None
     }

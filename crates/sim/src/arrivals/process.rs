@@ -91,8 +91,8 @@ impl Moments {
         }
     }
 
-    /// When a user that has its answer now, and wants so many more files, asks next (s), and how many it wants then. `now` never
-    /// goes back.
+    /// When a user that has its answer now, and wants so many more files, asks next (s), and how many it wants then. `now`
+    /// never goes back.
     pub(super) fn after_answer(&mut self, now: f64, left: u32) -> Option<(f64, u32)> {
         let IntervalProcess::Surge(users) = &self.process else { return None };
         let (area, left) = users.after_answer(left, &mut self.random);

@@ -9,10 +9,11 @@
 //! | time between two files of a page (active OFF) | Weibull, `a = 1.46` s, `b = 0.382` |
 //! | time between two pages (inactive OFF) | Pareto, `k = 1` s, `alpha = 1.5` |
 //!
-//! SURGE's users wait for their answers: each time is counted from the answer to the request before it. The paper QM (3.2) changed
-//! that, so that the rate of requests does not depend on the server: each time is counted from that request. The workload says
-//! which. The users together have the rate 1 in a time of their own, if no answer takes any time, as the other processes do;
-//! with the number of users for which one of them sends [`user_rate`] requests a second, that time is SURGE's own.
+//! SURGE's users wait for their answers: each time is counted from the answer to the request before it. The paper QM (3.2)
+//! changed that, so that the rate of requests does not depend on the server: each time is counted from that request. The
+//! workload says which. The users together have the rate 1 in a time of their own, if no answer takes any time, as the other
+//! processes do; with the number of users for which one of them sends [`user_rate`] requests a second, that time is SURGE's
+//! own.
 
 use crate::distribution::normal;
 use plimsoll_core::random::Random;

@@ -27,8 +27,8 @@ const TAIL: (f64, f64) = (133_000.0, 1.1);
 /// The fractional part of the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// So many files in the manner of SURGE, the most popular first. They share the page's weight; a `*` in its path becomes the rank
-/// of the file, from 1 on.
+/// So many files in the manner of SURGE, the most popular first. They share the page's weight; a `*` in its path becomes the
+/// rank of the file, from 1 on.
 pub fn surge_files(page: &Page, count: u32) -> Vec<Page> {
     let all: f64 = (1..=count).map(|rank| 1.0 / f64::from(rank)).sum();
     let file = |rank: u32| Page {

@@ -1,8 +1,8 @@
 //! The agent beside a server as a front: its own decisions (`plimsoll_core::agent`), which choose a tree and nothing else.
 //!
-//! Every request goes to the server at once, at the highest level or at the lowest: those are the two trees. What the server shows of
-//! itself is what its log or status page would show, sampled as often as `plimsoll agent` samples. Probes go through the
-//! server's own queue and are in no figure.
+//! Every request goes to the server at once, at the highest level or at the lowest: those are the two trees. What the server
+//! shows of itself is what its log or status page would show, sampled as often as `plimsoll agent` samples. Probes go through
+//! the server's own queue and are in no figure.
 
 use super::full_quality::FullQuality;
 use super::slots::Slots;

@@ -5,11 +5,12 @@
 //! **As printed**: a static object takes a quantum, a dynamic one 10 ms, and each type varies by a tenth, as the paper measured
 //! (0.09 to 0.11). Disk and network are devices of their own, which are less than half busy; they are left out.
 //!
-//! **Harder**, where nothing else is said: a dynamic object's time is exponential, and the server waits with its disk. What misses the cache (0.3) waits for the disk of 10 Mb/s: for its first 64 KB at most,
-//! since what follows is read ahead while the rest is sent. The server waits with it: it is a process that reads and
-//! then writes. Sizes are not printed. With 1,500 bytes for a static object the disk takes a fifth of the server's
-//! time, so that the most throughput is 0.8 of the nominal capacity, which is what figure 11 shows. The network of 50
-//! Mb/s would be a tenth busy, and is left out. 1,000 connections are the server's listen queue.
+//! **Harder**, where nothing else is said: a dynamic object's time is exponential, and the server waits with its disk. What
+//! misses the cache (0.3) waits for the disk of 10 Mb/s: for its first 64 KB at most, since what follows is read ahead while
+//! the rest is sent. The server waits with it: it is a process that reads and then writes. Sizes are not printed. With 1,500
+//! bytes for a static object the disk takes a fifth of the server's time, so that the most throughput is 0.8 of the nominal
+//! capacity, which is what figure 11 shows. The network of 50 Mb/s would be a tenth busy, and is left out. 1,000 connections
+//! are the server's listen queue.
 //!
 //! The paper's log of a week is not public. The stand-in has the arrivals of the busiest week of the NASA server in
 //! 1995, minute by minute, each with type and size of a request of 1 August. A week is let pass in the time in which the

@@ -1,8 +1,9 @@
 //! AC before the server that its table 1 prints, and why it misses more before a harder one.
 //!
-//! Under overload the budget of a period is filled by estimates, and what it truly takes is more or less by chance. What is more
-//! is carried over into the backup queue, behind everything new, and is late by then. So the share that is missed is the mean of
-//! the positive part of that chance, 0.4 of its deviation (1 / sqrt(2 pi)): it belongs to the server, not to the queues.
+//! Under overload the budget of a period is filled by estimates, and what it truly takes is more or less by chance. What is
+//! more is carried over into the backup queue, behind everything new, and is late by then. So the share that is missed is the
+//! mean of the positive part of that chance, 0.4 of its deviation (1 / sqrt(2 pi)): it belongs to the server, not to the
+//! queues.
 
 use crate::heard::{BUDGET, Figures, HIGH, LOW, Mean, listen, within};
 use crate::plant::{
@@ -24,8 +25,8 @@ fn means(front: &str, load: f64, of: fn(f64, f64) -> Workload) -> Means {
     Means::of(format!("{front} at {load}"), &(101..=104).map(run).collect::<Vec<_>>())
 }
 
-/// Fig. 4, 6 and 8: the paper has nearly none late below twice the capacity and less than 1 % above, a mean delay of a fifth of the
-/// bound, none late before CAC and nearly all before SAC.
+/// Fig. 4, 6 and 8: the paper has nearly none late below twice the capacity and less than 1 % above, a mean delay of a fifth of
+/// the bound, none late before CAC and nearly all before SAC.
 #[test]
 fn before_the_printed_server_the_papers_figures_come_out() {
     for (load, most_missed, mean) in [
@@ -45,8 +46,8 @@ fn before_the_printed_server_the_papers_figures_come_out() {
     within("missed before sac", sac.missed.mean, 0.99..=1.0);
 }
 
-/// With eq. 5 as printed every period begins with the whole capacity, whatever the last one left: the server is at its capacity for
-/// ever, and what it carries wanders without an end.
+/// With eq. 5 as printed every period begins with the whole capacity, whatever the last one left: the server is at its capacity
+/// for ever, and what it carries wanders without an end.
 #[test]
 fn as_printed_the_budget_misses_more_than_the_paper_does() {
     for (load, missed) in [(1.0, 0.007..=0.016), (1.2, 0.01..=0.025)] {
@@ -83,8 +84,8 @@ fn beside(process: Process, high: Vec<Page>) -> Workload {
     workload(vec![high, stream("low", low, Content::Pages(printed_pages("/low")))], Some(100.0))
 }
 
-/// The low gets what is predicted to remain of the high's work; it comes late by what no prediction knows. A higher reserve would
-/// refuse more of it than are late now.
+/// The low gets what is predicted to remain of the high's work; it comes late by what no prediction knows. A higher reserve
+/// would refuse more of it than are late now.
 #[test]
 fn the_low_comes_late_by_what_the_high_brings_by_chance() {
     let pages = || printed_pages("/high");

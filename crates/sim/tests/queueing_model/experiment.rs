@@ -1,9 +1,9 @@
 //! A run of QM 2.3: a queue, a window of its last departures, and the law that sets the workers' speed from it.
 //!
-//! The window is the engine's own, and so are lambda, c_a^2 and c_s^2. The mean service time that it measures is not used, or the
-//! predictor would know a plant that is slower than its model. The
-//! engine's own actuator, a quota, is in the same experiment in `delays.rs`. What is judged is the mean delay of the sliding window,
-//! the paper's user observation window, at every update.
+//! The window is the engine's own, and so are lambda, c_a^2 and c_s^2. The mean service time that it measures is not used, or
+//! the predictor would know a plant that is slower than its model. The
+//! engine's own actuator, a quota, is in the same experiment in `delays.rs`. What is judged is the mean delay of the sliding
+//! window, the paper's user observation window, at every update.
 
 use crate::queue::{Arrivals, Queue, UNIT};
 use plimsoll_core::control::{DelayLaw, Feedback, Residual, slope};
@@ -95,7 +95,8 @@ pub(crate) struct Outcome {
     pub(crate) halves: [(f64, f64); 2],
 }
 
-/// The mean over so many seeds, none of which had a part in the choice of g, r, g' and the clamps (those were 0 to 40 and 2001 to 2020).
+/// The mean over so many seeds, none of which had a part in the choice of g, r, g' and the clamps (those were 0 to 40 and 2001
+/// to 2020).
 pub(crate) fn mean(experiment: &Experiment, seeds: u64) -> Outcome {
     let mut sum = Outcome::default();
     for seed in 1_001..=1_000 + seeds {

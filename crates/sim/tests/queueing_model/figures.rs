@@ -14,8 +14,8 @@ fn halves(name: &str, experiment: &Experiment) -> Outcome {
     found
 }
 
-/// Fig. 6c: what was right for the first rate leaves a steady error after the step, and a larger variance. Where the proportional
-/// correction of the paper's gain, 1 / D_ref^2, stands still, `x = 1 / (0.5 - 0.2 + (x - 2) / 4)`: x = 2.44.
+/// Fig. 6c: what was right for the first rate leaves a steady error after the step, and a larger variance. Where the
+/// proportional correction of the paper's gain, 1 / D_ref^2, stands still, `x = 1 / (0.5 - 0.2 + (x - 2) / 4)`: x = 2.44.
 #[test]
 fn a_fixed_offset_leaves_a_steady_error() {
     let fixed = halves("fixed offset, P", &Experiment::new(1, Arrivals::Poisson).fixed_offset());
@@ -28,8 +28,8 @@ fn a_fixed_offset_leaves_a_steady_error() {
     assert!(beside.abs() < 0.06 && of_beside < 0.5 * of_after, "{beside}, {of_beside}");
 }
 
-/// Fig. 6d: neither the rate's step nor the change of the distribution with it is seen in the mean. The predictor that goes on with
-/// Poisson's formula, corrected by P, is the twin.
+/// Fig. 6d: neither the rate's step nor the change of the distribution with it is seen in the mean. The predictor that goes on
+/// with Poisson's formula, corrected by P, is the twin.
 #[test]
 fn from_poisson_to_pareto_within_a_run() {
     for (workers, shape, most) in [(1, 2.0, 0.03), (1, 1.5, 0.04), (8, 2.0, 0.08)] {
@@ -46,9 +46,9 @@ fn from_poisson_to_pareto_within_a_run() {
 
 const WINDOWS: usize = 40;
 
-/// Fig. 3 and 4, over the window's size: the sample variance falls as one over it, and the error of the slope is its root over the
-/// excitation. A small excitation so needs a long window; a large one's variance stays at that of its own effect, and its slope at
-/// the chord's.
+/// Fig. 3 and 4, over the window's size: the sample variance falls as one over it, and the error of the slope is its root over
+/// the excitation. A small excitation so needs a long window; a large one's variance stays at that of its own effect, and its
+/// slope at the chord's.
 #[test]
 fn the_slope_is_found_as_the_window_grows() {
     let found = |excitation: f64, window: usize| {

@@ -14,7 +14,8 @@ pub(crate) struct Identification {
     pub(crate) windows: usize,
 }
 
-/// dD/d mu as found around lambda = 1, mu = 1.5: one worker, Poisson arrivals, D_ref = 2; and the variance of the windows' mean delay.
+/// dD/d mu as found around lambda = 1, mu = 1.5: one worker, Poisson arrivals, D_ref = 2; and the variance of the windows' mean
+/// delay.
 pub(crate) fn slope(run: &Identification, seed: u64) -> (f64, f64) {
     let mut signs = Random::new(seed ^ 0x5157);
     let mut queue = Queue::new(seed, 1, Arrivals::Poisson, 1.0);

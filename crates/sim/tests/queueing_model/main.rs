@@ -1,6 +1,6 @@
 //! The experiments of QM (2.2, 2.3) with the engine's law and model: D_ref = 2, windows of 1,000 departures, the workers' speed
-//! renewed every 10, arrivals stepping from 0.65 to 0.85 per worker in the middle. Means of 20 seeds; the predictor alone is the
-//! twin that must fail. `--nocapture` prints the figures of docs/measurements.md.
+//! renewed every 10, arrivals stepping from 0.65 to 0.85 per worker in the middle. Means of 20 seeds; the predictor alone is
+//! the twin that must fail. `--nocapture` prints the figures of docs/measurements.md.
 
 mod experiment;
 mod figures;
@@ -46,8 +46,8 @@ fn one_worker_as_its_model_says() {
     assert!(pi <= 0.5 * alone && pi > 0.005, "{pi} beside {alone}");
 }
 
-/// Neither where the measured c_a^2 is the clamp nearly always. In front of 8 workers a shape of 1.5 takes more seeds to see it:
-/// a tenth of a run's error is chance.
+/// Neither where the measured c_a^2 is the clamp nearly always. In front of 8 workers a shape of 1.5 takes more seeds to see
+/// it: a tenth of a run's error is chance.
 #[test]
 fn pareto_arrivals_do_not_fool_the_predictor() {
     for (workers, shape, most) in [(1, 2.0, 0.02), (1, 1.5, 0.025), (8, 2.0, 0.05), (8, 1.5, 0.1)] {
@@ -92,9 +92,9 @@ fn eight_workers_without_a_queue() {
     assert!((0.04..0.08).contains(&alone) && pi < 0.1 * alone, "{pi} beside {alone}");
 }
 
-/// A loop near its margin swings, and shows it in its error. Twice all gains are no worse, and three times, g' with them, hardly:
-/// what comes from the recent departures is the phase that the long window lacks. Three times g without it swings in front of 8
-/// workers, so the check can fail. No proof of a margin: P is bounded downwards, and that bounds a swing too.
+/// A loop near its margin swings, and shows it in its error. Twice all gains are no worse, and three times, g' with them,
+/// hardly: what comes from the recent departures is the phase that the long window lacks. Three times g without it swings in
+/// front of 8 workers, so the check can fail. No proof of a margin: P is bounded downwards, and that bounds a swing too.
 #[test]
 fn three_times_the_gains_do_not_make_it_swing() {
     for workers in [1, 8] {

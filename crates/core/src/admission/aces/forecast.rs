@@ -11,10 +11,11 @@
 //! a row has been seen [`TRUSTED`] times the rate is predicted by exponential smoothing.
 //!
 //! Q is adjusted by the difference between what was predicted and what was measured, as the paper says it may be: a
-//! prediction after a step is multiplied by the ratio that least squares find between the rates that followed such predictions and the
-//! predictions themselves. So after a step that was mostly chance the rate is predicted to fall back further than delta.
-//! On recorded counts by minute the error is then 6 % below that of the last value, and 2 % without it; matrices for each hour
-//! of the *week* predict none of them better than those of the day, so there are none (`crates/sim/tests/prediction.rs`).
+//! prediction after a step is multiplied by the ratio that least squares find between the rates that followed such predictions
+//! and the predictions themselves. So after a step that was mostly chance the rate is predicted to fall back further than
+//! delta. On recorded counts by minute the error is then 6 % below that of the last value, and 2 % without it; matrices for
+//! each hour of the *week* predict none of them better than those of the day, so there are none
+//! (`crates/sim/tests/prediction.rs`).
 //!
 //! The counts are saved as text, for people and for the next run. A full row is halved, so that last month has more weight
 //! than last year.

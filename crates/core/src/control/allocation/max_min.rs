@@ -9,8 +9,8 @@
 //!    at which the rest of the site's load fits into this is its m_site.
 //! 3. *Priorities* (UC 5.2): inside a site, group j of equal priority may spend
 //!    `U*_j = U* - sum of higher groups, at the level that they are given - sum of rejecting all lower ones`.
-//! 4. *Excess* (UC 5.3): what T leaves goes to the sites that want more, by weighted max-min fairness over all that a site gets:
-//!    there is a level x so that each site spends `max(what its contract carries, min(all that it wants, weight x))`. A
+//! 4. *Excess* (UC 5.3): what T leaves goes to the sites that want more, by weighted max-min fairness over all that a site
+//!    gets: there is a level x so that each site spends `max(what its contract carries, min(all that it wants, weight x))`. A
 //!    site without a contract has U* = 0 and its load is all excess. A site spends its total by priority again. So m is
 //!    never below m_site. This is UC's max(m_site, m_best_effort) with one m_best_effort for each site: a site whose
 //!    contract carries more than its share of the plant is held to the contract while others are overloaded, and takes

@@ -1,9 +1,9 @@
 //! A plant that shares its machine with the gateway has two resources, its workers and the processors, and its utilization is
 //! that of the fuller one, as with a link (UC eq. 9).
 //!
-//! c is in seconds of the machine's processors, U in time of the plant's workers. Where the work of a worker is its processor's,
-//! one is the other: in UC's server, and where the T_f experiment of UC 7.5 saturates the processors. Where workers mostly
-//! wait (for a database, say), rejections take of processors that have time to spare, and of no worker's time.
+//! c is in seconds of the machine's processors, U in time of the plant's workers. Where the work of a worker is its
+//! processor's, one is the other: in UC's server, and where the T_f experiment of UC 7.5 saturates the processors. Where
+//! workers mostly wait (for a database, say), rejections take of processors that have time to spare, and of no worker's time.
 //!
 //! Which of them it is shows while requests are rejected. Of their processor time a part hides in services that become longer
 //! while all workers are busy, Erlang's C of it; if the processors are what workers use, their utilization exceeds that of the

@@ -97,7 +97,8 @@ mod tests {
         assert!((known - 40e-6).abs() < 2e-6, "{known}");
     }
 
-    /// A crowd that does not change, after a first period of which most requests wait, and a second in which those are rejected.
+    /// A crowd that does not change, after a first period of which most requests wait, and a second in which those are
+    /// rejected.
     #[test]
     fn a_queue_that_is_rejected_at_once_does_not_take_from_the_cost_of_rejections() {
         let (mut cost, mut random) = (RejectionCost::default(), crate::random::Random::new(5));

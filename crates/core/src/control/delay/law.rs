@@ -32,8 +32,8 @@
 //!
 //! **A delay that is too short moves the actuator less than one that is too long.** Delay against capacity is a hyperbola (QM
 //! Fig. 2), so the capacity that may be taken from a class whose delay is below D_ref is bounded: by `1/D_ref - 1/(D_ref +
-//! x)` for M/M/1 and a feedback of -x. As x grows this approaches 1/D_ref, beyond which the queue would be unstable. So P is linear for positive errors and follows the hyperbola
-//! for negative ones.
+//! x)` for M/M/1 and a feedback of -x. As x grows this approaches 1/D_ref, beyond which the queue would be unstable. So P is
+//! linear for positive errors and follows the hyperbola for negative ones.
 
 /// The feedback that is added to the feed-forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,7 +121,8 @@ impl DelayLaw {
         applied
     }
 
-    /// The proportional part: linear where the delay is too long; where it is too short, a hyperbola that ends at `gain wanted`.
+    /// The proportional part: linear where the delay is too long; where it is too short, a hyperbola that ends at
+    /// `gain wanted`.
     fn proportional(&self, seen: &Residual) -> f64 {
         let asked = self.g * seen.error + self.recent * seen.recent_error;
         let short = (-asked).max(0.0) / seen.wanted;

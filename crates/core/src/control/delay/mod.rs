@@ -5,7 +5,8 @@
 //! much the set point of a plant is to be reduced (`reduction.rs`), where a delay cannot be kept otherwise.
 //!
 //! Each class is given as many workers as its law asks for, the highest rank first, while there are any; classes of one rank
-//! divide what is short. A class without traffic keeps no workers from the others. If that does not keep a promise, the reduced set point makes the utilization loop degrade and then reject the lowest classes.
+//! divide what is short. A class without traffic keeps no workers from the others. If that does not keep a promise, the reduced
+//! set point makes the utilization loop degrade and then reject the lowest classes.
 
 mod class;
 mod contention;

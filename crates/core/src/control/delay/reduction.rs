@@ -1,9 +1,9 @@
 //! The set-point reduction: what a class asks of the utilization loop where all workers do not keep its delay.
 //!
-//! If a class gets fewer workers than it asks for, or all of them, and is still late, the set point of its plant is lowered until the class is in time. The
-//! reduction is an integral of the relative error, slower than the window and slower than the levels that follow the set
-//! point. It leaves room for the work of all classes with a delay, or they would be degraded themselves. While some workers
-//! are left to ask for, no other class is in the way, and the reduction fades.
+//! If a class gets fewer workers than it asks for, or all of them, and is still late, the set point of its plant is lowered
+//! until the class is in time. The reduction is an integral of the relative error, slower than the window and slower than the
+//! levels that follow the set point. It leaves room for the work of all classes with a delay, or they would be degraded
+//! themselves. While some workers are left to ask for, no other class is in the way, and the reduction fades.
 
 /// What an error of 1 adds over a window, or over the time in which the levels follow if that is longer.
 const GAIN: f64 = 1.0;

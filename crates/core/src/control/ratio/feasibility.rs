@@ -7,10 +7,10 @@
 //! priority. A model could check that from rates and service times, but only as exactly as it knows `1 - rho`, and only for
 //! Poisson arrivals. A test of the law's own errors needs neither:
 //!
-//! Let `x_i` be the errors that the law integrates, per window. Where the ratio can be reached, their sum stays where the weights
-//! are right. Where it cannot, the weights reach the end of their range and x keeps a mean d, so that the sum grows by d with
-//! every window. Here the sum is bounded to +-[`SLACK`]; since a bounded sum does not grow, **what the bound cuts off has
-//! the mean d**, exactly, for any noise. Noise alone is cut off on both sides and cancels. `d_i / share_i` is the part by
+//! Let `x_i` be the errors that the law integrates, per window. Where the ratio can be reached, their sum stays where the
+//! weights are right. Where it cannot, the weights reach the end of their range and x keeps a mean d, so that the sum grows by
+//! d with every window. Here the sum is bounded to +-[`SLACK`]; since a bounded sum does not grow, **what the bound cuts off
+//! has the mean d**, exactly, for any noise. Noise alone is cut off on both sides and cancels. `d_i / share_i` is the part by
 //! which the normalized response time of class i is off: if two classes differ by more than [`TOLERANCE`], the ratio cannot be
 //! reached.
 //!

@@ -7,21 +7,22 @@
 //! sign of positive feedback.)
 //!
 //! The proportional part looks at a short window, so that noise is corrected within the long window: a class whose
-//! normalized mean is above the least one gets a head start, in seconds of normalized response time. That is hybrid proportional delay (Dovrolis, Stiliadis,
-//! Ramanathan 2002). (A factor of the weight instead favoured requests that had waited long, not recent ones, and the ratios
-//! of windows spread wider by half.) The integral part finds the weights that this load needs. PR's own law, quotas of
-//! processes with PID around the M/M/1 allocation, is a comparator in `sim`: it moves whole workers, and since each queue is
-//! served without regard to the other, the ratio of the two means varies several times as much.
+//! normalized mean is above the least one gets a head start, in seconds of normalized response time. That is hybrid
+//! proportional delay (Dovrolis, Stiliadis, Ramanathan 2002). (A factor of the weight instead favoured requests that had waited
+//! long, not recent ones, and the ratios of windows spread wider by half.) The integral part finds the weights that this load
+//! needs. PR's own law, quotas of processes with PID around the M/M/1 allocation, is a comparator in `sim`: it moves whole
+//! workers, and since each queue is served without regard to the other, the ratio of the two means varies several times as
+//! much.
 //!
 //! No worker is left idle while requests wait, so no ratio beyond that of strict priority can be reached. At such a ratio the
 //! weights stay at the end of their range, and the error that is left shows it (`feasibility.rs`).
 //!
-//! **With `strict`** requests of a class that is faster than its ratio allows are then held until `hold` after their arrival, so
-//! that the ratio is reached although workers are idle meanwhile. The hold is an integral of the same errors. The order of service comes
-//! first: a class is held only while some weight is so high that the order is nearly that of strict priority, and only if
-//! its own weight is lowered; otherwise its hold is forgotten slowly. So at least one class is never held: two holds that grow
-//! together would leave the ratio as it is and the workers idle. The condition is on the weight and not on the error, since
-//! an error has both signs by chance, and a hold that grew with one sign only would be too short.
+//! **With `strict`** requests of a class that is faster than its ratio allows are then held until `hold` after their arrival,
+//! so that the ratio is reached although workers are idle meanwhile. The hold is an integral of the same errors. The order of
+//! service comes first: a class is held only while some weight is so high that the order is nearly that of strict priority, and
+//! only if its own weight is lowered; otherwise its hold is forgotten slowly. So at least one class is never held: two holds
+//! that grow together would leave the ratio as it is and the workers idle. The condition is on the weight and not on the error,
+//! since an error has both signs by chance, and a hold that grew with one sign only would be too short.
 //!
 //! **A class that falls silent** leaves the others to be compared with what it reached before, and the errors of a load that
 //! changes meanwhile would be taken for errors of the ratio. So what the law learns is *tentative* until each class has

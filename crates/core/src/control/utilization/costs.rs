@@ -30,7 +30,8 @@ pub(crate) struct CostModel {
     /// s, as of the last period.
     workers: u32,
     common_fall: CommonFall,
-    /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another machine.
+    /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another
+    /// machine.
     pub(crate) rejection: f64,
 }
 
@@ -220,10 +221,11 @@ impl RequestCosts<'_> {
     /// A site's costs to share the plant by, and whether they are known. A contract for a rate alone is one for responses at
     /// full quality: their mean cost, once it is known well. A contract with a bandwidth is one for pages of a size, and
     /// takes the linear models of its classes, once these are confident at that size. Both are weighted by the classes'
-    /// rates. Else they are as promised; else from the mean cost of a response at full quality, however well it is known. As a, b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about
-    /// the contract's size the most that this allows is taken as known. For others the least is taken, if the site has
-    /// lighter levels: it is then degraded as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A
-    /// site that could only be rejected keeps the rate that was promised.
+    /// rates. Else they are as promised; else from the mean cost of a response at full quality, however well it is known. As a,
+    /// b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about the contract's size the
+    /// most that this allows is taken as known. For others the least is taken, if the site has lighter levels: it is then
+    /// degraded as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A site that could only be rejected
+    /// keeps the rate that was promised.
     pub(crate) fn assumed(
         &self,
         plant: &PlantView,

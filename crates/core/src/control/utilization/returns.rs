@@ -8,8 +8,8 @@
 //! ```
 //!
 //! X is the arriving load at the lowest level. Requests are told times spread evenly up to the latest, so of V the part
-//! T / (the latest that was told) comes again in a period. The soonest is when what waits inside has been served. A load that is not over leaves
-//! no room. It is taken to leave a part of it, since nobody knows when it ends, and the latest is bounded.
+//! T / (the latest that was told) comes again in a period. The soonest is when what waits inside has been served. A load that
+//! is not over leaves no room. It is taken to leave a part of it, since nobody knows when it ends, and the latest is bounded.
 
 use crate::actuator::return_time::ReturnTimes;
 use crate::time::Duration;
@@ -18,8 +18,8 @@ use crate::time::Duration;
 const LEAST_ROOM: f64 = 0.2;
 /// The part of the room that clients who come again are to fill, since rates vary.
 const FILLED: f64 = 0.8;
-/// The longest that a request is told to stay away (s): no load is known that far ahead. Ten seconds at three times the set point
-/// are made up for in that time by a server that is half empty.
+/// The longest that a request is told to stay away (s): no load is known that far ahead. Ten seconds at three times the set
+/// point are made up for in that time by a server that is half empty.
 const LONGEST: f64 = 120.0;
 
 /// What the forecast observes in a period.

@@ -2,8 +2,8 @@
 //!
 //! While n requests are in service the plant does work at a rate `mu min(n, s)`: each worker adds one share until all are
 //! busy. A request that departs counts as what requests of its class and level usually cost, not as one: then the rate does not
-//! depend on which requests happen to be in service. A full page may take as long as seven light ones. If each counted as one, a
-//! time of light pages with few in service would look like a server with few workers, and where full pages crowd the light
+//! depend on which requests happen to be in service. A full page may take as long as seven light ones. If each counted as one,
+//! a time of light pages with few in service would look like a server with few workers, and where full pages crowd the light
 //! ones out, more in service would seem to do less.
 //!
 //! Time and work are counted by n, and each s is judged by the likelihood of Poisson counts,

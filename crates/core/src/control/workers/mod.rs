@@ -1,7 +1,7 @@
 //! The loop that searches for the number of workers of a plant, where none is promised.
 //!
-//! *Observes*: time and work by how many requests were in service, in each sample (`evidence.rs`). *Law*: `law.rs`. *Gives out*: the
-//! plant's number of workers, and the limit of requests in service.
+//! *Observes*: time and work by how many requests were in service, in each sample (`evidence.rs`). *Law*: `law.rs`. *Gives
+//! out*: the plant's number of workers, and the limit of requests in service.
 
 mod evidence;
 mod law;
@@ -50,8 +50,8 @@ pub(crate) struct FoundWorkers {
     pub(crate) workers: u32,
     /// The most requests in service at once.
     pub(crate) limit: u32,
-    /// Whether the number is another, by more than a quarter, than the costs of requests were measured with. These are shares of
-    /// the workers, so they are to be measured anew.
+    /// Whether the number is another, by more than a quarter, than the costs of requests were measured with. These are shares
+    /// of the workers, so they are to be measured anew.
     pub(crate) is_other: bool,
 }
 

@@ -68,8 +68,8 @@ impl Lane {
     }
 
     /// Rejects a request whose body is not there yet, if it would be rejected for its level now, so that its client need not
-    /// send the body. `None`: whether it is rejected is decided when it arrives. What depends on more than the client, a contract
-    /// or chance, is not asked twice.
+    /// send the body. `None`: whether it is rejected is decided when it arrives. What depends on more than the client, a
+    /// contract or chance, is not asked twice.
     pub fn reject_before_body(&mut self, now: Instant, target: &Target) -> Option<(Reason, Duration)> {
         self.follow();
         let class = &self.published.classes[usize::from(target.class)];

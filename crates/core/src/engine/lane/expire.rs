@@ -1,8 +1,8 @@
 //! The end of requests that waited too long: they are taken out of the queue and answered, which a gateway does with 503.
 //!
 //! A request waits at most as long as its plant's queue allows, or its class where that is shorter ([`Reason::WaitTimeout`]). A
-//! request with a deadline waits until it can no longer meet it ([`Reason::Late`]). Exempt requests wait as long as they must. Expiry is looked for by
-//! `Engine::serve_waiting` and, for a request whose turn comes too late, by a dispatch.
+//! request with a deadline waits until it can no longer meet it ([`Reason::Late`]). Exempt requests wait as long as they must.
+//! Expiry is looked for by `Engine::serve_waiting` and, for a request whose turn comes too late, by a dispatch.
 
 use super::{Lane, unreserve};
 use crate::engine::published_state::{PublishedPlant, PublishedState};

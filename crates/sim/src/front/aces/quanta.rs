@@ -3,8 +3,8 @@
 //! A type is worth so many computation quanta: static 1, dynamic 10, audio 20, video 100. The type is read from the
 //! request by the engine's own classifier ([`DefaultType`]): "classification of object types introduces less overhead than
 //! retrieving file size information". Where the number of server processes n is given, what is read from a file takes
-//! `T(s, n) = a + floor(s / 64 KB) (b + c n)`, a : b : c = 1 : 0.06 : 0.18, flat below 64 KB. The paper prints s over 64 without saying how it is rounded; its
-//! figure 2 is flat below the leap, so that it is rounded down.
+//! `T(s, n) = a + floor(s / 64 KB) (b + c n)`, a : b : c = 1 : 0.06 : 0.18, flat below 64 KB. The paper prints s over 64
+//! without saying how it is rounded; its figure 2 is flat below the leap, so that it is rounded down.
 //!
 //! The table is what the paper has before anything is learned, and here nothing ever is: that is what it is compared for.
 

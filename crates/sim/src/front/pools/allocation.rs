@@ -1,4 +1,5 @@
-//! How many processes each pool is to have: by M/M/1 (PR, eq. 4 and 5), in whole numbers (Algorithm 1), corrected by PID (eq. 7).
+//! How many processes each pool is to have: by M/M/1 (PR, eq. 4 and 5), in whole numbers (Algorithm 1), corrected by PID (eq.
+//! 7).
 
 use plimsoll_core::time::Duration;
 
@@ -54,13 +55,13 @@ impl Class {
     }
 }
 
-/// Shares of the capacity by M/M/1: `rho_i + (1 - sum rho) (S_i / delta_i) / sum_l (S_l / delta_l)`. A class with the share p_i is
-/// an M/M/1 queue of `T_i = S_i / (p_i - rho_i)`.
+/// Shares of the capacity by M/M/1: `rho_i + (1 - sum rho) (S_i / delta_i) / sum_l (S_l / delta_l)`. A class with the share p_i
+/// is an M/M/1 queue of `T_i = S_i / (p_i - rho_i)`.
 ///
 /// The printed eq. 4, `lambda_i + (1 - sum lambda) / (delta_i / sum_l delta_l)`, does not sum to 1, as eq. 2 wants: from
 /// `T_i = 1 / (mu_i - lambda_i) = delta_i K` follows `mu_i = lambda_i + 1 / (delta_i K)`, and the sum over i gives
-/// `1 / K = (1 - sum lambda) / sum_l (1 / delta_l)`. So `sum_l (1 / delta_l)` belongs where `1 / sum_l delta_l` stands. It assumes
-/// equal service times too.
+/// `1 / K = (1 - sum lambda) / sum_l (1 / delta_l)`. So `sum_l (1 / delta_l)` belongs where `1 / sum_l delta_l` stands. It
+/// assumes equal service times too.
 pub(super) fn shares(classes: &[Class]) -> Vec<f64> {
     let all: f64 = classes.iter().map(Class::load).sum();
     let spare = (1.0 - all).max(0.0) / classes.iter().map(Class::weight).sum::<f64>();
@@ -102,8 +103,8 @@ fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
 /// PID, in processes, with the same three gains for all classes.
 ///
 /// `e_i = ln(T_i / delta_i)` less its mean over the classes, so that no class is the base and the corrections sum to zero. The
-/// printed error, `(delta_i / delta_1) T_1 - T_i` (eq. 8 and 9), is positive for a class that is too fast, and eq. 7 would give it
-/// more processes for that: positive feedback.
+/// printed error, `(delta_i / delta_1) T_1 - T_i` (eq. 8 and 9), is positive for a class that is too fast, and eq. 7 would give
+/// it more processes for that: positive feedback.
 pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gain: f64) -> Vec<f64> {
     let normalized = |(class, seen): (&Class, &Seen)| {
         (seen.departures > 0)

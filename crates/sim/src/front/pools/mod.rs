@@ -10,8 +10,8 @@
 //!
 //! Every period (Algorithm 1):
 //!
-//! 1. the active processes of each pool are read, `P = sum p_i`. Apache forks a process when a request finds none idle and kills
-//!    idle ones, so that those are active that were at work together at the pool's busiest moment of the period;
+//! 1. the active processes of each pool are read, `P = sum p_i`. Apache forks a process when a request finds none idle and
+//!    kills idle ones, so that those are active that were at work together at the pool's busiest moment of the period;
 //! 2. mu*: the shares of M/M/1 in small whole numbers (`allocation.rs`);
 //! 3. m: the multiplier with `m sum mu* <= P < (m + 1) sum mu*`, at least 1;
 //! 4. a pool may have `m mu*_i + T` processes: T are tolerated above, or P could never grow. A process that is at work when its

@@ -3,8 +3,8 @@
 //! A signal to the process that the pid file names makes nginx read its configuration again; then nginx starts new workers
 //! and lets the old ones finish. A hash below the fraction is also below a larger fraction, so no client loses quality when
 //! the fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group.
-//! Therefore the key is derived from the seed, and the seed itself is not written. Where no seed is told the key is drawn, and the
-//! file that nginx reads keeps it.
+//! Therefore the key is derived from the seed, and the seed itself is not written. Where no seed is told the key is drawn, and
+//! the file that nginx reads keeps it.
 
 use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
 use crate::output::failure::replace;

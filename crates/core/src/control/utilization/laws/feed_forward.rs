@@ -7,12 +7,13 @@
 //!
 //! Feedback: PI on `e = U* - measured`. The integral part, the bias, removes the offset that the model does not know, such as
 //! work that no request shows. The proportional part adds a quarter of this period's error to the next period's target, but
-//! moves at most one client in 400; so means over several periods lie closer to U* than independent errors would leave them. Since the feed-forward has divided by p, the feedback sees the plant `y_{k+1} = g u_k` with g near 1; K_p = 0.25
-//! and K_i T = 0.1 have a true gain margin of 3.3 there (tested).
+//! moves at most one client in 400; so means over several periods lie closer to U* than independent errors would leave them.
+//! Since the feed-forward has divided by p, the feedback sees the plant `y_{k+1} = g u_k` with g near 1; K_p = 0.25 and K_i T =
+//! 0.1 have a true gain margin of 3.3 there (tested).
 //!
 //! Anti-windup: the bias is bounded. While m is at an end of its range and the error points beyond it, the bias stands still at
-//! m = 0 and fades at m = M. It stands still while the load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that
-//! does not drain shows that too much is admitted, and lowers the bias.
+//! m = 0 and fades at m = M. It stands still while the load steps, and while a backlog drains, since the measured U does not
+//! follow from the present m then. A backlog that does not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the

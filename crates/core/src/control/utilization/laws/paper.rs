@@ -1,9 +1,10 @@
 //! The PI law of UC 4.4 with its constants as printed, for comparison.
 //!
 //! Velocity form, gain-scheduled by p: `m += K_p (e_k - e_{k-1}) + K_p K_i T e_k`, with `e = U* - U` and U the
-//! work of what was started and rejected, by the costs of each level, clipped at 1 as any measurement of a busy server is. Between rejection and level 1 the process
-//! gain is eq. 3, `p = (U* - c R) / f` ("utilization in (3) can be substituted by its set point value"); between higher
-//! levels that expression makes a limit cycle, so there p is the segment's own `R (C_{I+1} - C_I)`.
+//! work of what was started and rejected, by the costs of each level, clipped at 1 as any measurement of a busy server is.
+//! Between rejection and level 1 the process gain is eq. 3, `p = (U* - c R) / f` ("utilization in (3) can be substituted by its
+//! set point value"); between higher levels that expression makes a limit cycle, so there p is the segment's own
+//! `R (C_{I+1} - C_I)`.
 //!
 //! It is not the default for three reasons: as a sampled law it has 0.46 of the gain margin that was asked for (`tuning.rs`);
 //! a measured U saturates, so a large overload takes the integrator many periods; and it does not see the backlog.
