@@ -60,6 +60,12 @@ impl Nginx {
         Nginx::with(Folder::new(), "", &server)
     }
 
+    /// Serves a folder of trees, and answers `/healthz` beside them alone.
+    pub fn trees(root: &Path) -> Nginx {
+        let server = format!("root {};\nlocation = /healthz {{ return 200 healthy; }}", root.display());
+        Nginx::with(Folder::new(), "types { text/html html; }", &server)
+    }
+
     /// Serves a folder of texts, and compresses each anew for every request that takes it so.
     pub fn compressing(root: &Path) -> Nginx {
         let http =

@@ -83,6 +83,10 @@ fn who_is_exempt_and_who_has_no_site_is_told() {
     let json = explain(&[&probe[..], &["--json"]].concat());
     let json = String::from_utf8(json.stdout).expect("text");
     assert!(json.contains("\"exempt\": true") && json.contains("\"from_m\": null"), "{json}");
+    assert!(text.contains("2 plain - app GET /healthz\n"), "{text}");
+    assert!(text.contains("It goes as it came, without a level's prefix and headers."), "{text}");
+    let prefixed = told_of("one-site.toml", &["--request", "/healthz", "--client", "10.1.2.3"]);
+    assert!(prefixed.contains("1 light - app GET /healthz\n"), "no prefix: {prefixed}");
     // The second site has every other host.
     let text = told(&["--request", "/", "--host", "other.example"]);
     assert!(text.contains("site blog: it has every host") && text.contains("not shop, which has"), "{text}");

@@ -232,7 +232,8 @@ impl Told<'_> {
             hidden("headers", Facts::default()),
         ]);
         let served = site.levels.iter().enumerate().map(|(place, level)| {
-            let rewrite = rewrites.get(place).cloned().unwrap_or_default();
+            // An exempt request goes as it came.
+            let rewrite = rewrites.get(place).filter(|_| told.exempt.is_none()).cloned().unwrap_or_default();
             let RequestLine { method, target } = &self.arguments.request;
             let request = format!("{method} {}{target}", rewrite.prefix);
             let plant = &self.configuration.promises.plants[level.plant.unwrap_or(site.plant)];
@@ -284,7 +285,14 @@ impl Told<'_> {
         let levels: Vec<_> = levels.iter().map(|level| (Vec::new(), level)).collect();
         text += &text::table(&list("Levels", &[], &levels));
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
-        text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
+        let as_it_came = match self.explanation.exempt {
+            Some(_) => " It goes as it came, without a level's prefix and headers.",
+            None => "",
+        };
+        text + "\n"
+            + &why
+            + as_it_came
+            + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }
 
     fn its_hash(&self) -> String {

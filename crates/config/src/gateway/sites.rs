@@ -72,7 +72,8 @@ section! { "[[site]]"
         /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
         costs: Table<CostKeys>, optional;
         /// Requests that are never degraded nor rejected for the load, and come first: health checks. They hold half of the
-        /// places at most, so that they starve nobody; name their `client` too.
+        /// places at most, so that they starve nobody; name their `client` too. They go as they came, without a level's
+        /// prefix and headers: where every level has a prefix, their pages lie at the root beside the trees.
         exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
         level: Sections<LevelKeys>, default(Sections(Vec::new()));

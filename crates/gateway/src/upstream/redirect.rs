@@ -44,21 +44,29 @@ impl AskedPlace<'_> {
         let length = value[after_scheme..].iter().position(|byte| b"/?#".contains(byte));
         let path_at = length.map_or(value.len(), |length| after_scheme + length);
         let (authority, path) = (&value[after_scheme..path_at], &value[path_at..]);
-        let host = self.host();
-        let inside = self.addresses.iter().any(|address| {
-            let port = format!(":{}", address.port());
-            let bare = authority.strip_suffix(port.as_bytes());
-            authority == address.to_string().as_bytes()
-                || bare.is_some_and(|bare| bare == without_port(host)) && authority != host
-        });
-        if inside {
+        if self.is_upstream(&value[..after_scheme], authority) {
             let path = if path.starts_with(b"/") { path.to_vec() } else { [b"/", path].concat() };
             return Some(self.without_prefix(&path).unwrap_or(path));
         }
         // Another host's path has nothing to do with the prefix.
-        let own = without_port(authority).eq_ignore_ascii_case(without_port(host));
+        let own = without_port(authority).eq_ignore_ascii_case(without_port(self.host()));
         let path = self.without_prefix(path).filter(|_| own)?;
         Some([&value[..path_at], &path].concat())
+    }
+
+    /// Whether the authority is one of the upstream's addresses, or the client's host at the port of one, which is another
+    /// than the client asked. A server on port 80 does not name its port.
+    fn is_upstream(&self, scheme: &[u8], authority: &[u8]) -> bool {
+        let (host, named) = (self.host(), without_port(authority));
+        let is_other_port = !authority.eq_ignore_ascii_case(host);
+        self.addresses.iter().any(|address| {
+            let at_its_port = match authority.get(named.len() + 1..) {
+                Some(port) => port == address.port().to_string().as_bytes(),
+                None => address.port() == 80 && scheme.eq_ignore_ascii_case(b"http://"),
+            };
+            let is_own = is_other_port && named.eq_ignore_ascii_case(without_port(host));
+            at_its_port && (is_own || without_port(address.to_string().as_bytes()) == named)
+        })
     }
 
     /// `5; url=/light/page`.
@@ -115,11 +123,36 @@ mod tests {
     use super::*;
 
     fn mapped(prefix: &str, name: &str, value: &str) -> String {
-        let addresses = ["127.0.0.1:8080".parse().expect("an address")];
-        let sent = b"GET /full/a HTTP/1.1\r\nhost: shop.example\r\nx-host: no\r\n\r\n";
-        let place = AskedPlace { prefix, sent, addresses: &addresses };
+        mapped_from("shop.example", 8080, prefix, name, value)
+    }
+
+    /// What the client that asked `host` sees of the value that an upstream at this port gave.
+    fn mapped_from(host: &str, port: u16, prefix: &str, name: &str, value: &str) -> String {
+        let addresses = [SocketAddr::from(([127, 0, 0, 1], port))];
+        let sent = format!("GET /full/a HTTP/1.1\r\nhost: {host}\r\nx-host: no\r\n\r\n");
+        let place = AskedPlace { prefix, sent: sent.as_bytes(), addresses: &addresses };
         let new = place.mapped(name.as_bytes(), value.as_bytes());
         new.map_or(value.to_owned(), |new| String::from_utf8(new).expect("text"))
+    }
+
+    #[test]
+    fn a_server_on_port_80_does_not_name_its_port() {
+        for (host, value, expected) in [
+            ("shop.example:8080", "http://shop.example/full/images/", "/images/"),
+            ("Shop.example:8080", "http://shop.example/images/", "/images/"),
+            ("shop.example:8080", "http://127.0.0.1/full/images/", "/images/"),
+            ("shop.example:8080", "http://shop.example", "/"),
+            ("shop.example", "http://127.0.0.1/full/images/", "/images/"),
+            ("shop.example", "http://shop.example:80/full/images/", "/images/"),
+            ("shop.example", "http://shop.example/full/images/", "http://shop.example/images/"),
+            ("shop.example:8080", "https://shop.example/images/", "https://shop.example/images/"),
+            ("shop.example:8080", "http://shop.example:8081/images/", "http://shop.example:8081/images/"),
+            ("shop.example:8080", "http://other.example/full/", "http://other.example/full/"),
+        ] {
+            assert_eq!(mapped_from(host, 80, "/full", "location", value), expected, "{host}");
+        }
+        let kept = "http://shop.example/images/";
+        assert_eq!(mapped_from("shop.example:9000", 8080, "/full", "location", kept), kept);
     }
 
     #[test]
