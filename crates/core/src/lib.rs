@@ -23,7 +23,7 @@ pub mod model;
 pub mod promises;
 pub mod random;
 pub mod request;
-mod scheduling;
+pub mod scheduling;
 mod sync;
 pub mod telemetry;
 pub mod time;

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct Settings {
     /// Where clients connect. Port 0 picks a free port.
     pub listen: Vec<SocketAddr>,
-    /// Where `/metrics`, `/status` and `/healthz` are served; `None` for nowhere.
+    /// Where `/metrics`, `/status`, `/incidents`, `/healthz` and `POST /reload` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
     /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
     pub admin_names: Vec<Pattern>,
@@ -229,8 +229,8 @@ impl Default for Limits {
 
 /// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.
 ///
-/// `body_idle` and `send` are accounts of time while a request holds a place at its plant: 1 KiB moved gives a second
-/// back, up to the whole limit. A client that sends or takes less than 1 KiB a second on average is therefore given up
+/// `body_idle`, and `send` while the upstream waits, are accounts of time: 1 KiB moved gives a second back, up to the whole
+/// limit. A client that sends or takes less than 1 KiB a second on average is therefore given up
 /// about one limit after it became that slow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeouts {

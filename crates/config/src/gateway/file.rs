@@ -52,7 +52,8 @@ section! { "[gateway]"
     GatewayKeys {
         /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too.
         listen: OneOrMany<SocketAddr>, required("write where clients connect: `listen = \"127.0.0.1:8080\"`");
-        /// Where `/metrics`, `/status` and `/healthz` are served, or `"off"`. Keep it on loopback: it has no login.
+        /// Where `/metrics`, `/status`, `/incidents`, `/healthz` and `POST /reload` are served, or `"off"`. Keep it on
+        /// loopback: it has no login.
         admin: Admin, default(Admin(Settings::default().admin));
         /// Names by which that listener may be asked; one `*` stands for anything. Addresses and `localhost` need no entry: any
         /// other name is refused, since a page's author could lead visitors' browsers here by a name of their own.
@@ -151,8 +152,8 @@ section! { "[timeouts]"
     TimeoutKeys {
         /// A client sends its request's head.
         head: Duration, default(Timeouts::default().head);
-        /// Between two reads of a request's body; and on average it comes at 1 KiB a second at least, or the client loses
-        /// its place at the server.
+        /// Between two reads of a request's body; and on average it comes at 1 KiB a second at least, or the request gets
+        /// 408.
         body: Duration, default(Timeouts::default().body_idle);
         /// A client's connection without a request.
         keep_alive: Duration, default(Timeouts::default().keep_alive);

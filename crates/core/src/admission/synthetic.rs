@@ -23,7 +23,7 @@
 //! unfinished work at an offered load of twice the capacity, with shorter waits, but 7 % less at the capacity; before several
 //! workers, which are seldom all idle so that the sum is seldom reset, up to a quarter less. With requests of a fifth of
 //! the deadline it leaves a quarter of the server unused, and a request whose cost is above 0.58 of the deadline of all
-//! workers is never admitted (docs/measurements.md).
+//! workers is never admitted (`crates/sim/tests/deadlines/synthetic.rs`).
 
 use crate::admission::unfinished_work::Workers;
 use crate::scheduling::rank::Rank;

@@ -2,7 +2,7 @@
 //!
 //! *In*: the promises, and a shell's view of a request. *Out*: a [`Target`] (site, class, client, type), and the values
 //! that accompany a request on its way: [`Arrival`], [`Permit`], [`Verdict`], [`Outcome`], each with its [`Reason`].
-//! Nothing here counts, waits or decides. A shell that builds no engine uses a [`Classifier`].
+//! Nothing here waits or decides, and only `shape_table` counts. A shell that builds no engine uses a [`Classifier`].
 //!
 //! - `api`: what a shell hands in and gets back
 //! - `reason`: why a request was treated as it was

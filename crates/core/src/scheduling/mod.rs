@@ -21,3 +21,5 @@ pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod rank;
 mod turns;
+
+pub use arrival_gaps::ArrivalGaps;

@@ -26,7 +26,7 @@ use alloc::{collections::VecDeque, sync::Arc};
 pub struct DepartureCounts {
     /// The instant.
     pub at: Instant,
-    /// Gaps between admitted arrivals, without idle ones ([`ArrivalGaps`](super::ArrivalGaps)).
+    /// Gaps between admitted arrivals, without idle ones ([`ArrivalGaps`](crate::scheduling::ArrivalGaps)).
     pub gaps: u64,
     /// Their sum.
     pub gap_ns: u64,

@@ -28,7 +28,6 @@ pub(crate) mod service_shares;
 pub(crate) mod snapshot;
 pub mod status;
 
-pub use crate::scheduling::arrival_gaps::ArrivalGaps;
 pub use departure_window::{DepartureCounts, DepartureWindow, Seen};
 pub use histogram::Histogram;
 pub use readings::Readings;

@@ -1,4 +1,4 @@
-//! The operator's view: `/metrics` for Prometheus, `/status` as JSON, `/healthz`, and `POST /reload`.
+//! The operator's view: `/metrics` for Prometheus, `/status` and `/incidents` as JSON, `/healthz`, and `POST /reload`.
 //!
 //! In comes a [`Scrape`], plain data that the engine and the gateway hand out; pure functions render it. The listener has
 //! a thread of its own and shares neither the proxy's sockets nor its limits, so that it answers while they are full.

@@ -1,6 +1,7 @@
 //! An upgraded connection: bytes both ways until both sides are done.
 //!
-//! The place at the plant was given back at the switch: a tunnel holds none, but its bytes to the client still count.
+//! The place at the plant was given back at the switch, unless the upstream's tunnels keep theirs. Bytes to the client
+//! count either way.
 
 use crate::client::buffers::Buffer;
 use crate::client::inbox::Inbox;

@@ -8,7 +8,8 @@
 use crate::queue::{Arrivals, Queue, UNIT};
 use plimsoll_core::control::{DelayLaw, Feedback, Residual, slope};
 use plimsoll_core::model::Traffic;
-use plimsoll_core::telemetry::{ArrivalGaps, DepartureWindow};
+use plimsoll_core::scheduling::ArrivalGaps;
+use plimsoll_core::telemetry::DepartureWindow;
 use plimsoll_core::time::Duration;
 
 /// N, departures.

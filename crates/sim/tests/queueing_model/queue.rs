@@ -2,7 +2,8 @@
 //! simulator's servers have a speed that is given and QM's have one that is moved.
 
 use plimsoll_core::random::Random;
-use plimsoll_core::telemetry::{ArrivalGaps, DepartureCounts};
+use plimsoll_core::scheduling::ArrivalGaps;
+use plimsoll_core::telemetry::DepartureCounts;
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 

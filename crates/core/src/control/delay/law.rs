@@ -20,7 +20,7 @@
 //! g' of its own: `g e + g' e'` takes the place of `g e`. The long window holds the error still to be corrected, and the
 //! short one the error being added; together they act as a proportional and a derivative part, without a difference of noisy
 //! means. With g' = 1 the true margin stays above 3 with a queue of 1 to 3 updates, and the error in front of 8 workers is a
-//! third of what g alone leaves (docs/measurements.md).
+//! third of what g alone leaves (`crates/sim/tests/queueing_model/main.rs`).
 //!
 //! **Gains are per window, not per update.** g and r are those of a loop that updates once a window (n = N). The proportional
 //! part is the same at any n; for the integral part 1 - r is multiplied by n / N.
