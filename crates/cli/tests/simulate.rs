@@ -470,3 +470,117 @@ fn the_agent_is_simulated_like_the_gateway() {
     let two = ["examples/contracts.toml", "--workload", CROWD, "--against", "examples/agent.toml"];
     refused(&two, &["plant.server"]);
 }
+
+#[test]
+fn a_log_without_a_configuration_is_a_report_in_one_command() {
+    let log = temporary("alone.log", &log(10));
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("alone.html");
+    let arguments = ["--log", name(&log), "--capacity", "20/s"];
+    let output = plimsoll(&[&arguments[..], &["--report", name(&page)]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let first = "no configuration is given: one site with the levels `light` and `full`";
+    assert!(said(&output).starts_with(&format!("assumption: {first}")), "{}", said(&output));
+    let html = fs::read_to_string(&page).expect("the page was written");
+    let header = html.split_once("<header>").expect("a header").1;
+    assert!(header.lines().nth(1).is_some_and(|line| line.contains(first)), "{header:.400}");
+    let report = plimsoll(&[&arguments[..], &["--json"]].concat());
+    assert!(said(&report).starts_with(&format!("{{\"assumptions\":[\"{first}")), "{}", said(&report));
+    // Three times the load is more than the server takes.
+    let crowd = json(&[&arguments[..], &["--speed", "3"]].concat());
+    let total = &crowd["runs"][0]["total"];
+    assert!(total["degraded"].as_u64() > Some(60) && total["failed"] == 0, "{total}");
+    refused(&["--log", name(&log)], &["nobody says what a request takes of `server`", "--capacity 200/s"]);
+    refused(&["--workload", "examples/workloads/step.toml"], &["not provided", "FILE"]);
+}
+
+/// The log with a time behind each line.
+fn with_times(log: &str, time: impl Fn(usize) -> String) -> String {
+    log.lines().enumerate().map(|(n, line)| format!("{line} \"-\" \"agent\" {}\n", time(n))).collect()
+}
+
+#[test]
+fn times_behind_a_common_line_are_learned() {
+    let utilization = |arguments: &[&str]| {
+        let report = json(arguments);
+        let is = report["runs"][0]["upstreams"][0]["utilization"].as_f64().expect("a number");
+        (is, report)
+    };
+    // 10 requests a second, each of 40 or 120 ms, for eight workers.
+    let time = |n: usize| if n % 2 == 0 { 40 } else { 120 };
+    let micros = temporary("micros.log", &with_times(&log(10), |n| format!("{}", 1000 * time(n))));
+    let (is, report) = utilization(&["--log", name(&micros)]);
+    assert!((is - 0.1).abs() < 0.01, "{is}");
+    let assumed = report["assumptions"].to_string();
+    assert!(
+        assumed.contains("field 1 behind the format's own, in microseconds. THAT IS AN UPPER BOUND"),
+        "{assumed}"
+    );
+    assert_eq!(report["logs"][0]["times_are_bounds"], true);
+    // Of nginx's two times the server's own is taken.
+    let two = |n: usize| format!("0.{:03} 0.{:03}", 4 * time(n), time(n));
+    let two = temporary("two.log", &with_times(&log(10), two));
+    let (is, report) = utilization(&["--log", name(&two)]);
+    assert!((is - 0.1).abs() < 0.01, "{is}");
+    assert_eq!(report["logs"][0]["times_are_bounds"], false);
+    let (is, _) = utilization(&["--log", name(&two), "--time-field", "1"]);
+    assert!((is - 0.4).abs() < 0.02, "{is}");
+    let (is, _) = utilization(&["--log", name(&micros), "--time-field", "1:ns"]);
+    assert!(is < 0.001, "{is}");
+    refused(&["--log", name(&two), "--time-field", "none"], &["nobody says", "--capacity"]);
+    refused(&["--log", name(&two), "--time-field", "2:hours"], &["such as 2:ms"]);
+    // With a capacity they weigh the requests: their mean takes what the capacity says.
+    let (is, report) = utilization(&["--log", name(&micros), "--capacity", "20/s"]);
+    assert!((is - 0.5).abs() < 0.05, "{is}");
+    let assumed = report["assumptions"].to_string();
+    assert!(assumed.contains("beside the mean of the log") && !assumed.contains("BOUND"), "{assumed}");
+    // What files say of costs is better than a bound.
+    let timed = temporary("timed7.toml", TIMED);
+    let (is, report) = utilization(&[name(&timed), "--log", name(&micros)]);
+    assert!((is - 0.05).abs() < 0.01, "5 ms of all workers: {is}");
+    assert!(!report["assumptions"].to_string().contains("BOUND"), "{report}");
+}
+
+#[test]
+fn a_bound_in_json_is_taken_aloud() {
+    let line = |n: u32| {
+        format!(
+            "{{\"time\": {}.{}, \"request\": \"GET /{n} HTTP/1.1\", \"request_time\": \"0.080\"}}\n",
+            1_700_000_000 + n / 10,
+            n % 10
+        )
+    };
+    let log = temporary("bound.json", &(0..600).map(line).collect::<String>());
+    let output = plimsoll(&["--log", name(&log)]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let second = said(&output).lines().find(|line| line.contains("bound.json says")).map(str::to_owned);
+    assert!(second.is_some_and(|line| line.contains("`request_time`, in seconds. THAT IS AN UPPER BOUND")));
+}
+
+#[test]
+fn a_log_out_of_order_is_sorted_where_it_is_asked() {
+    // The lines of two servers in turn: those of one are three minutes ahead, and those of the other run backwards.
+    let (one, other) = (log(5), log(5).replace("10:00:", "10:03:"));
+    let mut lines: Vec<&str> = one.lines().rev().zip(other.lines()).flat_map(|(a, b)| [a, b]).collect();
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    lines.sort_by_key(|line| line.split_once('[').map(|(_, rest)| &rest[..20]));
+    let in_order: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let (shuffled, in_order) = (temporary("shuffled.log", &text), temporary("in-order.log", &in_order));
+    let runs = |arguments: &[&str]| json(&[arguments, &["--capacity", "20/s"]].concat());
+    let expected = runs(&["--log", name(&in_order)]);
+    let sorted = runs(&["--log", name(&shuffled), "--sort"]);
+    assert_eq!(sorted["runs"], expected["runs"]);
+    assert_eq!((&sorted["logs"][0]["sorted"], &sorted["logs"][0]["backwards"]), (&true.into(), &0.into()));
+    let unsorted = plimsoll(&["--log", name(&shuffled), "--capacity", "20/s"]);
+    for part in ["lines were too late for that", "`--sort` puts all in order"] {
+        assert!(said(&unsorted).contains(part), "no {part:?} in\n{}", said(&unsorted));
+    }
+    let mut child = command(&["--log", "-", "--sort", "--capacity", "20/s", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child.stdin.take().expect("it has a standard input").write_all(text.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let piped: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(piped["runs"], expected["runs"]);
+}

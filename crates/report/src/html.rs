@@ -21,6 +21,9 @@ impl Page {
         let mut out = String::with_capacity(1 << 18);
         self.write_head(&mut out);
         let _ = writeln!(out, "<header><h1>{}</h1>", Escaped(&self.title));
+        for what in &self.assumptions {
+            let _ = writeln!(out, "<p class=\"assumed\"><b>Assumed:</b> {}.</p>", Escaped(what));
+        }
         if !self.subtitle.is_empty() {
             let _ = writeln!(out, "<p class=\"subtitle\">{}</p>", Escaped(&self.subtitle));
         }

@@ -12,6 +12,7 @@
 //! let page = Page {
 //!     title: "demo.toml".into(),
 //!     subtitle: "a step to three times the load; seed 7".into(),
+//!     assumptions: vec!["requests cost the same".into()],
 //!     lead: vec![Fact::new("Utilization", "0.70").verdict(Verdict::Good).note("set point 0.70")],
 //!     sections: vec![Section::new("The loop").text("Once per period.").chart(
 //!         Chart::over_time("Utilization", "of all workers")

@@ -9,6 +9,8 @@ pub struct Page {
     pub title: String,
     /// One line on how: workload, seed, when.
     pub subtitle: String,
+    /// What is assumed, a sentence each without its point; it stands before all figures, because they hang on it.
+    pub assumptions: Vec<String>,
     /// The few figures that answer the question, first on the page.
     pub lead: Vec<Fact>,
     /// The rest, in order.

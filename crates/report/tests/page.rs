@@ -28,6 +28,7 @@ fn small() -> Page {
     Page {
         title: "demo".into(),
         subtitle: "seed 7".into(),
+        assumptions: Vec::new(),
         lead: vec![Fact::new("U", "0.70").unit("of s").note("set point 0.70").verdict(Verdict::Good)],
         sections: vec![
             Section::new("The loop").text("First.\n\nSecond.").chart(chart).note("Mind.").table(table),
@@ -75,6 +76,7 @@ fn everywhere(evil: &str) -> Page {
     Page {
         title: text(),
         subtitle: text(),
+        assumptions: vec![text()],
         lead: vec![Fact { verdict: Verdict::Bad, ..Fact::new(text(), text()).unit(text()).note(text()) }],
         sections: vec![section.clone(), section.clone(), section.clone(), section],
         footer: text(),

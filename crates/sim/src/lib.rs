@@ -21,7 +21,9 @@ mod service;
 pub mod settling;
 pub mod workload;
 
-pub use arrivals::{FoundFormat, LogNotes, logged_bytes, surge_files, views};
+pub use arrivals::{
+    FoundFormat, FoundTimes, LogNotes, LoggedTimes, logged_bytes, logged_times, surge_files, views,
+};
 pub use heavy_hitters::{COUNTERS, Heavy};
 pub use plant::{Busy, Done, Overflow, Server, Work};
 pub use record::{ClassRow, Held, MOST_ROWS, PlantRow, Row};

@@ -74,6 +74,8 @@ pub enum Arrivals {
         input: Input,
         /// The format of the lines.
         format: LogFormat,
+        /// What else is to be known of it.
+        options: LogOptions,
         /// How fast, how many times.
         replay: Replay,
     },
@@ -164,6 +166,76 @@ pub enum LogFormat {
     Common,
     /// A JSON object a line.
     Json(Box<JsonFields>),
+}
+
+/// How a log is read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogOptions {
+    /// All lines are sorted by time before the first is simulated. Otherwise those are put in place that are less than a
+    /// minute late.
+    pub sort: bool,
+    /// Which times of its lines count.
+    pub times: LogTimes,
+    /// The mean [s] of these times, where they only weigh requests against each other: each then takes of the server its own
+    /// time over this mean, times what the server takes. `None`: the times themselves are what requests take.
+    pub weigh_by: Option<f64>,
+}
+
+/// Which times of a log's lines count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum LogTimes {
+    /// Those that are the server's own.
+    #[default]
+    Own,
+    /// Those too that are only a bound, since they contain waiting and the client's own slowness.
+    Bounds,
+    /// None.
+    Ignored,
+    /// This field, whatever it looks like.
+    Field(TimeField),
+}
+
+/// A field of a log's lines that is a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeField {
+    /// Where it stands.
+    pub place: FieldPlace,
+    /// Its unit; `None`: microseconds if it is whole and large, else seconds.
+    pub unit: Option<TimeUnit>,
+}
+
+/// Where a field stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldPlace {
+    /// The n-th, from 1, behind the Common or Combined format's own.
+    Number(usize),
+    /// The field with this name: of a JSON object, or in `name=value`.
+    Name(String),
+}
+
+/// A unit of time in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// s
+    Seconds,
+    /// ms
+    Milliseconds,
+    /// us
+    Microseconds,
+    /// ns
+    Nanoseconds,
+}
+
+impl TimeUnit {
+    /// One of it in seconds.
+    pub fn seconds(self) -> f64 {
+        match self {
+            TimeUnit::Seconds => 1.0,
+            TimeUnit::Milliseconds => 1e-3,
+            TimeUnit::Microseconds => 1e-6,
+            TimeUnit::Nanoseconds => 1e-9,
+        }
+    }
 }
 
 /// Names of the fields of JSON lines. Several names are alternatives: the first that is there. An empty list stands

@@ -7,7 +7,7 @@ mod scenario;
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
-use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, Replay, Workload};
+use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, LogOptions, Replay, Workload};
 use plimsoll_sim::{Error, Setup};
 use scenario::Scenario;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ fn replayed(log: Arc<str>, seed: u64) -> (Promises, Workload) {
     workload.streams[0].arrivals = Arrivals::Log {
         input: Input::Text(log),
         format: LogFormat::Auto,
+        options: LogOptions::default(),
         replay: Replay { speed: 1000.0, scale: 1.5 },
     };
     workload.streams[0].patience = Some(Duration::from_secs(3));

@@ -7,7 +7,7 @@ use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{Admission, Plant, Promises, Site};
 use plimsoll_sim::Setup;
 use plimsoll_sim::front::Gateway;
-use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, Replay, Workload};
+use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, LogOptions, Replay, Workload};
 use scenario::Scenario;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -43,8 +43,12 @@ fn replayed() -> (Promises, Workload) {
     let mut workload = scenario.workload();
     workload.duration = None;
     let replay = Replay { speed: 1.0, scale: 1.0 };
-    workload.streams[0].arrivals =
-        Arrivals::Log { input: Input::Text(log.into()), format: LogFormat::Auto, replay };
+    workload.streams[0].arrivals = Arrivals::Log {
+        input: Input::Text(log.into()),
+        format: LogFormat::Auto,
+        options: LogOptions::default(),
+        replay,
+    };
     (scenario.promises, workload)
 }
 

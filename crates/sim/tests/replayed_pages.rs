@@ -9,7 +9,7 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Gateway, Order};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Input, LogFormat, Replay, Stream, Version, Workload,
+    Arrivals, Clients, Content, Discipline, Input, LogFormat, LogOptions, Replay, Stream, Version, Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
@@ -82,6 +82,7 @@ fn replay() -> (f64, Pages, Status) {
         arrivals: Arrivals::Log {
             input,
             format: LogFormat::Common,
+            options: LogOptions::default(),
             replay: Replay { speed: 1.0, scale: 1.0 },
         },
         content: Content::Pages(Vec::new()),

@@ -1,8 +1,9 @@
 //! What the commands take that read a gateway's configuration, and the demo.
 
-use super::values::{Bounds, cookie, header, per_second, within};
+use super::values::{Bounds, cookie, header, per_second, time_field, within};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
+use plimsoll_sim::workload::LogTimes;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -103,7 +104,8 @@ takes the place of the workload's streams.
 
 Example:
   plimsoll simulate examples/one-site.toml --workload examples/workloads/step.toml
-  plimsoll simulate site.toml --log access.log --speed 3 --capacity 200/s --report what-if.html
+  plimsoll simulate --log access.log --speed 3 --capacity 200/s --report what-if.html
+  plimsoll simulate site.toml --log access.log --sort --against 'nginx: limit_req rate=200r/s burst=50'
 
 Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed), 1 failed, 2 the input \
 is wrong.";
@@ -113,11 +115,20 @@ is wrong.";
 #[command(after_help = SIMULATE_AFTER)]
 #[command(group = ArgGroup::new("arrivals").args(["log", "workload"]).required(true).multiple(true))]
 pub(crate) struct SimulateArguments {
-    /// The configuration; docs/configuration.md has its keys. Or an agent's file; docs/agent-keys.md has those
-    pub(crate) file: PathBuf,
+    /// The configuration; docs/configuration.md has its keys. Or an agent's file; docs/agent-keys.md has those [default: one
+    /// site with a light level, before the log]
+    #[arg(required_unless_present = "log")]
+    pub(crate) file: Option<PathBuf>,
     /// The access log; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+    /// Sort the log by time first, in temporary files; without it only lines less than a minute late are put in place
+    #[arg(long, requires = "log")]
+    pub(crate) sort: bool,
+    /// What a request took: the field's number behind the format's own, or its name in JSON or in name=value; with a unit
+    /// (2:ms, duration:us); none to take none [default: what looks like one]
+    #[arg(long, value_name = "FIELD", requires = "log", value_parser = time_field)]
+    pub(crate) time_field: Option<LogTimes>,
     #[arg(long, value_name = "X", value_parser = within(SPEED), requires = "log",
         help = format!("Time of the log passes X times as fast, {SPEED} [default: 1]"))]
     pub(crate) speed: Option<f64>,

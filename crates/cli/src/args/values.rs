@@ -2,6 +2,7 @@
 //! to write.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use plimsoll_sim::workload::{FieldPlace, LogTimes, TimeField, TimeUnit};
 use std::fmt;
 use std::str::FromStr;
 
@@ -46,6 +47,29 @@ pub(super) fn per_second(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|rate| (1e-3..=1e9).contains(rate))
         .ok_or_else(|| "write requests a second, such as 200/s".to_owned())
+}
+
+/// Parses a field of a log that is a time.
+pub(super) fn time_field(text: &str) -> Result<LogTimes, String> {
+    const HOW: &str =
+        "write a number from 1 or a name, and a unit if it is known (s, ms, us, ns), such as 2:ms; or none";
+    let (place, unit) =
+        text.trim().split_once(':').map_or((text.trim(), None), |(place, unit)| (place, Some(unit)));
+    let unit = match unit {
+        None => None,
+        Some("s") => Some(TimeUnit::Seconds),
+        Some("ms") => Some(TimeUnit::Milliseconds),
+        Some("us") => Some(TimeUnit::Microseconds),
+        Some("ns") => Some(TimeUnit::Nanoseconds),
+        Some(_) => return Err(HOW.to_owned()),
+    };
+    Ok(match place.parse() {
+        _ if place == "none" && unit.is_none() => LogTimes::Ignored,
+        Ok(0) => return Err(HOW.to_owned()),
+        Ok(number) => LogTimes::Field(TimeField { place: FieldPlace::Number(number), unit }),
+        Err(_) if place.is_empty() => return Err(HOW.to_owned()),
+        Err(_) => LogTimes::Field(TimeField { place: FieldPlace::Name(place.to_owned()), unit }),
+    })
 }
 
 /// Parses name and value of a header.

@@ -19,7 +19,9 @@ pub(crate) fn print(text: impl fmt::Display) -> Result<(), Failure> {
 
 /// A page's headline, tables and remarks, a blank line between them.
 pub(crate) fn page(page: &Page) -> String {
-    let mut parts = vec![page.subtitle.clone() + "\n"];
+    // What is assumed stands before all figures, because they hang on it.
+    let assumed: String = page.assumptions.iter().map(|what| format!("assumption: {what}.\n")).collect();
+    let mut parts = vec![assumed + &page.subtitle + "\n"];
     let mut notes = String::new();
     for block in page.sections.iter().flat_map(|section| &section.blocks) {
         match block {

@@ -9,7 +9,7 @@ use super::values::{End, Moment};
 use crate::diagnostic::{Findings, exclusive, in_backticks, places, refuse};
 use crate::syntax::{Either, Located, OptionalKey, Sections, Text};
 use plimsoll_core::time::Duration;
-use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
+use plimsoll_sim::workload::{Arrivals, Content, LogOptions, Phase, Replay};
 use std::ops::Range;
 
 /// The highest rate in requests per second: one request a nanosecond.
@@ -49,9 +49,12 @@ pub(super) fn resolve(
             let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
             Arrivals::Counts { input: input(counts, findings), every, replay }
         }
-        (Some(("log", _)), _, Some(log)) => {
-            Arrivals::Log { input: input(log, findings), format: format(section, findings), replay }
-        }
+        (Some(("log", _)), _, Some(log)) => Arrivals::Log {
+            input: input(log, findings),
+            format: format(section, findings),
+            options: LogOptions::default(),
+            replay,
+        },
         _ => Arrivals::Process {
             process: laws::process(&keys.process, findings),
             rate: rate(section, content, context, findings),

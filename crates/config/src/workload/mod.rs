@@ -21,7 +21,9 @@ mod versions;
 use crate::diagnostic::Diagnostics;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
-use plimsoll_sim::workload::{Arrivals, Clients, Content, Input, LogFormat, Replay, Stream, Workload};
+use plimsoll_sim::workload::{
+    Arrivals, Clients, Content, Input, LogFormat, LogOptions, Replay, Stream, Workload,
+};
 use std::path::Path;
 
 /// What a workload file means, and what had to be added to it.
@@ -96,16 +98,15 @@ pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> ParsedWorkload
 }
 
 impl ParsedWorkload {
-    /// Lets each server whose service time is not given take so many requests a second at full quality, each as long as the
-    /// others on the mean.
-    pub fn assume_capacity(&mut self, requests_per_second: f64, promises: &Promises) {
+    /// Lets each server whose service time is not given take so many requests a second at full quality. `share` says what
+    /// each request is assumed to cost of that.
+    pub fn assume_capacity(&mut self, requests_per_second: f64, promises: &Promises, share: &str) {
         for untimed in std::mem::take(&mut self.untimed) {
             let Some(plant) = self.workload.plants.get_mut(untimed.plant) else { continue };
             let workers = plant.discipline.servers();
             plant.service = Duration::from_secs_f64(f64::from(workers) / requests_per_second);
             self.assumptions.push(format!(
-                "`{}` takes {requests_per_second} requests a second at full quality with {workers} workers, and each request \
-                 costs it as much as the others on the mean",
+                "`{}` takes {requests_per_second} requests a second at full quality with {workers} workers, and {share}",
                 promises.plants.get(untimed.plant).map_or("", |plant| plant.name.as_str())
             ));
         }
@@ -116,7 +117,12 @@ impl ParsedWorkload {
 fn log_stream(log: &Path, replay: Replay) -> Stream {
     Stream {
         name: log.display().to_string(),
-        arrivals: Arrivals::Log { input: Input::File(log.to_owned()), format: LogFormat::Auto, replay },
+        arrivals: Arrivals::Log {
+            input: Input::File(log.to_owned()),
+            format: LogFormat::Auto,
+            options: LogOptions::default(),
+            replay,
+        },
         // A log brings its own pages and clients.
         content: Content::Pages(Vec::new()),
         clients: Clients { count: 1, skew: 1.0, first_address: 0 },

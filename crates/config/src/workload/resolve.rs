@@ -9,7 +9,7 @@ use crate::diagnostic::{Findings, in_backticks, quoted, refuse};
 use crate::syntax::{Located, nearest};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
-use plimsoll_sim::workload::{Arrivals, Content, LogFormat, Retry, Stream, Workload};
+use plimsoll_sim::workload::{Arrivals, Content, Retry, Stream, Workload};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -111,20 +111,14 @@ fn stream(
 
 /// The plants that need a time for this stream, and those that need one unless each line of its log brings one.
 fn untimed_by(stream: &Stream, truth: &TrueServers<'_>) -> (BTreeSet<usize>, BTreeSet<usize>) {
-    let format = match (&stream.arrivals, &stream.content) {
-        (Arrivals::Log { format, .. }, _) | (_, Content::Log(_, format)) => format,
-        (_, Content::Pages(pages)) => {
-            let without_own = pages.iter().filter(|page| page.service.is_none());
-            let needs =
-                without_own.filter_map(|page| truth.site_of(&page.host)).map(|site| truth.needs(site));
-            return (needs.flatten().collect(), BTreeSet::new());
-        }
-    };
-    // No line of the Common format has a time of service.
-    match format {
-        LogFormat::Common => (truth.untimed_by_logs(), BTreeSet::new()),
-        LogFormat::Auto | LogFormat::Json(_) => (BTreeSet::new(), truth.untimed_by_logs()),
+    if let (Arrivals::Process { .. } | Arrivals::Counts { .. }, Content::Pages(pages)) =
+        (&stream.arrivals, &stream.content)
+    {
+        let without_own = pages.iter().filter(|page| page.service.is_none());
+        let needs = without_own.filter_map(|page| truth.site_of(&page.host)).map(|site| truth.needs(site));
+        return (needs.flatten().collect(), BTreeSet::new());
     }
+    (BTreeSet::new(), truth.untimed_by_logs())
 }
 
 /// Refuses a second key that names standard input, which can be read once only.

@@ -3,21 +3,31 @@
 use super::common_format::{self, COMBINED, COMMON};
 use super::entry::Record;
 use super::input::{LONGEST, Piece, Text};
-use super::json_format;
-use super::{FoundFormat, LogNotes};
-use crate::workload::{Input, JsonFields, LogFormat};
+use super::json_format::{self, TimeNames};
+use super::sorted::{CHUNK, SortedLines, Sorter};
+use super::times::{self, PROBE};
+use super::{FoundFormat, FoundTimes, LogNotes};
+use crate::workload::{Input, JsonFields, LogFormat, LogOptions, LogTimes};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 /// A log that is read.
 pub(super) struct AccessLog {
     text: Text,
+    /// The first lines, which tell where times are.
+    head: VecDeque<(Vec<u8>, Piece)>,
     line: Vec<u8>,
-    format: LogFormat,
-    /// With the names in common use where none are given.
-    fields: JsonFields,
+    reader: LineReader,
+    progress: SortProgress,
     pub(super) notes: LogNotes,
+}
+
+/// How far a log that is to be sorted is.
+enum SortProgress {
+    NotWanted,
+    Wanted,
+    Sorted(SortedLines),
 }
 
 impl AccessLog {
@@ -25,15 +35,33 @@ impl AccessLog {
     ///
     /// # Errors
     /// The file cannot be opened or read.
-    pub(super) fn open(input: &Input, format: &LogFormat) -> io::Result<Self> {
-        let given = if let LogFormat::Json(given) = format { given } else { &JsonFields::default() };
-        Ok(AccessLog {
+    pub(super) fn open(input: &Input, format: &LogFormat, options: &LogOptions) -> io::Result<Self> {
+        let mut log = AccessLog {
             text: Text::open(input)?,
+            head: VecDeque::new(),
             line: Vec::new(),
-            format: format.clone(),
-            fields: json_format::fields(given),
-            notes: LogNotes::default(),
-        })
+            reader: LineReader::new(format, options),
+            progress: if options.sort { SortProgress::Wanted } else { SortProgress::NotWanted },
+            notes: LogNotes { sorted: options.sort, ..LogNotes::default() },
+        };
+        log.look_ahead(options)?;
+        Ok(log)
+    }
+
+    /// Looks at the first lines for their times.
+    fn look_ahead(&mut self, options: &LogOptions) -> io::Result<()> {
+        while self.head.len() < PROBE {
+            let mut line = Vec::new();
+            match self.text.line(&mut line)? {
+                Piece::End => break,
+                piece => self.head.push_back((line, piece)),
+            }
+        }
+        let lines: Vec<Cow<'_, str>> =
+            self.head.iter().map(|(line, _)| String::from_utf8_lossy(line)).collect();
+        let tails = lines.iter().filter_map(|line| Some(common_format::parse(line.trim()).ok()?.tail));
+        self.reader.tail_time = times::find(&tails.collect::<Vec<_>>(), &options.times);
+        Ok(())
     }
 
     /// Reads the next line that can be understood; false after the last.
@@ -41,8 +69,48 @@ impl AccessLog {
     /// # Errors
     /// The file cannot be read, or none of its lines is one of an access log.
     pub(super) fn read(&mut self, record: &mut Record) -> io::Result<bool> {
+        if matches!(self.progress, SortProgress::Wanted) {
+            self.sort(record)?;
+        }
+        let SortProgress::Sorted(sorted) = &mut self.progress else { return self.read_next(record) };
+        while sorted.line(&mut self.line)? {
+            // It was understood before.
+            if self.reader.understand(&self.line, record).is_ok_and(|found| found.is_some()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads all lines, and sorts those that can be understood by time.
+    fn sort(&mut self, record: &mut Record) -> io::Result<()> {
+        let mut sorter = Sorter::new(CHUNK)?;
+        let mut latest = i64::MIN;
+        while self.read_next(record)? {
+            let stamp = record.stamp.micros;
+            if stamp < latest {
+                self.notes.moved += 1;
+                self.notes
+                    .first_moved
+                    .get_or_insert((self.notes.lines, (latest as f64 - stamp as f64) * 1e-6));
+            }
+            latest = latest.max(stamp);
+            sorter.push(stamp, &self.line)?;
+        }
+        self.progress = SortProgress::Sorted(sorter.finish()?);
+        Ok(())
+    }
+
+    /// Reads the next line that can be understood, in the order of the file.
+    fn read_next(&mut self, record: &mut Record) -> io::Result<bool> {
         loop {
-            let piece = self.text.line(&mut self.line)?;
+            let piece = match self.head.pop_front() {
+                Some((line, piece)) => {
+                    self.line = line;
+                    piece
+                }
+                None => self.text.line(&mut self.line)?,
+            };
             if piece == Piece::End {
                 return self.end();
             }
@@ -51,16 +119,13 @@ impl AccessLog {
                 self.notes.skip(&self.line, &format!("longer than {LONGEST} bytes"));
                 continue;
             }
-            // Nearly all lines are UTF-8, which is quicker to see than to repair.
-            let text = str::from_utf8(&self.line)
-                .map_or_else(|_| String::from_utf8_lossy(&self.line), Cow::Borrowed);
-            let text = text.trim_start_matches('\u{feff}').trim();
-            if text.is_empty() {
-                continue;
-            }
-            match understand(&self.format, &self.fields, text, record) {
-                Ok(found) => {
-                    self.settle(found);
+            match self.reader.understand(&self.line, record) {
+                Ok(None) => {}
+                Ok(Some(found)) => {
+                    self.notes.format.get_or_insert(found);
+                    if self.notes.times.is_none() && record.time.is_some() {
+                        self.notes.times = self.reader.found_times();
+                    }
                     return Ok(true);
                 }
                 Err(why) => self.notes.skip(&self.line, &why),
@@ -70,17 +135,10 @@ impl AccessLog {
 
     /// How much of it was read, in [0, 1].
     pub(super) fn progress(&self) -> Option<f64> {
-        self.text.progress()
-    }
-
-    /// The first line that is understood tells the format of all.
-    fn settle(&mut self, found: FoundFormat) {
-        if self.notes.format.is_none() {
-            self.notes.format = Some(found);
-            self.format = match found {
-                FoundFormat::Common | FoundFormat::Combined => LogFormat::Common,
-                FoundFormat::Json => LogFormat::Json(Box::default()),
-            };
+        match &self.progress {
+            SortProgress::NotWanted => self.text.progress(),
+            SortProgress::Wanted => Some(0.0),
+            SortProgress::Sorted(sorted) => Some(sorted.progress()),
         }
     }
 
@@ -95,7 +153,7 @@ impl AccessLog {
         };
         let common = format!("\n  common:   {COMMON}\n  combined: {COMMON}{COMBINED}");
         let json = format!("\n  json:     {}", json_format::EXAMPLE);
-        let expected = match self.format {
+        let expected = match self.reader.format {
             LogFormat::Auto => common + &json,
             LogFormat::Common => common,
             LogFormat::Json(_) => json,
@@ -113,26 +171,79 @@ impl AccessLog {
     }
 }
 
-/// Reads one line in the format that is known, or in the one that it looks like.
-fn understand(
-    format: &LogFormat,
-    fields: &JsonFields,
-    line: &str,
-    record: &mut Record,
-) -> Result<FoundFormat, Cow<'static, str>> {
-    let json = match format {
-        LogFormat::Auto => line.starts_with('{'),
-        LogFormat::Common => false,
-        LogFormat::Json(_) => true,
-    };
-    if json {
-        let object = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
-        record.fill(&json_format::parse(&object, fields)?);
-        return Ok(FoundFormat::Json);
+/// Reads single lines: what is known of their format.
+struct LineReader {
+    format: LogFormat,
+    /// With the names in common use where none are given.
+    fields: JsonFields,
+    times: TimeNames,
+    /// Of the names, the one that the last JSON line had.
+    json_time: Option<usize>,
+    /// The time behind the Common or Combined format's own fields.
+    tail_time: Option<FoundTimes>,
+    weigh_by: Option<f64>,
+}
+
+impl LineReader {
+    fn new(format: &LogFormat, options: &LogOptions) -> Self {
+        let given = if let LogFormat::Json(given) = format { given } else { &JsonFields::default() };
+        let fields = json_format::fields(given);
+        LineReader {
+            format: format.clone(),
+            times: TimeNames::of(&fields, &options.times),
+            fields,
+            json_time: None,
+            tail_time: None,
+            weigh_by: options.weigh_by,
+        }
     }
-    let (entry, combined) = common_format::parse(line)?;
-    record.fill(&entry);
-    Ok(if combined { FoundFormat::Combined } else { FoundFormat::Common })
+
+    /// Where the time of the last line was.
+    fn found_times(&self) -> Option<FoundTimes> {
+        let json = self.json_time.map(|which| self.times.found(which));
+        json.or_else(|| self.tail_time.clone())
+    }
+
+    /// Reads one line in the format that is known, or in the one that it looks like; an empty one is none. The first line
+    /// that is understood tells the format of all.
+    fn understand(
+        &mut self,
+        line: &[u8],
+        record: &mut Record,
+    ) -> Result<Option<FoundFormat>, Cow<'static, str>> {
+        // Nearly all lines are UTF-8, which is quicker to see than to repair.
+        let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+        let text = text.trim_start_matches('\u{feff}').trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let json = match self.format {
+            LogFormat::Auto => text.starts_with('{'),
+            LogFormat::Common => false,
+            LogFormat::Json(_) => true,
+        };
+        let found = if json { self.json(text, record)? } else { self.common(text, record)? };
+        if matches!(self.format, LogFormat::Auto) {
+            self.format = if json { LogFormat::Json(Box::default()) } else { LogFormat::Common };
+        }
+        Ok(Some(found))
+    }
+
+    fn json(&mut self, text: &str, record: &mut Record) -> Result<FoundFormat, Cow<'static, str>> {
+        let object = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+        let (entry, time) = json_format::parse(&object, &self.fields, &self.times)?;
+        self.json_time = time;
+        record.fill(&entry, self.weigh_by);
+        Ok(FoundFormat::Json)
+    }
+
+    fn common(&self, text: &str, record: &mut Record) -> Result<FoundFormat, Cow<'static, str>> {
+        let line = common_format::parse(text)?;
+        let mut entry = line.entry;
+        entry.service = self.tail_time.as_ref().and_then(|found| times::time_in(line.tail, found));
+        record.fill(&entry, self.weigh_by);
+        Ok(if line.combined { FoundFormat::Combined } else { FoundFormat::Common })
+    }
 }
 
 /// Counts the `GET` requests for each path of a log, without its query, as it stands there. What could not be
@@ -141,7 +252,7 @@ fn understand(
 /// # Errors
 /// The log cannot be read, or none of its lines is one of an access log.
 pub fn views(log: &Input) -> io::Result<(BTreeMap<String, u64>, LogNotes)> {
-    let mut log = AccessLog::open(log, &LogFormat::Auto)?;
+    let mut log = AccessLog::open(log, &LogFormat::Auto, &LogOptions::default())?;
     let (mut views, mut record) = (BTreeMap::new(), Record::default());
     while log.read(&mut record)? {
         if record.request.method == "GET" {
@@ -161,10 +272,48 @@ pub fn views(log: &Input) -> io::Result<(BTreeMap<String, u64>, LogNotes)> {
 /// Why it is no such line.
 pub fn logged_bytes(line: &str) -> Result<u64, Cow<'static, str>> {
     if !line.starts_with('{') {
-        return Ok(common_format::parse(line)?.0.bytes);
+        return Ok(common_format::parse(line)?.entry.bytes);
     }
     let object = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
-    Ok(json_format::parse(&object, &json_format::fields(&JsonFields::default()))?.bytes)
+    let fields = json_format::fields(&JsonFields::default());
+    let no_times = TimeNames::of(&fields, &LogTimes::Ignored);
+    Ok(json_format::parse(&object, &fields, &no_times)?.0.bytes)
+}
+
+/// The most lines that are read to learn times.
+const LEARNED_LINES: u64 = 100_000;
+
+/// What the times of a log tell.
+#[derive(Clone, Debug, Default)]
+pub struct LoggedTimes {
+    /// Lines that were looked at.
+    pub lines: u64,
+    /// Those of them with a time.
+    pub timed: u64,
+    /// The mean of these times [s]; 0 where there are none.
+    pub mean: f64,
+    /// Which field they are.
+    pub field: Option<FoundTimes>,
+}
+
+/// Learns the times of a log from its first lines.
+///
+/// # Errors
+/// The log cannot be read, or none of its lines is one of an access log.
+pub fn logged_times(log: &Input, format: &LogFormat, options: &LogOptions) -> io::Result<LoggedTimes> {
+    let unsorted = LogOptions { sort: false, ..options.clone() };
+    let mut log = AccessLog::open(log, format, &unsorted)?;
+    let (mut learned, mut record, mut sum) = (LoggedTimes::default(), Record::default(), 0.0);
+    while learned.lines < LEARNED_LINES && log.read(&mut record)? {
+        learned.lines += 1;
+        if let Some(time) = record.time {
+            learned.timed += 1;
+            sum += time.as_secs_f64();
+        }
+    }
+    learned.mean = sum / learned.timed.max(1) as f64;
+    learned.field = log.notes.times;
+    Ok(learned)
 }
 
 #[cfg(test)]

@@ -1,23 +1,24 @@
 //! The time of a log, made to go on: from its stamps to microseconds since its first line, never backwards.
 //!
-//! - Servers write a line when a request ends, so that small steps back are usual: such a line comes at the latest time
-//!   so far.
+//! - Servers write a line when a request ends, so that small steps back are usual: such a line is put back in its place
+//!   (`window.rs`).
 //! - A gap of more than [`GAP`] is cut to that: a night in which nothing happened need not be simulated.
 //! - A clock that went back for good (two logs in one file, a rotated one after its successor) is moved, so that time
 //!   goes on.
 //!
 //! A line more than [`BACK`] behind or [`GAP`] ahead may be the first of many, or one with an absurd stamp that must not
 //! move the others. So it is held until the next lines tell: ahead, one more like it is believed (a quiet server's lines
-//! are all far apart); behind, [`RUN`] more. Held lines that were not confirmed come at the latest time. Memory is
-//! constant: at most `RUN + 1` lines are held.
+//! are all far apart); behind, [`RUN`] more. Held lines that were not confirmed ahead come at the latest time, behind as
+//! early as they still can. Memory is constant: at most `RUN + 1` lines are held, and as many as the window takes.
 
 use super::LogNotes;
+use super::window::{Placed, WINDOW, Window};
 use std::collections::VecDeque;
 
 /// Longest time without a line (us).
 const GAP: i64 = 3_600 * 1_000_000;
 /// Longest step back that is taken for a request that took long (us).
-const BACK: i64 = 60 * 1_000_000;
+const BACK: i64 = WINDOW;
 /// More lines in a row than this, each further back, mean that the clock was set back.
 const RUN: usize = 100;
 
@@ -42,17 +43,25 @@ pub(super) struct Clock<T> {
     latest: i64,
     /// All ahead, or all behind.
     held: VecDeque<Line<T>>,
-    ready: VecDeque<(i64, T)>,
+    window: Window<T>,
+    /// The time of the first line that went out, from which times count; `None` before.
+    origin: Option<i64>,
 }
 
 impl<T> Clock<T> {
     pub(super) fn new() -> Self {
-        Clock { offset: None, latest: 0, held: VecDeque::new(), ready: VecDeque::new() }
+        Clock { offset: None, latest: 0, held: VecDeque::new(), window: Window::new(), origin: None }
     }
 
     /// The next line whose time is settled, with that time (us since the first line).
-    pub(super) fn pop(&mut self) -> Option<(i64, T)> {
-        self.ready.pop_front()
+    pub(super) fn pop(&mut self, notes: &mut LogNotes) -> Option<(i64, T)> {
+        let (time, item) = self.window.pop()?;
+        let origin = *self.origin.get_or_insert_with(|| {
+            // The line that was read first need not be the first in time.
+            notes.began = notes.began.map(|began| began.saturating_add(time));
+            time
+        });
+        Some((time - origin, item))
     }
 
     /// Takes the line just read, with its stamp (us since 1970).
@@ -67,6 +76,7 @@ impl<T> Clock<T> {
             Some(Deviation::Ahead) => self.believe(notes),
             _ => self.give_up(notes),
         }
+        self.window.end();
     }
 
     fn take(&mut self, line: Line<T>, notes: &mut LogNotes) {
@@ -109,7 +119,7 @@ impl<T> Clock<T> {
         while let Some(line) = self.held.pop_front() {
             if self.place(line.stamp) == Deviation::Ahead {
                 notes.strays += 1;
-                self.ready.push_back((self.latest, line.item));
+                self.window.push(self.latest, line.item);
             } else {
                 self.release(line, notes);
             }
@@ -118,15 +128,21 @@ impl<T> Clock<T> {
 
     fn release(&mut self, line: Line<T>, notes: &mut LogNotes) {
         let time = self.time(line.stamp);
-        if time < self.latest {
-            notes.backwards += 1;
-            let by = (self.latest as f64 - time as f64) * 1e-6;
-            notes.first_backwards.get_or_insert((line.number, by));
-        }
         self.offset.get_or_insert(line.stamp);
         notes.began.get_or_insert(line.stamp);
+        let late_by = (line.number, (self.latest as f64 - time as f64) * 1e-6);
+        match self.window.push(time, line.item) {
+            Placed::InOrder => {}
+            Placed::Moved => {
+                notes.moved += 1;
+                notes.first_moved.get_or_insert(late_by);
+            }
+            Placed::TooLate => {
+                notes.backwards += 1;
+                notes.first_backwards.get_or_insert(late_by);
+            }
+        }
         self.latest = self.latest.max(time);
-        self.ready.push_back((self.latest, line.item));
     }
 
     fn place(&self, stamp: i64) -> Deviation {
@@ -158,11 +174,11 @@ mod tests {
         for (index, stamp) in stamps.into_iter().enumerate() {
             notes.lines += 1;
             clock.push((START + stamp) * SECOND, index, &mut notes);
-            times.extend(std::iter::from_fn(|| clock.pop()));
+            times.extend(std::iter::from_fn(|| clock.pop(&mut notes)));
             most = most.max(clock.held.len());
         }
         clock.end(&mut notes);
-        times.extend(std::iter::from_fn(|| clock.pop()));
+        times.extend(std::iter::from_fn(|| clock.pop(&mut notes)));
         assert!(most <= RUN, "{most} held");
         assert!(times.windows(2).all(|pair| pair[0].0 <= pair[1].0), "backwards: {times:?}");
         assert_eq!(times.len() as u64, notes.lines);
@@ -174,11 +190,19 @@ mod tests {
     }
 
     #[test]
-    fn small_steps_back_wait() {
+    fn small_steps_back_are_put_in_place() {
         let (times, notes) = straightened([0, 5, 3, 7, 6, 8]);
-        assert_eq!(at(&times), [0, 5, 5, 7, 7, 8]);
-        assert_eq!((notes.backwards, notes.first_backwards), (2, Some((3, 2.0))));
+        assert_eq!(times, [(0, 0), (3, 2), (5, 1), (6, 4), (7, 3), (8, 5)]);
+        assert_eq!((notes.moved, notes.first_moved), (2, Some((3, 2.0))));
+        assert_eq!((notes.backwards, notes.first_backwards), (0, None));
         assert_eq!((notes.restarts, notes.gaps, notes.strays), (0, (0, 0.0), 0));
+    }
+
+    #[test]
+    fn the_line_that_was_read_first_need_not_be_the_first() {
+        let (times, notes) = straightened([30, 5, 40, 0]);
+        assert_eq!(times, [(0, 3), (5, 1), (30, 0), (40, 2)]);
+        assert_eq!((notes.moved, notes.began), (2, Some(START * SECOND)));
     }
 
     #[test]
@@ -193,11 +217,11 @@ mod tests {
     fn one_absurd_line_moves_nothing() {
         // 2099, in the middle and at the end of a run of short steps back.
         let (times, notes) = straightened([0, 1, 3_294_000_000, 2, 1, 3_294_000_000, 3, 4]);
-        assert_eq!(at(&times), [0, 1, 1, 2, 2, 2, 3, 4]);
-        assert_eq!((notes.strays, notes.gaps, notes.backwards), (2, (0, 0.0), 1));
+        assert_eq!(at(&times), [0, 1, 1, 1, 2, 2, 3, 4]);
+        assert_eq!((notes.strays, notes.gaps, notes.moved), (2, (0, 0.0), 1));
         // And one of 1970.
         let (times, notes) = straightened([0, 1, -START, 2]);
-        assert_eq!(at(&times), [0, 1, 1, 2]);
+        assert_eq!(at(&times), [0, 0, 1, 2], "together with the first that waits");
         assert_eq!(
             (notes.strays, notes.backwards, notes.first_backwards),
             (0, 1, Some((3, (START + 1) as f64)))
@@ -253,6 +277,6 @@ mod tests {
             clock.push(stamp, (), &mut notes);
         }
         clock.end(&mut notes);
-        assert_eq!(std::iter::from_fn(|| clock.pop()).count(), 6);
+        assert_eq!(std::iter::from_fn(|| clock.pop(&mut notes)).count(), 6);
     }
 }

@@ -6,9 +6,10 @@
 //!
 //! Lines that bend the format are read too: a user's name with spaces, unescaped quotes in a request, `-` or nothing
 //! for bytes, a request line without a version, and lines that begin with the virtual host (Apache's `vhost_combined`).
-//! What follows the bytes is passed over.
+//! What follows is the tail, in which a time may be (`times.rs`).
 
 use super::entry::{Entry, split_request};
+use super::times::skip_quoted;
 use super::timestamp::Stamp;
 use std::net::IpAddr;
 
@@ -18,20 +19,45 @@ pub(super) const COMMON: &str =
 /// What a line of the Combined format has besides.
 pub(super) const COMBINED: &str = r#" "https://example.org/" "Mozilla/5.0""#;
 
-/// Reads a line; says too whether it is a Combined one.
-pub(super) fn parse(line: &str) -> Result<(Entry<'_>, bool), &'static str> {
+/// A line that was read.
+pub(super) struct CommonLine<'a> {
+    pub(super) entry: Entry<'a>,
+    /// Whether it is a Combined one.
+    pub(super) combined: bool,
+    /// What follows the format's own fields.
+    pub(super) tail: &'a str,
+}
+
+/// Reads a line.
+pub(super) fn parse(line: &str) -> Result<CommonLine<'_>, &'static str> {
     let (before, stamp, after) = split_time(line).ok_or("no time in brackets")?;
     let (host, client) = who(before).ok_or("no client before the time")?;
     let quoted = after.trim_start().strip_prefix('"').ok_or("no request in quotes after the time")?;
     let (request, rest) = split_quoted(quoted).ok_or("no status after the request")?;
     let (method, target) = split_request(request).ok_or("no method and path in the request")?;
-    let mut rest = rest.split_ascii_whitespace().skip(1);
-    let bytes = match rest.next() {
-        None | Some("-") => 0,
-        Some(bytes) => bytes.parse().map_err(|_| "its bytes are neither a number nor -")?,
+    let (_, rest) = split_word(rest);
+    let (bytes, rest) = split_word(rest);
+    let bytes = match bytes {
+        "" | "-" => 0,
+        bytes => bytes.parse().map_err(|_| "its bytes are neither a number nor -")?,
     };
-    let combined = rest.next().is_some_and(|next| next.starts_with('"'));
-    Ok((Entry { stamp, client, method, host, target, bytes, service: None }, combined))
+    let rest = rest.trim_start();
+    let combined = rest.starts_with('"');
+    // Texts behind the bytes are referer and agent.
+    let tail = skip_text(skip_text(rest));
+    let entry = Entry { stamp, client, method, host, target, bytes, service: None };
+    Ok(CommonLine { entry, combined, tail })
+}
+
+/// The next word and what follows.
+fn split_word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
+}
+
+/// What follows a text in quotes, if one stands here.
+fn skip_text(text: &str) -> &str {
+    text.trim_start().strip_prefix('"').map_or(text, |quoted| skip_quoted(quoted).1)
 }
 
 /// The first brackets with a time in them: a user's name may have brackets too.
@@ -82,7 +108,7 @@ mod tests {
     const TIME: &str = "[01/Aug/1995:00:00:01 -0400]";
 
     fn parsed(line: &str) -> Entry<'_> {
-        parse(line).unwrap_or_else(|why| panic!("{why}: {line}")).0
+        parse(line).unwrap_or_else(|why| panic!("{why}: {line}")).entry
     }
 
     #[test]
@@ -90,8 +116,17 @@ mod tests {
         let entry = parsed(COMMON);
         assert_eq!((entry.client, entry.method, entry.target), ("203.0.113.7", "GET", "/index.html"));
         assert_eq!((entry.host, entry.bytes, entry.stamp.micros), ("", 1713, 807_249_601_000_000));
-        assert!(!parse(COMMON).unwrap().1);
-        assert!(parse(&(COMMON.to_owned() + COMBINED)).unwrap().1);
+        assert!(!parse(COMMON).unwrap().combined);
+        let combined = COMMON.to_owned() + COMBINED;
+        assert!(parse(&combined).unwrap().combined);
+        for (line, tail) in [
+            (COMMON.to_owned() + " 4711", "4711"),
+            (combined.clone() + r#" "-" 0.005"#, r#" "-" 0.005"#),
+            (combined, ""),
+            (COMMON.to_owned() + r#" "only a referer"#, ""),
+        ] {
+            assert_eq!(parse(&line).unwrap().tail, tail, "{line}");
+        }
     }
 
     #[test]
@@ -151,7 +186,7 @@ mod tests {
             (&format!(r#"192.0.2.1 - - {TIME} "-" 408 -"#), "no method"),
             (&format!(r#"192.0.2.1 - - {TIME} "GET / HTTP/1.0" 200 many"#), "its bytes"),
         ] {
-            let found = parse(line).unwrap_err();
+            let found = parse(line).err().unwrap();
             assert!(found.starts_with(why), "{line}: {found}");
         }
     }

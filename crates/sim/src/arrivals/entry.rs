@@ -30,14 +30,16 @@ pub(super) struct Entry<'a> {
 pub(super) struct Record {
     pub(super) stamp: Stamp,
     pub(super) request: Request,
+    /// What the line says that the request took.
+    pub(super) time: Option<Duration>,
 }
 
 /// The most of a path or a query that is kept, which bounds the memory for what waits. Servers refuse longer ones.
 const LONGEST_PATH: usize = 4096;
 
 impl Record {
-    /// Takes over a line's request.
-    pub(super) fn fill(&mut self, entry: &Entry<'_>) {
+    /// Takes over a line's request. Its time is what it takes, or, with a mean of all [s], only what it weighs beside others.
+    pub(super) fn fill(&mut self, entry: &Entry<'_>, weigh_by: Option<f64>) {
         let (host, path, query) = split_target(entry.target);
         let host = if host.is_empty() { entry.host } else { host };
         self.stamp = entry.stamp;
@@ -49,9 +51,12 @@ impl Record {
         replace(&mut request.path, &normal_path(path));
         replace(&mut request.query, query);
         request.bytes = entry.bytes;
-        request.service = entry.service;
+        self.time = entry.service;
         // A log says what a request took, not a mean.
-        request.work = entry.service.map(|_| 1.0);
+        (request.service, request.work) = match weigh_by {
+            None => (entry.service, entry.service.map(|_| 1.0)),
+            Some(mean) => (None, Some(entry.service.map_or(1.0, |time| time.as_secs_f64() / mean))),
+        };
     }
 }
 
@@ -235,8 +240,14 @@ mod tests {
             bytes: 1,
             service: None,
         };
-        record.fill(&entry);
+        record.fill(&entry, None);
         assert_eq!(record.request.path.len(), LONGEST_PATH - 1);
         assert_eq!(record.request.host, "www.example.org");
+        assert_eq!((record.request.service, record.request.work), (None, None));
+        let timed = Entry { service: Some(Duration::from_millis(30)), ..entry };
+        record.fill(&timed, None);
+        assert_eq!((record.request.service, record.request.work), (timed.service, Some(1.0)));
+        record.fill(&timed, Some(0.02));
+        assert_eq!((record.request.service, record.request.work), (None, Some(1.5)));
     }
 }

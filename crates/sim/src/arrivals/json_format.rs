@@ -5,8 +5,8 @@
 
 use super::entry::{Entry, split_request};
 use super::timestamp::Stamp;
-use crate::workload::JsonFields;
-use plimsoll_core::time::Duration;
+use super::{FoundTimes, times};
+use crate::workload::{FieldPlace, JsonFields, LogTimes, TimeUnit};
 use serde_json::Value;
 
 /// A line, for messages.
@@ -16,7 +16,7 @@ pub(super) const EXAMPLE: &str = concat!(
 );
 
 /// The names, with those in common use where none are given. A client's request time is no service time: it has waiting
-/// and the client's own slowness in it.
+/// and the client's own slowness in it ([`TimeNames`]).
 pub(super) fn fields(given: &JsonFields) -> JsonFields {
     let or = |given: &[String], known: &str| match given {
         [] => known.split(' ').map(str::to_owned).collect(),
@@ -45,8 +45,55 @@ pub(super) fn fields(given: &JsonFields) -> JsonFields {
     }
 }
 
-/// Reads an object.
-pub(super) fn parse<'a>(object: &'a Value, fields: &JsonFields) -> Result<Entry<'a>, String> {
+/// The fields that may hold what a request took: the first that is there does.
+#[derive(Debug)]
+pub(super) struct TimeNames(Vec<TimeName>);
+
+#[derive(Debug)]
+struct TimeName {
+    name: String,
+    /// `None`: microseconds if it is whole and large, else seconds.
+    unit: Option<TimeUnit>,
+    own: bool,
+}
+
+impl TimeNames {
+    /// Those that are wanted.
+    pub(super) fn of(fields: &JsonFields, wanted: &LogTimes) -> Self {
+        let own = |name: &String| TimeName { name: name.clone(), unit: Some(TimeUnit::Seconds), own: true };
+        let traefik =
+            |name: &str, own| TimeName { name: name.to_owned(), unit: Some(TimeUnit::Nanoseconds), own };
+        let bound = |name: &str| TimeName { name: name.to_owned(), unit: None, own: false };
+        let mut all: Vec<TimeName> = match wanted {
+            LogTimes::Ignored => Vec::new(),
+            LogTimes::Field(field) => match &field.place {
+                FieldPlace::Name(name) => vec![TimeName { name: name.clone(), unit: field.unit, own: true }],
+                FieldPlace::Number(_) => Vec::new(),
+            },
+            LogTimes::Own | LogTimes::Bounds => fields.service.iter().map(own).collect(),
+        };
+        if *wanted == LogTimes::Bounds {
+            all.push(traefik("OriginDuration", true));
+            all.extend("request_time duration response_time time_taken".split(' ').map(bound));
+            all.push(traefik("Duration", false));
+        }
+        TimeNames(all)
+    }
+
+    /// What the field with this number is.
+    pub(super) fn found(&self, number: usize) -> FoundTimes {
+        let TimeName { name, unit, own } = &self.0[number];
+        let place = FieldPlace::Name(name.clone());
+        FoundTimes { place, unit: unit.unwrap_or(TimeUnit::Seconds), own: *own }
+    }
+}
+
+/// Reads an object; says too which of the names had its time.
+pub(super) fn parse<'a>(
+    object: &'a Value,
+    fields: &JsonFields,
+    times: &TimeNames,
+) -> Result<(Entry<'a>, Option<usize>), String> {
     if !object.is_object() {
         return Err("not a JSON object".to_owned());
     }
@@ -56,17 +103,22 @@ pub(super) fn parse<'a>(object: &'a Value, fields: &JsonFields) -> Result<Entry<
     };
     let (method, target) = request(object, fields)?;
     let bytes = find(object, &fields.bytes).and_then(number).unwrap_or(0.0);
-    let service = find(object, &fields.service).and_then(seconds);
-    Ok(Entry {
+    let time = |(number, known): (usize, &TimeName)| {
+        let value = seconds(find(object, std::slice::from_ref(&known.name))?)?;
+        let time = times::duration(value, known.unit.unwrap_or_else(|| times::unit_of(value)))?;
+        Some((number, time))
+    };
+    let found = times.0.iter().enumerate().find_map(time);
+    let entry = Entry {
         stamp,
         client: text(object, &fields.client).unwrap_or("-"),
         method,
         host: text(object, &fields.host).unwrap_or_default(),
         target,
         bytes: bytes as u64,
-        // Longer than a day is no service time, but another unit.
-        service: service.filter(|seconds| *seconds <= 86_400.0).map(Duration::from_secs_f64),
-    })
+        service: found.map(|(_, time)| time),
+    };
+    Ok((entry, found.map(|(number, _)| number)))
 }
 
 /// Method and target: of a request line, or each of its own field.
@@ -107,14 +159,10 @@ fn number(value: &Value) -> Option<f64> {
     (number >= 0.0).then_some(number)
 }
 
-/// A number of seconds, or text in nginx's form: a time for each server that was tried, `0.020, 0.005 : 0.100`, which
-/// add up; `-` is one that did no work.
+/// A number, or text in nginx's form: one for each server that was tried, `0.020, 0.005 : 0.100`, which add up; `-` is one
+/// that did no work.
 fn seconds(value: &Value) -> Option<f64> {
-    if let Some(number) = number(value) {
-        return Some(number);
-    }
-    let parts = value.as_str()?.split([',', ':']).map(str::trim);
-    parts.map(|part| if part == "-" { Some(0.0) } else { part.parse().ok().filter(|s| *s >= 0.0) }).sum()
+    number(value).or_else(|| times::seconds(value.as_str()?))
 }
 
 fn stamp(value: &Value) -> Option<Stamp> {
@@ -130,9 +178,12 @@ fn stamp(value: &Value) -> Option<Stamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::time::Duration;
 
     fn read(line: &str, given: &JsonFields, check: impl Fn(Result<Entry<'_>, String>)) {
-        check(parse(&serde_json::from_str(line).unwrap(), &fields(given)));
+        let (fields, value) = (fields(given), serde_json::from_str(line).unwrap());
+        let times = TimeNames::of(&fields, &LogTimes::Own);
+        check(parse(&value, &fields, &times).map(|(entry, _)| entry));
     }
 
     #[test]
@@ -210,6 +261,35 @@ mod tests {
                 assert!(found.starts_with(why), "{line}: {found}");
             });
         }
+    }
+
+    #[test]
+    fn a_bound_is_taken_where_there_is_nothing_better() {
+        let fields = fields(&JsonFields::default());
+        let of = |rest: &str, wanted: &LogTimes| {
+            let value = serde_json::from_str(&format!("{{\"time\": 1, \"path\": \"/\", {rest}}}")).unwrap();
+            let times = TimeNames::of(&fields, wanted);
+            let (entry, which) = parse(&value, &fields, &times).unwrap();
+            let own = which.map(|which| times.found(which).own);
+            entry.service.map(|time| time.as_micros()).zip(own)
+        };
+        let both = r#""request_time": 0.5, "upstream_response_time": "0.25""#;
+        assert_eq!(of(both, &LogTimes::Bounds), Some((250_000, true)));
+        for (bound, micros) in [
+            (r#""request_time": "0.5""#, 500_000),
+            (r#""duration": 0.5"#, 500_000),
+            (r#""duration": 20000"#, 20_000),
+            (r#""Duration": 5000000"#, 5_000),
+        ] {
+            assert_eq!(of(bound, &LogTimes::Bounds), Some((micros, false)), "{bound}");
+            assert_eq!(of(bound, &LogTimes::Own), None, "{bound}");
+        }
+        let field = crate::workload::TimeField {
+            place: FieldPlace::Name("took.ms".into()),
+            unit: Some(TimeUnit::Milliseconds),
+        };
+        assert_eq!(of(r#""took": {"ms": 8}"#, &LogTimes::Field(field)), Some((8_000, true)));
+        assert_eq!(of(both, &LogTimes::Ignored), None);
     }
 
     #[test]

@@ -20,16 +20,20 @@ mod rate;
 mod read_ahead;
 mod replay;
 mod sample;
+mod sorted;
 mod surge;
 mod surge_files;
+mod times;
 mod timestamp;
+mod window;
 
-pub use access_log::{logged_bytes, views};
-pub use notes::{FoundFormat, LogNotes};
+pub use access_log::{LoggedTimes, logged_bytes, logged_times, views};
+pub use notes::{FoundFormat, FoundTimes, LogNotes};
 pub use surge_files::surge_files;
 
 use crate::request::Request;
 use crate::workload::{Arrivals, Content, Replay, Stream};
+use access_log::AccessLog;
 use content::Pages;
 use counts::Counts;
 use generated::{Generated, What, When};
@@ -96,8 +100,9 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
         Arrivals::Counts { input, every, replay } => {
             When::Counts(Box::new(Counts::open(input, *every, checked(*replay)?, times)?))
         }
-        Arrivals::Log { input, format, replay } => {
-            let log = ReplayedLog::open(input, format, checked(*replay)?, times)?;
+        Arrivals::Log { input, format, options, replay } => {
+            let replay = checked(*replay)?;
+            let log = ReplayedLog::new(AccessLog::open(input, format, options)?, replay, times);
             return Ok(Box::new(ReadAhead::of(Box::new(log))?));
         }
     };

@@ -1,5 +1,6 @@
 //! What was found in a log, and what is reported about lines that were not understood.
 
+use crate::workload::{FieldPlace, TimeUnit};
 use std::fmt;
 
 /// The most characters of a line that are shown.
@@ -14,7 +15,13 @@ pub struct LogNotes {
     pub skipped: u64,
     /// The first of them: its number, from 1, its text cut to a sensible length, and what is wrong with it.
     pub first_skipped: Option<(u64, String, String)>,
-    /// Lines whose time lies before that of an earlier line. Their requests come at that line's time.
+    /// Lines whose time lies before that of an earlier line, by so little that they were put in place.
+    pub moved: u64,
+    /// The first of them: its number, and by how much (s).
+    pub first_moved: Option<(u64, f64)>,
+    /// Whether all lines were sorted before any was simulated; `moved` then counts all that were out of order.
+    pub sorted: bool,
+    /// Lines that were later than that. Their requests come as early as they still could.
     pub backwards: u64,
     /// The first of them: its number, and by how much (s).
     pub first_backwards: Option<(u64, f64)>,
@@ -31,6 +38,8 @@ pub struct LogNotes {
     /// Requests whose line has the server's own time; and requests whose line has none, or one too small to be written:
     /// zero.
     pub timed: (u64, u64),
+    /// Which field that is.
+    pub times: Option<FoundTimes>,
     /// What the first line that was understood looks like. Counts have none.
     pub format: Option<FoundFormat>,
 }
@@ -62,6 +71,32 @@ impl fmt::Display for FoundFormat {
             FoundFormat::Common => "Common log format",
             FoundFormat::Combined => "Combined log format",
             FoundFormat::Json => "JSON lines",
+        })
+    }
+}
+
+/// The field of a log's lines that is what their requests took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundTimes {
+    /// Where it stands.
+    pub place: FieldPlace,
+    /// Its unit.
+    pub unit: TimeUnit,
+    /// Whether it is the server's own time; otherwise it is only a bound.
+    pub own: bool,
+}
+
+impl fmt::Display for FoundTimes {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            FieldPlace::Number(number) => write!(to, "field {number} behind the format's own")?,
+            FieldPlace::Name(name) => write!(to, "`{name}`")?,
+        }
+        to.write_str(match self.unit {
+            TimeUnit::Seconds => ", in seconds",
+            TimeUnit::Milliseconds => ", in milliseconds",
+            TimeUnit::Microseconds => ", in microseconds",
+            TimeUnit::Nanoseconds => ", in nanoseconds",
         })
     }
 }

@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::entry::{Record, copied_client};
 use super::{LogNotes, Source, TimeOrigin};
 use crate::request::Request;
-use crate::workload::{Input, LogFormat, Replay};
+use crate::workload::Replay;
 use plimsoll_core::random::Random;
 use plimsoll_core::time::{Duration, Instant};
 use std::cmp::Reverse;
@@ -62,17 +62,9 @@ struct CurrentLine {
 
 impl ReplayedLog {
     /// The log from the first line on, which comes within the first second.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub(super) fn open(
-        input: &Input,
-        format: &LogFormat,
-        replay: Replay,
-        random: Random,
-    ) -> io::Result<Self> {
-        Ok(ReplayedLog {
-            log: AccessLog::open(input, format)?,
+    pub(super) fn new(log: AccessLog, replay: Replay, random: Random) -> Self {
+        ReplayedLog {
+            log,
             replay,
             random,
             clock: Clock::new(),
@@ -82,7 +74,7 @@ impl ReplayedLog {
             made: 0,
             floor_ns: 0,
             ended: false,
-        })
+        }
     }
 
     /// The next request; `None` after the last.
@@ -139,7 +131,7 @@ impl ReplayedLog {
 
     fn next_line(&mut self) -> io::Result<Option<CurrentLine>> {
         loop {
-            if let Some((micros, record)) = self.clock.pop() {
+            if let Some((micros, record)) = self.clock.pop(&mut self.log.notes) {
                 let scale = self.replay.scale;
                 let copies = scale as u32 + u32::from(self.random.uniform() < scale.fract());
                 let time_ns = (micros as u64).saturating_mul(1_000);
@@ -164,14 +156,16 @@ impl ReplayedLog {
 impl Source for ReplayedLog {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
         let Some(due) = self.pop()? else { return Ok(None) };
-        request.copy_from(&self.records.slots[due.record].record.request);
+        let record = &self.records.slots[due.record].record;
+        let time = record.time;
+        request.copy_from(&record.request);
         if due.copy > 0 {
             request.client = copied_client(request.client, due.copy);
         }
         self.records.release(due.record);
         self.log.notes.requests += 1;
-        self.log.notes.timed.0 += u64::from(request.service.is_some());
-        self.log.notes.timed.1 += u64::from(request.service.is_some_and(|time| time.is_zero()));
+        self.log.notes.timed.0 += u64::from(time.is_some());
+        self.log.notes.timed.1 += u64::from(time.is_some_and(|time| time.is_zero()));
         Ok(Some(Instant::from_nanos((due.time_ns as f64 / self.replay.speed) as u64)))
     }
 

@@ -9,7 +9,7 @@ use super::LogNotes;
 use super::access_log::AccessLog;
 use super::entry::Record;
 use crate::request::Request;
-use crate::workload::{Input, LogFormat};
+use crate::workload::{Input, LogFormat, LogOptions};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::Duration;
 use std::io;
@@ -32,7 +32,7 @@ impl Sample {
     /// # Errors
     /// The file cannot be read, or has no request in it.
     pub(super) fn read(input: &Input, format: &LogFormat, random: &mut Random) -> io::Result<Self> {
-        let mut log = AccessLog::open(input, format)?;
+        let mut log = AccessLog::open(input, format, &LogOptions::default())?;
         let (mut kept, mut record, mut seen) = (Vec::new(), Record::default(), 0);
         while log.read(&mut record)? {
             seen += 1;

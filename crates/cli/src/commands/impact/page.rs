@@ -33,6 +33,7 @@ pub(super) fn page(sites: &[Site], report: &ImpactReport, costs: Costs) -> Page 
     Page {
         title: format!("What adaptation is worth: {}", names.join(", ")),
         subtitle: format!("a = {a:.3} ms a request, b = {b:.4} ms per KB"),
+        assumptions: Vec::new(),
         lead: sites.first().filter(|_| sites.len() == 1).map(lead).unwrap_or_default(),
         sections,
         footer: format!("plimsoll {} impact", env!("CARGO_PKG_VERSION")),

@@ -39,6 +39,7 @@ pub(crate) fn page(profiled: &Profiled) -> Page {
     Page {
         title: format!("What requests cost {}", profiled.servers),
         subtitle: format!("{}: {requests} requests in {seconds:.0} s", profiled.servers),
+        assumptions: Vec::new(),
         lead: lead(profiled),
         sections,
         footer: format!("plimsoll {} profile", env!("CARGO_PKG_VERSION")),

@@ -4,6 +4,7 @@
 
 use super::Simulated;
 use super::inputs::Contender;
+use super::logs;
 use super::notes::notes;
 use super::promises::KeptPromises;
 use crate::output::facts::{Facts, Value, figure, hidden, response_times, rounded};
@@ -11,19 +12,20 @@ use crate::output::found_types;
 use crate::output::units::Unit;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason};
+use plimsoll_sim::workload::Arrivals;
 use plimsoll_sim::{ClassRow, Heavy, LogNotes, PlantRow, Row, Run};
 use serde::Serialize;
 
 #[derive(Serialize)]
 pub(crate) struct SimulationReport {
+    /// What no file says, a sentence each: the first that a reader must know.
+    pub(crate) assumptions: Vec<String>,
     pub(crate) arrivals: String,
     pub(crate) seed: u64,
     pub(crate) runs: Vec<RunFacts>,
     logs: Vec<Facts>,
     /// The types that the configuration found, as its sections to paste.
     pub(crate) found_types: Option<String>,
-    /// What no file says, a sentence each.
-    pub(crate) assumptions: Vec<String>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -67,13 +69,18 @@ impl SimulationReport {
         let Simulated { inputs, seed, runs, .. } = simulated;
         let contenders = runs.iter().zip(&inputs.contenders);
         let streams = &inputs.contenders[0].workload.streams;
+        let of_logs = runs[0].notes.iter().filter_map(|(number, notes)| {
+            let stream = &streams[*number];
+            let Arrivals::Log { options, .. } = &stream.arrivals else { return None };
+            logs::assumption(&stream.name, notes, options)
+        });
         SimulationReport {
+            assumptions: inputs.assumptions.iter().cloned().chain(of_logs).collect(),
             arrivals: inputs.arrivals.clone(),
             seed: *seed,
             runs: contenders.map(|(run, contender)| RunFacts::of(run, contender)).collect(),
             logs: runs[0].notes.iter().map(|(stream, notes)| log(&streams[*stream].name, notes)).collect(),
             found_types: found_types(&runs[0]),
-            assumptions: inputs.assumptions.clone(),
             notes: notes(simulated),
         }
     }
@@ -211,9 +218,13 @@ fn log(name: &str, notes: &LogNotes) -> Facts {
         hidden("lines", notes.lines),
         hidden("skipped", notes.skipped),
         hidden("first_skipped", first),
+        hidden("sorted", notes.sorted),
+        hidden("moved", notes.moved),
         hidden("backwards", notes.backwards),
         hidden("format", notes.format.map(|format| format.to_string())),
         hidden("requests", notes.requests),
+        hidden("times", notes.times.as_ref().map(ToString::to_string)),
+        hidden("times_are_bounds", notes.times.as_ref().map(|times| !times.own)),
         hidden("timed", notes.timed.0),
         hidden("timed_zero", notes.timed.1),
         hidden("strays", notes.strays),

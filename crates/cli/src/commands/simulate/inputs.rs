@@ -1,6 +1,6 @@
 //! The command line's files become contenders, which meet the same arrivals at the same servers.
 
-use super::agent;
+use super::{agent, logs};
 use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
@@ -11,6 +11,12 @@ use plimsoll_core::promises::Promises;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::Path;
+
+/// The name of the gateway without a configuration.
+const DEFAULT: &str = "plimsoll";
+/// What is assumed then.
+const NO_FILE: &str = "no configuration is given: one site with the levels `light` and `full`, before a server that works on 8 \
+                       requests at once";
 
 pub(crate) struct Inputs {
     /// What arrives, for titles: `access.log`, `step.toml`.
@@ -52,29 +58,16 @@ impl Contender {
 }
 
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
-    let (promises, comparator, forecasts) = match agent::read(&arguments.file).transpose()? {
-        Some(own) => (own.promises(), Some(agent::comparator(&own)), RateForecasts::default()),
-        None => {
-            let configuration = source::read(&arguments.file)?;
-            let forecasts = learned(&configuration)?;
-            (configuration.promises, None, forecasts)
-        }
-    };
+    let (promises, comparator, forecasts) = first(arguments)?;
     let mut parsed = understand(arguments, &promises, false)?;
-    if let Some(rate) = arguments.capacity {
-        if parsed.untimed.is_empty() {
-            return Err(Failure::Input(
-                "error: `--capacity` says again what the files say: what a request takes of the server\n  help: leave it out, \
-                 or the `costs` in the configuration and the service times in the workload"
-                    .to_owned(),
-            ));
-        }
-        parsed.assume_capacity(rate, &promises);
+    logs::settle(arguments, &promises, &mut parsed)?;
+    let ParsedWorkload { workload, mut assumptions, untimed } = parsed;
+    if arguments.file.is_none() {
+        assumptions.insert(0, NO_FILE.to_owned());
     }
-    let ParsedWorkload { workload, assumptions, untimed } = parsed;
     let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
-        name: arguments.file.display().to_string(),
+        name: arguments.file.as_ref().map_or_else(|| DEFAULT.to_owned(), |file| file.display().to_string()),
         comparator,
         promises,
         workload,
@@ -108,8 +101,22 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, untimed })
 }
 
+/// The configuration, the agent's file, or what is taken where there is neither.
+fn first(arguments: &SimulateArguments) -> Result<(Promises, Option<Comparator>, RateForecasts), Failure> {
+    let Some(file) = &arguments.file else {
+        let configuration = source::understand(include_str!("default.toml"), DEFAULT)?;
+        return Ok((configuration.promises, None, RateForecasts::default()));
+    };
+    if let Some(own) = agent::read(file).transpose()? {
+        return Ok((own.promises(), Some(agent::comparator(&own)), RateForecasts::default()));
+    }
+    let configuration = source::read(file)?;
+    let forecasts = learned(&configuration)?;
+    Ok((configuration.promises, None, forecasts))
+}
+
 /// The input of a stream that can be read once only: standard input, or a pipe.
-fn read_once(workload: &Workload) -> Option<String> {
+pub(super) fn read_once(workload: &Workload) -> Option<String> {
     let inputs = workload.streams.iter().flat_map(|stream| {
         let arrivals = match &stream.arrivals {
             Arrivals::Counts { input, .. } | Arrivals::Log { input, .. } => Some(input),

@@ -1,4 +1,4 @@
-//! `plimsoll simulate FILE`: the configuration in virtual time, and what would have become of requests.
+//! `plimsoll simulate [FILE]`: the configuration in virtual time, and what would have become of requests.
 //!
 //! ```text
 //! inputs (files -> contenders, workload) -> run each (watch: progress, Ctrl-C, trace)
@@ -9,6 +9,7 @@ mod agent;
 mod charts;
 mod facts;
 mod inputs;
+mod logs;
 mod notes;
 mod page;
 mod promises;

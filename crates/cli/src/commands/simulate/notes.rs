@@ -64,15 +64,19 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
             grouped(zero)
         )
     });
-    note(notes.backwards > notes.requests / 2, &|| {
-        "most lines are out of order, so that the figures are worth little: sort it by time first".to_owned()
-    });
+    if let Some((line, seconds)) = notes.first_moved {
+        let (lines, by) = (grouped(notes.moved), span(seconds));
+        let how = if notes.sorted { "it was sorted" } else { "they were put in place" };
+        note(true, &|| {
+            format!("{lines} lines stood behind later ones (first at line {line}, by {by}): {how}")
+        });
+    }
     if let Some((line, seconds)) = notes.first_backwards {
         let (lines, by) = (grouped(notes.backwards), span(seconds));
         note(true, &|| {
             format!(
-                "the time of {lines} lines lies before that of an earlier one (first at line {line}, by {by}): they come at \
-                 that one's time"
+                "{lines} lines were too late for that, by more than a minute (first at line {line}, by {by}): they come later \
+                 than their time; `--sort` puts all in order"
             )
         });
     }

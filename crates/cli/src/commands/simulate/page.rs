@@ -42,23 +42,18 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     Page {
         title: format!("{} under {}", short(&inputs.contenders[0].name), short(&inputs.arrivals)),
         subtitle: format!(
-            "{}{}: {} requests in {} of virtual time (seed {}, simulated in {:.2} s)",
-            assumed(&report.assumptions),
+            "{}: {} requests in {} of virtual time (seed {}, simulated in {:.2} s)",
             inputs.arrivals,
             grouped(runs[0].requests),
             span(runs[0].ended.as_secs_f64()),
             simulated.seed,
             simulated.took.as_secs_f64()
         ),
+        assumptions: report.assumptions.clone(),
         lead,
         sections,
         footer: format!("plimsoll {} simulate, seed {}", env!("CARGO_PKG_VERSION"), simulated.seed),
     }
-}
-
-/// What is assumed stands before all figures, because they hang on it.
-fn assumed(assumptions: &[String]) -> String {
-    assumptions.iter().map(|what| format!("assumption: {what}.\n")).collect()
 }
 
 /// The types that the configuration found, to be put into its sites.

@@ -4,7 +4,7 @@ mod processes;
 mod recorded;
 
 use super::*;
-use crate::workload::{Clients, Input, Law, LogFormat, Page, Phase, Process};
+use crate::workload::{Clients, Input, Law, LogFormat, LogOptions, Page, Phase, Process};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -47,7 +47,12 @@ fn text(text: &str) -> Input {
 }
 
 fn log(lines: &str, speed: f64, scale: f64) -> Arrivals {
-    Arrivals::Log { input: text(lines), format: LogFormat::Auto, replay: Replay { speed, scale } }
+    Arrivals::Log {
+        input: text(lines),
+        format: LogFormat::Auto,
+        options: LogOptions::default(),
+        replay: Replay { speed, scale },
+    }
 }
 
 fn counts(lines: &str, every: u64, speed: f64, scale: f64) -> Arrivals {

@@ -133,6 +133,7 @@ fn lines_of_all_kinds() {
     let arrivals = Arrivals::Log {
         input: Input::File(path.clone()),
         format: LogFormat::Auto,
+        options: LogOptions::default(),
         replay: Replay::default(),
     };
     let mut source = source(&stream(arrivals), 1).unwrap();
@@ -165,7 +166,12 @@ fn a_log_in_which_nothing_parses_is_an_error() {
         (LogFormat::Json(Box::default()), NASA, vec!["200 lines", "not JSON", "json:"]),
     ] {
         let replay = Replay::default();
-        let arrivals = Arrivals::Log { input: text(lines), format: format.clone(), replay };
+        let arrivals = Arrivals::Log {
+            input: text(lines),
+            format: format.clone(),
+            options: LogOptions::default(),
+            replay,
+        };
         let error = source(&stream(arrivals), 1).unwrap().next(&mut Request::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         let error = error.to_string();
@@ -240,4 +246,90 @@ fn a_sample_of_a_long_log_is_even() {
         // Sampled twice: standard error about sqrt(2 x 10,000).
         assert!((count - 10_000.0).abs() < 600.0, "{path}: {count}");
     }
+}
+
+/// The log's lines in an order that has nothing to do with time.
+fn shuffled(log: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = log.lines().collect();
+    let mut random = plimsoll_core::random::Random::new(3);
+    for last in (1..lines.len()).rev() {
+        lines.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    lines
+}
+
+/// By the stamps alone, which in this log sort as text; stably.
+fn sorted_by_stamp(mut lines: Vec<&str>) -> String {
+    lines.sort_by_key(|line| line.split_once('[').map(|(_, rest)| &rest[..20]));
+    joined(&lines)
+}
+
+fn joined(lines: &[&str]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn sorting(lines: &str) -> Arrivals {
+    let options = LogOptions { sort: true, ..LogOptions::default() };
+    Arrivals::Log { input: text(lines), format: LogFormat::Auto, options, replay: Replay::default() }
+}
+
+#[test]
+fn a_shuffled_log_is_sorted_and_then_it_is_the_sorted_log() {
+    let shuffled = shuffled(NASA);
+    let in_order = run(&stream(log(&sorted_by_stamp(shuffled.clone()), 1.0, 1.0)), 1, f64::INFINITY);
+    let text = joined(&shuffled) + "no line of a log\n";
+    let sorted = run(&stream(sorting(&text)), 1, f64::INFINITY);
+    assert_eq!(sorted.0, in_order.0);
+    let notes = sorted.1;
+    assert_eq!((notes.lines, notes.skipped, notes.backwards, notes.requests), (201, 1, 0, 200));
+    assert!(notes.sorted && (150..200).contains(&notes.moved), "{notes:?}");
+    // Without it, what is more than a minute late is lost to its place: the twin.
+    let (unsorted, notes) = run(&stream(log(&text, 1.0, 1.0)), 1, f64::INFINITY);
+    assert!(unsorted != in_order.0 && notes.backwards > 50, "{notes:?}");
+}
+
+#[test]
+fn lines_out_of_order_within_a_minute_are_put_in_place_unasked() {
+    // Each minute by itself is shuffled.
+    let minute = |line: &&str| line.split_once('[').map(|(_, rest)| rest[..17].to_owned());
+    let mut lines = shuffled(NASA);
+    lines.sort_by_key(minute);
+    let in_order = run(&stream(log(&sorted_by_stamp(lines.clone()), 1.0, 1.0)), 1, f64::INFINITY);
+    let (requests, notes) = run(&stream(log(&joined(&lines), 1.0, 1.0)), 1, f64::INFINITY);
+    assert_eq!(requests, in_order.0);
+    assert_eq!((notes.backwards, notes.sorted), (0, false));
+    assert!((50..200).contains(&notes.moved), "{notes:?}");
+}
+
+#[test]
+fn times_behind_a_combined_line_are_what_requests_take_or_what_they_weigh() {
+    let line = |n: u32, time: &str| {
+        format!(
+            "192.0.2.1 - - [01/Aug/1995:00:00:{n:02} -0400] \"GET / HTTP/1.1\" 200 1 \"-\" \"agent\" {time}\n"
+        )
+    };
+    let lines: String =
+        (0..40).map(|n| line(n, if n % 2 == 0 { "0.100 0.020" } else { "0.300 0.060" })).collect();
+    let of = |options: LogOptions| {
+        let input = text(&lines);
+        let arrivals = Arrivals::Log { input, format: LogFormat::Auto, options, replay: Replay::default() };
+        let (requests, notes) = run(&stream(arrivals), 1, f64::INFINITY);
+        let all: std::collections::BTreeSet<_> = requests
+            .iter()
+            .map(|(_, one)| (one.service, one.work.map(|work| (work * 1e3).round() as u64)))
+            .collect();
+        (all.into_iter().collect::<Vec<_>>(), notes)
+    };
+    let ms = |ms| Some(Duration::from_millis(ms));
+    let (taken, notes) = of(LogOptions::default());
+    assert_eq!(taken, [(ms(20), Some(1000)), (ms(60), Some(1000))]);
+    assert_eq!((notes.timed, notes.times.map(|found| found.own)), ((40, 0), Some(true)));
+    let learned = logged_times(&text(&lines), &LogFormat::Auto, &LogOptions::default()).unwrap();
+    assert_eq!((learned.lines, learned.timed), (40, 40));
+    assert!((learned.mean - 0.04).abs() < 1e-9, "{learned:?}");
+    let (weighed, _) = of(LogOptions { weigh_by: Some(learned.mean), ..LogOptions::default() });
+    assert_eq!(weighed, [(None, Some(500)), (None, Some(1500))]);
+    let (ignored, notes) =
+        of(LogOptions { times: crate::workload::LogTimes::Ignored, ..LogOptions::default() });
+    assert_eq!((ignored, notes.timed, notes.times), (vec![(None, None)], (0, 0), None));
 }

@@ -1,0 +1,93 @@
+//! How the log of the command line is read: in which order, and which of its times count.
+//!
+//! | what the files and options say of a request's time | its line's time is |
+//! |---|---|
+//! | nothing | what it takes; one that contains waiting too, for want of a better |
+//! | `--capacity` | what it weighs beside the others: their mean takes what the capacity says |
+//! | `costs`, a workload's `service` | what it takes if it is the server's own; else it is not used |
+//!
+//! A mean must be known before the first request, so the log is read twice then, which standard input cannot be: there each
+//! request takes as much as the others.
+
+use crate::args::SimulateArguments;
+use crate::args::source;
+use crate::output::failure::Failure;
+use plimsoll_config::ParsedWorkload;
+use plimsoll_core::promises::Promises;
+use plimsoll_sim::workload::{Arrivals, LogOptions, LogTimes};
+use plimsoll_sim::{LogNotes, LoggedTimes, logged_times};
+
+/// The part of the lines that must have a time, so that times weigh requests.
+const NEARLY_ALL: f64 = 0.9;
+
+/// Sets how the log is read, and lets the servers take the capacity that is assumed.
+pub(super) fn settle(
+    arguments: &SimulateArguments,
+    promises: &Promises,
+    parsed: &mut ParsedWorkload,
+) -> Result<(), Failure> {
+    let times = match &arguments.time_field {
+        Some(times) => times.clone(),
+        None if parsed.untimed.is_empty() => LogTimes::Own,
+        None => LogTimes::Bounds,
+    };
+    let mut options = LogOptions { sort: arguments.sort, times, weigh_by: None };
+    if let Some(rate) = arguments.capacity {
+        if parsed.untimed.is_empty() {
+            return Err(Failure::Input(
+                "error: `--capacity` says again what the files say: what a request takes of the server\n  help: leave it out, \
+                 or the `costs` in the configuration and the service times in the workload"
+                    .to_owned(),
+            ));
+        }
+        let learned = learn(parsed, &options)?;
+        let known = learned.timed as f64 >= NEARLY_ALL * learned.lines as f64 && learned.mean > 0.0;
+        let field = learned.field.as_ref().filter(|_| known);
+        let share = match field {
+            Some(field) => {
+                options.weigh_by = Some(learned.mean);
+                format!("each request costs it what its line's {field}, is beside the mean of the log")
+            }
+            None => {
+                options.times = LogTimes::Ignored;
+                "each request costs it as much as the others on the mean".to_owned()
+            }
+        };
+        parsed.assume_capacity(rate, promises, &share);
+    }
+    for stream in &mut parsed.workload.streams {
+        if let Arrivals::Log { options: own, .. } = &mut stream.arrivals
+            && arguments.log.is_some()
+        {
+            own.clone_from(&options);
+        }
+    }
+    Ok(())
+}
+
+/// What the times of the log tell; nothing where there is none that can be read twice.
+fn learn(parsed: &ParsedWorkload, options: &LogOptions) -> Result<LoggedTimes, Failure> {
+    if super::inputs::read_once(&parsed.workload).is_some() {
+        return Ok(LoggedTimes::default());
+    }
+    let log = parsed.workload.streams.iter().find_map(|stream| match &stream.arrivals {
+        Arrivals::Log { input, format, .. } => Some((input, format)),
+        _ => None,
+    });
+    let learned = log.map(|(input, format)| logged_times(input, format, options)).transpose();
+    Ok(learned.map_err(|error| source::unreadable(&error))?.unwrap_or_default())
+}
+
+/// What is assumed of a log's times, once it was read.
+pub(super) fn assumption(name: &str, notes: &LogNotes, options: &LogOptions) -> Option<String> {
+    let field = notes.times.as_ref().filter(|_| options.weigh_by.is_none())?;
+    let takes = format!("a request takes of the server what its line in {name} says: {field}");
+    Some(if field.own {
+        takes
+    } else {
+        format!(
+            "{takes}. THAT IS AN UPPER BOUND: it contains waiting and the client's own slowness, so that the server can do \
+             more than these figures say; `$upstream_response_time` in the log, `plimsoll profile` or `--capacity` is better"
+        )
+    })
+}

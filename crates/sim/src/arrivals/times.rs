@@ -1,0 +1,326 @@
+//! Which number of a log's lines is what their requests took.
+//!
+//! The Common and Combined formats have no such number; servers are told to append it: Apache's `%D` and `%T`, nginx's
+//! `$request_time` and `$upstream_response_time`, alone or as `rt=0.005 urt="0.004"`. So the first [`PROBE`] lines are
+//! looked at, and what stands behind the formats' own fields is judged by these rules, the first that applies:
+//!
+//! 1. A named number: `urt`, `upstream_response_time` and the like are the server's own time; `rt`, `request_time` and the
+//!    like are a bound.
+//! 2. Numbers with a decimal point are seconds. Of two, the one that is never the greater is the server's own time. One
+//!    alone is the server's own time if it is `-` on some lines, where no server was asked, and else a bound.
+//! 3. One whole number that is large, with a median of [`LARGE`] or more, is `%D`: a bound in microseconds. Two of them may be
+//!    byte counts (Apache's `combinedio`), and a small one `%T` or anything: they are not taken.
+//!
+//! A bound is the time until the last byte was sent: it contains waiting and the client's own slowness. Whoever knows better
+//! names the field and its unit ([`LogTimes::Field`]).
+
+use super::FoundTimes;
+use crate::workload::{FieldPlace, LogTimes, TimeField, TimeUnit};
+use plimsoll_core::time::Duration;
+
+/// Lines that are looked at.
+pub(super) const PROBE: usize = 200;
+/// No request takes so many whole seconds, so that it is another unit.
+const LARGE: f64 = 1_000.0;
+/// Longer than a day is no service time, but another unit.
+const LONGEST: f64 = 86_400.0;
+/// The part of the lines that must have a field, so that an odd line decides nothing.
+const NEARLY_ALL: f64 = 0.95;
+
+const OWN: [&str; 7] =
+    ["urt", "upstream_response_time", "upstream_time", "ut", "service_time", "us", "backend_time"];
+/// What a request took until its last byte was sent, in the names in common use.
+const BOUNDS: [&str; 9] =
+    ["rt", "request_time", "duration", "response_time", "time_taken", "d", "t", "rtime", "took"];
+
+/// A field behind those of the Common or Combined format.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TailField<'a> {
+    name: Option<&'a str>,
+    value: &'a str,
+}
+
+/// The fields in what follows the bytes, and in the Combined format referer and agent: words, and texts in quotes. Parts
+/// that nginx separates by `,` and `:` are one field.
+pub(super) fn fields(mut rest: &str) -> impl Iterator<Item = TailField<'_>> {
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return None;
+        }
+        let begins_value = rest.find(|letter: char| letter == '=' || letter == '"' || letter.is_whitespace());
+        let name = match begins_value {
+            Some(at) if at > 0 && rest[at..].starts_with('=') => Some(&rest[..at]),
+            _ => None,
+        };
+        rest = &rest[name.map_or(0, |name| name.len() + 1)..];
+        let (value, after) = match rest.strip_prefix('"') {
+            Some(quoted) => skip_quoted(quoted),
+            None => rest.split_at(end_of_word(rest)),
+        };
+        rest = after;
+        Some(TailField { name, value })
+    })
+}
+
+/// The text up to the quote that ends it, and what follows.
+pub(super) fn skip_quoted(text: &str) -> (&str, &str) {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' if !escaped => return (&text[..at], &text[at + 1..]),
+            b'\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    (text, "")
+}
+
+/// Where a word ends that may be a list: `0.020, 0.005 : 0.100`.
+fn end_of_word(text: &str) -> usize {
+    let mut end = 0;
+    loop {
+        end += text[end..].find(char::is_whitespace).unwrap_or(text.len() - end);
+        let next = text[end..].trim_start();
+        let goes_on = text[..end].ends_with([',', ':']) || next.starts_with(": ");
+        if !goes_on || next.is_empty() {
+            return end;
+        }
+        end = text.len() - next.len();
+    }
+}
+
+/// A number, or nginx's list of one for each server that was tried: they add up. `-` is one that did no work.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    let part = |part: &str| match part.trim() {
+        "-" => Some(0.0),
+        number => number.parse().ok().filter(|number: &f64| *number >= 0.0),
+    };
+    text.split([',', ':']).map(part).sum()
+}
+
+/// A number of this unit as a time.
+pub(super) fn duration(number: f64, unit: TimeUnit) -> Option<Duration> {
+    let seconds = number * unit.seconds();
+    (0.0..=LONGEST).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// The unit of a number that no one tells: whole and large is microseconds.
+pub(super) fn unit_of(number: f64) -> TimeUnit {
+    if number >= LARGE && number.fract() == 0.0 { TimeUnit::Microseconds } else { TimeUnit::Seconds }
+}
+
+/// The time in a line's tail.
+pub(super) fn time_in(tail: &str, found: &FoundTimes) -> Option<Duration> {
+    let mut all = fields(tail);
+    let field = match &found.place {
+        FieldPlace::Number(number) => all.nth(number - 1),
+        FieldPlace::Name(name) => all.find(|field| field.name == Some(name)),
+    }?;
+    duration(seconds(field.value)?, found.unit)
+}
+
+/// What the lines with these tails tell.
+pub(super) fn find(tails: &[&str], wanted: &LogTimes) -> Option<FoundTimes> {
+    let lines: Vec<Vec<TailField<'_>>> = tails.iter().map(|tail| fields(tail).collect()).collect();
+    let columns = Columns { lines: &lines };
+    let found = match wanted {
+        LogTimes::Ignored => return None,
+        LogTimes::Field(field) => return columns.named(field),
+        LogTimes::Own | LogTimes::Bounds => {
+            columns.by_name().or_else(|| columns.by_point()).or_else(|| columns.by_size())
+        }
+    }?;
+    (found.own || *wanted == LogTimes::Bounds).then_some(found)
+}
+
+/// The fields of the lines, by their places.
+struct Columns<'a> {
+    lines: &'a [Vec<TailField<'a>>],
+}
+
+impl Columns<'_> {
+    fn width(&self) -> usize {
+        self.lines.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// The numbers of a column, `None` for `-`; nothing unless nearly all lines have one.
+    fn numbers(&self, place: usize) -> Option<Vec<(&str, Option<f64>)>> {
+        let values =
+            self.lines.iter().filter_map(|line| line.get(place)).filter(|field| field.name.is_none());
+        let numbers: Vec<(&str, Option<f64>)> = values
+            .filter_map(|field| match field.value {
+                "-" => Some(("-", None)),
+                value => Some((value, Some(seconds(value)?))),
+            })
+            .collect();
+        let told = numbers.iter().any(|(_, number)| number.is_some());
+        (told && numbers.len() as f64 >= NEARLY_ALL * self.lines.len() as f64).then_some(numbers)
+    }
+
+    /// The field that the user names.
+    fn named(&self, field: &TimeField) -> Option<FoundTimes> {
+        let value = |line: &Vec<TailField<'_>>| {
+            let field = match &field.place {
+                FieldPlace::Number(number) => line.get(number.checked_sub(1)?),
+                FieldPlace::Name(name) => line.iter().find(|field| field.name == Some(name)),
+            }?;
+            seconds(field.value)
+        };
+        let values: Vec<f64> = self.lines.iter().filter_map(value).collect();
+        let unit = field.unit.unwrap_or_else(|| unit_of(median(&values)));
+        (!values.is_empty()).then(|| FoundTimes { place: field.place.clone(), unit, own: true })
+    }
+
+    fn by_name(&self) -> Option<FoundTimes> {
+        let known = |names: &[&str], own| {
+            let is_time = |name: &str| names.contains(&name.to_ascii_lowercase().as_str());
+            let fields = || self.lines.iter().flatten();
+            let name = fields().filter_map(|field| field.name).find(|name| is_time(name))?;
+            let values = fields().filter(|field| field.name == Some(name));
+            let values: Vec<f64> = values.filter_map(|field| seconds(field.value)).collect();
+            let unit = unit_of(median(&values));
+            (!values.is_empty()).then(|| FoundTimes { place: FieldPlace::Name(name.to_owned()), unit, own })
+        };
+        known(&OWN, true).or_else(|| known(&BOUNDS, false))
+    }
+
+    fn by_point(&self) -> Option<FoundTimes> {
+        let with_point = |place: usize| {
+            let numbers = self.numbers(place)?;
+            let has_point = |(text, number): &(&str, Option<f64>)| number.is_none() || text.contains('.');
+            numbers.iter().all(has_point).then_some((place, numbers))
+        };
+        let mut columns = (0..self.width()).filter_map(with_point);
+        let found = |place: usize, own| FoundTimes {
+            place: FieldPlace::Number(place + 1),
+            unit: TimeUnit::Seconds,
+            own,
+        };
+        let (first, one) = columns.next()?;
+        let Some((second, other)) = columns.next() else {
+            let asked_none = one.iter().any(|(_, number)| number.is_none());
+            return Some(found(first, asked_none));
+        };
+        let least = |one: &[(&str, Option<f64>)], other: &[(&str, Option<f64>)]| {
+            // Both are rounded to a millisecond.
+            let is_less = |(a, b): (&(&str, Option<f64>), &(&str, Option<f64>))| {
+                a.1.unwrap_or(0.0) <= b.1.unwrap_or(0.0) + 0.001
+            };
+            let less = one.iter().zip(other).filter(|pair| is_less(*pair)).count();
+            less as f64 >= NEARLY_ALL * one.len() as f64
+        };
+        // nginx's own order: the request's time, then the server's.
+        match (least(&other, &one), least(&one, &other)) {
+            (true, _) => Some(found(second, true)),
+            (_, true) => Some(found(first, true)),
+            _ => None,
+        }
+    }
+
+    fn by_size(&self) -> Option<FoundTimes> {
+        let mut columns = (0..self.width()).filter_map(|place| Some((place, self.numbers(place)?)));
+        let ((place, numbers), None) = (columns.next()?, columns.next()) else { return None };
+        let values: Vec<f64> = numbers.iter().filter_map(|(_, number)| *number).collect();
+        let whole = numbers.iter().all(|(text, _)| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let place = FieldPlace::Number(place + 1);
+        (whole && median(&values) >= LARGE).then_some(FoundTimes {
+            place,
+            unit: TimeUnit::Microseconds,
+            own: false,
+        })
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(tails: &[&str]) -> Option<(FieldPlace, TimeUnit, bool)> {
+        find(tails, &LogTimes::Bounds).map(|found| (found.place, found.unit, found.own))
+    }
+
+    fn number(number: usize) -> FieldPlace {
+        FieldPlace::Number(number)
+    }
+
+    #[test]
+    fn fields_are_words_texts_and_lists() {
+        let of = |text| -> Vec<(Option<&str>, &str)> {
+            fields(text).map(|field| (field.name, field.value)).collect()
+        };
+        assert_eq!(
+            of(r#" "a \" b" 0.005 - rt=0.1 urt="0.020, 0.005" x="#),
+            [
+                (None, r#"a \" b"#),
+                (None, "0.005"),
+                (None, "-"),
+                (Some("rt"), "0.1"),
+                (Some("urt"), "0.020, 0.005"),
+                (Some("x"), "")
+            ]
+        );
+        assert_eq!(of("0.020, 0.005 : 0.100 7"), [(None, "0.020, 0.005 : 0.100"), (None, "7")]);
+        assert_eq!(of("0.020,"), [(None, "0.020,")]);
+        assert_eq!(of(""), []);
+    }
+
+    #[test]
+    fn the_rules_in_their_order() {
+        use TimeUnit::{Microseconds, Seconds};
+        // Apache's %D, and nginx's $request_time behind $http_x_forwarded_for.
+        assert_eq!(found(&["12345", "900", "40000"]), Some((number(1), Microseconds, false)));
+        assert_eq!(found(&["\"-\" 0.005", "\"10.0.0.1\" 0.250"]), Some((number(2), Seconds, false)));
+        // Both times of nginx, in either order; and the server's alone.
+        assert_eq!(found(&["0.105 0.100", "0.004 -", "0.2 0.2"]), Some((number(2), Seconds, true)));
+        assert_eq!(found(&["0.100 0.105", "0.003 0.004"]), Some((number(1), Seconds, true)));
+        assert_eq!(found(&["0.100", "-"]), Some((number(1), Seconds, true)));
+        // Names.
+        let named = |name: &str| FieldPlace::Name(name.to_owned());
+        let usual = r#"rt=0.105 uct="0.000" uht="0.100" urt="0.100""#;
+        assert_eq!(found(&[usual]), Some((named("urt"), Seconds, true)));
+        assert_eq!(found(&["rt=0.105"]), Some((named("rt"), Seconds, false)));
+        assert_eq!(found(&["D=12345"]), Some((named("D"), Microseconds, false)));
+    }
+
+    #[test]
+    fn what_may_be_anything_is_not_taken() {
+        // combinedio's bytes, %T, a text, times that cross, and nothing at all.
+        for tails in [
+            &["512 20480", "480 5000"][..],
+            &["0", "1", "0"],
+            &["\"10.0.0.1\"", "\"-\""],
+            &["0.1 0.2", "0.2 0.1"],
+            &["", ""],
+            &["-", "-"],
+            &[],
+        ] {
+            assert_eq!(found(tails), None, "{tails:?}");
+        }
+        assert_eq!(find(&["12345"], &LogTimes::Own), None, "a bound is taken only where one is wanted");
+        assert_eq!(find(&["0.1 0.1"], &LogTimes::Ignored), None);
+    }
+
+    #[test]
+    fn a_user_knows_better() {
+        let field = |place, unit| LogTimes::Field(TimeField { place, unit });
+        let of = |tails: &[&str], field| find(tails, &field).and_then(|found| time_in(tails[0], &found));
+        let second = field(number(2), Some(TimeUnit::Milliseconds));
+        assert_eq!(of(&["7 250", "8 9"], second), Some(Duration::from_millis(250)));
+        assert_eq!(of(&["3 250", "8 9"], field(number(1), None)), Some(Duration::from_secs(3)));
+        assert_eq!(of(&["8000"], field(number(1), None)), Some(Duration::from_millis(8)));
+        assert_eq!(
+            of(&["x=0.5"], field(FieldPlace::Name("x".into()), None)),
+            Some(Duration::from_millis(500))
+        );
+        assert_eq!(of(&["x=0.5"], field(number(3), None)), None);
+        assert_eq!(of(&["x=0.5"], field(number(0), None)), None);
+        assert_eq!(of(&["1e9"], field(number(1), Some(TimeUnit::Seconds))), None, "longer than a day");
+    }
+}

@@ -1,0 +1,145 @@
+//! Lines in order of time, put back where a few of them are late.
+//!
+//! Servers write a line when its request ends, so the line of a long request stands behind later ones; a log of several
+//! processes, or one that was joined from several files, has more of that. So each line waits until one has been read
+//! whose time is [`WINDOW`] later. A line later than that comes together with the first that still waits, because the
+//! requests before have already been simulated.
+//!
+//! Memory is bounded by [`MOST`] lines: beyond that the first goes out before its time, so that in a log with more than
+//! that in a minute a line is too late sooner.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How long a line waits for earlier ones (us).
+pub(super) const WINDOW: i64 = 60 * 1_000_000;
+/// The most lines that wait.
+const MOST: usize = 100_000;
+
+/// Where a line was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// At its end.
+    InOrder,
+    /// Before lines that were read earlier.
+    Moved,
+    /// After lines that it should have come before.
+    TooLate,
+}
+
+/// Lines that wait for earlier ones.
+pub(super) struct Window<T> {
+    waiting: BinaryHeap<Reverse<WaitingLine>>,
+    items: Vec<Option<T>>,
+    free: Vec<usize>,
+    pushed: u64,
+    latest: i64,
+    /// The time of the last line that went out.
+    floor: i64,
+    ended: bool,
+}
+
+/// By time; lines of one time keep the order in which they stand.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct WaitingLine {
+    time: i64,
+    order: u64,
+    item: usize,
+}
+
+impl<T> Window<T> {
+    /// Nothing comes more than a window before time zero.
+    pub(super) fn new() -> Self {
+        Window {
+            waiting: BinaryHeap::new(),
+            items: Vec::new(),
+            free: Vec::new(),
+            pushed: 0,
+            latest: 0,
+            floor: -WINDOW,
+            ended: false,
+        }
+    }
+
+    /// Takes a line.
+    pub(super) fn push(&mut self, time: i64, item: T) -> Placed {
+        let placed = match time {
+            _ if time < self.floor => Placed::TooLate,
+            _ if time < self.latest => Placed::Moved,
+            _ => Placed::InOrder,
+        };
+        self.latest = self.latest.max(time);
+        let slot = self.free.pop().unwrap_or(self.items.len());
+        if slot == self.items.len() {
+            self.items.push(Some(item));
+        } else {
+            self.items[slot] = Some(item);
+        }
+        let earliest = self.waiting.peek().map_or(self.floor, |Reverse(first)| first.time);
+        let time = if placed == Placed::TooLate { earliest } else { time };
+        self.waiting.push(Reverse(WaitingLine { time, order: self.pushed, item: slot }));
+        self.pushed += 1;
+        placed
+    }
+
+    /// No more lines come.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The first line, if none can come before it any more.
+    pub(super) fn pop(&mut self) -> Option<(i64, T)> {
+        let Reverse(first) = self.waiting.peek()?;
+        let settled = first.time <= self.latest.saturating_sub(WINDOW);
+        if !settled && !self.ended && self.waiting.len() <= MOST {
+            return None;
+        }
+        let Reverse(WaitingLine { time, item, .. }) = self.waiting.pop()?;
+        self.floor = time;
+        self.free.push(item);
+        self.items[item].take().map(|line| (time, line))
+    }
+
+    #[cfg(test)]
+    pub(super) fn latest(&self) -> i64 {
+        self.latest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn popped(window: &mut Window<usize>) -> Vec<(i64, usize)> {
+        std::iter::from_fn(|| window.pop()).map(|(time, item)| (time / SECOND, item)).collect()
+    }
+
+    #[test]
+    fn a_line_waits_a_minute_for_earlier_ones() {
+        let mut window = Window::new();
+        let placed: Vec<Placed> =
+            [0, 30, 10, 30].into_iter().enumerate().map(|(n, at)| window.push(at * SECOND, n)).collect();
+        assert_eq!(placed, [Placed::InOrder, Placed::InOrder, Placed::Moved, Placed::InOrder]);
+        assert_eq!(popped(&mut window), []);
+        window.push(90 * SECOND, 4);
+        assert_eq!(popped(&mut window), [(0, 0), (10, 2), (30, 1), (30, 3)], "equal times keep their order");
+        assert_eq!(window.push(20 * SECOND, 5), Placed::TooLate);
+        window.end();
+        assert_eq!(popped(&mut window), [(90, 4), (90, 5)]);
+        assert_eq!(window.latest(), 90 * SECOND);
+    }
+
+    #[test]
+    fn the_number_of_lines_that_wait_is_bounded() {
+        let mut window = Window::new();
+        let mut out = 0;
+        for n in 0..MOST + 500 {
+            window.push(n as i64, n);
+            out += popped(&mut window).len();
+        }
+        assert_eq!(out, 500);
+        assert_eq!(window.items.len(), MOST + 1);
+    }
+}
