@@ -516,7 +516,7 @@ fn times_behind_a_common_line_are_learned() {
         "{assumed}"
     );
     assert_eq!(report["logs"][0]["times_are_bounds"], true);
-    // Of nginx's two times the server's own is taken.
+    // The server's own of nginx's two times is taken.
     let two = |n: usize| format!("0.{:03} 0.{:03}", 4 * time(n), time(n));
     let two = temporary("two.log", &with_times(&log(10), two));
     let (is, report) = utilization(&["--log", name(&two)]);

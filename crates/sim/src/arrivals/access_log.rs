@@ -177,7 +177,7 @@ struct LineReader {
     /// With the names in common use where none are given.
     fields: JsonFields,
     times: TimeNames,
-    /// Of the names, the one that the last JSON line had.
+    /// The number of the name that the last JSON line had.
     json_time: Option<usize>,
     /// The time behind the Common or Combined format's own fields.
     tail_time: Option<FoundTimes>,

@@ -12,7 +12,7 @@
 //! early as they still can. Memory is constant: at most `RUN + 1` lines are held, and as many as the window takes.
 
 use super::LogNotes;
-use super::window::{Placed, WINDOW, Window};
+use super::window::{Placed, ReorderWindow, WINDOW};
 use std::collections::VecDeque;
 
 /// Longest time without a line (us).
@@ -43,14 +43,14 @@ pub(super) struct Clock<T> {
     latest: i64,
     /// All ahead, or all behind.
     held: VecDeque<Line<T>>,
-    window: Window<T>,
+    window: ReorderWindow<T>,
     /// The time of the first line that went out, from which times count; `None` before.
     origin: Option<i64>,
 }
 
 impl<T> Clock<T> {
     pub(super) fn new() -> Self {
-        Clock { offset: None, latest: 0, held: VecDeque::new(), window: Window::new(), origin: None }
+        Clock { offset: None, latest: 0, held: VecDeque::new(), window: ReorderWindow::new(), origin: None }
     }
 
     /// The next line whose time is settled, with that time (us since the first line).

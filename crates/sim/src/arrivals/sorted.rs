@@ -84,7 +84,7 @@ impl Sorter {
         self.write_run()?;
         let file = self.file.into_inner().map_err(|error| temporary(error.error()))?;
         let buffer = (self.chunk / self.runs.len()).max(LEAST_BUFFER);
-        let runs = self.runs.into_iter().map(|(at, end)| Run { at, end, buffer: Vec::new(), next: 0 });
+        let runs = self.runs.into_iter().map(|(at, end)| SortedRun { at, end, buffer: Vec::new(), next: 0 });
         let mut sorted = SortedLines {
             file,
             buffer,
@@ -104,7 +104,7 @@ impl Sorter {
 pub(super) struct SortedLines {
     file: File,
     buffer: usize,
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     /// The stamp of each run's next line. Of equal stamps the earlier run comes first.
     first: BinaryHeap<Reverse<(i64, usize)>>,
     read: u64,
@@ -112,7 +112,7 @@ pub(super) struct SortedLines {
 }
 
 /// A part of the file, of which some is in memory.
-struct Run {
+struct SortedRun {
     at: u64,
     end: u64,
     buffer: Vec<u8>,
@@ -156,7 +156,7 @@ impl SortedLines {
     }
 }
 
-impl Run {
+impl SortedRun {
     /// Makes sure that so many bytes are in memory; false at the end of the run.
     fn fill(&mut self, file: &File, needed: usize, buffer: usize) -> io::Result<bool> {
         let left = self.buffer.len() - self.next;

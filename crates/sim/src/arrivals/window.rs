@@ -28,7 +28,7 @@ pub(super) enum Placed {
 }
 
 /// Lines that wait for earlier ones.
-pub(super) struct Window<T> {
+pub(super) struct ReorderWindow<T> {
     waiting: BinaryHeap<Reverse<WaitingLine>>,
     items: Vec<Option<T>>,
     free: Vec<usize>,
@@ -47,10 +47,10 @@ struct WaitingLine {
     item: usize,
 }
 
-impl<T> Window<T> {
+impl<T> ReorderWindow<T> {
     /// Nothing comes more than a window before time zero.
     pub(super) fn new() -> Self {
-        Window {
+        ReorderWindow {
             waiting: BinaryHeap::new(),
             items: Vec::new(),
             free: Vec::new(),
@@ -112,13 +112,13 @@ mod tests {
 
     const SECOND: i64 = 1_000_000;
 
-    fn popped(window: &mut Window<usize>) -> Vec<(i64, usize)> {
+    fn popped(window: &mut ReorderWindow<usize>) -> Vec<(i64, usize)> {
         std::iter::from_fn(|| window.pop()).map(|(time, item)| (time / SECOND, item)).collect()
     }
 
     #[test]
     fn a_line_waits_a_minute_for_earlier_ones() {
-        let mut window = Window::new();
+        let mut window = ReorderWindow::new();
         let placed: Vec<Placed> =
             [0, 30, 10, 30].into_iter().enumerate().map(|(n, at)| window.push(at * SECOND, n)).collect();
         assert_eq!(placed, [Placed::InOrder, Placed::InOrder, Placed::Moved, Placed::InOrder]);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_number_of_lines_that_wait_is_bounded() {
-        let mut window = Window::new();
+        let mut window = ReorderWindow::new();
         let mut out = 0;
         for n in 0..MOST + 500 {
             window.push(n as i64, n);
