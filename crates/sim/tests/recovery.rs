@@ -32,6 +32,20 @@ fn scene(classes: usize, found: bool, slower: f64, seed: u64) -> Scene {
     scene
 }
 
+/// Premium and the others were promised half a second, and nothing is told but the address; twice as slow for ten seconds.
+fn percentiles(seed: u64) -> Scene {
+    let half_a_second = Duration::from_millis(500);
+    let flows = vec![
+        Flow::new("premium", 50.0).delay(half_a_second, Some(99.9)).priority(1),
+        Flow::new("others", 90.0).delay(half_a_second, Some(95.0)).priority(2),
+    ];
+    let mut scene = Scene { flows, seconds: 24.0, ..scene(1, true, 2.0, seed) };
+    scene.plant.set_point = 1.0;
+    let [from, until] = [6, 16].map(Duration::from_secs);
+    scene.faults = vec![Fault { from, until, kind: FaultKind::Slower(2.0) }];
+    scene
+}
+
 /// The share of the requests of each second that was turned away, from the tenth second of the slow time on.
 fn turned_away(scenes: impl Iterator<Item = Scene>) -> Vec<f64> {
     let from = SLOW.start + 10;
@@ -66,6 +80,22 @@ fn a_server_that_has_recovered_is_known_to_have() {
             assert!(after[2] < 0.1 && after[3..].iter().sum::<f64>() < 0.06, "{case}: {after:?}");
         }
     }
+}
+
+/// What services took in the slow time is no reason to drop requests after it: the window of a promise holds them for a
+/// thousand departures.
+#[test]
+fn what_a_slow_time_took_drops_no_request_three_seconds_after_it() {
+    let of = |seed| {
+        let answers = percentiles(seed).run().answers;
+        let lost = |from: f64, until: f64| {
+            answers.iter().filter(|own| own.level == 0 && (from..until).contains(&own.arrived)).count()
+        };
+        (lost(6.0, 16.0), lost(19.0, 24.0))
+    };
+    let lost: Vec<(usize, usize)> = (7201..=7280).map(of).collect();
+    println!("turned away while slow, and from three seconds after it on: {lost:?}");
+    assert!(lost.iter().all(|(slow, after)| *slow > 100 && *after == 0), "{lost:?}");
 }
 
 /// The twin: nobody is turned away.

@@ -71,6 +71,8 @@ pub struct DepartureWindow {
     recent: (f64, f64),
     gap: ServiceTime,
     service: ServiceTime,
+    /// The requests that had ended before S last stepped.
+    ended_before_step: u64,
 }
 
 /// The figures of a window.
@@ -118,6 +120,7 @@ impl DepartureWindow {
             recent: (0.0, 0.0),
             gap: ServiceTime::expected(0.0),
             service: ServiceTime::expected(0.0),
+            ended_before_step: 0,
         }
     }
 
@@ -139,7 +142,10 @@ impl DepartureWindow {
             return None;
         }
         let new_ends = new.ends(self.target);
-        self.service.learn(&new.services());
+        let ended = last.ended();
+        if self.service.learn(&new.services()) {
+            self.ended_before_step = ended;
+        }
         self.gap.learn(&new.gaps());
         self.updates.push_back(counts);
         while self.updates.len() > 2
@@ -193,8 +199,20 @@ impl DepartureWindow {
 
     /// How the service times of the window are distributed up to the promised time.
     pub(crate) fn service_shares(&self) -> ServiceShares {
+        self.shares_of_latest(f64::INFINITY)
+    }
+
+    /// The same since S last stepped, and of about `least` departures at least.
+    pub(crate) fn present_service_shares(&self, least: f64) -> ServiceShares {
+        let last = self.updates.back().map_or(0, DepartureCounts::ended);
+        self.shares_of_latest(least.max(last.wrapping_sub(self.ended_before_step) as f64))
+    }
+
+    fn shares_of_latest(&self, departures: f64) -> ServiceShares {
         let none = ServiceShares { target: self.target, ..ServiceShares::default() };
-        let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else { return none };
+        let Some(last) = self.updates.back() else { return none };
+        let is_latest = |own: &&DepartureCounts| last.ended().wrapping_sub(own.ended()) as f64 <= departures;
+        let Some(first) = self.updates.iter().rev().take_while(is_latest).last() else { return none };
         let within = |part: usize| last.served_in[part].wrapping_sub(first.served_in[part]) as f64;
         let requests = CountedBetween { first, last }.of(|c| c.released);
         ServiceShares { requests, within: core::array::from_fn(within), ..none }
@@ -424,6 +442,24 @@ mod tests {
         assert!(after < 0.022, "one of 10 s: {after}");
         let stepped = (0..100).map(|_| serve(60)).last();
         assert!(stepped.is_some_and(|seconds| seconds > 0.055), "{stepped:?}");
+    }
+
+    #[test]
+    fn the_present_services_are_those_since_the_step() {
+        let lanes = counters();
+        let mut window = DepartureWindow::new(1000, 10).within(Duration::from_millis(160));
+        let mut serve = |service_ms: u64, count: u64| {
+            for _ in 0..count {
+                lanes[0].classes[0].released.add(1);
+                lanes[0].classes[0].timing.release(service_ms * 1_000_000, 160_000_000, u64::MAX);
+                window.observe(DepartureCounts::of(Instant::ZERO, &lanes, 0));
+            }
+            [window.service_shares(), window.present_service_shares(50.0)].map(|own| own.quantile(0.9))
+        };
+        let [all, present] = serve(75, 400);
+        assert!(all == present && (0.07..0.08).contains(&all), "{all} {present}");
+        let [all, present] = serve(15, 200);
+        assert!(all > 0.05 && (0.01..0.02).contains(&present), "{all} {present}");
     }
 
     #[test]

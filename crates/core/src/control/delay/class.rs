@@ -256,12 +256,14 @@ impl DelayClass {
     /// Under a percentile target a request becomes urgent when its slack falls to the service-time allowance. In the lowest
     /// class, while more are late than may be, a request that could be in time only by luck is dropped instead of started.
     /// Both allowances are quantiles of the service times that were seen, given that service alone is in time: a plain
-    /// quantile would lie beyond the target wherever a few requests take long.
+    /// quantile would lie beyond the target wherever a few requests take long. A drop needs the present services to say so too:
+    /// the window holds a slow time for a thousand departures after it, in which a server that is fast again dropped
+    /// requests that had waited a tenth of their time.
     fn wait_bounds(&self, seen: &Seen, traffic: &Traffic) -> WaitBounds {
         let target = self.promise.delay.target.as_secs_f64();
         let shares = self.window.service_shares();
-        let left = |part: f64| {
-            let wait = (target - shares.quantile(part)).max(0.1 * target);
+        let left = |service: f64| {
+            let wait = (target - service).max(0.1 * target);
             let known = self.promise.delay.percentile.filter(|_| traffic.service_seconds > 1e-9);
             known.map(|_| Duration::from_secs_f64(wait))
         };
@@ -269,11 +271,14 @@ impl DelayClass {
         // The rarer a request may be late, the sooner it becomes urgent. Of exponential service times this part is within
         // their mean at one in twenty, and within more deviations the rarer it is.
         let urgent = 1.0 - exp(-1.0 - (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
+        let likely = (1.0 - late).min(LIKELY);
+        let present = self.window.present_service_shares(Delay::TELLING / (1.0 - likely));
+        let service = shares.quantile(likely).min(present.quantile(likely));
         let is_overloaded = self.error(seen) > 0.0 || seen.recent_response > NEARLY_LATE * target;
         WaitBounds {
             longest_gap: Duration::from_secs_f64((ArrivalGaps::LONGEST / self.rate).min(1e6)),
-            urgent: left(urgent),
-            bound: left((1.0 - late).min(LIKELY)).filter(|_| self.lowest && is_overloaded),
+            urgent: left(shares.quantile(urgent)),
+            bound: left(service).filter(|_| self.lowest && is_overloaded),
             longest_service: self.window.service_clip(),
         }
     }
