@@ -80,6 +80,20 @@ fn the_dear_ones_are_found_by_path_identifier_or_query() {
     }
 }
 
+/// The same where the workers are found too.
+#[test]
+fn the_dear_ones_are_found_while_workers_are_searched_for() {
+    let items = Paths { premium: "/item/*", others: "/item/*", dear: "/item/*/report" };
+    for (name, paths) in [("a path", OWN_PATH), ("below identifiers", items)] {
+        let all: Vec<(f64, f64)> =
+            (6121..=6132).map(|seed| kept(&mixed(paths, seed).finding_workers(true).run())).collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        let (good, premium) = (mean(|one| one.0), mean(|one| one.1));
+        println!("{name}, workers found too: goodput {good:.3}, premium {premium:.4}, by seed {all:.4?}");
+        assert!((0.87..0.95).contains(&good) && premium >= 0.995, "{name}: {good} {premium}");
+    }
+}
+
 /// The dear ones begin after two minutes without them, when much is known of the others.
 #[test]
 fn a_type_that_comes_late_is_found_as_soon() {

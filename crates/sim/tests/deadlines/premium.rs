@@ -46,6 +46,29 @@ fn premium_is_kept_when_the_server_slows_to_half() {
     }
 }
 
+/// Premium and goodput at half the speed with workers told or found, over seeds that no constant was chosen on.
+#[test]
+fn premium_is_kept_at_half_the_speed_with_nothing_told_but_the_address() {
+    for found in [false, true] {
+        let all: Vec<(f64, f64, f64)> = (6201..=6220)
+            .map(|seed| {
+                let flows = vec![("premium", 50.0, kind("/page", 40)), ("others", 90.0, kind("/list", 40))];
+                let mut scene = scene(flows, 80.0, seed).finding_workers(found);
+                scene.slow((20.0, 60.0), 2.0);
+                let heard = scene.run();
+                let settled = heard.in_time(0, DEADLINE, (22.0, 60.0));
+                (heard.in_time(0, DEADLINE, (20.0, 60.0)), settled, goodput(&heard, 100.0, (22.0, 60.0)))
+            })
+            .collect();
+        let mean = |of: fn(&(f64, f64, f64)) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        let (premium, settled, good) = (mean(|own| own.0), mean(|own| own.1), mean(|own| own.2));
+        println!(
+            "half, workers found {found}: premium {premium:.4}, settled {settled:.4}, goodput {good:.3}, {all:.4?}"
+        );
+        assert!(premium >= 0.996 && (0.92..=1.0).contains(&good), "found {found}: {premium} {good}");
+    }
+}
+
 fn mixed(told: bool, seed: u64) -> Heard {
     let flows = vec![
         ("premium", 60.0, kind("/page", 40)),

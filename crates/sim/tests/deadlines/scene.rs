@@ -1,6 +1,8 @@
 //! Types of requests in front of one server, some classes with a deadline, and how long each request took.
 
-use plimsoll_core::promises::{Admission, Class, Condition, LAST_PRIORITY, Mode, Plant, Promises, Site};
+use plimsoll_core::promises::{
+    Admission, Class, Condition, LAST_PRIORITY, Mode, Plant, Promises, Site, WorkerBounds,
+};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::Status;
@@ -189,6 +191,16 @@ impl Scene {
     pub(crate) fn slow(&mut self, (from, until): (f64, f64), factor: f64) {
         let [from, until] = [from, until].map(Duration::from_secs_f64);
         self.faults.push(Fault { from, until, kind: FaultKind::Slower(factor) });
+    }
+
+    /// Nothing is told but the address: the workers are found too, as the configuration has it where none are given.
+    pub(crate) fn finding_workers(mut self, found: bool) -> Self {
+        if found {
+            self.plant.workers = 16;
+            self.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+            self.plant.max_connections = 1024;
+        }
+        self
     }
 
     pub(crate) fn promises(&self) -> Promises {
