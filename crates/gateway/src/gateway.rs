@@ -60,7 +60,7 @@ impl Gateway {
             reloads: Mutex::new(Reloads::start()),
             storage: Arc::new(Storage::new(threads)),
             reported_workers: Mutex::default(),
-            tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)),
+            tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)?),
         });
         let engine = Arc::new(Mutex::new(engine));
         let ticker = Ticker::start(engine.clone(), shared.clone())?;

@@ -15,6 +15,7 @@
 //!
 //! Not here: reading a configuration (the crate `plimsoll-config`), signals and the command line.
 
+pub mod access_log;
 pub mod admin;
 mod client;
 mod files;

@@ -4,6 +4,7 @@
 //! The lists [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the promises. A
 //! configuration file fills these types, and its reference shows their defaults.
 
+pub use crate::access_log::{AccessLogSettings, LogForm, LogTarget, SiteLog};
 pub use crate::client::storage::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::request::signed::Signed;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub report: Report,
     /// What a rejected client gets.
     pub rejection: Rejection,
+    /// Where requests are written down.
+    pub access_log: AccessLogSettings,
     /// The bounds of messages and connections.
     pub limits: Limits,
     /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`. gRPC
@@ -69,6 +72,7 @@ impl Default for Settings {
             forwarded: ForwardedFields::default(),
             report: Report::default(),
             rejection: Rejection::default(),
+            access_log: AccessLogSettings::default(),
             limits: Limits::default(),
             stream_paths: Vec::new(),
             timeouts: Timeouts::default(),

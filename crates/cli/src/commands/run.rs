@@ -87,6 +87,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) {
     loop {
         match requests.recv_timeout(LOOK) {
             Ok(Requested::Reload) => reload.begin(),
+            Ok(Requested::ReopenLogs) => reload.gateway.reopen_access_logs(),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }

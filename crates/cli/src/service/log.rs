@@ -6,28 +6,26 @@
 //! the message alone, since the journal adds the time.
 
 use super::signals::Signals;
+use plimsoll_gateway::access_log::LossyWriter;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::OnceLock;
 use std::thread;
-use std::time::Duration;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::Subscriber as Lines;
 
+/// How many lines may wait to be written.
 const LINES: usize = 4096;
-/// How long the end of the command waits for the lines that are still in the queue.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 static LOG: OnceLock<LossyWriter> = OnceLock::new();
 
 /// Starts the log, for the whole process. The signals are blocked already, so that the log's thread does not take them.
 pub(crate) fn start(_blocked: Signals) {
-    let writer = LossyWriter::new(io::stderr());
+    let writer = LossyWriter::new(io::stderr(), LINES);
+    let queue = writer.queue();
     let lines = Lines::builder().with_level(false).with_target(false);
-    let lines = lines.with_ansi(false).with_writer(writer.queue.clone());
+    let lines = lines.with_ansi(false).with_writer(move || queue.clone());
     // systemd.exec(5): set where stderr is connected to the journal.
     let is_started = LOG.set(writer).is_ok()
         && match std::env::var_os("JOURNAL_STREAM") {
@@ -71,75 +69,6 @@ pub(crate) fn finish() {
         }
     }
     log.finish();
-}
-
-/// Writes pieces of text to a stream without ever waiting for it. What cannot be written is dropped and counted.
-pub(crate) struct LossyWriter {
-    queue: NonBlocking,
-    /// Pieces that found the queue full.
-    refused: ErrorCounter,
-    /// Pieces that the stream did not take.
-    failed: Arc<AtomicU64>,
-    thread: Mutex<Option<WorkerGuard>>,
-}
-
-impl LossyWriter {
-    pub(crate) fn new(stream: impl Write + Send + 'static) -> Self {
-        let failed = Arc::<AtomicU64>::default();
-        let builder =
-            NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).thread_name("log");
-        let (queue, thread) = builder.finish(Counting { stream, failed: failed.clone() });
-        LossyWriter { refused: queue.error_counter(), queue, failed, thread: Mutex::new(Some(thread)) }
-    }
-
-    /// Hands a line to the thread that writes it.
-    pub(crate) fn line(&self, line: &str) {
-        // The queue never fails: it drops.
-        let _ = self.queue.clone().write_all(format!("{line}\n").as_bytes());
-    }
-
-    fn dropped(&self) -> u64 {
-        self.refused.dropped_lines() as u64 + self.failed.load(Relaxed)
-    }
-
-    /// Waits until all is written, at most [`PATIENCE`].
-    pub(crate) fn finish(&self) {
-        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        // The guard writes to stdout if the queue stays full, which could block or fail: a thread of its own drops it.
-        let (done, finished) = mpsc::channel::<()>();
-        let end = move || {
-            drop(thread);
-            drop(done);
-        };
-        if thread::Builder::new().spawn(end).is_ok() {
-            let _ = finished.recv_timeout(PATIENCE);
-        }
-    }
-}
-
-impl Drop for LossyWriter {
-    fn drop(&mut self) {
-        self.finish();
-    }
-}
-
-/// A stream that takes everything, and counts what it could not write.
-struct Counting<W> {
-    stream: W,
-    failed: Arc<AtomicU64>,
-}
-
-impl<W: Write> Write for Counting<W> {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        if self.stream.write_all(piece).and_then(|()| self.stream.flush()).is_err() {
-            self.failed.fetch_add(1, Relaxed);
-        }
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A panic is a line too: the standard library would wait for a reader that has stopped reading.

@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT and SIGHUP, waited for by a thread instead of handled in one.
+//! SIGTERM, SIGINT, SIGHUP and SIGUSR1, waited for by a thread instead of handled in one.
 //!
 //! Signals that are blocked in every thread stay pending until [`Signals::wait`] takes them; a handler needs unsafe code.
 
@@ -14,6 +14,8 @@ pub(crate) enum Requested {
     Stop,
     /// To read the configuration again: SIGHUP.
     Reload,
+    /// To open the access logs anew, whose files were moved away: SIGUSR1.
+    ReopenLogs,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +24,7 @@ pub(crate) struct Signals(SigSet);
 impl Signals {
     /// Blocks them in this thread and in those that it starts from now on: call it before there are others.
     pub(crate) fn block() -> Result<Self, Failure> {
-        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
+        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1]);
         set.thread_block().map_err(|error| Failure::Failed(format!("cannot block signals: {error}")))?;
         Ok(Signals(set))
     }
@@ -30,6 +32,7 @@ impl Signals {
     fn wait(self) -> Requested {
         match self.0.wait() {
             Ok(Signal::SIGHUP) => Requested::Reload,
+            Ok(Signal::SIGUSR1) => Requested::ReopenLogs,
             // Waiting fails for an invalid set only; ending then is better than running without an end.
             _ => Requested::Stop,
         }

@@ -4,6 +4,7 @@
 //! Nothing stops at the first error. Where a value is missing its finding exists already, and something harmless takes
 //! its place: the result is thrown away whenever there are findings.
 
+use super::access_log::{AccessLogKeys, access_log};
 use super::addresses::Admin;
 use super::control::ControlKeys;
 use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
@@ -38,6 +39,8 @@ section! { "the file"
         rejection: RejectionKeys, section;
         /// The response header that carries level and reason.
         report: ReportKeys, section;
+        /// A line for each request.
+        access_log: AccessLogKeys, section;
         /// What is too much.
         limits: LimitKeys, section;
         /// Times after which something is given up.
@@ -199,6 +202,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         forwarded: keys.forwarded.value,
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
+        access_log: access_log(file, name, findings),
         limits: limits(&file.limits.value, findings),
         stream_paths: listed(&file.limits.value.stream, |pattern| Pattern::new(&pattern.0)),
         timeouts: timeouts(file),

@@ -4,6 +4,7 @@
 //! for the engine, and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too),
 //! filled, and what only becomes settings at the start and at each reload, since upstreams are named and looked up then.
 
+mod access_log;
 pub(crate) mod addresses;
 mod classes;
 mod control;

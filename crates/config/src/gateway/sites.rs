@@ -11,8 +11,8 @@ use super::values::ClientIdentity;
 use super::{deadlines, hosts};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{
-    Located, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Sections, Table, Weight, Whole, listed,
-    section,
+    Located, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Sections, Table, Text, Weight, Whole,
+    listed, section,
 };
 use plimsoll_core::promises::{Choice, Guarantee, Identity, Prefer, Site};
 use plimsoll_core::time::Duration;
@@ -75,6 +75,8 @@ section! { "[[site]]"
         /// places at most, so that they starve nobody; name their `client` too. They go as they came, without a level's
         /// prefix and headers: where every level has a prefix, their pages lie at the root beside the trees.
         exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
+        /// Where its requests are written down: a file, `"stdout"` or `"off"`. Absent: where `[access_log]` says.
+        access_log: Text, optional;
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
         level: Sections<LevelKeys>, default(Sections(Vec::new()));
         /// Groups of clients or requests, matched in order. What matches none is the class `default`.

@@ -168,6 +168,10 @@ impl Permit {
     pub fn arrived(&self) -> Instant {
         self.arrived
     }
+    /// When it started; while it waits, when it arrived.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
 }
 
 /// How the service of a request ended at the plant.

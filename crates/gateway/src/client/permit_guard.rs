@@ -2,6 +2,7 @@
 //!
 //! A task that is dropped, because its client left or its thread stops, drops its guards with it.
 
+use crate::access_log::entry::Entry;
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Permit, Service, Verdict};
@@ -12,18 +13,30 @@ use std::time::Duration;
 pub(crate) struct PermitGuard {
     worker: Rc<Worker>,
     permit: Option<Permit>,
+    /// Its line of the access log, written when it departs.
+    entry: Option<Box<Entry>>,
     released: bool,
 }
 
 impl PermitGuard {
-    pub(crate) fn new(worker: &Rc<Worker>, permit: Permit) -> Self {
-        PermitGuard { worker: worker.clone(), permit: Some(permit), released: false }
+    pub(crate) fn new(worker: &Rc<Worker>, permit: Permit, entry: Option<Box<Entry>>) -> Self {
+        PermitGuard { worker: worker.clone(), permit: Some(permit), entry, released: false }
+    }
+
+    /// Notes the status that the client was sent.
+    pub(crate) fn answered(&mut self, status: u16) {
+        if let Some(entry) = &mut self.entry {
+            entry.answered(status);
+        }
     }
 
     /// Counts body bytes that the client took.
     pub(crate) fn sent(&self, bytes: u64) {
         if let Some(permit) = self.permit.as_ref().filter(|_| bytes > 0) {
             self.worker.lane.borrow_mut().sent(permit, bytes);
+            if let Some(entry) = &self.entry {
+                entry.sent(bytes);
+            }
         }
     }
 
@@ -61,7 +74,13 @@ impl PermitGuard {
     pub(crate) fn release(&mut self, service: Service) {
         if let Some(permit) = self.permit.as_mut().filter(|_| !self.released) {
             self.released = true;
-            self.worker.with_lane(|lane, now, verdicts| lane.release(now, permit, service, verdicts));
+            let entry = &mut self.entry;
+            self.worker.with_lane(|lane, now, verdicts| {
+                lane.release(now, permit, service, verdicts);
+                if let Some(entry) = entry {
+                    entry.released(now);
+                }
+            });
         }
     }
 
@@ -71,7 +90,13 @@ impl PermitGuard {
 
     fn leave(&mut self, outcome: Outcome) {
         if let Some(permit) = self.permit.take() {
-            self.worker.with_lane(|lane, now, verdicts| lane.depart(now, permit, outcome, verdicts));
+            let entry = self.entry.take();
+            self.worker.with_lane(|lane, now, verdicts| {
+                if let Some(entry) = entry {
+                    entry.departed(&permit, now);
+                }
+                lane.depart(now, permit, outcome, verdicts);
+            });
         }
     }
 }

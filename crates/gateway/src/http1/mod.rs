@@ -79,5 +79,14 @@ pub enum Version {
     Http11,
 }
 
+impl Version {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+        }
+    }
+}
+
 /// The most field lines in a head; a head with more is refused with 431.
 pub const MAX_FIELDS: usize = 256;

@@ -13,12 +13,14 @@ use std::time::Duration;
 impl Connection {
     /// Answers a request that cannot be read, and ends the connection: what follows the request cannot be read either.
     pub(super) async fn refuse(&mut self, refusal: Refusal) -> Next {
+        self.log_turned_away(refusal.status, None, body_length(&refusal));
         self.send_error(refusal, Requested::default()).await;
         Next::Linger
     }
 
     pub(super) async fn turn_away(&mut self, refusal: Refusal, mut requested: Requested) -> Next {
         requested.keep_alive &= self.may_discard();
+        self.log_turned_away(refusal.status, None, body_length(&refusal));
         self.push_error(refusal, requested);
         self.finish(requested, None).await
     }
@@ -56,6 +58,7 @@ impl Connection {
             out.extend_from_slice(rejection.body.as_bytes());
         }
         self.client.outbox.push_head(&self.scratch);
+        self.log_turned_away(rejection.status, Some(reason), rejection.body.len());
         self.finish(requested, None).await
     }
 
@@ -68,6 +71,7 @@ impl Connection {
         // A part of the body may have been sent on already: then the next request cannot be found.
         requested.keep_alive &= self.head.framing == Framing::None;
         permit.release(Service::default());
+        permit.answered(refusal.status);
         permit.depart(Outcome::Failed);
         match self.send_error(refusal, requested).await {
             false => Next::Close,
@@ -123,7 +127,7 @@ impl Connection {
             out.extend_from_slice(b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
         }
         out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
-        write_number(out, b"content-length: ", refusal.why.len() as u64 + 1);
+        write_number(out, b"content-length: ", body_length(&refusal) as u64);
         requested.write_connection(out);
         out.extend_from_slice(b"\r\n");
         if !requested.is_head {
@@ -132,6 +136,11 @@ impl Connection {
         }
         self.client.outbox.push_head(&self.scratch);
     }
+}
+
+/// The length of an error's text, with its line end.
+fn body_length(refusal: &Refusal) -> usize {
+    refusal.why.len() + 1
 }
 
 pub(super) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelReport<'_> {

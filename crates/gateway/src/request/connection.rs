@@ -7,6 +7,7 @@
 use super::body::NoBody;
 use super::decision::NotStarted;
 use super::peer::Peer;
+use crate::access_log::entry::{CLIENT_LEFT, Entry};
 use crate::client::buffers::{self, SMALL};
 use crate::client::early_body::EarlyBody;
 use crate::client::inbox::Inbox;
@@ -22,6 +23,7 @@ use crate::http1::scan::HeadScan;
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use crate::upstream::request::HeaderVariants;
+use plimsoll_core::request::Reason;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -77,6 +79,8 @@ pub(crate) struct Connection {
     pub scratch: Vec<u8>,
     /// What was read of the request's body before its arrival.
     pub early: EarlyBody,
+    /// The request's line of the access log, until it starts.
+    pub entry: Option<Box<Entry>>,
 }
 
 /// A connection's slot in the table of its thread, given back on drop.
@@ -160,6 +164,7 @@ impl Connection {
             variants: HeaderVariants::default(),
             scratch: Vec::new(),
             early: EarlyBody::default(),
+            entry: None,
         }
     }
 
@@ -194,7 +199,9 @@ impl Connection {
     async fn request(&mut self) -> Next {
         let mut requested = Requested::of(&self.head);
         requested.keep_alive &= !self.worker.is_draining();
-        let Some(mut target) = self.classify() else {
+        let classified = self.classify();
+        self.begin_log_entry(classified);
+        let Some(mut target) = classified else {
             let refusal = Refusal::with(421, "no site of this gateway has this host");
             return self.turn_away(refusal, requested).await;
         };
@@ -207,7 +214,7 @@ impl Connection {
             // On the heap, so that a connection's task stays as small as requests without a body need.
             match Box::pin(self.read_body()).await {
                 Ok(()) => {}
-                Err(NoBody::ClientLeft) => return Next::Close,
+                Err(NoBody::ClientLeft) => return self.client_left(),
                 Err(NoBody::Refused(refusal)) => return self.refuse(refusal).await,
             }
         }
@@ -221,8 +228,14 @@ impl Connection {
                 let late = Refusal::with(504, "no place at the upstream became free in time");
                 self.turn_away(late, requested).await
             }
-            Err(NotStarted::ClientLeft) => Next::Close,
+            Err(NotStarted::ClientLeft) => self.client_left(),
         }
+    }
+
+    /// The client left before its request started.
+    fn client_left(&mut self) -> Next {
+        self.log_turned_away(CLIENT_LEFT, Some(Reason::ClientLeft), 0);
+        Next::Close
     }
 
     pub(crate) fn body_limit(&self) -> u64 {

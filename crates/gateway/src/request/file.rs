@@ -18,11 +18,13 @@ impl Connection {
     pub(super) async fn serve_file(&mut self, mut started: Started<'_>) -> Next {
         let Some(response) = self.find_file(&started) else {
             started.permit.release(Service::default());
+            started.permit.answered(500);
             started.permit.depart(Outcome::Failed);
             self.send_error(Refusal::with(500, "this plant has no files"), started.requested).await;
             return Next::Linger;
         };
         started.requested.keep_alive &= self.may_discard();
+        started.permit.answered(response.status);
         self.write_file_head(&started, &response);
         let mut service = Service {
             response_bytes: response.content_length.unwrap_or(0),

@@ -34,6 +34,8 @@ pub(super) struct Started<'a> {
 struct After {
     /// Whether all of the request was sent. Unsent bytes still lie where the next request is looked for.
     complete: bool,
+    /// The status that the client was sent, if it was.
+    status: Option<u16>,
     keeps_client: bool,
     ends_with_connection: bool,
     /// The bytes that came behind a switch of protocols.
@@ -56,7 +58,7 @@ impl Connection {
             },
             report: (settings.report.mode == ReportMode::Always)
                 .then(|| report(settings, permit.level(), permit.reason())),
-            permit: PermitGuard::new(&self.worker, permit),
+            permit: PermitGuard::new(&self.worker, permit, self.entry.take()),
             requested,
         };
         match tables.plants.get(started.plant).and_then(|row| row.upstream.as_ref()) {
@@ -115,6 +117,7 @@ impl Connection {
         let end = retry::carry(&mut exchange, variants).await;
         let after = After {
             complete: exchange.request.is_sent(),
+            status: exchange.response.status(),
             keeps_client: exchange.response.keeps_client(),
             ends_with_connection: exchange.response.ends_with_connection(),
             rest: exchange.response.take_rest(),
@@ -130,6 +133,9 @@ impl Connection {
         requested: Requested,
         mut permit: PermitGuard,
     ) -> Next {
+        if let Some(status) = after.status {
+            permit.answered(status);
+        }
         match end {
             End::Done => {
                 permit.depart(Outcome::Completed);

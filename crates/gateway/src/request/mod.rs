@@ -17,6 +17,7 @@ mod file;
 mod forward;
 mod forwarding;
 mod head;
+mod logged;
 mod peer;
 pub(crate) mod signed;
 mod tunnel;

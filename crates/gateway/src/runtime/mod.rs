@@ -9,6 +9,7 @@
 
 pub(crate) mod mailbox;
 mod memory;
+pub(crate) mod names;
 mod processors;
 pub(crate) mod reload;
 pub(crate) mod slots;

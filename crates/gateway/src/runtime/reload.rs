@@ -89,6 +89,11 @@ impl Reloader {
         lock(&self.engine).restore_rate_forecasts(forecasts);
     }
 
+    /// Has every access log opened anew at its path, after its file was moved away.
+    pub fn reopen_access_logs(&self) {
+        self.shared.tables.current().access_logs.reopen();
+    }
+
     /// Replaces settings and promises. Requests under way are not touched.
     ///
     /// # Errors
@@ -113,7 +118,9 @@ impl Reloader {
         let before = self.shared.tables.current();
         let sections = sections(&before.settings, &settings);
         let needs_restart = pin(&before.settings, &mut settings);
-        let tables = before.next(settings, promises, &reload, self.shared.mailboxes.len());
+        let tables = before
+            .next(settings, promises, &reload, self.shared.mailboxes.len())
+            .map_err(|error| vec![error.to_string()])?;
         self.shared.tables.publish(tables);
         let mut changes = engine.apply(reload.clone());
         drop(engine);
@@ -152,6 +159,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("forwarded", old.forwarded != new.forwarded),
         ("report", old.report != new.report),
         ("rejection", old.rejection != new.rejection),
+        ("access_log", old.access_log != new.access_log),
         ("limits", old.limits != new.limits || old.stream_paths != new.stream_paths),
         ("timeouts", old.timeouts != new.timeouts),
     ])

@@ -4,6 +4,8 @@
 //! began with. Tables are published before the engine takes the promises that go with them, and a thread compares
 //! generations after it has classified a request: every number that the engine gave is therefore found in the tables.
 
+use super::names::Names;
+use crate::access_log::logs::AccessLogs;
 use crate::files::Files;
 use crate::runtime::lock;
 use crate::settings::{Backend, Settings};
@@ -21,6 +23,8 @@ pub(crate) struct Tables {
     /// The settings but the backends, which are in [`Tables::plants`]; rewrites by site.
     pub settings: Settings,
     pub plants: Vec<PlantRow>,
+    pub access_logs: AccessLogs,
+    pub names: Names,
 }
 
 /// What serves a plant.
@@ -108,15 +112,21 @@ impl ThreadTables {
 }
 
 impl Tables {
-    /// The tables after these. Upstreams whose addresses stay keep their connections, health and reports.
+    /// The tables after these. Upstreams whose addresses stay keep their connections, health and reports; access logs that
+    /// stay the same stay open.
+    ///
+    /// # Errors
+    /// An access log that cannot be opened.
     pub(crate) fn next(
         &self,
         settings: Settings,
         promises: &Promises,
         reload: &Reload,
         threads: usize,
-    ) -> Tables {
-        let mut next = Tables { plants: self.plants.clone(), settings };
+    ) -> io::Result<Tables> {
+        let access_logs = self.access_logs.next(&settings.access_log, reload.site_numbers())?;
+        let names = self.names.next(promises, reload);
+        let mut next = Tables { plants: self.plants.clone(), settings, access_logs, names };
         let backends = std::mem::take(&mut next.settings.backends).into_iter();
         for ((backend, plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers()) {
             let known = self.plants.get(number).filter(|known| known.backend == backend);
@@ -143,7 +153,7 @@ impl Tables {
             rewrites[site] = new.next().unwrap_or_default();
         }
         next.settings.rewrites = rewrites;
-        next
+        Ok(next)
     }
 
     /// Brings the pools into line with these tables, now in force: bounds as promised, and no idle connection in a pool

@@ -120,6 +120,11 @@ impl<'a> ResponseSide<'a> {
         self.body.is_some()
     }
 
+    /// The status that the client is being sent.
+    pub(crate) fn status(&self) -> Option<u16> {
+        self.is_committed().then_some(self.head.status)
+    }
+
     /// Whether any byte came, if only of an interim response.
     pub(crate) fn has_begun(&self) -> bool {
         self.began

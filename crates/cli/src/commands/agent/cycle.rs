@@ -6,14 +6,16 @@ use super::probe::Probes;
 use super::words;
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
-use crate::service::log::LossyWriter;
 use crate::service::signals::{Requested, Signals};
 use plimsoll_config::Agent;
 use plimsoll_core::agent::{Change, Counters, LoadSense, Machine, SAMPLES, Sample};
 use plimsoll_core::time::Instant as CoreInstant;
+use plimsoll_gateway::access_log::LossyWriter;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+/// How many lines of figures may wait for their reader.
+const FIGURES: usize = 4096;
 /// Counters that cannot be read for so long are worth a line.
 const BLIND: Duration = Duration::from_secs(5);
 
@@ -99,7 +101,7 @@ impl AgentRun {
             changes: 0,
             seen: now,
             blind: false,
-            figures: arguments.json.then(|| LossyWriter::new(std::io::stdout())),
+            figures: arguments.json.then(|| LossyWriter::new(std::io::stdout(), FIGURES)),
         }
     }
 
@@ -117,6 +119,7 @@ impl AgentRun {
                         tracing::warn!("note: to read the file again, stop the agent and start it")
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => break,
+                    Ok(Requested::ReopenLogs) => {}
                     Ok(Requested::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
                 }
             }
@@ -128,7 +131,7 @@ impl AgentRun {
             if let Some(out) = self.figures.as_ref().filter(|_| number.is_multiple_of(SAMPLES.into())) {
                 let seconds = self.started.elapsed().as_secs_f64();
                 let line = words::json(seconds, &self.machine.figures(), self.chooser.applied, self.changes);
-                out.line(&line);
+                out.write(format!("{line}\n").as_bytes());
             }
             // After a standstill of this machine samples that were missed are not made up for.
             due = (due + self.tick).max(Instant::now());

@@ -46,6 +46,11 @@ impl Reload {
         self.registry.sites.iter().map(|site| site.site)
     }
 
+    /// The number and the name of each class that is promised: as in [`Target::class`](crate::request::Target::class).
+    pub fn class_names(&self) -> impl Iterator<Item = (u16, &str)> {
+        self.registry.classes().map(|class| (class.class as u16, class.name))
+    }
+
     /// What it changes.
     pub fn changes(&self) -> &Changes {
         &self.changes

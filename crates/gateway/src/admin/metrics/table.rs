@@ -20,6 +20,7 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) status: Status,
     pub(in crate::admin) reloads: Reloads,
     pub(in crate::admin) log_lines_dropped: u64,
+    pub(in crate::admin) access_log_lines_dropped: u64,
     pub(in crate::admin) seed_from: SeedSource,
     pub(in crate::admin) buffered: Buffered,
 }
@@ -30,6 +31,7 @@ impl Scrape {
             status: lock(engine).status(),
             reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
+            access_log_lines_dropped: shared.tables.current().access_logs.dropped(),
             seed_from: shared.tables.current().settings.hash_seed_from,
             buffered: shared.storage.buffered(),
         }
@@ -188,6 +190,9 @@ metrics! {
         Gateway(|all| all.reloads.in_force_since);
     "plimsoll_log_lines_dropped_total", "Lines of the log that could not be written, or not in time.",
         Gateway(|all| all.log_lines_dropped as f64);
+    "plimsoll_access_log_lines_dropped_total",
+        "Lines of access logs that could not be written, or not in time; of the logs that are open.",
+        Gateway(|all| all.access_log_lines_dropped as f64);
 }
 
 /// The same value of different kinds.

@@ -118,6 +118,7 @@ fn scrape(status: Status) -> Scrape {
         status,
         reloads: Reloads::default(),
         log_lines_dropped: 0,
+        access_log_lines_dropped: 0,
         seed_from: SeedSource::Kept,
         buffered: Buffered::default(),
     }

@@ -1,0 +1,51 @@
+//! Where requests are written down.
+
+use super::file::ConfigurationKeys;
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Located, Text, section};
+use plimsoll_gateway::settings::{AccessLogSettings, LogForm, LogTarget, SiteLog};
+use std::path::Path;
+
+section! { "[access_log]"
+    /// A line for each request. It is written beside the requests' way: a disk that is slow or full delays none, and what is
+    /// lost is counted in `plimsoll_access_log_lines_dropped_total`. SIGUSR1 has files opened anew, for logrotate.
+    AccessLogKeys {
+        /// The file, or `"stdout"`. Absent: only the requests of sites with an `access_log` of their own are written down. A
+        /// relative path is taken from the folder of this file.
+        file: Text, optional;
+        /// The form of the lines, of all logs.
+        format: LogForm, default(LogForm::default());
+    }
+}
+
+crate::syntax::word::words!(LogForm {
+    "json" => Json, "an object a line, with site, class, level, reason and times";
+    "common" => Common, "the Common Log Format";
+    "combined" => Combined, "the Combined Log Format of Apache and nginx";
+});
+
+/// The logs of a file whose name is `name`.
+pub(super) fn access_log(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> AccessLogSettings {
+    let keys = &file.access_log.value;
+    let mut target = |text: &Located<Text>| target(text, name, findings);
+    let sites = file.site.value.0.iter().map(|site| match &site.value.access_log {
+        None => SiteLog::Shared,
+        Some(text) if text.value.0 == "off" => SiteLog::Off,
+        Some(text) => SiteLog::Own(target(text)),
+    });
+    let sites = sites.collect();
+    AccessLogSettings { form: keys.format.value, target: keys.file.as_ref().map(target), sites }
+}
+
+fn target(text: &Located<Text>, name: &str, findings: &mut Findings) -> LogTarget {
+    match text.value.0.as_str() {
+        "stdout" => LogTarget::Stdout,
+        path => {
+            if path.is_empty() {
+                refuse!(findings, BadValue at &text.span,
+                    "a file without a name", help: "write one, such as `\"access.log\"`, or `\"stdout\"`");
+            }
+            LogTarget::File(Path::new(name).parent().unwrap_or(Path::new("")).join(path))
+        }
+    }
+}

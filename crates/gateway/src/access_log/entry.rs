@@ -1,0 +1,136 @@
+//! What the access log says of one request: begun with its head, filled on its way, written when it ends.
+
+use super::format::Line;
+use super::logs::AccessLog;
+use crate::http1::Version;
+use crate::runtime::tables::ThreadTables;
+use plimsoll_core::request::{Permit, Reason, Target};
+use plimsoll_core::time::Instant;
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The status of a request whose client left before it was answered, as nginx has it.
+pub(crate) const CLIENT_LEFT: u16 = 499;
+
+/// A request's head, as far as a log shows it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoggedHead {
+    pub method: String,
+    pub target: String,
+    pub host: String,
+    pub referer: Option<String>,
+    pub user_agent: Option<String>,
+    pub version: Version,
+}
+
+/// What is known of a request so far. It exists only where a log wants it.
+pub(crate) struct Entry {
+    log: Arc<AccessLog>,
+    tables: Rc<ThreadTables>,
+    came: SystemTime,
+    client: IpAddr,
+    /// `None` if it could not be read.
+    head: Option<LoggedHead>,
+    /// `None` if it belongs to no site.
+    target: Option<Target>,
+    status: u16,
+    bytes: Cell<u64>,
+    reason: Option<Reason>,
+    released: Option<Instant>,
+}
+
+impl Entry {
+    pub(crate) fn begin(
+        log: Arc<AccessLog>,
+        tables: Rc<ThreadTables>,
+        client: IpAddr,
+        head: Option<LoggedHead>,
+        target: Option<Target>,
+    ) -> Box<Self> {
+        Box::new(Entry {
+            log,
+            tables,
+            came: SystemTime::now(),
+            client,
+            head,
+            target,
+            status: 0,
+            bytes: Cell::new(0),
+            reason: None,
+            released: None,
+        })
+    }
+
+    /// The status that the client was sent.
+    pub(crate) fn answered(&mut self, status: u16) {
+        self.status = status;
+    }
+
+    /// Body bytes that the client took.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.bytes.set(self.bytes.get() + bytes);
+    }
+
+    /// The upstream's last byte was read.
+    pub(crate) fn released(&mut self, now: Instant) {
+        self.released.get_or_insert(now);
+    }
+
+    /// Writes the line of a request that never started.
+    pub(crate) fn turned_away(mut self: Box<Self>, status: u16, reason: Option<Reason>, bytes: u64) {
+        (self.status, self.reason) = (status, reason);
+        let is_head = self.head.as_ref().is_some_and(|head| head.method == "HEAD");
+        self.bytes.set(if is_head { 0 } else { bytes });
+        self.write(None, None);
+    }
+
+    /// Writes the line of a request that was served and departs now.
+    pub(crate) fn departed(self: Box<Self>, permit: &Permit, now: Instant) {
+        self.write(Some(permit), Some(now));
+    }
+
+    fn write(&self, permit: Option<&Permit>, departed: Option<Instant>) {
+        let names = &self.tables.names;
+        let served = permit.filter(|permit| !permit.is_waiting());
+        let seconds = |from: Option<Instant>, to: Option<Instant>| {
+            let time = to?.since(from?);
+            Some((time.as_secs_f64() * 1e6).round() / 1e6)
+        };
+        let (arrived, started) = (served.map(Permit::arrived), served.map(Permit::started));
+        let level = served.zip(self.target);
+        let head = self.head.as_ref();
+        let line = Line {
+            time: self.came.try_into().unwrap_or_default(),
+            client: self.client,
+            method: head.map(|head| head.method.as_str()),
+            host: head.map(|head| head.host.as_str()).filter(|host| !host.is_empty()),
+            path: head.map(|head| head.target.as_str()),
+            protocol: head.map_or(Version::Http11, |head| head.version).as_str(),
+            status: if self.status == 0 { CLIENT_LEFT } else { self.status },
+            bytes: self.bytes.get(),
+            referer: head.and_then(|head| head.referer.as_deref()),
+            user_agent: head.and_then(|head| head.user_agent.as_deref()),
+            site: self.target.and_then(|target| names.site(target.site)),
+            class: self.target.and_then(|target| names.class(target.class)),
+            level: level.and_then(|(permit, target)| names.level(target.site, permit.level())),
+            reason: permit.map(Permit::reason).or(self.reason).map(Reason::as_str),
+            client_share: self.target.map(|target| share(target.client)),
+            upstream: served.and_then(|permit| names.plant(permit.plant())),
+            queue_time: seconds(arrived, started),
+            service_time: seconds(started, self.released),
+            delivery_time: seconds(arrived, departed),
+        };
+        let mut out = Vec::with_capacity(512);
+        line.write(self.log.form, &mut out);
+        self.log.write(&out);
+    }
+}
+
+/// Where a client's hash lies in [0, 1), to six digits.
+fn share(client: u64) -> f64 {
+    const HASHES: f64 = (1_u64 << 56) as f64;
+    (client as f64 / HASHES * 1e6).floor() / 1e6
+}

@@ -1,0 +1,193 @@
+//! Which requests are written where: a log for all, and sites that have one of their own or none.
+
+use super::file::LogFile;
+use super::lossy::LossyWriter;
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes.
+const LINES: usize = 65_536;
+
+/// Where requests are written down, and in which form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessLogSettings {
+    /// The form of the lines.
+    pub form: LogForm,
+    /// Where the requests go whose site has no log of its own, and those without a site; `None` for nowhere.
+    pub target: Option<LogTarget>,
+    /// By site, in the order of the promises.
+    pub sites: Vec<SiteLog>,
+}
+
+/// The form of a log's lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogForm {
+    /// An object a line, with all that is known of a request.
+    #[default]
+    Json,
+    /// The Common Log Format.
+    Common,
+    /// The Combined Log Format: Common, with referrer and user agent.
+    Combined,
+}
+
+/// Where lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// The process's standard output.
+    Stdout,
+    /// A file, which grows at its end.
+    File(PathBuf),
+}
+
+/// The log of a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SiteLog {
+    /// That of all.
+    #[default]
+    Shared,
+    /// None.
+    Off,
+    /// Its own.
+    Own(LogTarget),
+}
+
+/// A log that is open.
+#[derive(Debug)]
+pub(crate) struct AccessLog {
+    target: LogTarget,
+    pub form: LogForm,
+    writer: LossyWriter,
+    reopen: Arc<AtomicBool>,
+}
+
+impl AccessLog {
+    fn open(target: &LogTarget, form: LogForm) -> io::Result<Arc<Self>> {
+        let reopen = Arc::<AtomicBool>::default();
+        let writer = match target {
+            LogTarget::Stdout => LossyWriter::new(BufWriter::new(io::stdout()), LINES),
+            LogTarget::File(path) => {
+                let file = LogFile::open(path.clone(), reopen.clone()).map_err(|error| {
+                    let why = format!("the access log {} cannot be opened: {error}", path.display());
+                    io::Error::new(error.kind(), why)
+                })?;
+                LossyWriter::new(file, LINES)
+            }
+        };
+        Ok(Arc::new(AccessLog { target: target.clone(), form, writer, reopen }))
+    }
+
+    pub(super) fn write(&self, line: &[u8]) {
+        self.writer.write(line);
+    }
+}
+
+/// The logs of a gateway, by the engine's numbers of sites.
+#[derive(Debug, Default)]
+pub(crate) struct AccessLogs {
+    /// All that are open, each once.
+    open: Vec<Arc<AccessLog>>,
+    shared: Option<Arc<AccessLog>>,
+    sites: Vec<Option<Arc<AccessLog>>>,
+}
+
+impl AccessLogs {
+    /// The logs that `settings` want. Those that stay the same stay open.
+    ///
+    /// # Errors
+    /// A file that cannot be opened.
+    pub(crate) fn next(
+        &self,
+        settings: &AccessLogSettings,
+        numbers: impl Iterator<Item = u16>,
+    ) -> io::Result<Self> {
+        let mut next = AccessLogs::default();
+        next.shared =
+            settings.target.as_ref().map(|target| next.log(self, target, settings.form)).transpose()?;
+        let sites = settings.sites.iter().chain(std::iter::repeat(&SiteLog::Shared));
+        for (number, site) in numbers.map(usize::from).zip(sites) {
+            let log = match site {
+                SiteLog::Shared => next.shared.clone(),
+                SiteLog::Off => None,
+                SiteLog::Own(target) => Some(next.log(self, target, settings.form)?),
+            };
+            next.sites.resize(next.sites.len().max(number + 1), None);
+            next.sites[number] = log;
+        }
+        Ok(next)
+    }
+
+    /// The log of a target: one that is open already, here or before, or a new one.
+    fn log(&mut self, before: &AccessLogs, target: &LogTarget, form: LogForm) -> io::Result<Arc<AccessLog>> {
+        let same = |log: &&Arc<AccessLog>| log.target == *target && log.form == form;
+        if let Some(log) = self.open.iter().find(same) {
+            return Ok(log.clone());
+        }
+        let log = match before.open.iter().find(same) {
+            Some(log) => log.clone(),
+            None => AccessLog::open(target, form)?,
+        };
+        self.open.push(log.clone());
+        Ok(log)
+    }
+
+    /// The log of a site's requests, or of requests without a site.
+    pub(crate) fn of(&self, site: Option<u16>) -> Option<&Arc<AccessLog>> {
+        match site {
+            Some(site) => self.sites.get(usize::from(site))?.as_ref(),
+            None => self.shared.as_ref(),
+        }
+    }
+
+    /// Has every file opened anew at its path, before its next line.
+    pub(crate) fn reopen(&self) {
+        for log in &self.open {
+            log.reopen.store(true, Relaxed);
+        }
+    }
+
+    /// How many lines were lost, of the logs that are open.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.open.iter().map(|log| log.writer.dropped()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_share_a_log_have_their_own_or_none() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let file = |name: &str| LogTarget::File(folder.path().join(name));
+        let own = SiteLog::Own(file("own.log"));
+        let settings = AccessLogSettings {
+            target: Some(file("all.log")),
+            sites: vec![SiteLog::Off, own.clone(), SiteLog::Shared, own],
+            ..AccessLogSettings::default()
+        };
+        let logs = AccessLogs::default().next(&settings, [3, 0, 1, 2].into_iter())?;
+        let target = |site| logs.of(site).map(|log| log.target.clone());
+        assert_eq!(target(None), Some(file("all.log")));
+        assert_eq!(target(Some(3)), None, "it wants none");
+        assert_eq!(target(Some(0)), Some(file("own.log")));
+        assert_eq!(target(Some(1)), Some(file("all.log")));
+        assert_eq!(logs.open.len(), 2, "a file is open once");
+        let after = logs.next(&settings, 0..4)?;
+        assert!(after.open.iter().zip(&logs.open).all(|(new, old)| Arc::ptr_eq(new, old)), "they stay open");
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named() {
+        let target = LogTarget::File("/nowhere/access.log".into());
+        let settings = AccessLogSettings { target: Some(target), ..AccessLogSettings::default() };
+        let error = AccessLogs::default().next(&settings, 0..0).expect_err("there is no such folder");
+        assert!(
+            error.to_string().starts_with("the access log /nowhere/access.log cannot be opened:"),
+            "{error}"
+        );
+    }
+}

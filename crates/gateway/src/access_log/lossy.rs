@@ -1,0 +1,94 @@
+//! Writes to a stream from a thread of its own, without ever waiting for the stream.
+//!
+//! Lines go through a bounded queue. If the stream does not keep up, the queue fills and further lines are dropped; a line that
+//! cannot be written, to a full disk or a closed pipe, is dropped too. [`LossyWriter::dropped`] counts both.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+
+/// How long the end of a log waits for the lines that are still in its queue.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Writes pieces of text to a stream without ever waiting for it. What cannot be written is dropped and counted.
+#[derive(Debug)]
+pub struct LossyWriter {
+    queue: NonBlocking,
+    /// Pieces that found the queue full.
+    refused: ErrorCounter,
+    /// Pieces that the stream did not take.
+    failed: Arc<AtomicU64>,
+    thread: Mutex<Option<WorkerGuard>>,
+}
+
+impl LossyWriter {
+    /// A writer whose queue has room for `lines` pieces.
+    pub fn new(stream: impl Write + Send + 'static, lines: usize) -> Self {
+        let failed = Arc::<AtomicU64>::default();
+        let builder =
+            NonBlockingBuilder::default().lossy(true).buffered_lines_limit(lines).thread_name("log");
+        let (queue, thread) = builder.finish(Counting { stream, failed: failed.clone() });
+        LossyWriter { refused: queue.error_counter(), queue, failed, thread: Mutex::new(Some(thread)) }
+    }
+
+    /// Hands a piece, a line or several, to the thread that writes it.
+    pub fn write(&self, piece: &[u8]) {
+        // The queue never fails: it drops.
+        let _ = self.queue.clone().write_all(piece);
+    }
+
+    /// The queue, for a subscriber of `tracing`.
+    pub fn queue(&self) -> NonBlocking {
+        self.queue.clone()
+    }
+
+    /// How many pieces were lost: they could not be written, or not in time.
+    pub fn dropped(&self) -> u64 {
+        self.refused.dropped_lines() as u64 + self.failed.load(Relaxed)
+    }
+
+    /// Waits until all is written, at most two seconds.
+    pub fn finish(&self) {
+        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        // The guard writes to stdout if the queue stays full, which could block or fail: a thread of its own drops it.
+        let (done, finished) = mpsc::channel::<()>();
+        let end = move || {
+            drop(thread);
+            drop(done);
+        };
+        if thread::Builder::new().spawn(end).is_ok() {
+            let _ = finished.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+impl Drop for LossyWriter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// A stream that takes everything, and counts what it could not write.
+struct Counting<W> {
+    stream: W,
+    failed: Arc<AtomicU64>,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if self.stream.write_all(piece).is_err() {
+            self.failed.fetch_add(1, Relaxed);
+        }
+        Ok(piece.len())
+    }
+
+    /// Called whenever the queue is empty.
+    fn flush(&mut self) -> io::Result<()> {
+        // A buffer keeps what it could not flush, and the next write fails if it still cannot.
+        let _ = self.stream.flush();
+        Ok(())
+    }
+}
