@@ -126,7 +126,7 @@ impl FractionLaw {
             level: self.service_level,
             demand: &demand,
             wait_periods: WAIT_PERIODS,
-            absorbed: 0.0,
+            tolerated_backlog: 0.0,
             possible_workers: 1.0,
             service_periods: SERVICE_PERIODS,
             ordinary_backlog: 0.0,

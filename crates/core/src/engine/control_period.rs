@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::published_state::{ClassWords, PublishedPlant, PublishedState};
-use super::timers::Timer;
+use super::timers::{Timer, Timers};
 use crate::actuator::level_of_client::turn_at;
 use crate::control::Loop;
 use crate::control::cost::class::ClassCosts;
@@ -10,7 +10,7 @@ use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
 use crate::control::ratio::ClassTurn;
-use crate::control::utilization::{PlantInput, UtilizationLoop};
+use crate::control::utilization::{PlantInput, UsualCosts, UtilizationLoop};
 use crate::control::workers::SearchInput;
 use crate::promises::Mode;
 use crate::telemetry::Readings;
@@ -22,7 +22,33 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// The mean usual cost of a period's requests; beyond it the unit is chosen anew.
-const USUAL: core::ops::Range<f64> = 0.01 * ClassWords::USUAL..100.0 * ClassWords::USUAL;
+const MEAN_USUAL: core::ops::Range<f64> = 0.01 * ClassWords::USUAL..100.0 * ClassWords::USUAL;
+
+/// The time that a sample covers.
+struct SampledSpan {
+    /// All of it.
+    seconds: f64,
+    /// Samples at its beginning that were put off because no request came.
+    idle_samples: u64,
+    /// The length of each of these.
+    sample_seconds: f64,
+    /// What is left of it, in which requests came.
+    last_seconds: f64,
+}
+
+impl SampledSpan {
+    fn new(sampled_ns: u64, timers: &mut Timers) -> Self {
+        let sample_ns = timers.sample_every.as_nanos() as u64;
+        let (seconds, sample_seconds) = (sampled_ns as f64 / 1e9, sample_ns as f64 / 1e9);
+        // After idle samples that were put off, requests came in the last one only.
+        if core::mem::take(&mut timers.is_put_off) && sampled_ns.is_multiple_of(sample_ns) {
+            let idle_samples = sampled_ns / sample_ns - 1;
+            SampledSpan { seconds, idle_samples, sample_seconds, last_seconds: sample_seconds }
+        } else {
+            SampledSpan { seconds, idle_samples: 0, sample_seconds, last_seconds: seconds }
+        }
+    }
+}
 
 impl Engine {
     /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
@@ -33,21 +59,16 @@ impl Engine {
         if sampled_ns == 0 {
             return;
         }
-        let part_ns = self.timers.sample_every.as_nanos() as u64;
-        // After idle samples that were put off, requests came in the last one only.
-        let whole = core::mem::take(&mut self.timers.is_put_off) && sampled_ns.is_multiple_of(part_ns);
-        let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
-        let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
-        let last_seconds = if whole { part_seconds } else { seconds };
+        let span = SampledSpan::new(sampled_ns, &mut self.timers);
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
-        self.sensors.classes.sample(lanes, empty, part_seconds, last_seconds);
+        self.sensors.classes.sample(lanes, span.idle_samples, span.sample_seconds, span.last_seconds);
         if !self.loops.samples_only_rates {
             self.search_workers(now);
             let plants = self.lane.published.plants.iter().enumerate();
             let mut keeping = plants
                 .filter(|(_, plant)| plant.has_deadlines)
                 .map(|(number, plant)| (number, &plant.unfinished, plant.capacity.workers()));
-            self.loops.deadlines.step(now, (seconds, &mut keeping));
+            self.loops.deadlines.step(now, (span.seconds, &mut keeping));
         }
     }
 
@@ -205,19 +226,20 @@ impl Engine {
             sheds: loops.delays.sheds(plant) || *has_deadlines,
             best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),
         };
-        for (class, m) in loops.utilization[plant].step(now, input) {
+        let output = loops.utilization[plant].step(now, input);
+        for (class, m) in output.levels {
             if loops.applied[*class] != *m {
                 state.classes[*class].words.service_level.set(*m);
                 loops.applied[*class] = *m;
             }
         }
-        let own = &loops.utilization[plant];
         if capacity.found {
-            publish_usual_costs(state, own, &loops.costs, self.sensors.classes.measurements());
+            let measured = self.sensors.classes.measurements();
+            publish_usual_costs(state, &output.usual_costs, &loops.costs, measured);
         }
-        state.plants[plant].returns.set(own.returns);
-        if own.tells_the_queue() {
-            gate.set_rejected(queue.max_wait.or(own.most_wait()), own.rejected());
+        state.plants[plant].returns.set(output.returns);
+        if let Some(rejected) = &output.rejected {
+            gate.set_rejected(queue.max_wait.or(output.longest_wait), rejected.numbers());
         }
     }
 
@@ -241,12 +263,12 @@ fn best_effort_waits(state: &PublishedState, waiting: &[u32]) -> bool {
 /// as they did by the costs before, since the search compares the work before a change with that after it.
 fn publish_usual_costs(
     state: &PublishedState,
-    own: &UtilizationLoop,
+    usual: &UsualCosts<'_>,
     learned: &[ClassCosts],
     measured: &[ClassMeasurement],
 ) {
     let (mut before, mut now, mut requests) = (0.0, 0.0, 0.0);
-    own.usual_costs(learned, |class, level, cost| {
+    usual.each(learned, |class, level, cost| {
         let served = measured[class].served[level].requests;
         before += served * f64::from(state.classes[class].words.usual(level as u8));
         now += served * cost;
@@ -254,8 +276,8 @@ fn publish_usual_costs(
     });
     if now > 0.0 {
         let mean = before / requests;
-        let scale = if USUAL.contains(&mean) { before } else { ClassWords::USUAL * requests } / now;
-        own.usual_costs(learned, |class, level, cost| {
+        let scale = if MEAN_USUAL.contains(&mean) { before } else { ClassWords::USUAL * requests } / now;
+        usual.each(learned, |class, level, cost| {
             state.classes[class].words.set_usual(level, cost * scale);
         });
     }

@@ -31,7 +31,7 @@ pub(crate) struct PublishedState {
     pub(crate) rules: Classifier,
     pub(crate) mode: Mode,
     /// What every request that is turned away is told, if the operator says so.
-    pub(crate) retry_after: Option<Duration>,
+    pub(crate) promised_return: Option<Duration>,
     /// What is added to the hash of each client, so that it is not always the same clients who are degraded.
     pub(crate) turn: AtomicU64,
     pub(crate) classes: Vec<PublishedClass>,
@@ -46,7 +46,7 @@ impl PublishedState {
             generation: 0,
             rules: Classifier::of(&Registry::default(), 0, |_| None),
             mode: Mode::default(),
-            retry_after: None,
+            promised_return: None,
             turn: AtomicU64::new(0),
             classes: Vec::new(),
             plants: Vec::new(),
@@ -65,7 +65,7 @@ impl PublishedState {
         at_least: Option<Duration>,
     ) -> Duration {
         let at_least = at_least.unwrap_or(Duration::ZERO);
-        self.retry_after.unwrap_or_else(|| self.plants[plant].returns.draw(arrived, client)).max(at_least)
+        self.promised_return.unwrap_or_else(|| self.plants[plant].returns.draw(arrived, client)).max(at_least)
     }
 }
 

@@ -32,7 +32,6 @@ impl Engine {
                 &self.published().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
             status.set_point_reduction = self.loops.delays.set_point_reduction(number);
-            status.come_again = (one.returns.soonest, one.returns.latest);
             status.workers_found = self.loops.searches[number].as_ref().map(|search| search.found());
             let mut waiting = alloc::vec![0; self.sensors.classes.len()];
             gate.waiting_by_class(&mut waiting);

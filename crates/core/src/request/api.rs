@@ -106,9 +106,9 @@ pub struct Permit {
     pub(crate) reason: Reason,
     pub(crate) stage: Stage,
     /// The request's bytes count against a contract.
-    pub(crate) metered: bool,
+    pub(crate) has_contract: bool,
     /// The request is counted in the quota of its class while in service.
-    pub(crate) counted: bool,
+    pub(crate) has_quota: bool,
     /// The request holds a right to stream at its plant.
     pub(crate) streams: bool,
     /// The request has become an upgraded connection.

@@ -218,14 +218,17 @@ impl RequestCosts<'_> {
         self.assumed(plant, site, rate).filter(|assumed| assumed.told).map(|assumed| assumed.known)
     }
 
-    /// A site's costs to share the plant by, and whether they are known. A contract for a rate alone is one for responses at
-    /// full quality: their mean cost, once it is known well. A contract with a bandwidth is one for pages of a size, and
-    /// takes the linear models of its classes, once these are confident at that size. Both are weighted by the classes'
-    /// rates. Else they are as promised; else from the mean cost of a response at full quality, however well it is known. As a,
-    /// b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about the contract's size the
-    /// most that this allows is taken as known. For others the least is taken, if the site has lighter levels: it is then
-    /// degraded as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A site that could only be rejected
-    /// keeps the rate that was promised.
+    /// A site's costs to share the plant by, and whether they are known.
+    ///
+    /// A contract for a rate alone is one for responses at full quality: their mean cost, once it is known well. A contract
+    /// with a bandwidth is one for pages of a size, and takes the linear models of its classes, once these are confident at
+    /// that size. Both are weighted by the classes' rates. While neither is known, the costs are as promised.
+    ///
+    /// Without a promise they follow from the mean cost of a response at full quality, however well it is known. As a, b >= 0,
+    /// the cost of other sizes differs by no larger part than the size does. For pages of about the contract's size the most
+    /// that this allows is taken as known. For others the least is taken, if the site has lighter levels: it is then degraded
+    /// as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A site that could only be rejected keeps the
+    /// rate that was promised.
     pub(crate) fn assumed(
         &self,
         plant: &PlantView,

@@ -9,14 +9,16 @@
 //!
 //! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
 //!
-//! `sense` -> `costs` -> `offered` (as a `demand`) and `served` -> law -> [`allocation`](crate::control::allocation) ->
-//! `levels` -> `status`.
+//! `sense` -> `costs` -> `offered` (as a `demand`) -> `served` -> `observation` -> law ->
+//! [`allocation`](crate::control::allocation) -> `levels` -> `returns` -> `status` -> `output`.
 
 pub(crate) mod costs;
 pub(crate) mod demand;
 pub(crate) mod laws;
 mod levels;
+mod observation;
 pub(crate) mod offered;
+mod output;
 mod reload;
 mod returns;
 mod sense;
@@ -25,7 +27,6 @@ mod status;
 pub mod tuning;
 pub(crate) mod view;
 
-use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::host::WorkerTime;
@@ -38,24 +39,18 @@ use alloc::{boxed::Box, vec::Vec};
 use costs::{CostModel, RequestCosts, idles};
 use laws::{Law, Observation};
 use levels::Levels;
+use observation::{StagesBefore, Steps};
 use offered::PlantDemand;
+use output::RejectedClasses;
+pub(crate) use output::{PlantOutput, UsualCosts};
 pub(crate) use reload::PlantReload;
 use returns::{ReturningClients, TurnedAway};
 use sense::Sensed;
 use served::ServedLoad;
 use view::{ClassView, PlantView};
 
-/// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
-const WAITS_IN_TIME: f64 = 0.25;
-
-/// The part of the longest wait for which requests without a promised time may wait behind what a pause has left.
-const ABSORBED_WAIT: f64 = 0.5;
-
 /// The longest wait without a promise while requests are rejected, or one service where that is longer.
-const MOST_WAIT: Duration = Duration::from_millis(500);
-
-/// The cost of a request to which a dearer one is cut in the search for workers, in mean service times.
-const MOST_USUAL: f64 = 4.0;
+const LONGEST_UNPROMISED_WAIT: Duration = Duration::from_millis(500);
 
 /// The loop of one plant.
 pub(crate) struct UtilizationLoop {
@@ -73,8 +68,6 @@ pub(crate) struct UtilizationLoop {
     allocation: Allocation,
     levels: Levels,
     returning: ReturningClients,
-    /// When requests that are turned away in the next period may come again.
-    pub(crate) returns: ReturnTimes,
     /// Whether the costs were forgotten in this period.
     forgotten: bool,
     status: PlantStatus,
@@ -106,79 +99,68 @@ pub(crate) struct PlantInput<'a> {
 
 impl Loop for UtilizationLoop {
     type Inputs<'a> = PlantInput<'a>;
-    /// The service level m of each class, by class number.
-    type Outputs<'a> = &'a [(usize, f64)];
+    type Outputs<'a> = PlantOutput<'a>;
     type Promises<'a> = PlantReload<'a>;
 
     fn due(&self) -> Due {
         Due::Period
     }
 
-    fn step(&mut self, _now: Instant, input: PlantInput<'_>) -> &[(usize, f64)] {
+    fn step(&mut self, _now: Instant, input: PlantInput<'_>) -> PlantOutput<'_> {
         self.costs.learn_fall(&self.view, &input.measured, input.costs);
         let (plant, measured, learned) = (&self.view, &input.measured, &*input.costs);
         let before = self.allocation.level;
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
-        if plant.promised.same_host && plant.promised.sense == Sense::Gap {
-            let rejecting = input.rejection_cost * sense::rejected(plant, measured);
-            let visible = (1.0 - sense::hidden(measured)) * rejecting;
-            self.worker_time.learn(sense::busy(measured), input.processors, visible);
-        }
-        let c = input.rejection_cost * self.worker_time.part();
-        self.costs.rejection = if plant.promised.same_host { c } else { 0.0 };
+        self.costs.rejection = rejection_cost(plant, &input, &mut self.worker_time);
 
         let sensed = Sensed::new(plant, measured, self.costs.rejection, &self.sensed);
-        let steady = is_steady(plant, measured, learned);
-        let rose = |class: usize| measured.classes[class].rose || learned[class].rose();
-        let unconfirmed = plant.classes.iter().any(|class| rose(class.class));
+        let steps = Steps::of(plant, measured, learned);
         let costs = self.costs.learn(plant, measured, learned);
         let demand = self.demand.estimate(plant, measured, &costs);
         let served = self.served.sum(plant, measured, &costs);
-        // Unless m is applied, the measurement does not depend on it and must not move the bias.
-        let controls = self.mode == Mode::Control;
-        let overridden = sensed.too_slow && controls;
-        let wait_periods = input.max_wait.as_secs_f64() / measured.nominal_seconds;
-        let (target, terms) = self.law.target(&Observation {
+        let (target, terms) = self.law.target(&Observation::of(&StagesBefore {
+            plant,
+            input: &input,
+            mode: self.mode,
             set_point: self.set_point,
-            capacity: plant.capacity(self.mode).map(|all| all * (1.0 - input.set_point_reduction)),
-            possible_workers: input.possible_workers,
-            measured: if overridden { 1.0 } else { sensed.utilization },
-            served: served.total,
-            overridden,
-            steady: steady && controls,
             level: before,
+            sensed: &sensed,
+            steps,
             demand: &demand.whole,
-            ordinary_backlog: if self.set_point >= 1.0 && input.sheds { WAITS_IN_TIME } else { 0.0 },
-            wait_periods,
-            absorbed: if plant.promised.set_point < 1.0 { ABSORBED_WAIT * wait_periods } else { 0.0 },
-            service_periods: sensed.service_time.as_secs_f64() / measured.nominal_seconds,
-            best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
-            unconfirmed,
-        });
+            served: served.total,
+        }));
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
         let allocation = self.allocation.allocate(plant, &target, demand, known);
         let levels = self.levels.set(plant, allocation, measured);
-
-        let turned_away = plant.turned_away(measured, &costs);
-        self.returns = self.returning.step(&TurnedAway {
+        let returns = self.returning.step(&TurnedAway {
             seconds: measured.seconds,
             set_point: self.set_point,
             arriving: demand.whole.offered(1.0, 0.0),
-            turned_away,
+            turned_away: plant.turned_away(measured, &costs),
             waiting: demand.whole.backlog(1.0) * measured.nominal_seconds,
         });
-
+        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
+            self.costs.doubt(plant, measured, input.costs);
+        }
         self.sensed = sensed;
+
         status::write(&mut self.status, plant, &sensed, allocation);
         self.status.utilization_model = served.linear;
         self.status.utilization_offered = served.total + demand.whole.backlog(before);
         self.status.bias = if known { terms.bias } else { 0.0 };
+        self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);
-        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
-            self.costs.doubt(plant, measured, input.costs);
+        let rejects = allocation.rejects || allocation.did_reject;
+        PlantOutput {
+            levels,
+            returns,
+            rejected: rejects.then_some(RejectedClasses { view: plant, allocation }),
+            longest_wait: allocation
+                .keeps_rejecting
+                .then_some(LONGEST_UNPROMISED_WAIT.max(sensed.service_time)),
+            usual_costs: UsualCosts { view: plant, costs: &self.costs, service_time: sensed.service_time },
         }
-        levels
     }
 
     fn reload(&mut self, promises: PlantReload<'_>) {
@@ -187,23 +169,6 @@ impl Loop for UtilizationLoop {
 }
 
 impl UtilizationLoop {
-    /// Whether the queue is to know whose requests are rejected for the load: some are or were in the period before.
-    pub(crate) fn tells_the_queue(&self) -> bool {
-        self.allocation.rejects || self.allocation.did_reject
-    }
-
-    /// The classes whose requests are rejected for the load; none where a ratio needs the order of arrival. They would be
-    /// rejected if the capacity was known, where it is not: then more waits than can be served in time, too.
-    pub(crate) fn rejected(&self) -> impl Iterator<Item = usize> {
-        let own = self.view.owned().filter(|class| !class.exempt && !self.view.has_ratio());
-        own.filter(|class| self.allocation.wanted(&self.view, class) < 1.0).map(|class| class.class)
-    }
-
-    /// How long such requests wait at most if they have no promise. A first period may be a burst that the queue takes up.
-    pub(crate) fn most_wait(&self) -> Option<Duration> {
-        self.allocation.keeps_rejecting.then_some(MOST_WAIT.max(self.sensed.service_time))
-    }
-
     /// Whether every class has its highest level.
     pub(crate) fn is_at_top(&self) -> bool {
         self.allocation.is_at_top(&self.view)
@@ -231,23 +196,6 @@ impl UtilizationLoop {
         self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
     }
 
-    /// What a request of each class and level usually costs, in any unit: passes it as a part of the mean service time. A class
-    /// that is not known costs as much as the mean; rare requests that cost many times of it count as so many.
-    pub(crate) fn usual_costs(&self, learned: &[ClassCosts], mut each: impl FnMut(usize, usize, f64)) {
-        let mean = self.sensed.service_time.as_secs_f64();
-        if mean <= 0.0 {
-            return;
-        }
-        let costs = self.costs.costs(learned);
-        let workers = f64::from(self.costs.workers());
-        for class in &self.view.classes {
-            for level in class.levels_here() {
-                let own = costs.at(class, level).map_or(1.0, |cost| cost * workers / mean);
-                each(class.class, level, own.min(MOST_USUAL));
-            }
-        }
-    }
-
     /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with.
     /// Passes each class and level.
     pub(crate) fn forget_costs(&mut self, mut forget: impl FnMut(usize, usize)) {
@@ -270,8 +218,13 @@ impl PlantView {
     }
 }
 
-/// Whether no rate and no cost stepped in the period.
-fn is_steady(plant: &PlantView, measured: &Measurement<'_>, learned: &[ClassCosts]) -> bool {
-    let stepped = |class: usize| measured.classes[class].stepped || learned[class].stepped;
-    !plant.classes.iter().any(|class| stepped(class.class))
+/// What of c is the plant's own, where both share a machine: the part that is time of the workers, which is learned here.
+fn rejection_cost(plant: &PlantView, input: &PlantInput<'_>, worker_time: &mut WorkerTime) -> f64 {
+    let measured = &input.measured;
+    if plant.promised.same_host && plant.promised.sense == Sense::Gap {
+        let rejecting = input.rejection_cost * sense::rejected(plant, measured);
+        let visible = (1.0 - sense::hidden(measured)) * rejecting;
+        worker_time.learn(sense::busy(measured), input.processors, visible);
+    }
+    if plant.promised.same_host { input.rejection_cost * worker_time.part() } else { 0.0 }
 }

@@ -66,7 +66,7 @@ impl PlantDemand {
                 self.promised[place] = assumed.told.then_some(load);
                 self.claimed[place] = load.max(self.lightest(place, site).min(load * assumed.most));
             }
-            self.whole = self.together(plant);
+            self.whole = self.as_function_of_one_m(plant);
         } else {
             let tops = plant.owned().filter(|class| !class.exempt).map(|class| class.top);
             let top = tops.max().unwrap_or(0);
@@ -116,13 +116,13 @@ impl PlantDemand {
     }
 
     /// The load of all groups as a function of one m. The load of a site that is held to its contract is a constant in it.
-    fn together(&self, plant: &PlantView) -> Demand {
+    fn as_function_of_one_m(&self, plant: &PlantView) -> Demand {
         let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
-        let mut still = self.foreign;
+        let mut constant = self.foreign;
         let mut whole = Demand { top, ..Demand::default() };
         let loads = &mut whole.levels[..=usize::from(top)];
         for (place, site) in plant.sites.iter().enumerate() {
-            still.add(1.0, self.fixed[place]);
+            constant.add(1.0, self.fixed[place]);
             if site.shares_excess {
                 for group in &self.groups[site.groups.clone()] {
                     for (level, load) in loads.iter_mut().enumerate() {
@@ -133,11 +133,11 @@ impl PlantDemand {
                 let claim = Claim::new(site, self.claimed[place], self.fixed[place].offered(0.0));
                 own_levels(&claim, &self.groups, 0.0, |group, m| {
                     let own = &self.groups[group];
-                    still.add(1.0, LoadParts { waiting: own.backlog(m), ..own.parts(m) });
+                    constant.add(1.0, LoadParts { waiting: own.backlog(m), ..own.parts(m) });
                 });
             }
         }
-        loads.iter_mut().for_each(|load| load.add(1.0, still));
+        loads.iter_mut().for_each(|load| load.add(1.0, constant));
         whole
     }
 }

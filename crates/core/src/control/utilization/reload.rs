@@ -9,7 +9,6 @@ use super::returns::ReturningClients;
 use super::sense::Sensed;
 use super::served::ServedLoad;
 use super::view::{ClassView, PlantView};
-use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
 use crate::control::cost::host::WorkerTime;
 use crate::promises::Promises;
@@ -54,7 +53,6 @@ impl UtilizationLoop {
             allocation: Allocation::top(&view),
             levels: Levels::new(&view),
             returning: ReturningClients::default(),
-            returns: ReturnTimes::default(),
             forgotten: false,
             status,
             sites: site_statuses(&view, number),

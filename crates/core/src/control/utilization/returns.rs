@@ -1,15 +1,16 @@
 //! The forecast of when there will be room for requests that are turned away.
 //!
-//! Clients that come again are a queue outside of the server, of V seconds of its whole time. It drains by the room that those
-//! leave who come for the first time:
+//! Rejected clients that retry form a queue of V seconds of work outside the server. It drains with the capacity that first
+//! requests leave free:
 //!
 //! ```text
 //! latest = soonest + V / room,    room = 0.8 (U* - (X - what comes again)),    V' = turned away - what comes again
 //! ```
 //!
-//! X is the arriving load at the lowest level. Requests are told times spread evenly up to the latest, so of V the part
-//! T / (the latest that was told) comes again in a period. The soonest is when what waits inside has been served. A load that
-//! is not over leaves no room. It is taken to leave a part of it, since nobody knows when it ends, and the latest is bounded.
+//! X is the arriving load at the lowest level. The times that are sent with rejections are spread evenly up to the latest, so
+//! the part T / (the latest that was sent) of V comes again in a period. The soonest is when what waits inside has been
+//! served. An overload that goes on leaves no room. The forecast takes a part of the set point as room even then, since nothing
+//! tells when the overload ends, and it bounds the latest.
 
 use crate::actuator::return_time::ReturnTimes;
 use crate::time::Duration;
@@ -29,7 +30,7 @@ pub(super) struct TurnedAway {
     pub(super) seconds: f64,
     /// U*.
     pub(super) set_point: f64,
-    /// The arriving load at the lowest level, those who come again among it.
+    /// The arriving load at the lowest level, that of retries included.
     pub(super) arriving: f64,
     /// The part of it that was turned away.
     pub(super) turned_away: f64,
@@ -56,7 +57,7 @@ impl ReturningClients {
         self.outside = outside - returned + seen.turned_away * seen.seconds;
         let first_time = seen.arriving - returned / seen.seconds;
         let room = FILLED * (seen.set_point - first_time).max(LEAST_ROOM * seen.set_point);
-        // Those who will be turned away until the next step are told the same.
+        // Requests that will be turned away until the next step get the same times.
         let next = (seen.arriving - seen.set_point).max(0.0) * seen.seconds;
         let soonest = (seen.waiting / seen.set_point).min(LONGEST);
         let latest = (soonest + (self.outside + next) / room).min(LONGEST);

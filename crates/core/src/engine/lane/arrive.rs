@@ -4,7 +4,7 @@
 //! its class gives its client (`actuator/level_of_client.rs`), or by chance where the client is heavy or the class says so.
 //! Level 0 is a rejection. Where deadlines are promised, a request that would be late is refused too.
 
-use super::place::Placed;
+use super::place::{Admitted, Placed};
 use super::start::{Start, reason, start};
 use super::{Lane, unreserve};
 use crate::actuator::level_of_client::turned;
@@ -54,7 +54,8 @@ impl Lane {
         if let Err(refusal) = self.admit(&target, given, &mut permit) {
             return self.reject(&target, &mut permit, refusal);
         }
-        match self.place(now, (&target, token, given.query.standing), &mut permit, verdicts) {
+        let admitted = Admitted { target: &target, token, standing: given.query.standing };
+        match self.place(now, admitted, &mut permit, verdicts) {
             Placed::Entered(change) => {
                 let started = Start { now, decided: given.level, change };
                 start(&self.published, &self.counters, &mut permit, started);
@@ -219,8 +220,8 @@ pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQ
         level,
         reason: reason(decided, class.top_level, query.standing),
         stage: Stage::InService,
-        metered: class.contract.is_some() && query.standing != Standing::Exempt,
-        counted: class.quota.is_some() && query.standing != Standing::Exempt,
+        has_contract: class.contract.is_some() && query.standing != Standing::Exempt,
+        has_quota: class.quota.is_some() && query.standing != Standing::Exempt,
         streams: false,
         tunnel: false,
         failed: false,

@@ -6,6 +6,7 @@
 //! - `expire`: answers requests that waited too long
 //! - `start`: accounts the start of a request
 //! - `release`: the end of service, and the departure
+//! - `streams`: the rights to stream and to be an upgraded connection
 //!
 //! A lane reads service levels, enters and leaves gates, and adds to counters; it moves no service level and no quota.
 //! The fast path (the gate has room and nothing waits) takes no lock and allocates nothing. A lane is `Send` and not
@@ -21,16 +22,14 @@ mod expire;
 mod place;
 mod release;
 mod start;
+mod streams;
 
-use crate::admission::rights::most_streams;
 use crate::engine::published_state::{PublishedPlant, PublishedState};
-use crate::promises::Tunnels;
 use crate::random::Random;
 use crate::request::work::Work;
-use crate::request::{Permit, RequestView, Service, Target, Verdicts};
+use crate::request::{Permit, RequestView, Target};
 use crate::sync::published::Reader;
 use crate::telemetry::counters::LaneCounters;
-use crate::time::Instant;
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -53,48 +52,6 @@ impl Lane {
         } else {
             // The lane itself moves to the new generation at the arrival that follows.
             self.published.renewed().rules.classify(request)
-        }
-    }
-
-    /// Whether a request in service may go on as a stream of events, which its response turned out to be. It then holds a
-    /// right to stream until its release.
-    pub fn may_stream(&mut self, permit: &mut Permit) -> bool {
-        self.follow_permit(permit);
-        permit.streams || self.take_stream(permit)
-    }
-
-    /// Takes a right to stream for a request that has none.
-    fn take_stream(&self, permit: &mut Permit) -> bool {
-        let plant = &self.published.plants[permit.plant()];
-        let most = most_streams(start::limit(&self.published, permit.plant()), plant.stream_share);
-        permit.streams = plant.streams.enter(most);
-        permit.streams
-    }
-
-    /// Whether a request in service may become an upgraded connection. It then gives its place back, unless the plant's
-    /// upgraded connections keep theirs, and counts as one until it departs.
-    pub fn upgrade(&mut self, now: Instant, permit: &mut Permit, verdicts: &mut Verdicts) -> bool {
-        self.follow_permit(permit);
-        let plant = &self.published.plants[permit.plant()];
-        let Tunnels { most, keep_places } = plant.tunnel_terms;
-        if !plant.tunnels.enter(most) {
-            return false;
-        }
-        if keep_places && !permit.streams && !self.take_stream(permit) {
-            plant.tunnels.leave();
-            return false;
-        }
-        permit.tunnel = true;
-        if !keep_places {
-            self.release(now, permit, Service::default(), verdicts);
-        }
-        true
-    }
-
-    /// Gives the right to stream back, if the request holds one: the last byte of its body came.
-    pub fn end_stream(&self, permit: &mut Permit) {
-        if core::mem::take(&mut permit.streams) {
-            self.published.plants[permit.plant()].streams.leave();
         }
     }
 

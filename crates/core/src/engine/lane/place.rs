@@ -19,23 +19,31 @@ pub(super) enum Placed {
     Overflow,
 }
 
+/// An admitted request.
+#[derive(Clone, Copy)]
+pub(super) struct Admitted<'a> {
+    pub(super) target: &'a Target,
+    pub(super) token: Token,
+    pub(super) standing: Standing,
+}
+
 impl Lane {
-    /// Places a request (target, token, standing) at the plant of its permit: into service if the gate has room and
-    /// nothing waits, else into the queue.
+    /// Places a request at the plant of its permit: into service if the gate has room and nothing waits, else into the
+    /// queue.
     pub(super) fn place(
         &mut self,
         now: Instant,
-        request: (&Target, Token, Standing),
+        request: Admitted<'_>,
         permit: &mut Permit,
         verdicts: &mut Verdicts,
     ) -> Placed {
-        let limit = self.limit_at_arrival(request.0, permit.plant());
+        let limit = self.limit_at_arrival(request.target, permit.plant());
         let placed = match self.published.plants[permit.plant()].gate.enter(now, limit) {
             Some(change) => Placed::Entered(change),
             None => self.place_in_queue((now, limit), request, permit, verdicts),
         };
-        if permit.counted && !matches!(placed, Placed::Overflow) {
-            self.count_gap(now, request.0);
+        if permit.has_quota && !matches!(placed, Placed::Overflow) {
+            self.count_gap(now, request.target);
         }
         placed
     }
@@ -65,10 +73,11 @@ impl Lane {
     fn place_in_queue(
         &mut self,
         (now, limit): (Instant, u32),
-        (target, token, standing): (&Target, Token, Standing),
+        request: Admitted<'_>,
         permit: &mut Permit,
         verdicts: &mut Verdicts,
     ) -> Placed {
+        let Admitted { target, token, standing } = request;
         let class = &self.published.classes[usize::from(target.class)];
         let plant = &self.published.plants[permit.plant()];
         let (rank, work, streams) = (class.rank(standing), permit.work, permit.streams);

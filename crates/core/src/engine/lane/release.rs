@@ -13,7 +13,7 @@ impl Lane {
         self.follow_permit(permit);
         self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
         let class = &self.published.classes[usize::from(permit.class)];
-        if permit.metered
+        if permit.has_contract
             && let Some(contract) = &class.contract
         {
             contract.sent(class.words.asked_bytes(permit.level, bytes));
@@ -37,20 +37,20 @@ impl Lane {
         account_busy_time(&self.published, &self.counters, plant, change);
         let class = &self.counters.classes[usize::from(permit.class)];
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
-        let now = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
-        self.count_release(now, permit, class, change.before);
-        if permit.counted {
+        let served_until = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
+        self.count_release(served_until, permit, class, change.before);
+        if permit.has_quota {
             permit.failed = !service.representative && service.response_bytes > 0;
-            self.leave_quota(now, permit, service);
+            self.leave_quota(served_until, permit, service);
         }
         if permit.work.is_some() {
-            self.finish_work(now, permit, service, change.before);
+            self.finish_work(served_until, permit, service, change.before);
         }
-        if permit.metered && service.representative {
+        if permit.has_contract && service.representative {
             self.learn_size(permit, service);
         }
-        if self.teaches(permit, service) {
-            let work_ns = self.work_ns(now, permit, change.before);
+        if self.may_teach(permit, service) {
+            let work_ns = self.work_ns(served_until, permit, change.before);
             count_service(&class.services[usize::from(permit.level)], service.response_bytes, work_ns);
         }
         if change.waits {
@@ -78,7 +78,7 @@ impl Lane {
         let class = &self.counters.classes[usize::from(permit.class)];
         class.outcomes[outcome as usize].add(1);
         let has_failed = outcome == Outcome::Failed || (outcome == Outcome::Completed && permit.failed);
-        if permit.counted && has_failed {
+        if permit.has_quota && has_failed {
             class.timing.failed.add(1);
         }
     }
@@ -100,7 +100,7 @@ impl Lane {
     /// would have been longer.
     fn count_leave(&self, now: Instant, permit: &Permit) {
         if let (true, Some(quota)) =
-            (permit.counted, &self.published.classes[usize::from(permit.class)].quota)
+            (permit.has_quota, &self.published.classes[usize::from(permit.class)].quota)
         {
             let timing = &self.counters.classes[usize::from(permit.class)].timing;
             // What the client let the plant wait is not the plant's.
@@ -156,7 +156,7 @@ impl Lane {
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
         }
-        let Some(estimates) = class.estimates.as_ref().filter(|_| self.teaches(permit, service)) else {
+        let Some(estimates) = class.estimates.as_ref().filter(|_| self.may_teach(permit, service)) else {
             return;
         };
         let cost_ns = service.cost.map_or(took_ns, |cost| cost.as_nanos() as u64);
@@ -165,7 +165,7 @@ impl Lane {
 
     /// Whether the models learn from this service. They do not after a reload, since a level or a plant may mean something
     /// else then.
-    fn teaches(&self, permit: &Permit, service: Service) -> bool {
+    fn may_teach(&self, permit: &Permit, service: Service) -> bool {
         service.representative && permit.generation == self.published.generation()
     }
 

@@ -33,7 +33,7 @@ pub(super) fn start(published: &PublishedState, counters: &LaneCounters, permit:
     if permit.reason == Reason::Exempt {
         published.plants[permit.plant()].gate.enter_exempt();
     }
-    if permit.counted
+    if permit.has_quota
         && let Some(quota) = &published.classes[usize::from(permit.class)].quota
     {
         quota.enter();

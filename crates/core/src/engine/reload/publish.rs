@@ -71,7 +71,7 @@ impl Engine {
             generation: before.generation.wrapping_add(1),
             rules: Classifier::of(&self.registry, self.seed, |site| self.loops.deadlines.shapes(site)),
             mode: promises.control.mode,
-            retry_after: promises.control.retry_after,
+            promised_return: promises.control.retry_after,
             turn: AtomicU64::new(before.turn.load(Relaxed)),
             classes,
             plants: promises.plants.iter().enumerate().map(plant).collect(),

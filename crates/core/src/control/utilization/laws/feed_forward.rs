@@ -16,10 +16,7 @@
 //! follow from the present m then. A backlog that does not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
-//! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
-//!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
-//! - What a pause of the plant has left waits, where no class was promised a time: while the plant carries what arrives at
-//!   the lowest level, and the backlog takes at most half of the time that a request may wait, no request is rejected.
+//! - A load that the plant carries at the lowest level is not rejected (`carried_load.rs`).
 //! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
 //!   backlog drains with the remaining capacity, unless that would take longer than half of the time that a request may wait.
 //! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
@@ -27,6 +24,7 @@
 //! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
 //!   backlog had drained.)
 
+use super::carried_load::CarriedLoad;
 use super::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 use libm::pow;
 
@@ -38,10 +36,8 @@ pub struct FeedForward {
     /// The proportional part.
     proportional: f64,
     was_steady: bool,
-    was_unconfirmed: bool,
     last_backlog: f64,
-    /// The arriving load at the lowest level, followed slowly.
-    sustained: f64,
+    carried: CarriedLoad,
     /// Periods since the response-time override last held.
     quiet: u32,
 }
@@ -79,14 +75,6 @@ const ORDINARY_BACKLOG: f64 = 0.1;
 const BEYOND: f64 = 0.25;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
-/// The backlog that the queue takes up before a request is rejected, in periods of work.
-const ABSORBED: f64 = 0.5;
-/// The backlog, in periods of work, up to which nothing says that the plant has fewer workers than it may have.
-const LITTLE_WAITS: f64 = 1.0;
-/// A step to so many times the capacity is no chance.
-const FAR_ABOVE: f64 = 1.25;
-/// What one period adds to the slowly followed load.
-const FOLLOWS: f64 = 0.1;
 /// A plant measured this far below its set point is calm.
 const CALM: f64 = 0.1;
 
@@ -96,9 +84,8 @@ impl Default for FeedForward {
             bias: 0.0,
             proportional: 0.0,
             was_steady: false,
-            was_unconfirmed: false,
             last_backlog: 0.0,
-            sustained: 0.0,
+            carried: CarriedLoad::default(),
             quiet: u32::MAX,
         }
     }
@@ -133,29 +120,10 @@ impl FeedForward {
         trustworthy
     }
 
-    /// Follows the arriving load at the lowest level: slowly, and at once when it steps far above the capacity and stays there.
-    fn follow_load(&mut self, seen: &Observation<'_>) {
-        let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
-        if seen.unconfirmed {
-            return;
-        }
-        let arriving = seen.demand.offered(1.0, 0.0);
-        let steps = (!seen.steady || was_unconfirmed)
-            && arriving > FAR_ABOVE * seen.capacity.unwrap_or(seen.set_point);
-        self.sustained += (arriving - self.sustained) * if steps { 1.0 } else { FOLLOWS };
-    }
-
-    /// Whether the plant carries the arriving load at the lowest level, and its queue takes up what is above the mean: then
-    /// no request needs to be rejected. A bias below zero says that the plant carries less than the model has it. Workers
-    /// that may be there count as long as little waits.
+    /// Whether the plant carries the arriving load at the lowest level. Nothing says so while the response-time override holds,
+    /// nor soon after it.
     fn is_carried(&self, seen: &Observation<'_>) -> bool {
-        let Some(capacity) = seen.capacity.filter(|_| self.quiet > QUIET) else { return false };
-        let (arriving, backlog) = (seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0));
-        let workers = if backlog <= LITTLE_WAITS { seen.possible_workers } else { 1.0 };
-        let capacity = workers * capacity + self.bias.min(0.0);
-        let queue = ABSORBED.max(seen.service_periods) - backlog;
-        let left_by_a_pause = arriving <= capacity.min(1.0) && backlog <= seen.absorbed;
-        self.sustained <= capacity && (arriving <= capacity + queue || left_by_a_pause)
+        self.quiet > QUIET && self.carried.is_carried(seen, self.bias)
     }
 }
 
@@ -165,7 +133,7 @@ impl Law for FeedForward {
         let waiting = demand.backlog(seen.level);
         let backlog =
             (waiting - seen.ordinary_backlog.max(ORDINARY_BACKLOG).max(seen.service_periods)).max(0.0);
-        self.follow_load(seen);
+        self.carried.follow(seen);
         let trustworthy = self.integrate(seen, backlog);
         let reach = PROPORTIONAL_REACH * demand.gain(seen.level);
         self.proportional = if trustworthy && reach > 0.0 && !seen.overridden {
@@ -197,7 +165,7 @@ impl Law for FeedForward {
 
     fn idle(&mut self, periods: u32, _set_point: f64) {
         self.bias *= pow(1.0 - INTEGRAL, f64::from(periods));
-        self.sustained = 0.0;
+        self.carried.idle();
         self.quiet = self.quiet.saturating_add(periods);
     }
 }
@@ -230,7 +198,7 @@ mod tests {
             wait_periods: 10.0,
             service_periods: 0.01,
             unconfirmed: false,
-            absorbed: 0.0,
+            tolerated_backlog: 0.0,
             possible_workers: 1.0,
             best_effort_waits: false,
             ordinary_backlog: 0.0,
@@ -296,9 +264,9 @@ mod tests {
     fn what_a_pause_has_left_waits_while_the_plant_carries_what_arrives() {
         let mut left = demand(&[0.0, 0.9, 5.0], &[0.0, 2.7, 15.0]);
         let mut law = Follower::new(1.0);
-        law.law.sustained = 0.9;
+        law.law.carried.sustained = 0.9;
         fn absorbs(demand: &Demand) -> Observation<'_> {
-            Observation { absorbed: 5.0, ..seen(demand, 1.0) }
+            Observation { tolerated_backlog: 5.0, ..seen(demand, 1.0) }
         }
         assert_eq!(law.clone().next(&absorbs(&left)), 1.0);
         assert!(law.clone().next(&seen(&left, 1.0)) < 1.0, "where a time was promised");

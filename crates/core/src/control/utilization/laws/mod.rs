@@ -1,11 +1,12 @@
 //! The laws of the service level: from what a law observes to a target and the terms that made it.
 //!
-//! - `feed_forward`: the default: the m that the demand solves for, corrected by PI
+//! - `feed_forward`: the default: the m that the demand solves for, corrected by PI; `carried_load`: when it rejects nothing
 //! - `paper`: the PI law of UC 4.4 as printed, for comparison
 //!
 //! A new law is a file here, its test, its `mod` and its line in [`build`], and a variant of
 //! [`UtilizationLaw`](promises::UtilizationLaw) with its word in the configuration.
 
+mod carried_load;
 pub(crate) mod feed_forward;
 pub(crate) mod paper;
 
@@ -45,9 +46,9 @@ pub struct Observation<'a> {
     /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure. Too low a
     /// number would turn away what shows that it is too low.
     pub possible_workers: f64,
-    /// The backlog that the queue takes up while the plant carries the arriving load at the lowest level, in periods of work,
+    /// The backlog that may wait while the plant carries the arriving load at the lowest level, in periods of work,
     /// where no class was promised a time; else 0.
-    pub absorbed: f64,
+    pub tolerated_backlog: f64,
     /// Whether most waiting requests have no promise of their own, and the queue itself answers those that wait too long. Then
     /// what waits is no reason to reject what comes.
     pub best_effort_waits: bool,

@@ -81,7 +81,7 @@ mod tests {
                 level: m,
                 demand: &demand,
                 wait_periods: 10.0,
-                absorbed: 0.0,
+                tolerated_backlog: 0.0,
                 possible_workers: 1.0,
                 service_periods: 0.01,
                 unconfirmed: false,

@@ -1,0 +1,85 @@
+//! What a law is told of a period, out of the stages before it.
+
+use super::PlantInput;
+use super::demand::Demand;
+use super::laws::Observation;
+use super::sense::Sensed;
+use super::view::PlantView;
+use crate::control::cost::class::ClassCosts;
+use crate::promises::Mode;
+use crate::telemetry::measurement::Measurement;
+
+/// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
+const DISREGARDED_BACKLOG: f64 = 0.25;
+
+/// The part of the longest wait for which requests without a promised time may wait behind what a pause has left.
+const TOLERATED_WAIT: f64 = 0.5;
+
+/// What stepped in a period.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    /// No rate and no cost did.
+    is_steady: bool,
+    /// A rate or a cost rose, and no second sample has confirmed it.
+    unconfirmed: bool,
+}
+
+impl Steps {
+    pub(super) fn of(plant: &PlantView, measured: &Measurement<'_>, learned: &[ClassCosts]) -> Self {
+        let stepped = |class: usize| measured.classes[class].stepped || learned[class].stepped;
+        let rose = |class: usize| measured.classes[class].rose || learned[class].rose();
+        Steps {
+            is_steady: !plant.classes.iter().any(|class| stepped(class.class)),
+            unconfirmed: plant.classes.iter().any(|class| rose(class.class)),
+        }
+    }
+}
+
+/// The values of the stages before the law.
+#[derive(Clone, Copy)]
+pub(super) struct StagesBefore<'a> {
+    pub(super) plant: &'a PlantView,
+    pub(super) input: &'a PlantInput<'a>,
+    pub(super) mode: Mode,
+    /// U*.
+    pub(super) set_point: f64,
+    /// m as it was in the period.
+    pub(super) level: f64,
+    pub(super) sensed: &'a Sensed,
+    pub(super) steps: Steps,
+    pub(super) demand: &'a Demand,
+    /// R times the cost at the levels given.
+    pub(super) served: f64,
+}
+
+impl<'a> Observation<'a> {
+    pub(super) fn of(stages: &StagesBefore<'a>) -> Self {
+        let StagesBefore { plant, input, sensed, .. } = *stages;
+        // Unless m is applied, the measurement does not depend on it and must not move the bias.
+        let controls = stages.mode == Mode::Control;
+        let overridden = sensed.too_slow && controls;
+        let period = input.measured.nominal_seconds;
+        let wait_periods = input.max_wait.as_secs_f64() / period;
+        Observation {
+            set_point: stages.set_point,
+            capacity: plant.capacity(stages.mode).map(|all| all * (1.0 - input.set_point_reduction)),
+            possible_workers: input.possible_workers,
+            measured: if overridden { 1.0 } else { sensed.utilization },
+            served: stages.served,
+            overridden,
+            steady: stages.steps.is_steady && controls,
+            level: stages.level,
+            demand: stages.demand,
+            ordinary_backlog: if stages.set_point >= 1.0 && input.sheds { DISREGARDED_BACKLOG } else { 0.0 },
+            wait_periods,
+            tolerated_backlog: if plant.promised.set_point < 1.0 {
+                TOLERATED_WAIT * wait_periods
+            } else {
+                0.0
+            },
+            service_periods: sensed.service_time.as_secs_f64() / period,
+            best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
+            unconfirmed: stages.steps.unconfirmed,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a control period of one plant gives out, for the engine to publish.
+
+use super::costs::CostModel;
+use super::view::PlantView;
+use crate::actuator::return_time::ReturnTimes;
+use crate::control::allocation::Allocation;
+use crate::control::cost::class::ClassCosts;
+use crate::time::Duration;
+
+/// The cost of a request to which a dearer one is cut in the search for workers, in mean service times.
+const DEAREST_USUAL: f64 = 4.0;
+
+/// What a step gives out.
+pub(crate) struct PlantOutput<'a> {
+    /// The service level m of each class, by class number.
+    pub(crate) levels: &'a [(usize, f64)],
+    /// When requests that are turned away in the next period may come again.
+    pub(crate) returns: ReturnTimes,
+    /// The classes whose requests are rejected for the load, if any are, or were in the period before.
+    pub(crate) rejected: Option<RejectedClasses<'a>>,
+    /// How long such requests wait at most if they have no promise. A first period may be a burst that the queue takes up.
+    pub(crate) longest_wait: Option<Duration>,
+    pub(crate) usual_costs: UsualCosts<'a>,
+}
+
+/// The classes whose requests are rejected for the load.
+pub(crate) struct RejectedClasses<'a> {
+    pub(super) view: &'a PlantView,
+    pub(super) allocation: &'a Allocation,
+}
+
+impl RejectedClasses<'_> {
+    /// Their numbers; none where a ratio needs the order of arrival. They would be rejected if the capacity was known, where it
+    /// is not: then more waits than can be served in time, too.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
+        let own = self.view.owned().filter(|class| !class.exempt && !self.view.has_ratio());
+        own.filter(|class| self.allocation.wanted(self.view, class) < 1.0).map(|class| class.class)
+    }
+}
+
+/// What requests usually cost, for the search for workers.
+pub(crate) struct UsualCosts<'a> {
+    pub(super) view: &'a PlantView,
+    pub(super) costs: &'a CostModel,
+    /// The mean service time.
+    pub(super) service_time: Duration,
+}
+
+impl UsualCosts<'_> {
+    /// Passes the usual cost of a request of each class and level, as a part of the mean service time; nothing while no service
+    /// time is known. A class that is not known costs as much as the mean; rare requests that cost many times of it count as
+    /// so many.
+    pub(crate) fn each(&self, learned: &[ClassCosts], mut pass: impl FnMut(usize, usize, f64)) {
+        let mean = self.service_time.as_secs_f64();
+        if mean <= 0.0 {
+            return;
+        }
+        let costs = self.costs.costs(learned);
+        let workers = f64::from(self.costs.workers());
+        for class in &self.view.classes {
+            for level in class.levels_here() {
+                let own = costs.at(class, level).map_or(1.0, |cost| cost * workers / mean);
+                pass(class.class, level, own.min(DEAREST_USUAL));
+            }
+        }
+    }
+}

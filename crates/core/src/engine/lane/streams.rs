@@ -1,0 +1,54 @@
+//! Requests whose end the plant does not decide: bodies that stream, event streams, and upgraded connections.
+//!
+//! Each plant has a bound of streams, which hold places, and one of upgraded connections, so that both leave room for others.
+
+use super::Lane;
+use super::start::limit;
+use crate::admission::rights::most_streams;
+use crate::promises::Tunnels;
+use crate::request::{Permit, Service, Verdicts};
+use crate::time::Instant;
+
+impl Lane {
+    /// Whether a request in service may go on as a stream of events, which its response turned out to be. It then holds a
+    /// right to stream until its release.
+    pub fn may_stream(&mut self, permit: &mut Permit) -> bool {
+        self.follow_permit(permit);
+        permit.streams || self.take_stream(permit)
+    }
+
+    /// Takes a right to stream for a request that has none.
+    pub(super) fn take_stream(&self, permit: &mut Permit) -> bool {
+        let plant = &self.published.plants[permit.plant()];
+        let most = most_streams(limit(&self.published, permit.plant()), plant.stream_share);
+        permit.streams = plant.streams.enter(most);
+        permit.streams
+    }
+
+    /// Whether a request in service may become an upgraded connection. It then gives its place back, unless the plant's
+    /// upgraded connections keep theirs, and counts as one until it departs.
+    pub fn upgrade(&mut self, now: Instant, permit: &mut Permit, verdicts: &mut Verdicts) -> bool {
+        self.follow_permit(permit);
+        let plant = &self.published.plants[permit.plant()];
+        let Tunnels { most, keep_places } = plant.tunnel_terms;
+        if !plant.tunnels.enter(most) {
+            return false;
+        }
+        if keep_places && !permit.streams && !self.take_stream(permit) {
+            plant.tunnels.leave();
+            return false;
+        }
+        permit.tunnel = true;
+        if !keep_places {
+            self.release(now, permit, Service::default(), verdicts);
+        }
+        true
+    }
+
+    /// Gives the right to stream back, if the request holds one: the last byte of its body came.
+    pub fn end_stream(&self, permit: &mut Permit) {
+        if core::mem::take(&mut permit.streams) {
+            self.published.plants[permit.plant()].streams.leave();
+        }
+    }
+}
