@@ -236,7 +236,7 @@ fn waits(behind: u64) -> f64 {
             lane.depart(now, permit, Outcome::Completed, &mut verdicts);
             started.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
                 Verdict::Start(_, permit) => Some(permit),
-                Verdict::Drop { .. } => None,
+                Verdict::Drop(..) => None,
             }));
         }
         start.elapsed().as_nanos() as f64 / EACH as f64

@@ -99,7 +99,7 @@ impl World {
         for verdict in std::mem::take(&mut self.verdicts) {
             let (number, started) = match verdict {
                 Verdict::Start(Token(token), permit) => (token as usize, Some(permit)),
-                Verdict::Drop { token: Token(token), .. } => (token as usize, None),
+                Verdict::Drop(Token(token), _) => (token as usize, None),
             };
             let place = self.waiting.iter().position(|(waiting, _)| *waiting == number).expect("it waits");
             let (_, spent) = self.waiting.swap_remove(place);
@@ -132,7 +132,7 @@ impl World {
         match self.lane.arrive(at(now), target, Token(number as u64), &mut self.verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => self.start(now, number, permit),
             Arrival::Wait(permit) => self.waiting.push((number, permit)),
-            Arrival::Reject { .. } => self.end(number, None),
+            Arrival::Reject(_) => self.end(number, None),
         }
     }
 }

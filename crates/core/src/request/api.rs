@@ -88,12 +88,16 @@ pub enum Arrival {
     /// Keep it until a [`Verdict`] with its token comes; depart the permit if its client leaves before.
     Wait(Permit),
     /// Turn it away. It is fully accounted for, and nothing more is to be called.
-    Reject {
-        /// Why.
-        reason: Reason,
-        /// For the `Retry-After` header.
-        retry_after: Duration,
-    },
+    Reject(Rejection),
+}
+
+/// Why a request is turned away, and when its client may come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Why.
+    pub reason: Reason,
+    /// For the `Retry-After` header.
+    pub retry_after: Duration,
 }
 
 /// The engine's record of a request under way. It is plain data: a shell wraps it in a guard that departs on drop.
@@ -220,14 +224,7 @@ pub enum Verdict {
     /// permit as abandoned, which lets another request start.
     Start(Token, Permit),
     /// Answer it with a rejection. To depart its waiting permit does nothing.
-    Drop {
-        /// Which request.
-        token: Token,
-        /// Why.
-        reason: Reason,
-        /// For the `Retry-After` header.
-        retry_after: Duration,
-    },
+    Drop(Token, Rejection),
 }
 
 /// The caller's reused buffer of verdicts.

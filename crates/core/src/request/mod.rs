@@ -35,7 +35,9 @@ pub(crate) mod type_rules;
 pub(crate) mod work;
 
 pub(crate) use api::Stage;
-pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts, cookie};
+pub use api::{
+    Arrival, Outcome, Permit, Rejection, RequestView, Service, Target, Token, Verdict, Verdicts, cookie,
+};
 pub use classify::Classifier;
 pub use default_type::DefaultType;
 pub use normal_path::normal_path;

@@ -8,7 +8,7 @@ use plimsoll_core::promises::{
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::{
-    Arrival, DefaultType, Outcome, Permit, Reason, Service, Target, Token, Verdict, Verdicts,
+    Arrival, DefaultType, Outcome, Permit, Reason, Rejection, Service, Target, Token, Verdict, Verdicts,
 };
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn what_cannot_be_done_in_time_is_refused_and_told_when_it_could() {
     let (reason, retry_after) = loop {
         match lane.arrive(ms(0), script, Token(waits), &mut verdicts) {
             Arrival::Serve(_) | Arrival::Wait(_) => waits += 1,
-            Arrival::Reject { reason, retry_after } => break (reason, retry_after),
+            Arrival::Reject(Rejection { reason, retry_after }) => break (reason, retry_after),
             other => panic!("{other:?}"),
         }
     };
@@ -81,7 +81,7 @@ fn an_announced_cost_is_believed_from_trusted_clients() {
     let dear = target(&lane, &asked(Some("30"), true));
     assert!(matches!(
         lane.arrive(ms(0), dear, Token(0), &mut verdicts),
-        Arrival::Reject { reason: Reason::Deadline, .. }
+        Arrival::Reject(Rejection { reason: Reason::Deadline, .. })
     ));
     let liar = target(&lane, &asked(Some("30"), false));
     assert_eq!(liar.announced_us, 0);
@@ -110,14 +110,16 @@ fn a_request_that_can_no_longer_be_in_time_is_dropped_as_late() {
     // The server hangs.
     engine.tick(ms(1550), &Readings::default(), &mut verdicts);
     let dropped = verdicts.drain(..).map(|verdict| match verdict {
-        Verdict::Drop { token, reason, retry_after } => (token.0, reason, retry_after > Duration::ZERO),
+        Verdict::Drop(token, Rejection { reason, retry_after }) => {
+            (token.0, reason, retry_after > Duration::ZERO)
+        }
         other => panic!("{other:?}"),
     });
     assert_eq!(dropped.collect::<Vec<_>>(), [(1, Reason::Late, true)]);
     // The turn of the other request comes too late.
     lane.release(ms(2000), &mut permit, Service::default(), &mut verdicts);
     assert!(
-        matches!(verdicts[..], [Verdict::Drop { token: Token(2), reason: Reason::Late, .. }]),
+        matches!(verdicts[..], [Verdict::Drop(Token(2), Rejection { reason: Reason::Late, .. })]),
         "{verdicts:?}"
     );
     lane.depart(ms(2000), permit, Outcome::Completed, &mut verdicts);
@@ -144,7 +146,8 @@ fn a_request_waits_as_long_as_its_deadline_allows_whatever_the_queue_bounds() {
         for second in 50..62 {
             engine.tick(ms(1000 * second), &Readings::default(), &mut verdicts);
         }
-        let late = |verdict: &Verdict| matches!(verdict, Verdict::Drop { reason: Reason::Late, .. });
+        let late =
+            |verdict: &Verdict| matches!(verdict, Verdict::Drop(_, Rejection { reason: Reason::Late, .. }));
         assert_eq!(verdicts.iter().filter(|verdict| late(verdict)).count(), 99);
     }
 }
@@ -158,7 +161,7 @@ fn a_type_refused_for_its_price_alone_is_tried_again() {
     for second in 0..200 {
         engine.tick(ms(250 * second), &Readings::default(), &mut verdicts);
         match lane.arrive(ms(250 * second + 1), report, Token(second), &mut verdicts) {
-            Arrival::Reject { reason, .. } => {
+            Arrival::Reject(Rejection { reason, .. }) => {
                 assert_eq!(reason, Reason::Deadline);
                 refused += 1;
             }
@@ -216,7 +219,7 @@ fn carry_out(verdicts: &mut Verdicts, held: &mut BTreeMap<u64, Permit>) {
     for verdict in verdicts.drain(..) {
         match verdict {
             Verdict::Start(token, permit) => drop(held.insert(token.0, permit)),
-            Verdict::Drop { token, .. } => drop(held.remove(&token.0)),
+            Verdict::Drop(token, _) => drop(held.remove(&token.0)),
         }
     }
 }
@@ -242,7 +245,7 @@ fn unfinished_work_returns_to_zero_whatever_happens() {
                         Arrival::Serve(permit) | Arrival::Wait(permit) | Arrival::Exempt(permit) => {
                             held.insert(token, permit);
                         }
-                        Arrival::Reject { .. } => {}
+                        Arrival::Reject(_) => {}
                     }
                 }
                 6..10 => {
@@ -345,7 +348,7 @@ fn hammer(lanes: Vec<Lane>) {
                     loop {
                         started.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
                             Verdict::Start(_, permit) => Some(permit),
-                            Verdict::Drop { .. } => None,
+                            Verdict::Drop(..) => None,
                         }));
                         let Some(permit) = started.pop() else { break };
                         lane.depart(now, permit, Outcome::Abandoned, &mut verdicts);

@@ -65,7 +65,7 @@ impl Scene {
         match self.lane.arrive(ms(now), target, Token(token), &mut self.verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => self.begin(now, token, permit),
             Arrival::Wait(permit) => self.waiting.push((token, permit)),
-            Arrival::Reject { .. } => self.rejected += u64::from(token >= PAGES),
+            Arrival::Reject(_) => self.rejected += u64::from(token >= PAGES),
         }
         self.settle(now);
     }
@@ -86,7 +86,7 @@ impl Scene {
         while let Some(verdict) = self.verdicts.pop() {
             let (token, started) = match verdict {
                 Verdict::Start(Token(token), permit) => (token, Some(permit)),
-                Verdict::Drop { token: Token(token), .. } => (token, None),
+                Verdict::Drop(Token(token), _) => (token, None),
             };
             self.waiting.retain(|(waiting, _)| *waiting != token);
             match started {

@@ -36,7 +36,7 @@ fn served(rekey: Option<Duration>, seconds: u64) -> Vec<BTreeSet<u32>> {
             let client = (now / 10 % u64::from(CLIENTS)) as u32;
             let target = lane.classify(&get("/", client)).expect("any host");
             let arrival = lane.arrive(ms(now), target, Token(now), &mut verdicts);
-            if !matches!(arrival, Arrival::Reject { .. }) {
+            if !matches!(arrival, Arrival::Reject(_)) {
                 served[(now / 1000) as usize].insert(client);
             }
             if let Arrival::Serve(permit) = arrival {

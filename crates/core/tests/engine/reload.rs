@@ -6,7 +6,9 @@ use plimsoll_core::promises::{
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
+use plimsoll_core::request::{
+    Arrival, Outcome, Permit, Rejection, Service, Target, Token, Verdict, Verdicts,
+};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::{ClassStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
@@ -163,7 +165,7 @@ fn limits_queue_and_mode_change_in_place() {
         "there is room for the waiting request"
     );
     let refused = lane.arrive(ms(1), shop, Token(6), &mut verdicts);
-    let Arrival::Reject { reason, retry_after } = refused else { panic!("no queue: {refused:?}") };
+    let Arrival::Reject(Rejection { reason, retry_after }) = refused else { panic!("no queue: {refused:?}") };
     assert_eq!((reason, retry_after), (Reason::QueueFull, Duration::from_secs(77)));
     promises.control.mode = Mode::Off;
     engine.reload(&promises).expect("valid promises");
@@ -351,7 +353,7 @@ impl World {
         match self.lanes[lane].arrive(now, target, token, &mut self.verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => self.held.push(permit),
             Arrival::Wait(permit) => self.waiting.push((token.0, permit)),
-            Arrival::Reject { .. } => {}
+            Arrival::Reject(_) => {}
         }
     }
 
@@ -374,7 +376,7 @@ impl World {
             for verdict in std::mem::take(&mut self.verdicts) {
                 let (token, started) = match verdict {
                     Verdict::Start(Token(token), permit) => (token, Some(permit)),
-                    Verdict::Drop { token: Token(token), .. } => (token, None),
+                    Verdict::Drop(Token(token), _) => (token, None),
                 };
                 let place = self.waiting.iter().position(|(waiting, _)| *waiting == token);
                 match (place, started) {

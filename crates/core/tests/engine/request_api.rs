@@ -4,7 +4,9 @@ use crate::{engine, get, ms};
 use plimsoll_core::promises::{Condition, Costs, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
+use plimsoll_core::request::{
+    Arrival, Outcome, Permit, Rejection, Service, Target, Token, Verdict, Verdicts,
+};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
@@ -58,7 +60,7 @@ fn waiting_is_first_come_first_served_and_bounded() {
     let waiting: Vec<_> = (10..13).map(|c| wait(&mut lane, ms(1), c, &mut verdicts)).collect();
     let one_more = target(&lane, 13);
     let refused = lane.arrive(ms(1), one_more, Token(13), &mut verdicts);
-    assert!(matches!(refused, Arrival::Reject { reason: Reason::QueueFull, .. }), "{refused:?}");
+    assert!(matches!(refused, Arrival::Reject(Rejection { reason: Reason::QueueFull, .. })), "{refused:?}");
     assert_eq!(engine.status().plants[0].waiting, 3);
 
     lane.release(ms(5), &mut held[0], answered(), &mut verdicts);
@@ -84,8 +86,9 @@ fn one_more_stream_than_may_be_is_refused_and_counted_once() {
         let target = Target { streams: true, ..target(lane, client) };
         lane.arrive(ms(0), target, Token(client.into()), &mut verdicts)
     };
-    let refused =
-        |arrival: &Arrival| matches!(arrival, Arrival::Reject { reason: Reason::TooManyStreams, .. });
+    let refused = |arrival: &Arrival| {
+        matches!(arrival, Arrival::Reject(Rejection { reason: Reason::TooManyStreams, .. }))
+    };
     let Arrival::Serve(mut whole) = stream(&mut lane, 0) else { panic!("a place is free") };
     let Arrival::Serve(released) = stream(&mut lane, 1) else { panic!("a place is free") };
     assert!(refused(&stream(&mut lane, 2)), "half of four places are taken");
@@ -171,7 +174,7 @@ fn a_request_that_waits_too_long_is_answered_by_tick() {
     }
     assert_eq!(now, ms(2100), "exactly when it is due");
     let dropped = verdicts.pop();
-    assert!(matches!(dropped, Some(Verdict::Drop { token: Token(10), reason: Reason::WaitTimeout, .. })));
+    assert!(matches!(dropped, Some(Verdict::Drop(Token(10), Rejection { reason: Reason::WaitTimeout, .. }))));
 }
 
 #[test]
@@ -280,7 +283,7 @@ fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
             match lane.arrive(ms(now), target, Token(client.into()), &mut verdicts) {
                 Arrival::Serve(permit) | Arrival::Exempt(permit) => held.push((client, ms(now), permit)),
                 Arrival::Wait(permit) => waiting.push((client.into(), permit)),
-                Arrival::Reject { .. } => idle.push(client),
+                Arrival::Reject(_) => idle.push(client),
             }
         }
         for (client, permit) in started(&mut verdicts) {
@@ -311,7 +314,7 @@ fn every_request_ends_once() {
                     match lane.arrive(ms(now), target, Token(token), &mut verdicts) {
                         Arrival::Serve(permit) | Arrival::Exempt(permit) => held.push(permit),
                         Arrival::Wait(permit) => waiting.push((token, permit)),
-                        Arrival::Reject { .. } => {}
+                        Arrival::Reject(_) => {}
                     }
                 }
                 2 if !held.is_empty() => {
@@ -354,7 +357,7 @@ fn settle(
         for verdict in std::mem::take(verdicts) {
             let (token, started) = match verdict {
                 Verdict::Start(Token(token), permit) => (token, Some(permit)),
-                Verdict::Drop { token: Token(token), .. } => (token, None),
+                Verdict::Drop(Token(token), _) => (token, None),
             };
             let place = waiting.iter().position(|(waiting, _)| *waiting == token);
             match (place, started) {
@@ -502,14 +505,14 @@ fn what_would_be_rejected_for_its_level_is_rejected_before_its_body() {
     for client in 0..1000 {
         let target = target(&lane, client);
         let early = lane.reject_before_body(ms(10_000), &target);
-        if let Some((reason, retry_after)) = early {
+        if let Some(Rejection { reason, retry_after }) = early {
             assert_eq!(reason, Reason::Overload);
             assert!(retry_after > Duration::ZERO);
             rejected += 1;
             continue;
         }
         let arrival = lane.arrive(ms(10_000), target, Token(client.into()), &mut verdicts);
-        assert!(!matches!(arrival, Arrival::Reject { reason: Reason::Overload, .. }), "{client}");
+        assert!(!matches!(arrival, Arrival::Reject(Rejection { reason: Reason::Overload, .. })), "{client}");
     }
     assert!((rejected as f64 / 1000.0 - (1.0 - m)).abs() < 0.1, "{rejected} at {m}");
     assert_eq!(counts(&engine), (before.0 + 1000, before.1 + rejected));

@@ -135,7 +135,7 @@ impl Drop for WaitingGuard {
         let permit = match verdict {
             None => waiting,
             Some(Verdict::Start(_, started)) => started,
-            Some(Verdict::Drop { .. }) => return,
+            Some(Verdict::Drop(..)) => return,
         };
         self.worker.with_lane(|lane, now, verdicts| lane.depart(now, permit, Outcome::Abandoned, verdicts));
     }

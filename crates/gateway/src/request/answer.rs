@@ -7,8 +7,7 @@ use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::write::{write_number, write_status};
 use crate::settings::{ReportMode, Settings};
-use plimsoll_core::request::{Outcome, Reason, Service};
-use std::time::Duration;
+use plimsoll_core::request::{Outcome, Reason, Rejection, Service};
 
 impl Connection {
     /// Answers a request that cannot be read, and ends the connection: what follows the request cannot be read either.
@@ -28,17 +27,16 @@ impl Connection {
     /// Answers a request that the engine rejected. The connection stays if the body is small enough to be thrown away.
     pub(super) async fn reject(
         &mut self,
-        reason: Reason,
-        retry_after: Duration,
+        Rejection { reason, retry_after }: Rejection,
         mut requested: Requested,
     ) -> Next {
         let tables = self.worker.tables();
         let settings = &tables.settings;
         requested.keep_alive &= self.may_discard();
-        let rejection = &settings.rejection;
+        let answer = &settings.rejection;
         let out = &mut self.scratch;
         out.clear();
-        write_start(out, rejection.status, &self.worker.date.borrow());
+        write_start(out, answer.status, &self.worker.date.borrow());
         // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
         let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
         write_number(out, b"retry-after: ", seconds.max(1));
@@ -47,18 +45,18 @@ impl Connection {
         out.extend_from_slice(reason.as_str().as_bytes());
         write_number(out, b"\";r=0;t=", seconds.max(1));
         out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
-        out.extend_from_slice(rejection.content_type.as_bytes());
-        write_number(out, b"\r\ncontent-length: ", rejection.body.len() as u64);
+        out.extend_from_slice(answer.content_type.as_bytes());
+        write_number(out, b"\r\ncontent-length: ", answer.body.len() as u64);
         if settings.report.mode != ReportMode::Off {
             report(settings, 0, reason).write(out);
         }
         requested.write_connection(out);
         out.extend_from_slice(b"\r\n");
         if !requested.is_head {
-            out.extend_from_slice(rejection.body.as_bytes());
+            out.extend_from_slice(answer.body.as_bytes());
         }
         self.client.outbox.push_head(&self.scratch);
-        self.log_turned_away(rejection.status, Some(reason), rejection.body.len());
+        self.log_turned_away(answer.status, Some(reason), answer.body.len());
         self.finish(requested, None).await
     }
 

@@ -206,9 +206,9 @@ impl Connection {
             return self.turn_away(refusal, requested).await;
         };
         if self.head.expects_continue
-            && let Some((reason, retry_after)) = self.reject_before_body(&target)
+            && let Some(rejection) = self.reject_before_body(&target)
         {
-            return self.reject(reason, retry_after, requested).await;
+            return self.reject(rejection, requested).await;
         }
         if self.head.framing != Framing::None {
             // On the heap, so that a connection's task stays as small as requests without a body need.
@@ -221,9 +221,7 @@ impl Connection {
         target.streams = self.head.framing != Framing::None && !self.early.is_whole;
         match self.admit(target).await {
             Ok(permit) => self.forward(target, permit, requested).await,
-            Err(NotStarted::Rejected { reason, retry_after }) => {
-                self.reject(reason, retry_after, requested).await
-            }
+            Err(NotStarted::Rejected(rejection)) => self.reject(rejection, requested).await,
             Err(NotStarted::TooLate) => {
                 let late = Refusal::with(504, "no place at the upstream became free in time");
                 self.turn_away(late, requested).await

@@ -7,16 +7,15 @@ use super::connection::Connection;
 use crate::client::permit_guard::WaitingGuard;
 use crate::http1::request::RequestHead;
 use crate::settings::Settings;
-use plimsoll_core::request::{Arrival, Permit, Reason, RequestView, Target, Verdict, cookie};
+use plimsoll_core::request::{Arrival, Permit, Reason, Rejection, RequestView, Target, Verdict, cookie};
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::time::Duration;
 
 /// Why a request does not start.
 #[derive(Debug)]
 pub(super) enum NotStarted {
     /// The engine turned it away, on arrival or while it waited.
-    Rejected { reason: Reason, retry_after: Duration },
+    Rejected(Rejection),
     /// It is exempt, and no place became free within the gateway's own limit.
     TooLate,
     /// Its client left while it waited.
@@ -38,7 +37,7 @@ impl Connection {
     }
 
     /// Why the request is rejected already, and when it may come again, although its body is not there.
-    pub(super) fn reject_before_body(&self, target: &Target) -> Option<(Reason, Duration)> {
+    pub(super) fn reject_before_body(&self, target: &Target) -> Option<Rejection> {
         let (now, mut lane) = (self.worker.now(), self.worker.lane.borrow_mut());
         lane.reject_before_body(now, target)
     }
@@ -54,9 +53,9 @@ impl Connection {
                 slot.end_wait();
                 Ok(permit)
             }
-            Arrival::Reject { reason, retry_after } => {
+            Arrival::Reject(rejection) => {
                 slot.end_wait();
-                Err(NotStarted::Rejected { reason, retry_after })
+                Err(NotStarted::Rejected(rejection))
             }
             Arrival::Wait(permit) => self.wait(permit).await,
         }
@@ -74,9 +73,7 @@ impl Connection {
         slot.arm(None);
         match waiting.take() {
             Some(Verdict::Start(_, permit)) => Ok(permit),
-            Some(Verdict::Drop { reason, retry_after, .. }) => {
-                Err(NotStarted::Rejected { reason, retry_after })
-            }
+            Some(Verdict::Drop(_, rejection)) => Err(NotStarted::Rejected(rejection)),
             None if expired => Err(NotStarted::TooLate),
             None => Err(NotStarted::ClientLeft),
         }

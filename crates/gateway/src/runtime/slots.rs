@@ -92,7 +92,7 @@ impl Slot {
 }
 
 pub(crate) fn token_of(verdict: &Verdict) -> Token {
-    let (Verdict::Start(token, _) | Verdict::Drop { token, .. }) = verdict;
+    let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = verdict;
     *token
 }
 

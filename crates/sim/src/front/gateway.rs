@@ -5,7 +5,9 @@ use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
+use plimsoll_core::request::{
+    Arrival, Outcome, Permit, Rejection, Service, Target, Token, Verdict, Verdicts,
+};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
@@ -58,7 +60,7 @@ impl Gateway {
                     orders.push(Order::Start(token, start(&permit)));
                     *permits.at(token) = Some(permit);
                 }
-                Verdict::Drop { token, reason, retry_after } => {
+                Verdict::Drop(token, Rejection { reason, retry_after }) => {
                     told.push((token, retry_after));
                     permits.take(token);
                     orders.push(Order::Drop(token, reason));
@@ -89,7 +91,7 @@ impl Front for Gateway {
                 *self.permits.at(token) = Some(permit);
                 Decision::Wait
             }
-            Arrival::Reject { reason, retry_after } => {
+            Arrival::Reject(Rejection { reason, retry_after }) => {
                 self.told.push((token, retry_after));
                 Decision::Reject(reason)
             }

@@ -15,7 +15,7 @@ use crate::engine::published_state::PublishedState;
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
 use crate::request::work::CostFeatures;
-use crate::request::{Arrival, Permit, Reason, Stage, Target, Token, Verdicts};
+use crate::request::{Arrival, Permit, Reason, Rejection, Stage, Target, Token, Verdicts};
 use crate::scheduling::rank::Standing;
 use crate::telemetry::counters::RECENT;
 use crate::time::{Duration, Instant};
@@ -52,7 +52,7 @@ impl Lane {
         let given = self.give_level(now, &target);
         let mut permit = permit(&self.published, now, given.query, given.level);
         if let Err(refusal) = self.admit(&target, given, &mut permit) {
-            return self.reject(&target, &mut permit, refusal);
+            return Arrival::Reject(self.reject(&target, &mut permit, refusal));
         }
         let admitted = Admitted { target: &target, token, standing: given.query.standing };
         match self.place(now, admitted, &mut permit, verdicts) {
@@ -63,7 +63,8 @@ impl Lane {
             }
             Placed::Waiting => Arrival::Wait(permit),
             Placed::Overflow => {
-                self.reject(&target, &mut permit, Refusal { reason: Reason::QueueFull, at_least: None })
+                let full = Refusal { reason: Reason::QueueFull, at_least: None };
+                Arrival::Reject(self.reject(&target, &mut permit, full))
             }
         }
     }
@@ -71,7 +72,7 @@ impl Lane {
     /// Rejects a request whose body is not there yet, if it would be rejected for its level now, so that its client need not
     /// send the body. `None`: whether it is rejected is decided when it arrives. What depends on more than the client, a
     /// contract or chance, is not asked twice.
-    pub fn reject_before_body(&mut self, now: Instant, target: &Target) -> Option<(Reason, Duration)> {
+    pub fn reject_before_body(&mut self, now: Instant, target: &Target) -> Option<Rejection> {
         self.follow();
         let class = &self.published.classes[usize::from(target.class)];
         let by_client = class.contract.is_none()
@@ -87,10 +88,7 @@ impl Lane {
         self.count_arrival(target);
         let given = self.give_level(now, target);
         let mut permit = permit(&self.published, now, given.query, given.level);
-        match self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }) {
-            Arrival::Reject { reason, retry_after } => Some((reason, retry_after)),
-            Arrival::Serve(_) | Arrival::Exempt(_) | Arrival::Wait(_) => None,
-        }
+        Some(self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }))
     }
 
     /// Counts an arrival, and notes the client of every 2^k-th one for the search for heavy clients.
@@ -167,7 +165,7 @@ impl Lane {
     }
 
     /// Accounts a request that is turned away.
-    fn reject(&self, target: &Target, permit: &mut Permit, refusal: Refusal) -> Arrival {
+    fn reject(&self, target: &Target, permit: &mut Permit, refusal: Refusal) -> Rejection {
         self.end_stream(permit);
         let Refusal { reason, at_least } = refusal;
         let request = (permit.arrived, target.client);
@@ -175,7 +173,7 @@ impl Lane {
         let counters = &self.counters.classes[usize::from(target.class)];
         counters.reasons[reason as usize].add(1);
         counters.unserved.add(1);
-        Arrival::Reject { reason, retry_after }
+        Rejection { reason, retry_after }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{Lane, unreserve};
 use crate::engine::published_state::{PublishedPlant, PublishedState};
-use crate::request::{Reason, Verdict, Verdicts};
+use crate::request::{Reason, Rejection, Verdict, Verdicts};
 use crate::scheduling::queue::Waiting;
 use crate::telemetry::counters::LaneCounters;
 use crate::time::Instant;
@@ -42,5 +42,5 @@ pub(super) fn drop_waiting(
     counters.timing.dropped.add(1);
     let wait = (reason == Reason::Late).then(|| plant.unfinished.wait_of(waiting.rank, plant.workers(None)));
     let retry_after = published.retry_after(number, (waiting.arrived, waiting.client), wait);
-    Verdict::Drop { token: waiting.token, reason, retry_after }
+    Verdict::Drop(waiting.token, Rejection { reason, retry_after })
 }
