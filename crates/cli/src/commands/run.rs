@@ -89,12 +89,16 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) {
             Ok(Requested::Reload) => reload.begin(),
             Ok(Requested::ReopenLogs) => reload.gateway.reopen_access_logs(),
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => break,
         }
         reload.forecast.look(&reload.gateway);
         for line in events.look(&gateway.status()) {
             tracing::info!("{line}");
         }
+    }
+    let status = gateway.status();
+    for line in events.look(&status).into_iter().chain(events.end(&status)) {
+        tracing::info!("{line}");
     }
 }
 

@@ -123,14 +123,17 @@ impl fmt::Display for RequestsFate {
 /// The line at an incident's end.
 impl fmt::Display for IncidentFacts {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let IncidentFacts { site, class, seconds, fate, .. } = self;
-        write!(to, "{site}/{class}: calm again after {} of overload: {fate}", span(*seconds))?;
-        let Some(worst) = &self.worst_minute else { return Ok(()) };
+        write!(to, "{}/{}: calm again after {}", self.site, self.class, self.figures())
+    }
+}
+
+impl IncidentFacts {
+    /// How long it took, what became of its requests, and which minute was the worst.
+    pub(super) fn figures(&self) -> String {
+        let figures = format!("{} of overload: {}", span(self.seconds), self.fate);
+        let Some(worst) = &self.worst_minute else { return figures };
         let (after, rejected) = (span(worst.after_seconds as f64), grouped(worst.rejected));
-        write!(
-            to,
-            "; worst in the minute after {after}: {rejected} rejected, {} degraded",
-            grouped(worst.degraded)
-        )
+        let degraded = grouped(worst.degraded);
+        format!("{figures}; worst in the minute after {after}: {rejected} rejected, {degraded} degraded")
     }
 }

@@ -30,6 +30,8 @@ struct Incident {
     last: (Instant, Counts),
     /// When the present minute began, and the counts then.
     minute: (Instant, Counts),
+    /// A minute has ended without a line: nothing was degraded or rejected just then, and the incident may be over.
+    owes_line: bool,
     worst: Option<WorstMinute>,
 }
 
@@ -39,7 +41,7 @@ impl ClassLoad {
         let (began, seen) = std::mem::replace(&mut self.seen, (status.at, now));
         self.ended = None;
         let top = class.levels.len();
-        let is_hit = now.rejected() > seen.rejected() || degraded(&now, top) > degraded(&seen, top);
+        let is_hit = is_hit(&seen, class);
         let name = format!("{}/{}", class.site, class.class);
         let fate = |before: &Counts| RequestsFate::between(before, &now, class, status.mode);
         let Some(incident) = &mut self.incident else {
@@ -47,8 +49,9 @@ impl ClassLoad {
                 return None;
             }
             let (began, last) = ((began, SystemTime::now()), (status.at, now));
+            let minute = (began.0, seen);
             self.incident =
-                Some(Incident { began, before: seen, last, minute: (began.0, seen), worst: None });
+                Some(Incident { began, before: seen, last, minute, owes_line: false, worst: None });
             return Some(format!("{name}: overload: {}; {}", fate(&seen), loop_state(class, status)));
         };
         if is_hit {
@@ -58,37 +61,60 @@ impl ClassLoad {
             self.incident = None;
             return self.ended.as_ref().map(IncidentFacts::to_string);
         }
-        if !is_hit || status.at.since(incident.minute.0) < MINUTE {
+        if status.at.since(incident.minute.0) >= MINUTE {
+            incident.end_minute(status.at, &now, top);
+            incident.owes_line = true;
+        }
+        if !is_hit || !std::mem::take(&mut incident.owes_line) {
             return None;
         }
-        incident.end_minute(status.at, &now, top);
         let since = span(status.at.since(incident.began.0).as_secs_f64());
         let fate = fate(&incident.before);
         Some(format!("{name}: overload for {since} so far: {fate}; {}", loop_state(class, status)))
     }
 
+    /// A line about the incident that the gateway's end cuts short.
+    pub(super) fn end(&self, class: &ClassStatus, status: &Status) -> Option<String> {
+        let mut incident = self.incident?;
+        // Requests count that came since the last look, too.
+        if is_hit(&incident.last.1, class) {
+            incident.last = (status.at, class.counts);
+        }
+        let facts = incident.facts(class, status);
+        Some(format!("{}/{}: stopped after {}", facts.site, facts.class, facts.figures()))
+    }
+
     /// The incident that lasts.
     pub(super) fn present(&self, class: &ClassStatus, status: &Status) -> Option<IncidentFacts> {
-        let mut incident = self.incident?;
-        let (at, now) = incident.last;
-        // An incident of less than a minute has no worst one.
-        if incident.worst.is_some() {
-            incident.end_minute(at, &now, class.levels.len());
-        }
-        let began = incident.began.1.duration_since(SystemTime::UNIX_EPOCH);
-        Some(IncidentFacts {
-            site: class.site.clone(),
-            class: class.class.clone(),
-            began_unix_seconds: began.map_or(0, |since| since.as_secs()),
-            seconds: at.since(incident.began.0).as_secs_f64(),
-            is_over: false,
-            fate: RequestsFate::between(&incident.before, &now, class, status.mode),
-            worst_minute: incident.worst,
-        })
+        self.incident.map(|incident| incident.facts(class, status))
     }
 }
 
+/// Whether requests were degraded or rejected since `before`.
+fn is_hit(before: &Counts, class: &ClassStatus) -> bool {
+    let (now, top) = (&class.counts, class.levels.len());
+    now.rejected() > before.rejected() || degraded(now, top) > degraded(before, top)
+}
+
 impl Incident {
+    fn facts(mut self, class: &ClassStatus, status: &Status) -> IncidentFacts {
+        let (at, now) = self.last;
+        // An incident of less than a minute has no worst one.
+        if self.worst.is_some() {
+            self.end_minute(at, &now, class.levels.len());
+        }
+        let began = self.began.1.duration_since(SystemTime::UNIX_EPOCH);
+        IncidentFacts {
+            site: class.site.clone(),
+            class: class.class.clone(),
+            began_unix_seconds: began.map_or(0, |since| since.as_secs()),
+            seconds: at.since(self.began.0).as_secs_f64(),
+            is_over: false,
+            fate: RequestsFate::between(&self.before, &now, class, status.mode),
+            worst_minute: self.worst,
+        }
+    }
+
     fn end_minute(&mut self, at: Instant, now: &Counts, top: usize) {
         let (began, before) = std::mem::replace(&mut self.minute, (at, *now));
         let minute = WorstMinute {

@@ -81,6 +81,15 @@ impl EventLog {
     }
 }
 
+/// What is said when the gateway stops.
+impl EventLog {
+    /// Lines about the incidents that last, with all that was until now; after the last [`look`](EventLog::look).
+    pub(crate) fn end(&self, status: &Status) -> Vec<String> {
+        let loads = self.loads.iter().zip(&status.classes);
+        loads.filter_map(|(load, class)| load.end(class, status)).collect()
+    }
+}
+
 /// Looks at each item beside what was last said of it.
 fn each<S: Default, T>(
     lines: &mut Vec<String>,

@@ -86,6 +86,44 @@ fn bursts_in_step_are_one_incident() {
     assert!(end.len() == 1 && end[0].contains("3,000 (9.2 %) rejected"), "{end:?}");
 }
 
+/// Fifty-eight seconds of few rejections, a pause over the end of the minute, and many afterwards.
+#[test]
+fn a_minute_ends_after_a_minute_though_nothing_is_rejected_just_then() {
+    let mut log = EventLog::default();
+    let rejected = |second: u64| match second {
+        0..=58 => 10 * second,
+        59..=66 => 580,
+        _ => 580 + 1000 * (second.min(80) - 66),
+    };
+    let said: Vec<_> =
+        (1..=90).flat_map(|second| log.look(&loaded(second, [0, 10], rejected(second)))).collect();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        said[1].starts_with("shop/default: overload for 67 s so far: "),
+        "once more is rejected: {said:?}"
+    );
+    assert!(said[2].contains("calm again after 80 s"), "{said:?}");
+    assert!(said[2].ends_with("worst in the minute after 60 s: 14,000 rejected, 0 degraded"), "{said:?}");
+}
+
+#[test]
+fn a_stop_ends_an_incident_with_all_that_was() {
+    let mut log = EventLog::default();
+    assert!(log.end(&loaded(1, [0, 100], 0)).is_empty(), "calm");
+    for second in 1..=100 {
+        log.look(&loaded(second, [0, 100], 7 * second));
+    }
+    assert_eq!(
+        log.end(&loaded(100, [0, 100], 700)),
+        [
+            "shop/default: stopped after 100 s of overload: 100 (12.5 %) full, 0 degraded, 700 (87.5 %) rejected for \
+             overload 700, 0 failed; worst in the minute after 0 s: 420 rejected, 0 degraded"
+        ]
+    );
+    (101..120).for_each(|second| drop(log.look(&loaded(second, [0, 100], 700))));
+    assert!(log.end(&loaded(120, [0, 100], 700)).is_empty(), "it is over");
+}
+
 #[test]
 fn incidents_are_listed_the_latest_first_and_a_hundred_at_most() {
     let list = Arc::<Mutex<Incidents>>::default();
