@@ -55,3 +55,19 @@ fn an_exempt_request_goes_without_the_prefix() {
     let answer = get(gateway.address, "/healthz");
     assert_eq!((answer.status, answer.text().contains("healthy")), (200, true));
 }
+
+/// nginx compresses nothing for a request that names a proxy in `Via`, unless it is told to: the gateway's mark is none.
+#[test]
+fn nginx_compresses_as_it_does_without_the_gateway() {
+    let trees = trees();
+    let nginx = Nginx::trees(&trees.path().join("trees"));
+    let gateway = before(&nginx);
+    let encoding = |server: SocketAddr, path: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\nAccept-Encoding: gzip\r\n");
+        let answer = exchange(server, head + "Connection: close\r\n\r\n");
+        (answer.status, answer.header("content-encoding").map(str::to_owned))
+    };
+    let direct = encoding(nginx.address, "/full/images/");
+    assert_eq!(direct, (200, Some("gzip".to_owned())));
+    assert_eq!(encoding(gateway.address, "/images/"), direct);
+}

@@ -21,6 +21,7 @@ pub use adaptation::{Adaptation, parse_adaptation};
 pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, is_agent, parse_agent};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::FileFormat;
+pub use gateway::addresses::comes_to;
 pub use gateway::{Backend, Gateway, Seed};
 pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_workload_as, replay};
 

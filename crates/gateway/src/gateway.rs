@@ -4,6 +4,7 @@ use crate::admin::{Operator, Owner, OwnerCell};
 use crate::client::storage::Storage;
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
+use crate::request::loop_mark::LoopMark;
 use crate::runtime::Clock;
 use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
@@ -60,6 +61,7 @@ impl Gateway {
             reloads: Mutex::new(Reloads::start()),
             storage: Arc::new(Storage::new(threads)),
             reported_workers: Mutex::default(),
+            mark: LoopMark::draw(),
             tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)?),
         });
         let engine = Arc::new(Mutex::new(engine));

@@ -39,8 +39,11 @@ fn the_upstream_gets_a_clean_head() {
         .send("GET /x?y HTTP/1.1\r\nHost: a.b\r\nConnection: keep-alive, x-hop\r\nX-Hop: 1\r\nAccept: c\r\n\r\n")
         .expect("sent");
     assert_eq!(client.answer().0, 200);
+    let head = seen.recv_timeout(PATIENCE).expect("a head");
+    let mark = field(&head, "cdn-loop").expect("the gateway's mark");
+    assert_eq!(mark.len(), "plimsoll-".len() + 16, "{mark}");
     assert_eq!(
-        seen.recv_timeout(PATIENCE).expect("a head"),
+        head.replace(&format!("cdn-loop: {mark}\r\n"), ""),
         "GET /x?y HTTP/1.1\r\nhost: a.b\r\nAccept: c\r\nx-forwarded-for: 127.0.0.1\r\n\
          x-forwarded-proto: http\r\nx-forwarded-host: a.b\r\n"
     );

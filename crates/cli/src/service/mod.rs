@@ -6,6 +6,7 @@ pub(crate) mod client_seed;
 pub(crate) mod events;
 pub(crate) mod log;
 pub(crate) mod open_files;
+pub(crate) mod own_listeners;
 pub(crate) mod page;
 pub(crate) mod rate_forecast;
 pub(crate) mod reload;

@@ -147,10 +147,20 @@ pub(super) fn check_upstreams(file: &ConfigurationKeys, findings: &mut Findings)
 
 /// Whether a connection to `address`, as far as it tells without asking for names, comes to `listener`.
 fn reaches(address: &str, listener: SocketAddr) -> bool {
-    let address = address.to_ascii_lowercase().replace("localhost:", "127.0.0.1:");
-    let Ok(to) = address.parse::<SocketAddr>() else { return false };
-    let is_local = to.ip().is_loopback() || to.ip().is_unspecified();
-    let takes = to.ip() == listener.ip() || is_local && listener.ip().is_unspecified();
+    let lower = address.to_ascii_lowercase();
+    let comes = |address: &str| address.parse().is_ok_and(|to| comes_to(to, listener, &[]));
+    match lower.strip_prefix("localhost:") {
+        // The name has an address of either family.
+        Some(port) => comes(&format!("127.0.0.1:{port}")) || comes(&format!("[::1]:{port}")),
+        None => comes(&lower),
+    }
+}
+
+/// Whether a connection to `to` comes to `listener`, on a machine that has these addresses of its own.
+pub fn comes_to(to: SocketAddr, listener: SocketAddr, own: &[IpAddr]) -> bool {
+    let ip = to.ip().to_canonical();
+    let is_local = ip.is_loopback() || ip.is_unspecified() || own.contains(&ip);
+    let takes = ip == listener.ip() || is_local && listener.ip().is_unspecified();
     listener.port() != 0 && to.port() == listener.port() && takes
 }
 

@@ -28,6 +28,8 @@ pub enum FieldKind {
     /// `Upgrade`: passed on only with an upgrade.
     Upgrade,
     Expect,
+    /// `CDN-Loop`: which proxies a request has passed.
+    CdnLoop,
     Forwarded,
     XForwardedFor,
     XForwardedProto,
@@ -49,6 +51,7 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
         4 if is(b"host") => FieldKind::Host,
         6 if is(b"expect") => FieldKind::Expect,
         7 if is(b"upgrade") => FieldKind::Upgrade,
+        8 if is(b"cdn-loop") => FieldKind::CdnLoop,
         9 if is(b"forwarded") => FieldKind::Forwarded,
         10 if is(b"connection") => FieldKind::Connection,
         10 if is(b"keep-alive") => FieldKind::HopByHop,

@@ -172,6 +172,7 @@ pub(super) fn phrase(status: u16) -> &'static str {
         504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
         507 => "Insufficient Storage",
+        508 => "Loop Detected",
         _ => "Other",
     }
 }

@@ -6,6 +6,7 @@
 
 use super::body::NoBody;
 use super::decision::NotStarted;
+use super::loop_mark;
 use super::peer::Peer;
 use crate::access_log::entry::{CLIENT_LEFT, Entry};
 use crate::client::buffers::{self, SMALL};
@@ -201,6 +202,9 @@ impl Connection {
         requested.keep_alive &= !self.worker.is_draining();
         let classified = self.classify();
         self.begin_log_entry(classified);
+        if self.worker.shared.mark.is_on(self.client.inbox.bytes(), &self.head.fields) {
+            return self.turn_away(loop_mark::COME_BACK, requested).await;
+        }
         let Some(mut target) = classified else {
             let refusal = Refusal::with(421, "no site of this gateway has this host");
             return self.turn_away(refusal, requested).await;

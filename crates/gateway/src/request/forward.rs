@@ -169,7 +169,8 @@ impl Connection {
     /// Writes the heads that the upstream may get: that of the level, and those above while one falls back to the next.
     fn write_variants(&mut self, rewrites: &[Rewrite], settings: &Settings, fallback_host: &str) {
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
-        let outgoing = |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host };
+        let mark = &self.worker.shared.mark;
+        let outgoing = |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host, mark };
         self.variants.begin(|out| outgoing(rewrites.first()).write(out));
         let may_fall_back = retry::may_fall_back(head.method.of(bytes), head);
         for pair in rewrites.windows(2).take_while(|pair| may_fall_back && pair[0].falls_back) {

@@ -1,9 +1,11 @@
 //! A request's head on its way to the upstream, written anew: request line, hop-by-hop fields, forwarding fields, framing.
 //!
 //! Framing, host and connection fields are never copied but written from what was parsed, so that the next server
-//! cannot read them in another way. `Via` is not added: it tells upstreams nothing new.
+//! cannot read them in another way. Requests carry the gateway's mark, which finds loops ([`LoopMark`]).
+//! `Via` is not added: nginx compresses nothing for requests that have one.
 
 use super::forwarding::Forwarding;
+use super::loop_mark::LoopMark;
 use super::peer::Peer;
 use crate::http1::body::Framing;
 use crate::http1::field::{FieldKind, is_alike};
@@ -20,6 +22,8 @@ pub(crate) struct Outgoing<'a> {
     pub settings: &'a Settings,
     /// Named where the client named no host: HTTP/1.1 must name one, and servers refuse an empty one.
     pub fallback_host: &'a str,
+    /// The gateway's mark.
+    pub mark: &'a LoopMark,
 }
 
 impl Outgoing<'_> {
@@ -41,7 +45,7 @@ impl Outgoing<'_> {
         for field in &head.fields {
             let name = field.name.of(self.bytes);
             let passes = match field.kind {
-                FieldKind::Other | FieldKind::LoadReport => !self.is_replaced(name),
+                FieldKind::Other | FieldKind::LoadReport | FieldKind::CdnLoop => !self.is_replaced(name),
                 FieldKind::Upgrade => head.upgrade,
                 FieldKind::Expect => head.expects_continue,
                 _ => false,
@@ -62,6 +66,7 @@ impl Outgoing<'_> {
         if head.upgrade {
             out.extend_from_slice(b"connection: upgrade\r\n");
         }
+        out.extend_from_slice(self.mark.line());
         Forwarding { bytes: self.bytes, head, peer: self.peer, settings: self.settings }.write(out);
         for (name, value) in self.rewrite.iter().flat_map(|rewrite| &rewrite.headers) {
             write_field(out, name.as_bytes(), value.as_bytes());

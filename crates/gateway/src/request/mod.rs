@@ -5,7 +5,8 @@
 //! A connection is in one state at a time, and each state has its file: waiting for a head ([`connection`]), reading the
 //! body ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served
 //! from a folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]).
-//! [`head`] writes what upstreams get, [`peer`] and [`forwarding`] say where it came from, [`signed`] what can be believed.
+//! [`head`] writes what upstreams get, [`peer`] and [`forwarding`] say where it came from, [`signed`] what can be believed;
+//! [`loop_mark`] finds requests that come back.
 //!
 //! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 
@@ -18,6 +19,7 @@ mod forward;
 mod forwarding;
 mod head;
 mod logged;
+pub(crate) mod loop_mark;
 mod peer;
 pub(crate) mod signed;
 mod tunnel;

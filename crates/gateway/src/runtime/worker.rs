@@ -15,6 +15,7 @@ use crate::client::unfinished::UnfinishedHeads;
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
 use crate::request::connection;
+use crate::request::loop_mark::LoopMark;
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
     pub storage: Arc<Storage>,
+    /// What requests carry that this gateway has sent on.
+    pub mark: LoopMark,
     /// How many workers plants have reported since the last tick, each with the plant's number.
     pub reported_workers: Mutex<Vec<(usize, u32)>>,
 }

@@ -38,6 +38,7 @@ impl Incoming<'_> {
                 FieldKind::Connection
                 | FieldKind::ContentLength
                 | FieldKind::TransferEncoding
+                | FieldKind::CdnLoop
                 | FieldKind::HopByHop => false,
                 FieldKind::Upgrade => switching,
                 FieldKind::LoadReport => !self.hide_load,

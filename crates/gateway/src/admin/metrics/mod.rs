@@ -174,7 +174,8 @@ impl Read {
                     let pairs = [("site", &*site.name), ("type", &own.name), ("level_name", &own.level)];
                     (labels(pairs.into_iter().chain([("announced", announced)])), read(own))
                 };
-                status.sites.iter().flat_map(|site| site.types.iter().map(move |own| of(site, own))).collect()
+                let all = status.sites.iter().flat_map(|site| site.types.iter().map(move |own| (site, own)));
+                all.filter(|(_, own)| own.requests > 0).map(|(site, own)| of(site, own)).collect()
             }
             Read::Classes(read) => {
                 let of = |own: &ClassStatus| labels([("site", &*own.site), ("class", &own.class)]);

@@ -26,7 +26,8 @@ fn promised() -> Status {
     };
     status.sites[0].found_types =
         vec![FoundType { name: "report".to_owned(), within: "dynamic".to_owned(), condition }];
-    status.sites[0].types = vec![own.clone(), TypeStatus { announced: true, mean: 2.0, ..own }];
+    let never = TypeStatus { name: "never".to_owned(), requests: 0, ..own.clone() };
+    status.sites[0].types = vec![own.clone(), TypeStatus { announced: true, mean: 2.0, ..own }, never];
     status
 }
 
@@ -44,6 +45,12 @@ fn the_document_says_what_types_cost_and_what_would_be_waited() {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
+}
+
+#[test]
+fn a_type_that_was_never_served_has_no_metrics() {
+    let text = render_metrics(&promised());
+    assert!(text.contains("type=\"report\"") && !text.contains("type=\"never\""), "{text}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ fn forwarded(peer: &str, text: &str, settings: &Settings, rewrite: Option<&Rewri
     head.parse(text.as_bytes()).expect("a good request");
     let peer = Peer::new(peer.parse().expect("an address"), &settings.trusted_proxies);
     let mut out = Vec::new();
-    let (bytes, fallback_host) = (text.as_bytes(), "origin:80");
-    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host }.write(&mut out);
+    let (bytes, fallback_host, mark) = (text.as_bytes(), "origin:80", &LoopMark::default());
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, mark }.write(&mut out);
     String::from_utf8(out).expect("text")
 }
 
