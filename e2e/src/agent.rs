@@ -6,7 +6,7 @@
 use crate::apache::STATUS;
 use crate::model::{SLOW_PAGES, ServerModel};
 use crate::nginx::Parts;
-use crate::{Apache, Folder, Nginx, Process, binary};
+use crate::{Apache, Folder, Nginx, Process, binary, open_to_all};
 use nix::sys::signal::Signal;
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
@@ -67,6 +67,23 @@ pub fn nginx(page: &Path) -> Nginx {
     let server = "location = /nginx_status { stub_status; }";
     let parts = Parts { http: &include, server, tree: "$plimsoll_tree" };
     Nginx::with_parts(folder, page, NGINX_PAGES, parts)
+}
+
+/// The trees of a site of one page, in a folder; nginx does not run yet.
+pub fn static_trees() -> Folder {
+    let folder = Folder::new();
+    for tree in ["full", "light"] {
+        folder.write(&format!("trees/{tree}/page.html"), format!("<p>{tree}"));
+    }
+    open_to_all(folder.path());
+    folder
+}
+
+/// Starts nginx over such trees: it reads `split.conf`, and the variable there is its root.
+pub fn static_nginx(folder: Folder) -> Nginx {
+    let include = format!("include {}/split.conf;", folder.path().display());
+    let server = "root $plimsoll_tree;\nlocation = /nginx_status { stub_status; }";
+    Nginx::with(folder, &include, server)
 }
 
 /// Makes the link `www` lead to this tree.

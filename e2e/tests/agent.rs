@@ -5,9 +5,12 @@
 use nix::sys::signal::Signal;
 use plimsoll_e2e::agent::{self, Agent, CA_PAGES, NGINX_PAGES, fraction, link, linked};
 use plimsoll_e2e::flows::{Flow, Recorded};
-use plimsoll_e2e::{Apache, Nginx, ServerModel};
-use std::net::SocketAddr;
+use plimsoll_e2e::{Apache, Folder, Nginx, ServerModel};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -98,6 +101,95 @@ fn nginx_with_a_split_is_degraded_in_part_and_restored() {
     overload(server.address, "/page", NGINX_PAGES, &agent, || fraction() < 1.0);
     wait_until(&agent, "full quality", || fraction() == 1.0);
     assert_eq!(agent.end(Signal::SIGTERM).code(), Some(0));
+}
+
+fn static_file(folder: &Folder, address: SocketAddr) -> PathBuf {
+    let place = folder.path().display();
+    let more = format!(
+        "workers = 8\n[load]\nstub_status = \"http://{address}/nginx_status\"\n\
+         [trees]\nfull = \"{place}/trees/full\"\ndegraded = \"{place}/trees/light\"\n\
+         [nginx]\nfile = \"split.conf\"\npid = \"nginx.pid\"\nconfiguration = \"nginx.conf\"\n"
+    );
+    Agent::file(folder, address, ("/page.html", 511), &more)
+}
+
+/// Asks for a page again and again until `done`, many times on a connection.
+fn ask_on(address: SocketAddr, done: &AtomicBool) -> Option<()> {
+    let request = format!("GET /page.html HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let many = request.repeat(100);
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
+    let (mut answers, mut length) = ([0; 16 * 1024], 0);
+    while !answers[..length].ends_with(b"<p>full") {
+        length += stream.read(&mut answers[length..]).ok().filter(|count| *count > 0)?;
+    }
+    // The others are as long.
+    while !done.load(Ordering::Relaxed) {
+        stream.write_all(many.as_bytes()).ok()?;
+        let mut left = 100 * length;
+        while left > 0 {
+            let most = left.min(answers.len());
+            left -= stream.read(&mut answers[..most]).ok().filter(|count| *count > 0)?;
+        }
+    }
+    Some(())
+}
+
+/// Ends the load, also when the test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The shape of the shipped example, beside an nginx that serves files: it never has a request in service when it is asked,
+/// so that its load shows in its processor time alone.
+#[test]
+fn nginx_before_files_is_seen_by_its_processor_time() {
+    let folder = agent::static_trees();
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
+    let output = Agent::output(&static_file(&folder, nobody), "--restore");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && said.contains("nginx does not run"),
+        "before its first start: {output:?}"
+    );
+    let server = agent::static_nginx(folder);
+    let file = static_file(&server.folder, server.address);
+
+    let output = Agent::output(&file, "--check");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    for part in
+        ["probe        answered in", "requests/s, ", "of what 2 processes can use: 1 of", "utilization  0."]
+    {
+        assert!(said.contains(part), "no {part:?} in\n{said}");
+    }
+
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let ends = Ends(&done);
+        for _ in 0..4 {
+            scope.spawn(|| ask_on(server.address, &done));
+        }
+        let mut agent = Agent::start(&file, &["--dry-run", "--json"]);
+        let figures = |log: &str| -> Option<serde_json::Value> {
+            let mut lines =
+                log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            lines.find(|figures| figures["utilization"].as_f64().is_some_and(|value| value > 0.1))
+        };
+        let seen = agent.process.wait_for("a load that is seen", figures);
+        assert_eq!(seen["blind"].as_bool(), Some(false), "{seen}");
+        drop(ends);
+        assert_eq!(agent.end(Signal::SIGTERM).code(), Some(0));
+    });
+
+    fs::remove_dir_all(server.folder.path().join("trees/light")).unwrap();
+    let output = Agent::output(&file, "--check");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("/trees/light; `plimsoll adapt`"), "{said}");
 }
 
 /// Full quality is left behind whatever ends the agent; after a kill, by `--restore`.

@@ -32,6 +32,7 @@ fn the_example_is_an_agent_beside_nginx() {
     assert!(matches!(&agent.counters, CountersAt::StubStatus(page) if page.target == "/nginx_status"));
     assert_eq!(agent.sense, LoadSense::Gap { workers: Some(8) });
     assert_eq!((agent.full.as_str(), agent.degraded.as_str()), ("/srv/trees/full", "/srv/trees/light"));
+    assert_eq!(agent.pid, Some("/run/nginx.pid".into()), "its processes are those of nginx");
     let Chooser::Nginx(nginx) = agent.chooser else { panic!("{:?}", agent.chooser) };
     assert_eq!((nginx.file.as_path(), nginx.seed), (Path::new("/etc/nginx/plimsoll.conf"), None));
     assert_eq!((nginx.variable.as_str(), nginx.client.as_str()), ("plimsoll_tree", "$remote_addr"));
@@ -52,6 +53,8 @@ fn a_link_goes_between_folders_named_from_the_files_own() {
     };
     assert!((per_request_seconds - 1.6e-3).abs() < 1e-12 && (per_byte_seconds - 63e-9).abs() < 1e-18);
     assert_eq!((bandwidth, agent.settings.policy), (None, Policy::Relay));
+    let with_pid = read(&LINK.replace("costs", "pid = \"apache2.pid\"\ncosts"));
+    assert_eq!((agent.pid, with_pid.pid), (None, Some("etc/apache2.pid".into())));
     let promised = read(&LINK.replace("costs", "response_time = \"300ms\"\ncosts"));
     assert_eq!(promised.settings.threshold, Threshold::Promised(Duration::from_millis(300)));
 }

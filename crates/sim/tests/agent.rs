@@ -2,7 +2,7 @@
 //! them. Each scenario of overload has a twin without the agent, or without its hysteresis, that fails.
 
 use plimsoll_core::agent::{
-    Counters, LoadSense, Machine, Policy, Probe, SAMPLES, Sample, Settings, Threshold,
+    Counters, LoadSense, Machine, Policy, Probe, ProcessorTime, SAMPLES, Sample, Settings, Threshold,
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::time::{Duration, Instant};
@@ -93,6 +93,10 @@ enum Shown {
     Queue,
     /// The same, to an agent that does not look at the queue.
     QueueInVain,
+    /// Nobody in service, at any load: nginx before files. What its processes use is seen.
+    Processor,
+    /// The same, and nothing of what they use.
+    Nothing,
 }
 
 struct Scene {
@@ -101,6 +105,8 @@ struct Scene {
     random: Random,
     fraction: f64,
     told: Told,
+    /// The server's busy time at the last look (s of all workers).
+    used: f64,
     inside: BTreeSet<u64>,
     completed: Counters,
     next_job: u64,
@@ -117,6 +123,7 @@ impl Scene {
             random: Random::new(seed),
             fraction: 1.0,
             told: Told::default(),
+            used: 0.0,
             inside: BTreeSet::new(),
             completed: Counters::default(),
             next_job: 0,
@@ -172,11 +179,19 @@ impl Scene {
 
     fn look(&mut self, now: Instant, by: &mut By, sense: LoadSense) {
         let seconds = PERIOD.as_secs_f64() / f64::from(SAMPLES);
-        let most = if self.shown == Shown::Workers { WORKERS } else { u32::MAX };
+        let most = match self.shown {
+            Shown::Workers => WORKERS,
+            Shown::Queue | Shown::QueueInVain => u32::MAX,
+            Shown::Processor | Shown::Nothing => 0,
+        };
+        let used = self.server.busy(now).servers.as_secs_f64();
+        let used_seconds = used - std::mem::replace(&mut self.used, used);
+        let time = ProcessorTime { used_seconds, seconds, processors: f64::from(WORKERS) };
         let in_service = (self.inside.len() as u32).min(most);
         let counters = Counters {
             in_service: Some(in_service),
             workers: Some(WORKERS),
+            processor: (self.shown == Shown::Processor).then_some(time),
             ..std::mem::take(&mut self.completed)
         };
         let probe = Probe { waiting: self.probe_from.map(|from| now.since(from)), ..self.probe };
@@ -184,7 +199,8 @@ impl Scene {
         let fraction = match by {
             By::Agent(machine) => {
                 let waiting = (self.shown != Shown::QueueInVain).then(|| sense.waiting(&counters));
-                let sample = Sample { seconds, load, waiting, probe, applied: self.fraction };
+                let least = sense.least_utilization(&counters, seconds);
+                let sample = Sample { seconds, load, least, waiting, probe, applied: self.fraction };
                 machine.sample(now, &sample).map(|change| change.fraction)
             }
             By::Nobody => None,
@@ -371,6 +387,28 @@ fn a_fraction_is_degraded_and_the_server_held_at_its_line() {
     let alone = run(By::Nobody, GAP, &[(20.0, 0.5), (160.0, 1.7)], 8);
     let lost = f64::from(alone.lost(40, 180)) / f64::from(alone.arrived(40, 180));
     assert!(lost > 0.35, "without the agent only {lost} are lost");
+}
+
+/// A server that never has a request in service when it is asked is held at its line by what its processes use; the twin,
+/// which does not see that, finds nothing to do until probes are late, and takes the load for nothing.
+#[test]
+fn a_server_that_shows_nobody_in_service_is_held_by_its_processor_time() {
+    let run = |shown, seed| {
+        let scene = Scene { shown, ..Scene::new(seed) };
+        run_with(scene, agent(FRACTION), GAP, &[(20.0, 0.5), (160.0, 1.7), (30.0, 0.2)])
+    };
+    for seed in 500..504 {
+        let told = run(Shown::Processor, seed);
+        let used = told.utilization(100, 180);
+        assert!((0.80..0.90).contains(&used), "{used}: {:?}", told.changes);
+        let lost = f64::from(told.lost(20, 180)) / f64::from(told.arrived(20, 180));
+        assert!(lost < 0.02 && told.lost(40, 210) == 0, "{lost}: {:?}", told.changes);
+        let (back, full) = told.changes[told.changes.len() - 1];
+        assert!(full == 1.0 && (180.0..192.0).contains(&back), "{:?}", told.changes);
+        let twin = run(Shown::Nothing, seed);
+        let held = twin.utilization(100, 180);
+        assert!(held > 0.95 || twin.changes.len() > 2 * told.changes.len(), "{held}: {:?}", twin.changes);
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub struct Agent {
     pub counters: CountersAt,
     /// How they become a utilization.
     pub sense: LoadSense,
+    /// Where the server writes its process id, if that is known.
+    pub pid: Option<PathBuf>,
     /// How it is decided.
     pub settings: Settings,
     /// The tree of full quality: a folder for a link, else what the server puts in its place.

@@ -36,7 +36,12 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
         Chooser::Link(_) => folder.join(&tree.value.0).to_string_lossy().into_owned(),
         _ => tree.value.0.clone(),
     };
+    let pid = server.pid.as_ref().map(|pid| at(&pid.value)).or_else(|| match &chooser {
+        Chooser::Nginx(nginx) => Some(nginx.pid.clone()),
+        Chooser::Link(_) | Chooser::Apache(_) => None,
+    });
     Some(Agent {
+        pid,
         probe: server.probe.as_ref()?.value.clone(),
         counters: counters?,
         sense: sense?,

@@ -5,20 +5,24 @@
 //! ```text
 //! probe ----> overload.rs: is the queue nearly full? ------+
 //! counters -> utilization.rs: U = a R + b W, or by gaps    +--> relay.rs: F is 0 or 1, with hysteresis
+//!               |-> blindness.rs: do they show the load?
 //!               \-> offered_load.rs: what would the offered |    or fraction.rs: PI on F
 //!                   load take at full quality? ------------+
 //! ```
 
+mod blindness;
 mod fraction;
 mod offered_load;
 mod overload;
 mod relay;
 mod utilization;
 
+pub use blindness::sees_nothing;
 pub use overload::Probe;
-pub use utilization::{Counters, LoadSense};
+pub use utilization::{Counters, LoadSense, ProcessorTime};
 
 use crate::time::{Duration, Instant};
+use blindness::Blindness;
 use fraction::FractionLaw;
 use offered_load::OfferedLoad;
 use overload::Overload;
@@ -75,6 +79,8 @@ pub struct Sample {
     pub seconds: f64,
     /// Requests that the server completed, and the utilization that they caused; `None` if its counters cannot be read.
     pub load: Option<(u64, f64)>,
+    /// The least utilization that these requests make ([`LoadSense::least_utilization`]).
+    pub least: f64,
     /// Requests that wait for a worker, if the counters show them.
     pub waiting: Option<u32>,
     /// The probe's state.
@@ -135,6 +141,8 @@ pub struct Figures {
     pub threshold: Duration,
     /// Whether the server is in overload.
     pub overloaded: bool,
+    /// Whether requests come and no sense shows that they take anything: nothing goes back to full quality meanwhile.
+    pub blind: bool,
 }
 
 /// The inputs of a law.
@@ -161,7 +169,8 @@ pub struct Machine {
     law: AgentLaw,
     samples: u32,
     /// Samples since the counters could last be read.
-    blind: u32,
+    unread: u32,
+    blindness: Blindness,
 }
 
 impl Machine {
@@ -172,25 +181,29 @@ impl Machine {
             Policy::Fraction { step, apart } => AgentLaw::Fraction(FractionLaw::new(applied, step, apart)),
         };
         let overload = Overload::new(settings.threshold, settings.every);
-        Machine { settings, overload, load: OfferedLoad::default(), law, samples: 0, blind: 0 }
+        let (load, blindness) = (OfferedLoad::default(), Blindness::default());
+        Machine { settings, overload, load, law, samples: 0, unread: 0, blindness }
     }
 
     /// Takes a sample; returns the change to make, if any.
     pub fn sample(&mut self, now: Instant, sample: &Sample) -> Option<Change> {
         let overloaded = self.overload.look(&sample.probe, sample.waiting, self.load.cost(sample.applied));
-        self.load.take(sample, self.overload.is_queueing());
-        self.blind = if sample.load.is_some() { 0 } else { self.blind.saturating_add(1) };
+        // What is not seen teaches nothing about costs, as little as what a queue hides.
+        self.load.take(sample, self.overload.is_queueing() || self.blindness.is_blind());
+        self.blindness.take(sample);
+        self.unread = if sample.load.is_some() { 0 } else { self.unread.saturating_add(1) };
         self.samples += 1;
         let period_ends = self.samples.is_multiple_of(SAMPLES);
         if period_ends {
             self.load.end_period();
+            self.blindness.end_period();
         }
         let seen = LawInput {
             overloaded,
             why: self.overload.why(),
             applied: sample.applied,
             // A status page may answer a little before or after a sample, so one blind sample is no gap.
-            load_known: self.blind < SAMPLES,
+            load_known: self.unread < SAMPLES && !self.blindness.is_blind(),
         };
         match &mut self.law {
             AgentLaw::Relay(relay) => relay.step(now, &seen, &self.load, self.settings.back_line),
@@ -209,6 +222,7 @@ impl Machine {
             response: self.overload.response(),
             threshold: self.overload.threshold(),
             overloaded: self.overload.is_over(),
+            blind: self.blindness.is_blind(),
         }
     }
 }
@@ -228,7 +242,7 @@ mod tests {
             // For the first half of a minute the load is high and known.
             let load = if *number < 4 * 30 { Some((50, 0.8)) } else { load };
             probe = probe.next(Some(Duration::from_millis(5)));
-            let sample = Sample { seconds: 0.25, load, waiting: None, probe, applied: 0.0 };
+            let sample = Sample { seconds: 0.25, load, least: 0.0, waiting: None, probe, applied: 0.0 };
             let now = Instant::from_secs_f64(0.25 * f64::from(*number));
             machine.sample(now, &sample).is_some_and(|change| change.fraction > 0.0)
         })
@@ -243,6 +257,56 @@ mod tests {
                 back_after(policy, Some((0, 0.0))).is_some_and(|number| number > 120),
                 "the load has gone"
             );
+        }
+    }
+
+    /// An nginx that serves files: 38,000 requests a second and none in service whenever it is asked, while its processes use
+    /// this part of their processor; clients are degraded at the beginning. For how long it was blind, and whether full
+    /// quality came back.
+    fn beside_static_files(policy: Policy, processor: Option<f64>) -> (u32, bool) {
+        let every = Duration::from_millis(500);
+        let (threshold, period) = (Threshold::Promised(every), Duration::from_secs(1));
+        let settings = Settings { policy, threshold, every, period, load_line: 0.85, back_line: 0.75 };
+        let mut machine = Machine::new(settings, 0.0);
+        let (mut probe, mut blind, mut back) = (Probe::default(), 0, false);
+        let sense = LoadSense::Gap { workers: Some(8) };
+        let time = |part: f64| ProcessorTime { used_seconds: part * 0.25, seconds: 0.25, processors: 1.0 };
+        for number in 0..4 * 300 {
+            let counters = Counters {
+                requests: 9_500,
+                in_service: Some(0),
+                processor: processor.map(time),
+                ..Counters::default()
+            };
+            // Probes are late for the first three seconds.
+            let took = if number < 12 { 900 } else { 5 };
+            probe = probe.next(Some(Duration::from_millis(took)));
+            let sample = Sample {
+                seconds: 0.25,
+                load: sense.utilization(&counters, 0.25).map(|utilization| (counters.requests, utilization)),
+                least: sense.least_utilization(&counters, 0.25),
+                waiting: Some(0),
+                probe,
+                applied: 0.0,
+            };
+            let change = machine.sample(Instant::from_secs_f64(0.25 * f64::from(number)), &sample);
+            back |= change.is_some_and(|change| change.fraction > 0.0);
+            blind += u32::from(machine.figures().blind);
+        }
+        (blind, back)
+    }
+
+    #[test]
+    fn where_no_sense_shows_the_load_nothing_goes_back_to_full_quality() {
+        let fraction = Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
+        for policy in [Policy::Relay, fraction] {
+            let (blind, back) = beside_static_files(policy, None);
+            assert!(blind > 4 * 290 && !back, "{policy:?}: blind for {blind} samples, back: {back}");
+            let (blind, back) = beside_static_files(policy, Some(0.8));
+            assert!(blind == 0, "{policy:?} sees by the processor");
+            assert!(!back || policy != Policy::Relay, "four times 0.8 does not fit");
+            let (blind, back) = beside_static_files(policy, Some(0.1));
+            assert!(blind == 0 && back, "{policy:?}: a tenth of it leaves room");
         }
     }
 }

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn sample(seconds: f64, load: Option<(u64, f64)>, applied: f64) -> Sample {
-        Sample { seconds, load, waiting: None, probe: Probe::default(), applied }
+        Sample { seconds, load, least: 0.0, waiting: None, probe: Probe::default(), applied }
     }
 
     fn period(load: &mut OfferedLoad, requests: u64, applied: f64, cost: f64) {

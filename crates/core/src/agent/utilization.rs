@@ -3,6 +3,10 @@
 //! Where a and b are known, U follows from the linear model `U = max(a R + b W, W / bandwidth)`, for which a log is enough.
 //! Where they are not, U is the part of the time without gaps, `(T - G) / T`, which with s workers is the time average of
 //! min(n, s) / s. The server reports n at the moment of the question, so this is a sample of the average.
+//!
+//! A server that serves a file between two looks at its sockets never has a request in service when it is asked: gaps
+//! show nothing of it, at any load. Where the processor time of its processes is known, U is at least the part that they
+//! used of what they could use.
 
 /// A server's counters since the last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,7 +19,30 @@ pub struct Counters {
     pub in_service: Option<u32>,
     /// How many it can serve at once, if it reports that.
     pub workers: Option<u32>,
+    /// What its processes used of the processors, if that can be read.
+    pub processor: Option<ProcessorTime>,
 }
+
+/// The processor time of a server's processes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessorTime {
+    /// What they used (s).
+    pub used_seconds: f64,
+    /// In this time (s).
+    pub seconds: f64,
+    /// How many processors they could use at once: as many as they have threads, or as the machine has.
+    pub processors: f64,
+}
+
+impl ProcessorTime {
+    /// The part that they used of what they could use.
+    pub fn utilization(&self) -> f64 {
+        (self.used_seconds / (self.seconds * self.processors).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+    }
+}
+
+/// A request takes a server at least this much of the time of one worker (s): the fastest take several times as much.
+const LEAST_SECONDS: f64 = 4e-6;
 
 /// How U is sensed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,8 +74,22 @@ impl LoadSense {
                 Some(work.max(link) / seconds)
             }
             LoadSense::Gap { workers } => {
-                let workers = f64::from(workers.or(counters.workers)?.max(1));
-                Some((f64::from(counters.in_service?) / workers).min(1.0))
+                let both = counters.in_service.zip(workers.or(counters.workers));
+                let by_gaps =
+                    both.map(|(busy, workers)| (f64::from(busy) / f64::from(workers.max(1))).min(1.0));
+                let by_processor = counters.processor.map(|time| time.utilization());
+                by_gaps.into_iter().chain(by_processor).reduce(f64::max)
+            }
+        }
+    }
+
+    /// The least U that the requests of these `seconds` make, whatever they are. Where costs are known it is not needed.
+    pub fn least_utilization(&self, counters: &Counters, seconds: f64) -> f64 {
+        match *self {
+            LoadSense::Linear { .. } => 0.0,
+            LoadSense::Gap { workers } => {
+                let workers = f64::from(workers.or(counters.workers).unwrap_or(1).max(1));
+                counters.requests as f64 * LEAST_SECONDS / (workers * seconds)
             }
         }
     }
@@ -92,6 +133,15 @@ mod tests {
         assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
         let known = LoadSense::Gap { workers: Some(4) };
         assert_eq!(known.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
+        // The processor counts where it shows more.
+        let time = |used_seconds| ProcessorTime { used_seconds, seconds: 0.25, processors: 2.0 };
+        let with = |used| Counters { processor: Some(time(used)), ..busy(Some(2), Some(8)) };
+        assert_eq!(
+            [0.05, 0.4, 9.0].map(|used| sense.utilization(&with(used), 0.25)),
+            [0.25, 0.8, 1.0].map(Some)
+        );
+        let alone = Counters { processor: Some(time(0.4)), ..Counters::default() };
+        assert_eq!(sense.utilization(&alone, 0.25), Some(0.8));
         // Requests beyond the workers wait.
         let waiting =
             [busy(Some(9), Some(8)), busy(Some(3), Some(8)), busy(None, None)].map(|all| sense.waiting(&all));

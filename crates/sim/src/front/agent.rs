@@ -128,6 +128,7 @@ impl AgentFront {
         let sample = Sample {
             seconds,
             load: utilization.map(|utilization| (counters.requests, utilization)),
+            least: self.own.sense.least_utilization(&counters, seconds),
             waiting: Some(self.own.sense.waiting(&counters)),
             probe: Probe { waiting: waiting_since, ..self.probe },
             applied: self.fraction,

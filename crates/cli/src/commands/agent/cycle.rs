@@ -2,6 +2,7 @@
 
 use super::chooser::Chooser;
 use super::counters::CounterSource;
+use super::counters::processor::ProcessorSense;
 use super::probe::Probes;
 use super::words;
 use crate::args::AgentArguments;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 /// How many lines of figures may wait for their reader.
 const FIGURES: usize = 4096;
 /// Counters that cannot be read for so long are worth a line.
-const BLIND: Duration = Duration::from_secs(5);
+const UNREAD: Duration = Duration::from_secs(5);
 
 /// A chooser that gives full quality to all clients when it is dropped, unless the agent's file wants otherwise.
 pub(super) struct Restored {
@@ -64,6 +65,7 @@ pub(super) struct AgentRun {
     /// The probes that had ended at the last sample.
     probed: u64,
     source: CounterSource,
+    processor: Option<ProcessorSense>,
     sense: LoadSense,
     tick: Duration,
     dry: bool,
@@ -74,6 +76,8 @@ pub(super) struct AgentRun {
     /// When the counters were last read.
     seen: Instant,
     /// A warning said that the counters cannot be read.
+    unread: bool,
+    /// A warning said that they do not show the load.
     blind: bool,
     /// The figures of each period, on stdout; last, so that full quality is restored before the writer waits for a reader.
     figures: Option<LossyWriter>,
@@ -93,6 +97,7 @@ impl AgentRun {
             probes,
             probed: 0,
             source,
+            processor: ProcessorSense::of(agent),
             sense: agent.sense,
             tick: agent.settings.period / SAMPLES,
             dry: arguments.dry_run,
@@ -100,6 +105,7 @@ impl AgentRun {
             pending: None,
             changes: 0,
             seen: now,
+            unread: false,
             blind: false,
             figures: arguments.json.then(|| LossyWriter::new(std::io::stdout(), FIGURES)),
         }
@@ -143,25 +149,30 @@ impl AgentRun {
     fn sample(&mut self) {
         let now = Instant::now();
         let mut load = self.source.look(now);
-        self.report_blindness(now, load.is_some());
+        self.report_unread(now, load.is_some());
         if let Some(complaint) = self.source.complaint() {
             tracing::warn!("note: {complaint}");
         }
         let probe = self.probes.look();
         // Probes are counted as requests but cost next to nothing: with them a calm server would seem cheap.
         let own = probe.ended - std::mem::replace(&mut self.probed, probe.ended);
+        let processor = self.processor.as_mut().and_then(|processor| processor.look(now));
         if let Some((counters, _)) = &mut load {
             counters.requests = counters.requests.saturating_sub(own);
+            counters.processor = processor;
         }
         let sample = Sample {
             seconds: load.as_ref().map_or(0.0, |load| load.1),
             load: load.as_ref().and_then(|(counters, seconds)| self.utilization(counters, *seconds)),
+            least: load.map_or(0.0, |(counters, seconds)| self.sense.least_utilization(&counters, seconds)),
             waiting: load.as_ref().map(|(counters, _)| self.sense.waiting(counters)),
             probe,
             applied: self.chooser.applied,
         };
         let at = CoreInstant::from_secs_f64(now.duration_since(self.started).as_secs_f64());
-        if let Some(change) = self.machine.sample(at, &sample).or(self.pending) {
+        let change = self.machine.sample(at, &sample);
+        self.report_blindness();
+        if let Some(change) = change.or(self.pending) {
             self.apply(change);
         }
     }
@@ -192,14 +203,25 @@ impl AgentRun {
         }
     }
 
-    fn report_blindness(&mut self, now: Instant, seen: bool) {
+    /// Says once that requests come of which no sense shows anything, and once that they are seen again.
+    fn report_blindness(&mut self) {
+        let figures = self.machine.figures();
+        if figures.blind != std::mem::replace(&mut self.blind, figures.blind) {
+            match figures.blind {
+                true => tracing::warn!("warning: {}", words::blind(figures.request_rate)),
+                false => tracing::info!("the load is seen again"),
+            }
+        }
+    }
+
+    fn report_unread(&mut self, now: Instant, seen: bool) {
         if seen {
             self.seen = now;
-            if std::mem::take(&mut self.blind) {
+            if std::mem::take(&mut self.unread) {
                 tracing::info!("the server's counters can be read again");
             }
-        } else if !self.blind && now.duration_since(self.seen) > BLIND {
-            self.blind = true;
+        } else if !self.unread && now.duration_since(self.seen) > UNREAD {
+            self.unread = true;
             tracing::warn!(
                 "warning: the server's counters cannot be read: nothing goes back to full quality meanwhile"
             );

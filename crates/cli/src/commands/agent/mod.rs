@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! probe.rs (thread) --------> machine: plimsoll_core::agent ------> chooser/: link, nginx, apache
-//! counters/: log, status ----> (four times a period)   \---------> words.rs
+//! counters/: log, status, ---> (four times a period)   \---------> words.rs
+//!            processor
 //! ```
 //!
 //! Nothing here decides. A signal, a failure or a panic that ends the agent also restores the full tree, by dropping
@@ -13,6 +14,7 @@ mod chooser;
 mod counters;
 mod cycle;
 mod probe;
+mod trial;
 mod words;
 
 use crate::args::{AgentArguments, source};
@@ -39,8 +41,9 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     }
     let (probes, source) = check(&agent, chooser.as_ref(), arguments)?;
     if arguments.check {
+        let readings = trial::readings(&agent, (probes, source));
         return text::print(format_args!(
-            "{} is right, and all that it names is as it should be.",
+            "{} is right, and all that it names is as it should be.\n\n{readings}",
             arguments.file.display()
         ));
     }
@@ -60,8 +63,8 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
 /// Gives full quality to all clients, unless something is there that the agent did not make.
 fn restore(chooser: &mut dyn Chooser) -> Result<(), Failure> {
     chooser.present().map_err(|why| Failure::Input(format!("error: {why}")))?;
-    match chooser.set(1.0) {
-        Ok(_) => text::print("full quality for everybody"),
+    match chooser.restore() {
+        Ok(said) => text::print(said),
         Err(error) => Err(Failure::Failed(format!("error: {error}"))),
     }
 }

@@ -41,6 +41,15 @@ fn why(why: Why) -> String {
     }
 }
 
+/// That no sense shows the load of this rate, and what to do.
+pub(super) fn blind(rate: f64) -> String {
+    format!(
+        "blind: {rate:.0} requests/s come, and nothing shows that they take the server anything, so nothing goes back to \
+         full quality meanwhile; under [server], name the server's `pid`, or write what requests cost, `costs`, as \
+         `plimsoll profile` finds it"
+    )
+}
+
 pub(super) fn time(time: Duration) -> String {
     match time {
         time if time < Duration::from_secs(1) => format!("{:.0} ms", time.as_secs_f64() * 1e3),
@@ -59,6 +68,7 @@ pub(super) fn json(seconds: f64, figures: &Figures, applied: f64, changes: u64) 
         hidden("response_ms", figures.response.map(ms)),
         hidden("threshold_ms", ms(figures.threshold)),
         hidden("overloaded", figures.overloaded),
+        hidden("blind", figures.blind),
         hidden("fraction", applied),
         hidden("changes", changes),
     ]))

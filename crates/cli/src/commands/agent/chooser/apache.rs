@@ -35,7 +35,11 @@ impl Chooser for ApacheMap {
     }
 
     fn check(&self, acts: bool) -> Vec<String> {
-        if acts { writable(&self.map).err().into_iter().collect() } else { Vec::new() }
+        let mut wrong = self.trees.missing(false);
+        if acts {
+            wrong.extend(writable(&self.map).err());
+        }
+        wrong
     }
 
     fn set(&mut self, fraction: f64) -> io::Result<f64> {

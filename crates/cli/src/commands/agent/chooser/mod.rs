@@ -32,6 +32,11 @@ pub(super) trait Chooser {
     /// Gives full quality to this fraction of clients and returns it, rounded as the server needs it; an error changes
     /// nothing.
     fn set(&mut self, fraction: f64) -> io::Result<f64>;
+
+    /// Gives full quality to all clients, also where no agent and no server runs; returns what was done, in words.
+    fn restore(&mut self) -> io::Result<String> {
+        self.set(1.0).map(|_| "full quality for everybody".to_owned())
+    }
 }
 
 /// The chooser that the agent's file names.
@@ -48,6 +53,22 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
 pub(super) struct Trees {
     full: String,
     degraded: String,
+}
+
+impl Trees {
+    /// What is wrong with trees that are folders; with `surely` they are, else if the other one is there.
+    fn missing(&self, surely: bool) -> Vec<String> {
+        let trees = [&self.full, &self.degraded].map(Path::new);
+        let are_folders = surely || trees.iter().any(|tree| tree.is_absolute() && tree.is_dir());
+        let is_missing = |tree: &&Path| {
+            let found = fs::metadata(tree).map_err(|error| error.kind());
+            tree.is_absolute() && found.is_err_and(|kind| kind == io::ErrorKind::NotFound)
+        };
+        let missing = trees.into_iter().filter(|tree| are_folders && is_missing(tree));
+        missing
+            .map(|tree| format!("there is no folder {}; `plimsoll adapt` makes such trees", tree.display()))
+            .collect()
+    }
 }
 
 /// Finds out whether files can be made beside `path`, by making one.

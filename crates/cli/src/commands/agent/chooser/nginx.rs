@@ -9,6 +9,7 @@
 use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
 use crate::output::failure::replace;
 use crate::service::client_seed::drawn;
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plimsoll_config::Nginx;
@@ -52,6 +53,14 @@ impl NginxSplit {
         pid.map(Pid::from_raw).ok_or_else(|| io::Error::other(format!("{name} holds no process id")))
     }
 
+    /// Whether nginx runs, as far as its pid file tells.
+    fn runs(&self) -> bool {
+        match self.pid() {
+            Ok(pid) => kill(pid, None) != Err(Errno::ESRCH),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
     /// Everything that nginx reads (`nginx -T`), or what nginx finds wrong with its configuration.
     fn dump(&self) -> Result<String, String> {
         let program = self.nginx.program.display();
@@ -79,6 +88,17 @@ fn includes(dump: &str, file: &Path) -> bool {
     dump.lines()
         .filter_map(|line| line.strip_prefix("# configuration file ")?.strip_suffix(':'))
         .any(|name| Path::new(name) == file || (real(file).is_some() && real(Path::new(name)) == real(file)))
+}
+
+/// Whether nginx takes the variable for a folder, by what `nginx -T` printed: in `root` or `alias`.
+fn takes_folders(dump: &str, variable: &str) -> bool {
+    dump.split(['\n', ';', '{', '}']).any(|directive| {
+        let mut words = directive.split_ascii_whitespace();
+        let is_root = words.next().is_some_and(|name| name == "root" || name == "alias");
+        let value = words.next().unwrap_or_default().trim_start_matches('"');
+        let rest = value.strip_prefix('$').and_then(|value| value.strip_prefix(variable));
+        is_root && rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+    })
 }
 
 /// The key in a file that the agent wrote.
@@ -131,9 +151,20 @@ impl Chooser for NginxSplit {
                 std::path::absolute(&self.nginx.file).unwrap_or(self.nginx.file.clone()).display(),
                 self.nginx.variable
             )),
-            Ok(_) => {}
+            Ok(dump) => wrong.extend(self.trees.missing(takes_folders(&dump, &self.nginx.variable))),
         }
         wrong
+    }
+
+    /// An nginx that does not run cannot be told, and reads the file when it starts.
+    fn restore(&mut self) -> io::Result<String> {
+        let said = "full quality for everybody";
+        if self.runs() {
+            return self.set(1.0).map(|_| said.to_owned());
+        }
+        replace(&self.nginx.file, &text(1.0, self).0)?;
+        let (file, pid) = (self.nginx.file.display(), self.nginx.pid.display());
+        Ok(format!("{said}: {file} is written; nginx does not run (by {pid}), and reads it when it starts"))
     }
 
     fn set(&mut self, fraction: f64) -> io::Result<f64> {
@@ -219,6 +250,52 @@ mod tests {
             wrong[0].contains("nginx.pid") && wrong[1].contains("cannot run /no/such/nginx"),
             "{wrong:?}"
         );
+    }
+
+    #[test]
+    fn before_nginx_runs_the_file_is_written_for_its_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut split = NginxSplit::new(nginx(folder.path()), trees());
+        let gone = || {
+            let mut child = Command::new("true").spawn().unwrap();
+            child.wait().unwrap();
+            child.id()
+        };
+        for pid in [None, Some(gone())] {
+            drop(fs::remove_file(&split.nginx.file));
+            if let Some(pid) = pid {
+                fs::write(&split.nginx.pid, pid.to_string()).unwrap();
+            }
+            let said = split.restore().unwrap();
+            assert!(
+                said.contains("nginx does not run") && said.contains("plimsoll.conf is written"),
+                "{said}"
+            );
+            assert_eq!(split.present(), Ok(Some(1.0)));
+        }
+        fs::write(&split.nginx.pid, "no number").unwrap();
+        assert!(split.restore().is_err_and(|error| error.to_string().contains("holds no process id")));
+    }
+
+    #[test]
+    fn a_dump_tells_whether_trees_are_folders_and_those_must_be_there() {
+        for (text, folders) in [
+            ("server { root $plimsoll_tree; }", true),
+            ("    alias \"$plimsoll_tree/x\";\n", true),
+            ("root $plimsoll_trees;", false),
+            ("# root of $plimsoll_tree\nroot /srv;\nproxy_pass http://app$plimsoll_tree$request_uri;", false),
+        ] {
+            assert_eq!(takes_folders(text, "plimsoll_tree"), folders, "{text}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let [full, degraded] = ["full", "light"].map(|tree| folder.path().join(tree).display().to_string());
+        let trees = Trees { full: full.clone(), degraded };
+        assert_eq!((trees.missing(true).len(), trees.missing(false).len()), (2, 0));
+        fs::create_dir(&full).unwrap();
+        for surely in [true, false] {
+            let missing = trees.missing(surely);
+            assert!(missing.len() == 1 && missing[0].contains("/light; `plimsoll adapt`"), "{missing:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! The server's own counters, from its access log or from a status page. Out goes how they moved since the last look.
+//! The server's own counters, from its access log or from a status page, and the processor time of its processes. Out goes
+//! how they moved since the last look.
 
 mod log;
+pub(super) mod processor;
 mod status;
 
 use log::FollowedLog;

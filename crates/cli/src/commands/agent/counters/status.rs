@@ -98,7 +98,7 @@ fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) 
         (now, then) => now?.checked_sub(then?)?,
     };
     let Totals { in_service, workers, .. } = *totals;
-    (seconds > 0.0).then_some((Counters { requests, bytes, in_service, workers }, seconds))
+    (seconds > 0.0).then_some((Counters { requests, bytes, in_service, workers, processor: None }, seconds))
 }
 
 fn read(client: &PageClient, place: &str, format: StatusFormat) -> Result<Totals, String> {

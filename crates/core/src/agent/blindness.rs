@@ -1,0 +1,55 @@
+//! Blindness: requests come, and no sense shows that they take anything.
+//!
+//! A load that is not seen seems to fit at full quality, so a blind agent would give full quality back in the midst of an
+//! overload, again and again. Requests take a server something: at the least possible cost of one, so many of them make a
+//! utilization that must show ([`LoadSense::least_utilization`](super::LoadSense::least_utilization)). If a sense shows less
+//! than half of that for some periods, it does not see the load. At a rate at which even that would not show, nothing can be
+//! said, and nothing is at stake.
+
+use super::Sample;
+
+/// A utilization from which on the least of the requests must show.
+const VISIBLE: f64 = 0.01;
+/// So many periods in succession make an agent blind, or make it see again.
+const PERIODS: u32 = 5;
+
+/// Whether a sense that shows this utilization does not see requests that make the least one.
+pub fn sees_nothing(utilization: f64, least: f64) -> bool {
+    least >= VISIBLE && utilization < 0.5 * least
+}
+
+#[derive(Default)]
+pub(super) struct Blindness {
+    /// Seconds of this period, and these times U and times the least U.
+    seconds: f64,
+    work: f64,
+    least: f64,
+    is_blind: bool,
+    /// Periods in succession that were otherwise.
+    otherwise: u32,
+}
+
+impl Blindness {
+    pub(super) fn take(&mut self, sample: &Sample) {
+        if let Some((_, utilization)) = sample.load {
+            self.seconds += sample.seconds;
+            self.work += utilization * sample.seconds;
+            self.least += sample.least * sample.seconds;
+        }
+    }
+
+    pub(super) fn end_period(&mut self) {
+        if self.seconds > 0.0 {
+            let now = sees_nothing(self.work / self.seconds, self.least / self.seconds);
+            self.otherwise = if now == self.is_blind { 0 } else { self.otherwise + 1 };
+            if self.otherwise >= PERIODS {
+                (self.is_blind, self.otherwise) = (now, 0);
+            }
+        }
+        (self.seconds, self.work, self.least) = (0.0, 0.0, 0.0);
+    }
+
+    pub(super) fn is_blind(&self) -> bool {
+        self.is_blind
+    }
+}
