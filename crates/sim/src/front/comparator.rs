@@ -6,6 +6,7 @@ use super::agent::{AgentFront, AgentSettings};
 use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Words, name_of};
 use super::limit::{Aimd, Cac, Gradient, Gradient2, Limited, Limiter, Queue, Rate, Sac, StaticLimit};
 use super::pools::{PoolSettings, Pools};
+use super::products::{self, MakeRules, ProductFront};
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
@@ -24,6 +25,8 @@ enum Scheme {
     Agent(Box<AgentSettings>),
     /// PR's process pools.
     Pools(PoolSettings),
+    /// A product by its own directives.
+    Product(MakeRules),
 }
 
 /// Makes a limiter from the plant's truth and a seed of its own.
@@ -42,7 +45,7 @@ const LISTEN_QUEUE: u32 = 511;
 
 impl Comparator {
     /// How each is written, and what it does: for a command's help.
-    pub const FORMS: [(&str, &str); 11] = [
+    pub const FORMS: [(&str, &str); 15] = [
         ("none", "everything starts at once"),
         ("tail-drop:511", "reject when so many are in the system"),
         (
@@ -63,6 +66,19 @@ impl Comparator {
             "aimd,initial=20,least=20,most=200,timeout=5s",
             "additive increase, multiplicative decrease (Netflix)",
         ),
+        (
+            "haproxy: maxconn 64; timeout queue 5s; set-priority-class",
+            "HAProxy's limit and queue before a server, by the classes' priority",
+        ),
+        (
+            "nginx: limit_req rate=200r/s burst=50 nodelay; limit_conn 64",
+            "nginx's leaky bucket and connections",
+        ),
+        ("envoy: adaptive_concurrency; admission_control sr_threshold=95", "Envoy's filters, in this order"),
+        (
+            "mod_qos: QS_SrvMaxConn 256; QS_SrvMaxConnPerIP 10; QS_LocRequestLimit /buy 10",
+            "mod_qos of Apache: connections, and requests by location",
+        ),
     ];
 
     /// Reads one of [`FORMS`](Comparator::FORMS). What is left out has the default that stands there; `queue` and
@@ -72,6 +88,9 @@ impl Comparator {
     /// # Errors
     /// One sentence: what is wrong, and how a comparator is written.
     pub fn parse(text: &str) -> Result<Comparator, String> {
+        if let Some(rules) = products::parse(text) {
+            return rules.map(|rules| Comparator(Scheme::Product(rules)));
+        }
         let mut words = Words::new(text)?;
         let scheme = read(&mut words)?;
         words.done()?;
@@ -87,7 +106,7 @@ impl Comparator {
     pub fn memory(&self) -> Option<&Path> {
         match &self.0 {
             Scheme::Aces(settings) => settings.trends.as_deref(),
-            Scheme::Agent(_) | Scheme::Limit(_) | Scheme::Pools(_) => None,
+            Scheme::Agent(_) | Scheme::Limit(_) | Scheme::Pools(_) | Scheme::Product(_) => None,
         }
     }
 
@@ -106,16 +125,23 @@ impl Comparator {
             Scheme::Aces(settings) => Ok(Box::new(Aces::new(settings, promises, workload, seed)?)),
             Scheme::Agent(settings) => Ok(Box::new(AgentFront::new(settings, promises, workload, seed)?)),
             Scheme::Pools(settings) => Ok(Box::new(Pools::new(*settings, promises, workload, seed)?)),
+            Scheme::Product(make) => {
+                let rules = (1..=workload.plants.len() as u64).map(|number| make(own_seed(seed, number)));
+                Ok(Box::new(ProductFront::new(promises, workload, seed, rules.collect())?))
+            }
             Scheme::Limit(make) => {
-                let seeded = |(number, plant): (u64, &Plant)| {
-                    make(plant, seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-                };
+                let seeded = |(number, plant): (u64, &Plant)| make(plant, own_seed(seed, number));
                 let limiters = (1..).zip(&workload.plants).map(seeded).collect::<Result<_, _>>();
                 let limiters = limiters.map_err(|wrong| vec![wrong])?;
                 Ok(Box::new(Limited::new(promises, workload, seed, limiters)?))
             }
         }
     }
+}
+
+/// A seed of its own for each plant.
+fn own_seed(seed: u64, number: u64) -> u64 {
+    seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Reads the options of the comparator that the text names.
@@ -204,6 +230,7 @@ mod tests {
             Scheme::Aces(settings) => format!("{settings:?}"),
             Scheme::Agent(settings) => format!("{settings:?}"),
             Scheme::Pools(settings) => format!("{settings:?}"),
+            Scheme::Product(make) => format!("{:?}", make(7)),
             Scheme::Limit(make) => format!("{:?}", make(&workload().plants[0], 7).unwrap()),
         }
     }
@@ -222,7 +249,12 @@ mod tests {
             "gradient",
             "gradient2",
             "aimd",
+            "haproxy:set-priority-class;maxconn 64",
+            "nginx:limit_conn 64; limit_req burst=50 nodelay rate=200r/s key=$server_name",
+            "envoy:adaptive_concurrency min_rtt_interval=60s; admission_control aggression=1",
+            "mod_qos: QS_LocRequestLimit /buy 10; QS_SrvMaxConnPerIP 10; QS_SrvMaxConn 256",
         ];
+        assert_eq!(short.len(), Comparator::FORMS.len());
         for ((form, _), short) in Comparator::FORMS.iter().zip(short) {
             assert_eq!(read_as(form), read_as(short), "{form}");
         }
@@ -264,8 +296,8 @@ mod tests {
     #[test]
     fn errors_say_what_to_write() {
         let wrong = |text| Comparator::parse(text).err().expect("an error");
-        let all = "there are none, tail-drop, concurrency, rate, sac, cac, aces, pools, gradient, gradient2, aimd; \
-                   for example concurrency:64,queue=100,wait=1s";
+        let all = "there are none, tail-drop, concurrency, rate, sac, cac, aces, pools, gradient, gradient2, aimd, haproxy, nginx, envoy, \
+                   mod_qos; for example concurrency:64,queue=100,wait=1s";
         assert_eq!(wrong("red"), format!("there is no comparator \"red\"; {all}"));
         assert_eq!(wrong(""), format!("there is no comparator \"\"; {all}"));
         assert_eq!(wrong("rate"), "rate needs a rate above 0; it is written rate:200,burst=50");

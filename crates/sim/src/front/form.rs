@@ -144,7 +144,7 @@ pub(super) const POSITIVE: Read<Duration> = Read {
 const UNITS: [(&str, u64); 5] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
 
-fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
     let (number, unit) = text.split_at(digits);
     let (_, nanoseconds) = UNITS.iter().find(|(name, _)| *name == unit.trim())?;

@@ -11,6 +11,7 @@ mod full_quality;
 mod gateway;
 mod limit;
 mod pools;
+mod products;
 mod slots;
 
 pub use agent::{AgentSettings, ShownCounters};
