@@ -26,7 +26,7 @@ fn a_client_keeps_its_level_while_the_service_level_stands_still() {
     let file = before(nginx.address, &two_levels()) + "\n[control]\nperiod = \"2s\"\n";
     let gateway = Plimsoll::run(&file);
     // The sum over the site's classes, while every client is served at full quality.
-    let full = gateway.metric("plimsoll_level");
+    let full = gateway.metric("plimsoll_service_level");
     let flow = Flow::new("e2e.test", "/page", &[(14.0, 2.0 * SLOW_PAGES.capacity())]);
     let mut load = flow.load(gateway.address, 1, Duration::from_secs(20));
     load.clients = CLIENTS;
@@ -35,7 +35,7 @@ fn a_client_keeps_its_level_while_the_service_level_stands_still() {
     while !running.load.is_finished() {
         // A reading lies between two moments: the later one is kept for what comes before it, the earlier one for what follows.
         let earlier = began.elapsed();
-        let level = gateway.metric("plimsoll_level");
+        let level = gateway.metric("plimsoll_service_level");
         levels.extend([(earlier, level), (began.elapsed(), level)]);
         thread::sleep(Duration::from_millis(10));
     }
@@ -62,7 +62,7 @@ fn a_client_keeps_its_level_while_the_service_level_stands_still() {
     assert_eq!(changes, 0, "of {pairs} pairs");
 
     // Without load m rises, and then every client is served at full quality.
-    gateway.wait_for_metric("plimsoll_level", full);
+    gateway.wait_for_metric("plimsoll_service_level", full);
     let answer = get(gateway.address, "/page");
     assert_eq!(
         (answer.status, answer.header("x-plimsoll").map(|report| &report[..7])),

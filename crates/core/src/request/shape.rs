@@ -8,8 +8,8 @@
 //! | first key of the query | `depth` |
 //!
 //! Identifiers are no features: a run of digits is a `*`, and so is a whole segment that looks like the number of a thing
-//! ([`is_identifier`]), or that is one of very many below one prefix ([`Crowds`]). Each feature is a token, a hash of 32
-//! bits; a prefix's token is made from the token of the prefix before it. The size of a body is no feature, because its
+//! ([`is_identifier`]), or that is one of very many below one prefix ([`CrowdedPrefixes`]). Each feature is a token, a hash of
+//! 32 bits; a prefix's token is made from the token of the prefix before it. The size of a body is no feature, because its
 //! cost is learned as a function of it ([`SizeLaw`](crate::model::SizeLaw)).
 
 use crate::request::RequestView;
@@ -31,9 +31,9 @@ const LONGEST_EXTENSION: usize = 8;
 pub(crate) type Tokens = [u32; FEATURES];
 
 /// The prefixes below which there are so many different segments that only some are told apart.
-pub(crate) trait Crowds {
+pub(crate) trait CrowdedPrefixes {
     /// Whether the segment with the token `child` is told apart from others below `parent`.
-    fn is_told(&self, parent: u32, child: u32) -> bool;
+    fn is_apart(&self, parent: u32, child: u32) -> bool;
 }
 
 /// The parts of a request that make its shape.
@@ -93,14 +93,14 @@ impl<'a> ShapeParts<'a> {
         if is_one { extension } else { "" }
     }
 
-    pub(crate) fn tokens(&self, crowds: &impl Crowds) -> Tokens {
+    pub(crate) fn tokens(&self, prefixes: &impl CrowdedPrefixes) -> Tokens {
         let mut tokens = [0; FEATURES];
         let mut parent = BASIS;
         for (place, segment) in self.segments().enumerate() {
             let mut own = step(parent, b'/');
             normalize(segment, |byte| own = step(own, byte));
             let own = own.max(1);
-            parent = if crowds.is_told(parent, own) { own } else { any_below(parent) };
+            parent = if prefixes.is_apart(parent, own) { own } else { any_below(parent) };
             tokens[place] = parent;
         }
         tokens[EXTENSION] = token(self.extension());
@@ -169,8 +169,8 @@ pub(crate) mod tests {
     /// No prefix is crowded.
     pub(crate) struct Uncrowded;
 
-    impl Crowds for Uncrowded {
-        fn is_told(&self, _: u32, _: u32) -> bool {
+    impl CrowdedPrefixes for Uncrowded {
+        fn is_apart(&self, _: u32, _: u32) -> bool {
             true
         }
     }

@@ -3,7 +3,7 @@
 //! An arrival reads its type: the few rules that the loop has published are tried in their order, so it needs no table. Its
 //! shape is looked up too, so that its release can add the logarithm of its service time to the sums of that shape, from
 //! which the loop finds the types (`control/deadline/found`). The table is bounded: [`SHAPES`] shapes of one site. A shape
-//! that finds no room is given its type and teaches nothing; the loop makes room ([`Crowds`]).
+//! that finds no room is given its type and teaches nothing; the loop makes room ([`CrowdedPrefixes`]).
 //!
 //! A shape is known by its key, in one of [`WINDOW`] slots that follow from it, so a lookup reads at most so many words. A
 //! new shape takes a lock to be written, once. A handle has the number of its slot and how often that slot was given
@@ -15,7 +15,7 @@
 use crate::model::{Moments, log_time};
 use crate::request::RequestView;
 use crate::request::shape::{
-    Crowds, LONGEST, LONGEST_NAME, ROOT, ShapeParts, Tokens, any_below, key, normalize,
+    CrowdedPrefixes, LONGEST, LONGEST_NAME, ROOT, ShapeParts, Tokens, any_below, key, normalize,
 };
 use crate::sync::lock::Lock;
 use alloc::{string::String, vec::Vec};
@@ -29,7 +29,7 @@ const WINDOW: usize = 8;
 pub(crate) const MOST_FOUND: usize = 8;
 /// The most prefixes whose segments are not all told apart, and of those that are the most in all.
 pub(crate) const MOST_CROWDED: usize = 16;
-pub(crate) const MOST_TOLD: usize = 64;
+pub(crate) const MOST_APART: usize = 64;
 
 /// The table of one site.
 pub(crate) struct ShapeTable {
@@ -40,7 +40,7 @@ pub(crate) struct ShapeTable {
     texts: Lock<Vec<ShapeText>>,
     rules: [AtomicU64; MOST_FOUND],
     crowded: [AtomicU32; MOST_CROWDED],
-    told: [AtomicU32; MOST_TOLD],
+    apart: [AtomicU32; MOST_APART],
 }
 
 #[derive(Default)]
@@ -107,13 +107,13 @@ const SUM_SHIFT: u32 = 29;
 /// threads count at the same moment.
 const ENOUGH: u64 = 8000;
 
-impl Crowds for ShapeTable {
-    fn is_told(&self, parent: u32, child: u32) -> bool {
+impl CrowdedPrefixes for ShapeTable {
+    fn is_apart(&self, parent: u32, child: u32) -> bool {
         let holds = |words: &[AtomicU32], token: u32| {
             let given = words.iter().map(|word| word.load(Ordering::Relaxed)).take_while(|word| *word != 0);
             given.into_iter().any(|word| word == token)
         };
-        !holds(&self.crowded, parent) || holds(&self.told, child)
+        !holds(&self.crowded, parent) || holds(&self.apart, child)
     }
 }
 
@@ -130,7 +130,7 @@ impl ShapeTable {
             texts: Lock::new(texts),
             rules: Default::default(),
             crowded: Default::default(),
-            told: [const { AtomicU32::new(0) }; MOST_TOLD],
+            apart: [const { AtomicU32::new(0) }; MOST_APART],
         }
     }
 
@@ -230,9 +230,9 @@ impl ShapeTable {
     }
 
     /// Publishes below which prefixes not all segments are told apart, and which are.
-    pub(crate) fn set_crowds(&self, crowded: &[u32], told: &[u32]) {
+    pub(crate) fn set_crowded(&self, crowded: &[u32], apart: &[u32]) {
         let store = |word: &AtomicU32, value| word.store(value, Ordering::Relaxed);
-        set(&self.told, told.iter().copied(), store);
+        set(&self.apart, apart.iter().copied(), store);
         set(&self.crowded, crowded.iter().copied(), store);
     }
 }
@@ -392,7 +392,7 @@ mod tests {
         let table = ShapeTable::new(1);
         let tokens = |path: &str| parts(path).tokens(&table);
         let (user, admin) = (tokens("/user")[0], tokens("/user/admin")[1]);
-        table.set_crowds(&[user], &[admin]);
+        table.set_crowded(&[user], &[admin]);
         assert_eq!(tokens("/user/bob/report"), tokens("/user/*/report"));
         assert_ne!(tokens("/user/admin"), tokens("/user/bob"));
         assert_ne!(tokens("/blog/bob"), tokens("/blog/eve"));

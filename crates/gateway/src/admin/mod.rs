@@ -5,7 +5,7 @@
 //! Nothing can be changed here: `POST /reload` only has the gateway read its own file again, and is refused to pages of a
 //! browser. So nothing has to be authorized; keep the listener on loopback.
 //!
-//! Words are the operator's: *upstream* is what the engine calls a plant, *level* is m in [0, M].
+//! Words are the operator's: *upstream* is what the engine calls a plant.
 
 mod document;
 mod listener;

@@ -12,7 +12,7 @@
 //! Sums are kept by shape, so a new type knows its cost from the requests before it, and so does what is left of its parent.
 //! The sums forget: they are halved when they are of more than [`MEMORY`] requests and a minute has passed.
 
-use super::crowds::{Crowded, thinned};
+use super::crowded_prefixes::{Crowded, thinned};
 use super::found_conditions::{Features, feature};
 use crate::model::{Alike, CostDifference, Moments, best_split};
 use crate::promises::DEFAULT_TYPES;
@@ -40,7 +40,7 @@ pub(super) struct FoundTypes {
     shapes: Vec<LearnedShape>,
     /// In the order in which they are tried: parents before their children.
     rules: Vec<FoundRule>,
-    crowds: Crowded,
+    crowded: Crowded,
     /// Requests that the sums hold, and those since types were looked at.
     total: f64,
     fresh: f64,
@@ -97,7 +97,7 @@ impl FoundTypes {
             levels,
             shapes: alloc::vec![LearnedShape::default(); SHAPES],
             rules: Vec::new(),
-            crowds: Crowded::default(),
+            crowded: Crowded::default(),
             total: 0.0,
             fresh: 0.0,
             age: 0.0,
@@ -163,16 +163,16 @@ impl FoundTypes {
             let up_to = &tokens[..(kind + 1).min(DEPTH)];
             kind < DEPTH && tokens[kind] == found.rule.token && up_to.contains(&any_below(prefix))
         };
-        self.crowds.shrink(|prefix| {
+        self.crowded.shrink(|prefix| {
             rules.iter().any(|found| shapes.iter().any(|shape| shape.key != 0 && holds(found, shape, prefix)))
         });
-        self.table.set_crowds(&self.crowds.prefixes, &self.crowds.told);
+        self.table.set_crowded(&self.crowded.prefixes, &self.crowded.apart);
     }
 
     /// Makes room by taking together the many segments below some prefixes.
     fn make_room(&mut self) {
-        self.crowds.grow(&self.shapes);
-        self.table.set_crowds(&self.crowds.prefixes, &self.crowds.told);
+        self.crowded.grow(&self.shapes);
+        self.table.set_crowded(&self.crowded.prefixes, &self.crowded.apart);
         for (slot, mut kept) in thinned(&mut self.shapes, &*self.table) {
             self.table.remove(slot);
             let handle = self.table.handle(kept.text.root, &kept.text.parts(), &kept.text.tokens);

@@ -9,7 +9,7 @@
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
 pub(crate) mod budgets;
-mod crowds;
+mod crowded_prefixes;
 mod found;
 mod found_conditions;
 mod learned_type;

@@ -69,10 +69,10 @@ metrics! {
     "plimsoll_in_service", "Requests in service at the upstream.", Plants(|own| own.in_service);
     "plimsoll_waiting", "Requests waiting for the upstream.", Plants(|own| own.waiting);
     "plimsoll_tunnels", "Upgraded connections (WebSocket) to the upstream.", Plants(|own| own.tunnels);
-    "plimsoll_upstream_level", "The service level m that the upstream's loop asks for.",
+    "plimsoll_upstream_service_level", "The service level m that the upstream's loop asks for.",
         Plants(|own| own.service_level);
-    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| own.bias);
-    "plimsoll_pressure", "By what part the load line is lowered for delays that are missed.",
+    "plimsoll_bias", "What the integral part of the law adds to the set point.", Plants(|own| own.bias);
+    "plimsoll_set_point_reduction", "By what part the load line is lowered for delays that are missed.",
         Plants(|own| own.set_point_reduction);
     "plimsoll_response_time_override", "1 while the upstream is slower than its limit and counts as full.",
         Plants(|own| own.response_time_override);
@@ -100,7 +100,7 @@ metrics! {
     "plimsoll_promised_utilization",
         "Of the upstream: all contracts together with the costs as they are known now, and what they may be.",
         Plans(|own| (!own.rows.is_empty()).then(|| [("sum", own.sum), ("ceiling", own.ceiling)].map(kind)));
-    "plimsoll_level", "The service level m of the class: 0 rejects everybody, M is full quality.",
+    "plimsoll_service_level", "The service level m of the class: 0 rejects everybody, M is full quality.",
         Classes(|own| own.service_level);
     "plimsoll_request_rate_per_second", "Requests that arrived per second in the last control period.",
         Classes(|own| own.request_rate);

@@ -114,20 +114,20 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_utilization{upstream=\"origin\",kind=\"measured\"} 0.84",
         "plimsoll_utilization{upstream=\"origin\",kind=\"offered\"} 2.5",
         "plimsoll_utilization{upstream=\"origin\",kind=\"set_point\"} 0.85",
-        "plimsoll_level{site=\"shop\",class=\"default\"} 1.25",
+        "plimsoll_service_level{site=\"shop\",class=\"default\"} 1.25",
         "plimsoll_site_utilization{site=\"shop\",kind=\"promised\"} 0.375",
         "plimsoll_guaranteed_ratio{site=\"shop\"} 0.75",
         "plimsoll_promised_utilization{upstream=\"origin\",kind=\"ceiling\"} 0.85",
         "plimsoll_in_service{upstream=\"origin\"} 7.0",
         "plimsoll_in_service_limit{upstream=\"origin\"} 8.0",
-        "plimsoll_pressure{upstream=\"origin\"} 0.125",
+        "plimsoll_set_point_reduction{upstream=\"origin\"} 0.125",
         "plimsoll_waiting{upstream=\"origin\"} 3.0",
         "plimsoll_cost_per_request_seconds{site=\"shop\",class=\"default\"} 0.005",
         "plimsoll_level_cost_seconds{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 0.00075",
         "plimsoll_mode{mode=\"control\"} 1.0",
         "plimsoll_mode{mode=\"observe\"} 0.0",
         "plimsoll_last_tick_seconds 12.5",
-        "plimsoll_level{site=\"\",class=\"a \\\"b\\\"\\\\\\nc\"} 0.0",
+        "plimsoll_service_level{site=\"\",class=\"a \\\"b\\\"\\\\\\nc\"} 0.0",
     ] {
         assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
     }

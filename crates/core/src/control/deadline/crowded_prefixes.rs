@@ -6,21 +6,21 @@
 //! often, whatever else is asked for.
 
 use super::found::LearnedShape;
-use crate::request::shape::{Crowds, DEPTH, ROOT, any_below};
-use crate::request::shape_table::{MOST_CROWDED, MOST_TOLD, SHAPES};
+use crate::request::shape::{CrowdedPrefixes, DEPTH, ROOT, any_below};
+use crate::request::shape_table::{MOST_APART, MOST_CROWDED, SHAPES};
 use alloc::{collections::BTreeMap, vec::Vec};
 
 /// The crowded prefixes, and the prefixes one segment longer that stay apart.
 #[derive(Debug, Default)]
 pub(super) struct Crowded {
     pub(super) prefixes: Vec<u32>,
-    pub(super) told: Vec<u32>,
+    pub(super) apart: Vec<u32>,
 }
 
 /// The segments that stay apart below a crowded prefix: the most frequent ones, if each has this part of its requests.
-const STAY: usize = MOST_TOLD / MOST_CROWDED;
+const STAY: usize = MOST_APART / MOST_CROWDED;
 const FREQUENT: f64 = 1.0 / 64.0;
-/// Fewer segments are no crowd.
+/// Fewer segments crowd no prefix.
 const CROWD: usize = 8;
 
 impl Crowded {
@@ -50,26 +50,29 @@ impl Crowded {
                 |(token, part): &(u32, f64)| *part >= FREQUENT * all.max(1.0) && *token != any_below(prefix);
             let mut frequent: Vec<(u32, f64)> = segments.into_iter().filter(is_frequent).collect();
             frequent.sort_by(|a, b| b.1.total_cmp(&a.1));
-            self.told.extend(frequent.iter().take(STAY).map(|(token, _)| *token));
+            self.apart.extend(frequent.iter().take(STAY).map(|(token, _)| *token));
             self.prefixes.push(prefix);
         }
     }
 
-    /// Forgets the prefixes below which no type is told by what follows the crowd, so that a segment that has become
+    /// Forgets the prefixes below which no type is told by what follows them, so that a segment that has become
     /// frequent is told apart.
     pub(super) fn shrink(&mut self, is_needed: impl Fn(u32) -> bool) {
         self.prefixes.retain(|prefix| is_needed(*prefix));
         if self.prefixes.is_empty() {
-            self.told.clear();
+            self.apart.clear();
         }
     }
 }
 
 /// Takes out the shapes that have other tokens now: their slots, and what they are now.
-pub(super) fn thinned(shapes: &mut [LearnedShape], crowds: &impl Crowds) -> Vec<(usize, LearnedShape)> {
+pub(super) fn thinned(
+    shapes: &mut [LearnedShape],
+    prefixes: &impl CrowdedPrefixes,
+) -> Vec<(usize, LearnedShape)> {
     let mut changed = Vec::new();
     for (slot, shape) in shapes.iter_mut().enumerate().filter(|(_, shape)| shape.key != 0) {
-        let tokens = shape.text.parts().tokens(crowds);
+        let tokens = shape.text.parts().tokens(prefixes);
         if tokens != shape.text.tokens {
             let mut own = core::mem::take(shape);
             own.text.follow(tokens);
