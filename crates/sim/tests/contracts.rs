@@ -12,7 +12,8 @@ use plimsoll_core::promises::{Class, Condition, Costs, Guarantee, Mode, Plant, P
 use plimsoll_sim::workload::{Fault, FaultKind, Version};
 use std::time::Duration;
 
-const SEEDS: [u64; 4] = [1, 2, 3, 4];
+/// None of those that a constant or a bound was chosen on.
+const SEEDS: [u64; 4] = [3401, 3402, 3403, 3404];
 const LOAD_LINE: f64 = 0.85;
 
 fn contract(name: &str, rate: f64, megabits: f64) -> Site {

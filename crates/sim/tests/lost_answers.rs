@@ -53,6 +53,31 @@ fn a_mean_that_is_kept_by_dropping_is_missed() {
     }
 }
 
+/// A request that is turned away at its arrival, because the queue is full or for the load, waits for nothing and is no quick
+/// answer.
+#[test]
+fn a_mean_that_is_kept_by_refusing_is_missed() {
+    for seed in 6411..=6415 {
+        // A tenth more than the server can do, and next to nobody may wait.
+        let mut full = scene(220.0, 1.0, seed);
+        full.plant.queue.max_waiting = 2;
+        // Half more than the load line.
+        let mut loaded = scene(255.0, 1.0, seed);
+        loaded.plant.set_point = 0.85;
+        for (why, scene) in [("a full queue", full), ("the load", loaded)] {
+            let heard = scene.run();
+            let own: Vec<_> = heard.answers.iter().filter(|a| a.class == 0 && a.arrived > 60.0).collect();
+            let refused = own.iter().filter(|a| !a.completed && a.response() == 0.0).count();
+            let refused = refused as f64 / own.len() as f64;
+            let (missed, mean, lost) = status(&heard);
+            println!("{why}: mean {mean}, {lost} lost, {refused} refused at their arrival");
+            assert!(refused > 0.05, "{why}: {refused}");
+            assert!((lost / refused - 1.0).abs() < 0.4, "{why}: {lost} lost of {refused} refused");
+            assert!(missed, "{why}: a mean of {mean} s with {lost} lost");
+        }
+    }
+}
+
 /// Without it the loop saw the mean of those that were not dropped, and dropped 8 %.
 #[test]
 fn the_loop_gives_workers_where_requests_are_dropped() {

@@ -196,6 +196,20 @@ fn a_moment_is_no_reason_to_turn_anybody_away() {
     }
 }
 
+/// Half the speed, which reaches further than a pause: at more seeds, with each law, and the slow time at more places of the
+/// period.
+#[test]
+fn half_the_speed_for_a_moment_turns_nobody_away() {
+    for seed in 9311..=9318 {
+        for seconds in [0.5, 1.0, 2.0, 3.0] {
+            let law = if seed % 2 == 0 { &Law::Deterministic } else { &Law::Exponential };
+            let from = 14.0 + 0.125 * (seed - 9311) as f64 + 0.03;
+            let scene = Scene { stands: Stands::Slow(2.0), from, seconds, light: 0.45, seed, law };
+            assert_eq!(turned_away(&scene.run()), 0, "{scene:?}");
+        }
+    }
+}
+
 /// When a pause begins that ends well before or after the end of a period.
 const WITHIN: [(f64, u64); 4] = [(14.05, 9401), (14.35, 9402), (14.65, 9403), (14.8, 9404)];
 

@@ -1,9 +1,9 @@
 //! The engine through its request API, as a shell drives it.
 
+mod choice;
 mod deadlines;
 mod exempt;
 mod put_off;
-mod rekey;
 mod reload;
 mod request_api;
 

@@ -1,7 +1,8 @@
-//! `rekey`: the choice of clients turns, so that it is not always the same ones who are turned away.
+//! Which clients are turned away: by default always the same; with `rekey` the choice turns, and with `choice = "random"` it
+//! is made anew for each request.
 
 use crate::{engine, get, ms};
-use plimsoll_core::promises::{Plant, Promises, QueueBounds, Site};
+use plimsoll_core::promises::{Choice, Plant, Promises, QueueBounds, Site};
 use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Duration;
@@ -11,10 +12,10 @@ const CLIENTS: u32 = 100;
 
 /// The clients that were served in each second, at twice the capacity: a request of each of a hundred clients a second, of
 /// which four workers serve 50.
-fn served(rekey: Option<Duration>, seconds: u64) -> Vec<BTreeSet<u32>> {
+fn served(rekey: Option<Duration>, choice: Choice, seconds: u64) -> Vec<BTreeSet<u32>> {
     let queue = QueueBounds { max_waiting: 20, max_wait: Some(Duration::from_secs(2)) };
     let plant = Plant { queue, set_point: 0.85, ..Plant::new("app", 4) };
-    let mut promises = Promises::of(plant, Site::new("site", &["full"]));
+    let mut promises = Promises::of(plant, Site { choice, ..Site::new("site", &["full"]) });
     promises.control.rekey = rekey;
     let (mut engine, mut lane) = engine(&promises);
     let mut verdicts = Verdicts::new();
@@ -55,7 +56,7 @@ fn served(rekey: Option<Duration>, seconds: u64) -> Vec<BTreeSet<u32>> {
 #[test]
 fn in_a_turn_everybody_is_served_and_few_change_at_once() {
     let turn = 400;
-    let of = |rekey| served(rekey, turn + 20).split_off(20);
+    let of = |rekey| served(rekey, Choice::Client, turn + 20).split_off(20);
     let union = |seconds: &[BTreeSet<u32>]| seconds.iter().flatten().copied().collect::<BTreeSet<_>>().len();
     let still = of(None);
     assert!((40..65).contains(&union(&still[100..])), "always the same: {}", union(&still[100..]));
@@ -67,4 +68,28 @@ fn in_a_turn_everybody_is_served_and_few_change_at_once() {
     assert!(share(least) > 0.3 && share(most) < 0.65, "{least:?} to {most:?} of {turn} seconds");
     let changes = turning.windows(2).map(|pair| pair[0].symmetric_difference(&pair[1]).count());
     assert!(changes.sum::<usize>() < 4 * turn as usize, "a few of a hundred clients in a second");
+}
+
+/// The part of the seconds in which each client was served, and how often it changed from one to the next.
+fn by_client(seconds: &[BTreeSet<u32>]) -> Vec<(f64, usize)> {
+    let of = |client: u32| {
+        let was: Vec<bool> = seconds.iter().map(|second| second.contains(&client)).collect();
+        let changes = was.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        (was.iter().filter(|was| **was).count() as f64 / was.len() as f64, changes)
+    };
+    (0..CLIENTS).map(of).collect()
+}
+
+#[test]
+fn by_random_choice_nobody_is_always_turned_away_nor_always_served() {
+    let of = |choice| by_client(&served(None, choice, 220).split_off(20));
+    // The chance is about 0.43, and six deviations of 200 draws are 0.21. Each draw is independent of the one before it, so
+    // half of them, 2 * 0.43 * 0.57, change.
+    for (client, (share, changes)) in of(Choice::Random).into_iter().enumerate() {
+        assert!((0.2..0.7).contains(&share), "client {client} was served in {share} of the seconds");
+        assert!((50..150).contains(&changes), "client {client} changed {changes} times in 200 seconds");
+    }
+    let by_hash = of(Choice::Client);
+    let steady = by_hash.iter().filter(|(share, _)| *share < 0.02 || *share > 0.98).count();
+    assert!(steady >= 80, "by client {steady} of {CLIENTS} keep their level");
 }
