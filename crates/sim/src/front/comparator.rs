@@ -4,16 +4,17 @@ use super::Front;
 use super::aces::{Aces, AcesSettings};
 use super::agent::{AgentFront, AgentSettings};
 use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Words, name_of};
-use super::limit::{Aimd, Cac, Gradient, Gradient2, Limited, Limiter, Queue, Rate, Sac, StaticLimit};
+use super::limit::{Aimd, Cac, Gradient, Gradient2, Limited, Limiter, Queue, Rate, StaticLimit};
 use super::pools::{PoolSettings, Pools};
 use super::products::{self, MakeRules, ProductFront};
+use super::sac::{Sac, SacSettings};
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
 use std::path::Path;
 
-/// What stands in front of the plants for comparison. The files of `front/limit`, `front/aces` and
-/// `front/pools` say how each works.
+/// What stands in front of the plants for comparison. The files of `front/limit`, `front/aces`, `front/pools` and
+/// `front/sac.rs` say how each works.
 pub struct Comparator(Scheme);
 
 enum Scheme {
@@ -27,6 +28,8 @@ enum Scheme {
     Pools(PoolSettings),
     /// A product by its own directives.
     Product(MakeRules),
+    /// What AC is compared with.
+    Sac(SacSettings),
 }
 
 /// Makes a limiter from the plant's truth and a seed of its own.
@@ -53,7 +56,10 @@ impl Comparator {
             "so many at once, a bounded queue (nginx max_conns, HAProxy maxconn)",
         ),
         ("rate:200,burst=50", "so many per second (nginx limit_req, nodelay)"),
-        ("sac:10ms,period=1s", "so many per period, each counted with this service time"),
+        (
+            "sac:10ms,period=1s,queue=1000",
+            "so many per period, each counted with this service time; served by priority",
+        ),
         ("cac,period=1s", "so much work per period, service times known beforehand"),
         (
             "aces:1ms,period=1s,queue=1000,drop=all",
@@ -106,7 +112,9 @@ impl Comparator {
     pub fn memory(&self) -> Option<&Path> {
         match &self.0 {
             Scheme::Aces(settings) => settings.trends.as_deref(),
-            Scheme::Agent(_) | Scheme::Limit(_) | Scheme::Pools(_) | Scheme::Product(_) => None,
+            Scheme::Agent(_) | Scheme::Limit(_) | Scheme::Pools(_) | Scheme::Product(_) | Scheme::Sac(_) => {
+                None
+            }
         }
     }
 
@@ -129,6 +137,7 @@ impl Comparator {
                 let rules = (1..=workload.plants.len() as u64).map(|number| make(own_seed(seed, number)));
                 Ok(Box::new(ProductFront::new(promises, workload, seed, rules.collect())?))
             }
+            Scheme::Sac(settings) => Ok(Box::new(Sac::new(*settings, promises, workload, seed)?)),
             Scheme::Limit(make) => {
                 let seeded = |(number, plant): (u64, &Plant)| make(plant, own_seed(seed, number));
                 let limiters = (1..).zip(&workload.plants).map(seeded).collect::<Result<_, _>>();
@@ -162,13 +171,11 @@ fn read(words: &mut Words<'_>) -> Result<Scheme, String> {
             let (per_second, burst) = (words.needed(RATE)?, words.option("burst", NUMBER, 0)?);
             Scheme::limit(move |_, _| Rate::new(per_second, burst))
         }
-        "sac" => {
-            let (unit, period) = (words.value(POSITIVE)?, words.option("period", POSITIVE, SECOND)?);
-            Scheme::Limit(Box::new(move |plant, _| {
-                let unit = known_unit("sac", "unit", unit, plant)?;
-                Ok(Box::new(Sac::new(plant.discipline.servers(), period, unit)))
-            }))
-        }
+        "sac" => Scheme::Sac(SacSettings {
+            unit: words.value(POSITIVE)?,
+            period: words.option("period", POSITIVE, SECOND)?,
+            queue: words.option("queue", NUMBER, 1000)?,
+        }),
         "cac" => {
             let period = words.option("period", POSITIVE, SECOND)?;
             Scheme::limit(move |plant, _| Cac::new(plant.discipline.servers(), period))
@@ -231,6 +238,7 @@ mod tests {
             Scheme::Agent(settings) => format!("{settings:?}"),
             Scheme::Pools(settings) => format!("{settings:?}"),
             Scheme::Product(make) => format!("{:?}", make(7)),
+            Scheme::Sac(settings) => format!("{settings:?}"),
             Scheme::Limit(make) => format!("{:?}", make(&workload().plants[0], 7).unwrap()),
         }
     }
@@ -260,7 +268,7 @@ mod tests {
         }
         assert_eq!(read_as("concurrency:8,queue=1"), read_as("concurrency:8,queue=1,wait=60s"));
         assert_eq!(read_as("cac:period=2s"), read_as("cac,period=2000ms"));
-        assert_eq!(read_as("sac"), read_as("sac:40ms,period=1s"));
+        assert_eq!(read_as("sac"), read_as("sac,period=1s,queue=1000"));
         assert_eq!(read_as(" aimd , least = 5 "), read_as("aimd,initial=20,least=5,most=200,timeout=5s"));
     }
 
@@ -274,6 +282,7 @@ mod tests {
             ("rate:0.5,burst=3", "rate:0.5"),
             ("sac:1500us", "sac"),
             ("sac,period=250ms", "sac"),
+            ("sac,queue=10", "sac"),
             ("cac,period=250ms", "cac"),
             ("aces,period=100ms,drop=oldest,trends=week.txt", "aces,period=100ms,drop=oldest"),
             ("pools:8", "pools"),

@@ -11,7 +11,9 @@ mod full_quality;
 mod gateway;
 mod limit;
 mod pools;
+mod priorities;
 mod products;
+mod sac;
 mod slots;
 
 pub use agent::{AgentSettings, ShownCounters};

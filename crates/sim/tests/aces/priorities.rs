@@ -47,15 +47,27 @@ pub(crate) fn mean(runs: &[Shares], value: impl Fn(&Shares) -> f64) -> Mean {
     Mean::of(&runs.iter().map(value).collect::<Vec<_>>())
 }
 
+/// Fig. 10, 12 and 13: admission knows no priority, so each class's throughput is in proportion to what comes. Those of the
+/// high class that are admitted are served first, and their delay is low; that of the low one is extremely long: a queue of
+/// 1,000 that is served with what the high leaves.
 #[test]
-fn before_sac_both_suffer_alike() {
+fn sac_admits_without_priority_and_serves_by_it() {
     for total in [1.6, 2.5] {
         let runs = shares("sac", total);
+        let of = |class: usize, value: fn(&Figures) -> f64| mean(&runs, |run| value(&run.got[class]));
         for class in [HIGH, LOW] {
-            let work = mean(&runs, |run| run.got[class].work);
-            within("SAC's work of each", work.mean, 0.47..=0.53);
-            within("SAC's share missed", mean(&runs, |run| run.got[class].missed).mean, 0.99..=1.0);
+            let got = of(class, |got| got.work);
+            within("SAC's work of each", got.mean, 0.47..=0.53);
         }
+        let delays = [HIGH, LOW].map(|class| of(class, |got| got.mean).mean);
+        let missed = [HIGH, LOW].map(|class| of(class, |got| got.missed).mean);
+        println!("sac at {total}: mean delays {delays:.3?} s, missed {missed:.4?}");
+        within("the high's mean delay, s", delays[HIGH], mean_service()..=0.05);
+        within("the high's share missed", missed[HIGH], 0.0..=0.001);
+        // The high gets half of the server.
+        let queue = 1000.0 * mean_service() / 0.5;
+        within("the low's mean delay over that of its queue", delays[LOW] / queue, 0.85..=1.1);
+        within("the low's share missed", missed[LOW], 0.99..=1.0);
     }
 }
 
@@ -153,9 +165,9 @@ fn aces_follows_fluctuating_load_within_two_periods() {
     within("low two seconds after it", after(&swings, &DOWNS, 2, 2), 0.45..=0.62);
 }
 
-/// The twin of all of these.
+/// The twin of all of these: the high gets no more than its part of what comes.
 #[test]
-fn before_sac_the_high_waits_for_the_low() {
+fn before_sac_the_high_is_refused_for_the_low() {
     let swings = swings("sac", 3);
     let overload: f64 = (24..30).map(|second| swings[second][1] / swings[second][0]).sum::<f64>() / 6.0;
     within("the high's share under overload", overload, 0.5..=0.75);

@@ -3,7 +3,8 @@
 use crate::heard::{Figures, Mean, listen, within};
 use crate::plant::{mean_service, mix, week};
 
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
+/// None of those that a bound was chosen on.
+const SEEDS: std::ops::RangeInclusive<u64> = 3301..=3310;
 const SECONDS: f64 = 80.0;
 /// What comes before is not measured, nor what comes so late that it may not be answered before the end.
 const JUDGED: (f64, f64) = (15.0, SECONDS - 5.0);

@@ -26,13 +26,14 @@ pub(super) use settings::AcesSettings;
 
 use super::comparator::known_unit;
 use super::full_quality::FullQuality;
+use super::priorities::{places, priorities_at};
 use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::workload::Workload;
 use admission::{Admitted, PlantAdmission};
 use plimsoll_core::admission::aces::RateForecasts;
-use plimsoll_core::promises::{Promises, Site};
+use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Instant;
@@ -76,7 +77,6 @@ impl Aces {
     ) -> Result<Self, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
         let trends = read_trends(settings).map_err(|wrong| vec![wrong])?;
-        let mut places = Vec::new();
         let mut plants = Vec::new();
         for (number, plant) in workload.plants.iter().enumerate() {
             let unit = known_unit("aces", "quantum", settings.unit, plant).map_err(|wrong| vec![wrong])?;
@@ -86,14 +86,7 @@ impl Aces {
                 plants[0].remember(&trends);
             }
         }
-        for site in &promises.sites {
-            let priorities = priorities_at(promises, site.plant);
-            let own = site.classes.iter().map(|class| class.priority);
-            // `default` and `exempt` have their numbers after the site's own; the second is never asked for.
-            let all = own.chain([site.default_priority, site.default_priority]);
-            places.extend(all.map(|priority| priorities.iter().filter(|other| **other < priority).count()));
-        }
-        Ok(Aces { full, places, plants, slots: Slots::new(), arrivals: 0 })
+        Ok(Aces { full, places: places(promises), plants, slots: Slots::new(), arrivals: 0 })
     }
 
     /// Begins new periods.
@@ -111,19 +104,6 @@ impl Aces {
             orders.push(Order::Start(waiter.token, start));
         }
     }
-}
-
-/// The priorities of all classes at a plant, the highest first.
-fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
-    let sites = promises.sites.iter().filter(|site| site.plant == plant);
-    let own = |site: &Site| {
-        let classes: Vec<u8> = site.classes.iter().map(|class| class.priority).collect();
-        classes.into_iter().chain([site.default_priority])
-    };
-    let mut all: Vec<u8> = sites.flat_map(own).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 fn read_trends(settings: &AcesSettings) -> Result<RateForecasts, String> {

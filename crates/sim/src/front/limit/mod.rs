@@ -10,7 +10,6 @@ mod gradient;
 mod gradient2;
 mod limited;
 mod rate;
-mod sac;
 mod static_limit;
 
 pub(super) use aimd::Aimd;
@@ -19,7 +18,6 @@ pub(super) use gradient::Gradient;
 pub(super) use gradient2::Gradient2;
 pub(super) use limited::Limited;
 pub(super) use rate::Rate;
-pub(super) use sac::Sac;
 pub(super) use static_limit::StaticLimit;
 
 use plimsoll_core::time::{Duration, Instant};

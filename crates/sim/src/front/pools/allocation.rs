@@ -116,9 +116,11 @@ pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gain: f64) -> Ve
     let correct = |(class, log): (&mut Class, &Option<f64>)| {
         let error = log.map_or(0.0, |log| log - mean);
         let change = error - class.error;
+        // Eq. 7 sums up to the period before: the error of this one counts once, by K_P.
+        let correction = gain * (error + class.error_sum + change);
         class.error = error;
         class.error_sum = (class.error_sum + error).clamp(-MOST_SUM, MOST_SUM);
-        gain * (error + class.error_sum + change)
+        correction
     };
     classes.iter_mut().zip(&logs).map(correct).collect()
 }
@@ -187,7 +189,11 @@ mod tests {
         // The second is three times as slow as the first, and should be twice.
         let found = corrections(&mut classes, &[seen(0.1), seen(0.3)], 1.0);
         assert!(found[1] > 0.0 && (found[0] + found[1]).abs() < 1e-12, "{found:?}");
-        // P, I and D of half of ln 1.5 each.
-        assert!((found[1] - 1.5 * 1.5_f64.ln()).abs() < 1e-9, "{found:?}");
+        // Half of ln 1.5 for P and for D; in the next period, where nothing has changed, for P and for I, and then I grows.
+        assert!((found[1] - 1.5_f64.ln()).abs() < 1e-9, "{found:?}");
+        for errors in [2.0, 3.0] {
+            let found = corrections(&mut classes, &[seen(0.1), seen(0.3)], 1.0);
+            assert!((found[1] - 0.5 * errors * 1.5_f64.ln()).abs() < 1e-9, "{found:?}");
+        }
     }
 }

@@ -1,0 +1,29 @@
+//! The order of the classes before a plant, for comparators that serve by priority.
+
+use plimsoll_core::promises::{Promises, Site};
+
+/// By class, the rank of its priority among those of its plant; 0 is the highest.
+pub(super) fn places(promises: &Promises) -> Vec<usize> {
+    let mut places = Vec::new();
+    for site in &promises.sites {
+        let priorities = priorities_at(promises, site.plant);
+        let own = site.classes.iter().map(|class| class.priority);
+        // `default` and `exempt` have their numbers after the site's own; the second is never asked for.
+        let all = own.chain([site.default_priority, site.default_priority]);
+        places.extend(all.map(|priority| priorities.iter().filter(|other| **other < priority).count()));
+    }
+    places
+}
+
+/// The priorities of all classes at a plant, the highest first.
+pub(super) fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
+    let sites = promises.sites.iter().filter(|site| site.plant == plant);
+    let own = |site: &Site| {
+        let classes: Vec<u8> = site.classes.iter().map(|class| class.priority).collect();
+        classes.into_iter().chain([site.default_priority])
+    };
+    let mut all: Vec<u8> = sites.flat_map(own).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

@@ -1,0 +1,280 @@
+//! SAC, simple admission control (AC, section 5): "each admitted request is allocate (sic) one CQ irrespective of the
+//! request type, thus there is no estimation of service time".
+//!
+//! Time is cut into periods of T; each has `floor(s T / quantum)` units, and what is not used is lost. The quantum is
+//! the time of the cheapest type: the paper's capacity is that of static objects, 1,000 a second, which cost one unit
+//! (tables 1 and 2). So it admits too much as soon as others come: 1.587 times the capacity with the paper's mix.
+//!
+//! Admitted requests wait in one queue ("total queue length", table 1), higher priorities first and equal ones in order of
+//! arrival; so many are in service as there are workers. The paper's figures 10, 12 and 13 have both: the classes' throughput
+//! is in proportion to what comes, since admission knows no priority, and the high class's delay is low "because prioritized
+//! processing is used", while that of the low one is "extremely long".
+//!
+//! Where the print is open: it calls SAC "analogous to the leaky bucket", and describes a grant of units; units per
+//! period are taken, as for the paper's own algorithm (eq. 4). Whoever comes when the queue is full is turned away, of either
+//! priority, and uses no unit. Admission while the CPU is idle (said under CAC) is not given to SAC.
+
+use super::comparator::known_unit;
+use super::full_quality::FullQuality;
+use super::priorities::places;
+use super::slots::Slots;
+use super::{Arriving, Decision, Front, Order, Start};
+use crate::request::Request;
+use crate::workload::Workload;
+use plimsoll_core::promises::Promises;
+use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::time::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// How SAC is set. Table 1's values are the defaults.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SacSettings {
+    /// The time of one unit. `None`: the fixed part of the server's service.
+    pub(super) unit: Option<Duration>,
+    pub(super) period: Duration,
+    /// The most that wait.
+    pub(super) queue: u32,
+}
+
+/// SAC in front of the plants.
+pub(super) struct Sac {
+    full: FullQuality,
+    /// By class: the rank of its priority among those of its plant; 0 is the highest.
+    places: Vec<usize>,
+    plants: Vec<SacPlant>,
+    slots: Slots<SacStage>,
+    arrivals: u64,
+}
+
+/// A place in the queue: priority, then order of arrival.
+type Place = (usize, u64);
+
+/// One plant's units and queue.
+struct SacPlant {
+    units: Units,
+    servers: u32,
+    in_service: u32,
+    /// Tokens and levels.
+    queue: BTreeMap<Place, (Token, u8)>,
+    most: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+enum SacStage {
+    #[default]
+    Free,
+    Waiting {
+        plant: usize,
+        place: Place,
+    },
+    InService {
+        plant: usize,
+    },
+}
+
+/// A number of requests a period.
+#[derive(Debug)]
+struct Units {
+    period_ns: u64,
+    units: u64,
+    slot: u64,
+    left: u64,
+}
+
+impl Units {
+    /// Neither `period` nor `quantum` may be zero.
+    fn new(servers: u32, period: Duration, quantum: Duration) -> Self {
+        let units = f64::from(servers) * period.as_secs_f64() / quantum.as_secs_f64();
+        // 8 s of work in units of 40 ms are 200, not 199.99...
+        let units = (units + 1e-9) as u64;
+        Units { period_ns: period.as_nanos() as u64, units, slot: 0, left: units }
+    }
+
+    /// Takes a unit of this period; whether there was one.
+    fn take(&mut self, now: Instant) -> bool {
+        let slot = now.as_nanos() / self.period_ns;
+        if slot != self.slot {
+            (self.slot, self.left) = (slot, self.units);
+        }
+        let taken = self.left > 0;
+        self.left -= u64::from(taken);
+        taken
+    }
+}
+
+impl Sac {
+    /// SAC in front of these plants.
+    ///
+    /// # Errors
+    /// Promises that contradict each other; plants that the workload does not describe; a unit whose time is not known.
+    pub(super) fn new(
+        settings: SacSettings,
+        promises: &Promises,
+        workload: &Workload,
+        seed: u64,
+    ) -> Result<Self, Vec<String>> {
+        let full = FullQuality::new(promises, workload, seed)?;
+        let plants = workload.plants.iter().map(|plant| {
+            let unit = known_unit("sac", "unit", settings.unit, plant)?;
+            let servers = plant.discipline.servers();
+            let units = Units::new(servers, settings.period, unit);
+            let (queue, most) = (BTreeMap::new(), settings.queue as usize);
+            Ok(SacPlant { units, servers, in_service: 0, queue, most })
+        });
+        let plants = plants.collect::<Result<_, String>>().map_err(|wrong| vec![wrong])?;
+        Ok(Sac { full, places: places(promises), plants, slots: Slots::new(), arrivals: 0 })
+    }
+
+    /// A worker is free.
+    fn leave(&mut self, plant: usize, orders: &mut Vec<Order>) {
+        let own = &mut self.plants[plant];
+        own.in_service -= 1;
+        if let Some((_, (token, level))) = own.queue.pop_first() {
+            own.in_service += 1;
+            *self.slots.at(token) = SacStage::InService { plant };
+            orders.push(Order::Start(token, Start { plant, level, reason: Reason::Full }));
+        }
+    }
+}
+
+impl Front for Sac {
+    fn classify(&self, request: &Request) -> Option<Target> {
+        self.full.classifier.classify(request)
+    }
+
+    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, _orders: &mut Vec<Order>) -> Decision {
+        let Arriving { target, token, .. } = arrival;
+        let start = self.full.start(&target);
+        if target.exempt {
+            return Decision::Start(start);
+        }
+        let Start { plant, level, .. } = start;
+        let own = &mut self.plants[plant];
+        let waits = own.in_service >= own.servers;
+        if waits && own.queue.len() >= own.most {
+            return Decision::Reject(Reason::QueueFull);
+        }
+        if !own.units.take(now) {
+            return Decision::Reject(Reason::Overload);
+        }
+        if !waits {
+            own.in_service += 1;
+            *self.slots.at(token) = SacStage::InService { plant };
+            return Decision::Start(start);
+        }
+        self.arrivals += 1;
+        let place = (self.places[usize::from(target.class)], self.arrivals);
+        own.queue.insert(place, (token, level));
+        *self.slots.at(token) = SacStage::Waiting { plant, place };
+        Decision::Wait
+    }
+
+    fn release(&mut self, _now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
+        if let SacStage::InService { plant } = *self.slots.at(token) {
+            *self.slots.at(token) = SacStage::Free;
+            self.leave(plant, orders);
+        }
+    }
+
+    fn depart(&mut self, _now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
+        match self.slots.take(token) {
+            SacStage::Free => {}
+            SacStage::Waiting { plant, place } => _ = self.plants[plant].queue.remove(&place),
+            SacStage::InService { plant } => self.leave(plant, orders),
+        }
+    }
+
+    fn tick(&mut self, _now: Instant, _readings: &Readings, _orders: &mut Vec<Order>) -> Instant {
+        Instant::FAR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{promises, workload};
+    use super::*;
+    use plimsoll_core::promises::{Class, Condition};
+
+    fn at(seconds: f64) -> Instant {
+        Instant::from_nanos((seconds * 1e9).round() as u64)
+    }
+
+    #[test]
+    fn each_period_has_its_units_and_saves_none() {
+        let mut units = Units::new(8, Duration::from_secs(1), Duration::from_millis(40));
+        let mut taken = |from: f64, n: u32| {
+            let times = (0..n).map(|k| at(from + f64::from(k) * 1e-4));
+            times.filter(|now| units.take(*now)).count()
+        };
+        assert_eq!(taken(0.0, 500), 200);
+        assert_eq!(taken(0.9, 500), 0);
+        assert_eq!(taken(1.0, 50), 50);
+        assert_eq!(taken(2.5, 500), 200);
+    }
+
+    /// SAC of one worker and a queue of three, with a class of the first priority below `/first`.
+    struct Driven(Sac, Vec<Order>);
+
+    impl Driven {
+        fn new() -> Self {
+            let mut promises = promises();
+            let paths = vec!["/first".to_owned()];
+            let first = Class::new("first", Condition { paths, ..Condition::default() });
+            promises.sites[0].classes = vec![Class { priority: 1, ..first }];
+            promises.sites[0].default_priority = 2;
+            let mut workload = workload();
+            workload.plants[0].discipline = crate::workload::Discipline::Workers(1);
+            let settings = SacSettings {
+                unit: Some(Duration::from_millis(100)),
+                period: Duration::from_secs(1),
+                queue: 3,
+            };
+            Driven(Sac::new(settings, &promises, &workload, 1).unwrap(), Vec::new())
+        }
+
+        fn arrive(&mut self, now: f64, path: &str, token: u64) -> Decision {
+            let request = Request { path: path.into(), ..Request::default() };
+            let target = self.0.classify(&request).unwrap();
+            let arriving = Arriving { request: &request, target, token: Token(token) };
+            self.0.arrive(at(now), arriving, &mut self.1)
+        }
+
+        /// The request that starts when this one is done.
+        fn done(&mut self, token: u64) -> Option<u64> {
+            let service = Service { response_bytes: 0, representative: true, cost: None };
+            self.0.release(at(0.0), Token(token), service, &mut self.1);
+            self.0.depart(at(0.0), Token(token), Outcome::Completed, &mut self.1);
+            match self.1.pop() {
+                Some(Order::Start(token, _)) => Some(token.0),
+                _ => None,
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_priority_is_served_first_and_a_full_queue_turns_away_either() {
+        let mut sac = Driven::new();
+        assert!(matches!(sac.arrive(0.0, "/", 0), Decision::Start(_)));
+        for token in 1..=2 {
+            assert_eq!(sac.arrive(0.0, "/", token), Decision::Wait);
+        }
+        assert_eq!(sac.arrive(0.0, "/first", 3), Decision::Wait);
+        assert_eq!(sac.arrive(0.0, "/first", 4), Decision::Reject(Reason::QueueFull));
+        assert_eq!((sac.done(0), sac.done(3)), (Some(3), Some(1)));
+        // Whoever leaves makes room.
+        sac.0.depart(at(0.0), Token(2), Outcome::Abandoned, &mut sac.1);
+        assert_eq!(sac.done(1), None);
+        assert!(matches!(sac.arrive(0.0, "/", 5), Decision::Start(_)));
+    }
+
+    #[test]
+    fn whoever_is_turned_away_for_the_queue_uses_no_unit() {
+        let mut sac = Driven::new();
+        for token in 0..20 {
+            sac.arrive(0.0, "/", token);
+        }
+        // One is in service and three wait.
+        assert_eq!(sac.0.plants[0].units.left, 10 - 4);
+    }
+}
