@@ -3,6 +3,9 @@
 //! left, and sampling periods of 600 answers. The paper's arrivals are those of SURGE, changed so that its users
 //! do not wait for answers.
 //!
+//! Figures 7 to 10 are series: what comes, the delay by sampling period and here the quota beside it, by scheme. They are
+//! asserted in shape.
+//!
 //! The paper prints sums over a run of its length, and its delay is the wait for a process alone. What can be compared is the
 //! order, and how much each part brings. `--nocapture` prints the figures of docs/papers.md.
 
@@ -26,22 +29,28 @@ const HALF: f64 = 24_000.0;
 /// The paper's table has sums over some sixty periods.
 const PERIODS: f64 = 60.0;
 
+/// The run: the class's load steps up, best effort asks for more than is left.
+fn scene(process: Process, law: &Law, parts: DelayParts, seed: u64) -> Scene {
+    let rates = RATES.map(|rate| nominal(rate, process));
+    let step = HALF / RATES[0];
+    let seconds = step + HALF / RATES[1];
+    let mut premium = Flow::new("premium", rates[0]).then(step, rates[1]).delay(WANTED, None);
+    premium.process = process;
+    let capacity = f64::from(PROCESSES) / SERVICE.as_secs_f64();
+    let best_effort = Flow::new("default", 1.3 * (capacity - RATES[0]));
+    let mut scene = Scene::new(PROCESSES, SERVICE, vec![premium, best_effort], seconds, seed);
+    scene.delay_law = parts;
+    scene.law = law.clone();
+    scene
+}
+
 /// The aggregate squared error of the periods' mean delays, D_ref = 2, and their mean; over so many seeds.
 fn aggregate(process: Process, law: &Law, parts: DelayParts) -> (f64, f64) {
-    let rates = RATES.map(|rate| nominal(rate, process));
     let (mut sums, mut means) = (Vec::new(), Vec::new());
     for seed in 7001..=7004 {
-        let step = HALF / RATES[0];
-        let seconds = step + HALF / RATES[1];
-        let mut premium = Flow::new("premium", rates[0]).then(step, rates[1]).delay(WANTED, None);
-        premium.process = process;
-        let capacity = f64::from(PROCESSES) / SERVICE.as_secs_f64();
-        let best_effort = Flow::new("default", 1.3 * (capacity - RATES[0]));
-        let mut scene = Scene::new(PROCESSES, SERVICE, vec![premium, best_effort], seconds, seed);
-        scene.delay_law = parts;
-        scene.law = law.clone();
+        let scene = scene(process, law, parts, seed);
         // While the first windows fill it is not judged.
-        let answers = scene.run().responses(0, 0.1 * seconds);
+        let answers = scene.run().responses(0, 0.1 * scene.seconds);
         let delay = |period: &[f64]| 2.0 * mean(period) / WANTED.as_secs_f64();
         let delays: Vec<f64> = answers.chunks_exact(PERIOD).map(delay).collect();
         let error = |delay: &f64| (delay - 2.0).powi(2);
@@ -129,4 +138,90 @@ fn the_order_of_table_1_with_surge_s_waiting_users() {
 #[test]
 fn the_order_of_table_1_with_pareto_arrivals() {
     in_the_papers_order(Process::Pareto { shape: 1.5 }, &Law::Exponential);
+}
+
+/// A scheme's series, means over the seeds: by sampling period the delay with D_ref = 2, of requests that came before the
+/// step and after it, and by second the quota.
+struct Series {
+    before: Vec<f64>,
+    after: Vec<f64>,
+    quotas: Vec<f64>,
+}
+
+/// When the load steps up (s).
+const STEP: f64 = HALF / RATES[0];
+
+fn series(parts: DelayParts) -> Series {
+    const SEEDS: std::ops::RangeInclusive<u64> = 7101..=7108;
+    let process = Process::SelfSimilar { hurst: 0.8, sources: 200 };
+    let run = |seed: u64| -> [Vec<f64>; 3] {
+        let heard = scene(process, &Law::Exponential, parts, seed).run();
+        let delays = |of_half: &dyn Fn(f64) -> bool| -> Vec<f64> {
+            let own =
+                heard.answers.iter().filter(|one| one.class == 0 && one.completed && of_half(one.arrived));
+            let responses: Vec<f64> = own.map(waits::Answer::response).collect();
+            responses.chunks_exact(PERIOD).map(|period| 2.0 * mean(period) / WANTED.as_secs_f64()).collect()
+        };
+        [delays(&|arrived| arrived < STEP), delays(&|arrived| arrived >= STEP), heard.quotas]
+    };
+    let runs: Vec<_> = SEEDS.map(run).collect();
+    let [before, after, quotas] = [0, 1, 2].map(|which| {
+        let length = runs.iter().map(|run| run[which].len()).min().unwrap_or(0);
+        (0..length)
+            .map(|n| mean(&runs.iter().map(|run| run[which][n]).collect::<Vec<_>>()))
+            .collect::<Vec<_>>()
+    });
+    let by_ten: Vec<f64> = quotas.iter().copied().step_by(10).collect();
+    println!("{parts:?}\n  delays {before:.2?}\n  then {after:.2?}\n  quota every 10 s {by_ten:.0?}");
+    Series { before, after, quotas }
+}
+
+impl Series {
+    /// The steady state error: of the last half of the periods after the step.
+    fn offset(&self) -> f64 {
+        mean(&self.after[self.after.len() / 2..]) - 2.0
+    }
+
+    /// The longest delay of the first five periods after the step, over D_ref.
+    fn overshoot(&self) -> f64 {
+        self.after[..5].iter().copied().fold(0.0, f64::max) - 2.0
+    }
+}
+
+/// Fig. 7 to 10: what comes steps from 100 to 160 a second. Fig. 8: with prediction alone the delay goes furthest off at the
+/// step, P and PI hold it. Fig. 10: PI alone goes further off than PI with the predictor, and is still above D_ref at the
+/// end, since its integral learns by errors what the predictor knows of the arrivals. The quota follows the load with each
+/// scheme.
+#[test]
+fn the_series_of_figures_7_to_10() {
+    let parts = [DelayParts::Predictor, DelayParts::PredictorP, DelayParts::Both, DelayParts::Feedback];
+    let all = parts.map(series);
+    for (series, parts) in all.iter().zip(parts) {
+        let quota = |from: f64, to: f64| mean(&series.quotas[from as usize..to as usize]);
+        let quotas = [quota(0.5 * STEP, STEP), quota(1.3 * STEP, 1.6 * STEP)];
+        println!(
+            "{parts:?}: overshoot {:.2}, offset {:.3}, quotas {quotas:.1?}",
+            series.overshoot(),
+            series.offset()
+        );
+        // Workers that nobody asks for are lent beyond the quota, so it is less than the 50 and 80 that are used.
+        assert!((44.0..56.0).contains(&quotas[0]) && (60.0..80.0).contains(&quotas[1]), "{quotas:?}");
+        let calm = mean(&series.before[10..]);
+        assert!((1.85..2.05).contains(&calm), "{parts:?} before the step: {calm}");
+    }
+    let [alone, p, pi, pi_alone] = &all;
+    for held in [p, pi] {
+        assert!(
+            (1.5..10.0).contains(&(alone.overshoot() / held.overshoot())),
+            "fig. 8: {}",
+            held.overshoot()
+        );
+        assert!(
+            (1.3..8.0).contains(&(pi_alone.overshoot() / held.overshoot())),
+            "fig. 10: {}",
+            held.overshoot()
+        );
+    }
+    assert!((-0.12..0.05).contains(&pi.offset()) && (-0.2..0.05).contains(&alone.offset()));
+    assert!((0.03..0.25).contains(&pi_alone.offset()), "{}", pi_alone.offset());
 }

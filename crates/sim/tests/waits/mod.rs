@@ -158,6 +158,8 @@ pub(crate) struct Heard {
     pub(crate) busy: Vec<f64>,
     /// Its workers as the engine knows them, by period.
     pub(crate) workers: Vec<u32>,
+    /// The quota of the first class by period, where it has one.
+    pub(crate) quotas: Vec<f64>,
 }
 
 impl Scene {
@@ -298,7 +300,9 @@ impl Scene {
         let run = setup.run_with(front, &mut clocks).expect("it runs");
         let busy = run.rows.iter().map(|row| row.plants[0].utilization).collect();
         let workers = run.rows.iter().map(|row| row.plants[0].workers).collect();
-        Heard { answers: clocks.answers, status: run.status, busy, workers }
+        let quotas =
+            run.rows.iter().filter_map(|row| row.classes[0].held.and_then(|held| held.quota)).collect();
+        Heard { answers: clocks.answers, status: run.status, busy, workers, quotas }
     }
 }
 
