@@ -113,8 +113,94 @@ fn ratios_of_two_sites_do_not_mix_whatever_numbers_they_are_written_in() {
     }
 }
 
+/// Two sites with these weights, and a ratio of 1 : 2 inside each. Each sends 1.6 times the capacity, far more than its
+/// part, so that no chance leaves a part unused. What each is served, over the capacity, and its ratio; means over the
+/// seeds.
+fn weighted(weights: [f64; 2], turned: bool) -> [(f64, f64); 2] {
+    const EACH: f64 = 1.6;
+    let rate = EACH / SERVICE.as_secs_f64() / 2.0;
+    let flow = |name: &str, site: usize, delta: f64| Flow::new(name, rate).at_site(site).ratio(delta);
+    let mut flows =
+        vec![flow("gold", 0, 1.0), flow("silver", 0, 2.0), flow("first", 1, 1.0), flow("second", 1, 2.0)];
+    if turned {
+        flows.rotate_left(2);
+    }
+    let place = |name: &str| flows.iter().position(|flow| flow.class.name == name).expect("a class");
+    let places = [["gold", "silver"], ["first", "second"]].map(|site| site.map(place));
+    let mut found = [(0.0, 0.0); 2];
+    for seed in SEEDS.take(5) {
+        let mut scene = scene(flows.clone(), seed);
+        scene.plant.set_point = 0.9;
+        scene.site = Site { weight: weights[0], ..site("first") };
+        scene.more_sites = vec![Site { weight: weights[1], ..site("second") }];
+        let heard = scene.run();
+        let from = 0.25 * SECONDS;
+        for (own, [fast, slow]) in found.iter_mut().zip(places) {
+            let served = heard.responses(fast, from).len() + heard.responses(slow, from).len();
+            own.0 += served as f64 * SERVICE.as_secs_f64() / (SECONDS - from) / 5.0;
+            own.1 += heard.mean(slow, from) / heard.mean(fast, from) / 5.0;
+        }
+    }
+    found
+}
+
 #[test]
-fn a_ratio_holds_with_weights_and_with_bursts_beside_it() {
+fn two_sites_keep_their_ratios_and_share_an_overloaded_server_by_their_weights() {
+    for turned in [false, true] {
+        let [light, heavy] = weighted([1.0, 3.0], turned);
+        println!("weights 1 and 3: work and ratio {light:.3?} and {heavy:.3?}");
+        for (_, ratio) in [light, heavy] {
+            assert!((1.9..=2.1).contains(&ratio), "1 : {ratio:.2}");
+        }
+        let part = heavy.0 / (heavy.0 + light.0);
+        assert!((0.72..=0.77).contains(&part), "{part} for the site with three quarters of the weight");
+        assert!((0.86..=0.92).contains(&(heavy.0 + light.0)), "{heavy:?} and {light:?}");
+    }
+    // The twin: with equal weights they have equal parts.
+    let [one, other] = weighted([1.0, 1.0], false);
+    assert!((0.95..=1.05).contains(&(one.0 / other.0)), "{one:?} beside {other:?}");
+}
+
+#[test]
+fn a_ratio_holds_beside_a_deadline_in_any_order_of_declaration() {
+    let deadline = Duration::from_millis(300);
+    for load in [0.8, 0.9] {
+        let rate = load / SERVICE.as_secs_f64() / 3.0;
+        for names in [
+            ["gold", "silver", "urgent"],
+            ["gold", "urgent", "silver"],
+            ["silver", "gold", "urgent"],
+            ["silver", "urgent", "gold"],
+            ["urgent", "gold", "silver"],
+            ["urgent", "silver", "gold"],
+        ] {
+            let mut flows = three(names, rate);
+            let place = |name| names.iter().position(|own| *own == name).expect("a class");
+            let [gold, silver, urgent] = ["gold", "silver", "urgent"].map(place);
+            flows[urgent].class.deadline = Some(deadline);
+            let (mut ratio, mut in_time) = (0.0, 0.0);
+            for seed in SEEDS.take(5) {
+                let heard = scene(flows.clone(), seed).run();
+                let from = 0.25 * SECONDS;
+                let classes = heard.status.iter().flat_map(|status| &status.classes);
+                let mut responses = classes.filter_map(|class| class.response);
+                assert!(!responses.any(|one| one.infeasible), "{names:?} at {load}, seed {seed}");
+                ratio += heard.mean(silver, from) / heard.mean(gold, from) / 5.0;
+                let own: Vec<_> = heard.answers.iter().filter(|one| one.class == urgent).collect();
+                let late = |one: &&&waits::Answer| one.response() > deadline.as_secs_f64();
+                let missed =
+                    own.iter().filter(|one| !one.completed).count() + own.iter().filter(late).count();
+                in_time += (1.0 - missed as f64 / own.len() as f64) / 5.0;
+            }
+            println!("{names:?} at {load}: 1 : {ratio:.3}, in time {in_time:.4}");
+            assert!((1.9..=2.1).contains(&ratio), "{names:?} at {load}: 1 : {ratio:.2}");
+            assert!(in_time >= 0.99, "{names:?} at {load}: {in_time}");
+        }
+    }
+}
+
+#[test]
+fn a_ratio_holds_with_bursts_beside_it() {
     // Best effort comes in bursts of three times the rate of its calm.
     let (burst, calm) = (Duration::from_secs(1), Duration::from_secs(2));
     let bursts = Process::Modulated { ratio: 3.0, burst, calm };
@@ -122,7 +208,7 @@ fn a_ratio_holds_with_weights_and_with_bursts_beside_it() {
     for names in [["gold", "silver", "other"], ["other", "silver", "gold"]] {
         let mut flows = three(names, load);
         flows.iter_mut().filter(|flow| flow.class.name == "other").for_each(|flow| flow.process = bursts);
-        let means = means_of(&flows, |scene| scene.site.weight = 3.0);
+        let means = means_of(&flows, |_| ());
         let mean = |name| means[names.iter().position(|own| *own == name).expect("a class")];
         let ratio = mean("silver") / mean("gold");
         println!("{names:?}: {means:.4?}");
