@@ -506,7 +506,7 @@ fn times_behind_a_common_line_are_learned() {
         (is, report)
     };
     // 10 requests a second, each of 40 or 120 ms, for eight workers.
-    let time = |n: usize| if n % 2 == 0 { 40 } else { 120 };
+    let time = |n: usize| if n.is_multiple_of(2) { 40 } else { 120 };
     let micros = temporary("micros.log", &with_times(&log(10), |n| format!("{}", 1000 * time(n))));
     let (is, report) = utilization(&["--log", name(&micros)]);
     assert!((is - 0.1).abs() < 0.01, "{is}");

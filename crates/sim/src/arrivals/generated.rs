@@ -38,7 +38,7 @@ pub(super) enum What {
     /// Pages of the workload.
     Pages(Pages),
     /// Requests of a log.
-    Sample(Sample),
+    Sample(Box<Sample>),
 }
 
 impl What {

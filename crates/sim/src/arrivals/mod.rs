@@ -108,7 +108,9 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
     };
     let (content, is_log) = match &stream.content {
         Content::Pages(pages) => (What::Pages(Pages::new(pages)), false),
-        Content::Log(input, format) => (What::Sample(Sample::read(input, format, &mut rest)?), true),
+        Content::Log(input, format) => {
+            (What::Sample(Box::new(Sample::read(input, format, &mut rest)?)), true)
+        }
     };
     let drawn =
         Box::new(Generated { moments, content, clients: stream.clients, random: rest, last: Instant::ZERO });

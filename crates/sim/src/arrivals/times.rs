@@ -204,10 +204,8 @@ impl Columns<'_> {
         };
         let least = |one: &[(&str, Option<f64>)], other: &[(&str, Option<f64>)]| {
             // Both are rounded to a millisecond.
-            let is_less = |(a, b): (&(&str, Option<f64>), &(&str, Option<f64>))| {
-                a.1.unwrap_or(0.0) <= b.1.unwrap_or(0.0) + 0.001
-            };
-            let less = one.iter().zip(other).filter(|pair| is_less(*pair)).count();
+            let is_less = |a: Option<f64>, b: Option<f64>| a.unwrap_or(0.0) <= b.unwrap_or(0.0) + 0.001;
+            let less = one.iter().zip(other).filter(|(a, b)| is_less(a.1, b.1)).count();
             less as f64 >= NEARLY_ALL * one.len() as f64
         };
         // nginx's own order: the request's time, then the server's.
