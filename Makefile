@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench generate fmt release
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks generate fmt release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -33,6 +33,7 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	.ci/layers
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(TARGET)
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources
 	.ci/advisories
@@ -60,15 +61,22 @@ model-check: ## what threads share, under every interleaving that loom can make
 instructions: ## the cost of a decision and of a control step, in instructions counted by callgrind
 	.ci/instructions $(DECISION_INSTRUCTIONS) $(STEP_INSTRUCTIONS)
 
-fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
+fuzz-smoke: ## a short, seeded run of every fuzz target over its kept corpus (part of unit)
 	$(TESTS) fuzz_smoke
 
+# New inputs are kept in out/corpus; `cargo fuzz cmin` makes a small corpus of them.
 fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
-	for target in configuration workload access_log request body differential signed; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
+	for target in $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))); do \
+		mkdir -p out/corpus/$$target; \
+		$(CARGO) +nightly fuzz run $$target out/corpus/$$target fuzz/corpus/$$target -- -max_total_time=60 || exit 1; \
+	done
 
 bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
+
+attacks: release ## hostile clients and failing parts, at Plimsoll and at nginx in the same way: a table, which fails nothing
+	python3 bench/attacks.py --plimsoll $(BIN) $(ATTACKS)
 
 generate: ## write what is generated from code: references of configuration and command line, schemas, golden diagnostics, the table of pairs
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics --test agent

@@ -19,6 +19,8 @@
 //! client accepts.
 
 mod adapt;
+#[doc(hidden)]
+pub mod fuzzing;
 mod image;
 mod impact;
 mod policy;

@@ -19,6 +19,8 @@ pub mod access_log;
 pub mod admin;
 mod client;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 #[doc(hidden)]
 pub mod http1;

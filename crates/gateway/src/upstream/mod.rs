@@ -9,12 +9,12 @@
 //! heads for clients, in which [`redirect`] maps places back.
 
 pub(crate) mod exchange;
-mod head;
+pub(crate) mod head;
 pub(crate) mod health;
 pub(crate) mod load_report;
 pub(crate) mod pool;
 pub(crate) mod progress;
-mod redirect;
+pub(crate) mod redirect;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod retry;

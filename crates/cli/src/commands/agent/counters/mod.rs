@@ -4,6 +4,7 @@
 mod log;
 pub(super) mod processor;
 mod status;
+mod totals;
 
 use log::FollowedLog;
 use plimsoll_config::{Agent, CountersAt};

@@ -4,6 +4,7 @@
 //! how the totals moved between the two latest answers, and nothing if there was no new answer. A page that no longer counts
 //! is no answer: a server about which nothing is known must not seem to be calm.
 
+use super::totals::{self, Totals};
 use crate::commands::agent::probe::{lock, repeat};
 use crate::service::page::PageClient;
 use plimsoll_config::HttpUrl;
@@ -18,15 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum StatusFormat {
     Apache,
     Nginx,
-}
-
-/// What a page states: totals since the server's start, and the connections and workers of the moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Totals {
-    requests: Option<u64>,
-    bytes: Option<u64>,
-    in_service: Option<u32>,
-    workers: Option<u32>,
 }
 
 /// The page, asked for once a sample.
@@ -111,8 +103,8 @@ fn read(client: &PageClient, place: &str, format: StatusFormat) -> Result<Totals
         return Err(format!("{place} is answered with {}; the server needs {how}", page.status));
     }
     let totals = match format {
-        StatusFormat::Apache => apache(&page.body),
-        StatusFormat::Nginx => nginx(&page.body),
+        StatusFormat::Apache => totals::apache(&page.body),
+        StatusFormat::Nginx => totals::nginx(&page.body),
     };
     match totals.in_service.is_some() || totals.requests.is_some() {
         true => Ok(totals),
@@ -143,44 +135,6 @@ fn lacks(totals: &Totals, sense: LoadSense, format: StatusFormat) -> Option<Stri
     }
 }
 
-/// Apache's page has lines `Name: value`. The scoreboard has a slot for each worker that may ever be started; the numbers
-/// of busy and idle workers are of those that run now.
-fn apache(body: &str) -> Totals {
-    let value = |name: &str| body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-    let number = |name: &str| value(name).and_then(|text| text.trim().parse::<u64>().ok());
-    let slots = value("Scoreboard").map(|slots| slots.trim().len() as u32).filter(|slots| *slots > 0);
-    let running = number("BusyWorkers").zip(number("IdleWorkers")).map(|(busy, idle)| (busy + idle) as u32);
-    let workers = slots.or(running);
-    // The worker that answers this request is not counted. The exception is a server whose workers are all busy: there
-    // the request mostly waited for a worker, and without the exception a full server would seem to have one to spare.
-    let others = |busy: u32| if Some(busy) == workers { busy } else { busy.saturating_sub(1) };
-    Totals {
-        requests: number("Total Accesses"),
-        bytes: number("Total kBytes").map(|kilobytes| kilobytes * 1024),
-        in_service: number("BusyWorkers").map(|busy| others(busy as u32)),
-        workers,
-    }
-}
-
-/// nginx's page:
-///
-/// ```text
-/// Active connections: 2
-/// server accepts handled requests
-///  10 10 21
-/// Reading: 0 Writing: 1 Waiting: 1
-/// ```
-fn nginx(body: &str) -> Totals {
-    let mut lines = body.lines();
-    let totals = lines.by_ref().skip_while(|line| !line.contains("accepts")).nth(1);
-    let requests = totals.and_then(|line| line.split_ascii_whitespace().nth(2)?.parse().ok());
-    let mut words = body.split_ascii_whitespace().skip_while(|word| *word != "Writing:").skip(1);
-    let writing = words.next().and_then(|word| word.parse::<u32>().ok());
-    // The worker that answers this request is not counted.
-    let in_service = writing.map(|writing| writing.saturating_sub(1));
-    Totals { requests, bytes: None, in_service, workers: None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,19 +143,6 @@ mod tests {
                           ReqPerSec: 2.5\nBusyWorkers: 3\nIdleWorkers: 2\nScoreboard: __WWK...\n";
     const NGINX: &str = "Active connections: 5 \nserver accepts handled requests\n 10 10 21 \nReading: 0 Writing: 4 \
                          Waiting: 1 \n";
-
-    #[test]
-    fn both_pages() {
-        let apache = apache(APACHE);
-        assert_eq!((apache.requests, apache.bytes), (Some(120), Some(30_720)));
-        assert_eq!((apache.in_service, apache.workers), (Some(2), Some(8)));
-        let full = super::apache(&APACHE.replace("BusyWorkers: 3", "BusyWorkers: 8"));
-        assert_eq!((full.in_service, full.workers), (Some(8), Some(8)));
-        let nginx = nginx(NGINX);
-        assert_eq!((nginx.requests, nginx.bytes), (Some(21), None));
-        assert_eq!((nginx.in_service, nginx.workers), (Some(3), None));
-        assert_eq!(super::nginx("<html>"), Totals::default());
-    }
 
     #[test]
     fn totals_move_and_a_restart_is_no_movement() {
@@ -272,11 +213,12 @@ mod tests {
     #[test]
     fn what_a_page_lacks_is_named_with_the_remedy() {
         let gap = LoadSense::Gap { workers: None };
-        assert_eq!(lacks(&apache(APACHE), gap, StatusFormat::Apache), None);
+        assert_eq!(lacks(&totals::apache(APACHE), gap, StatusFormat::Apache), None);
         assert!(
-            lacks(&nginx(NGINX), gap, StatusFormat::Nginx).is_some_and(|what| what.contains("`workers`"))
+            lacks(&totals::nginx(NGINX), gap, StatusFormat::Nginx)
+                .is_some_and(|what| what.contains("`workers`"))
         );
-        let brief = apache("BusyWorkers: 3\nIdleWorkers: 2\n");
+        let brief = totals::apache("BusyWorkers: 3\nIdleWorkers: 2\n");
         assert!(lacks(&brief, gap, StatusFormat::Apache).is_some_and(|what| what.contains("ExtendedStatus")));
     }
 }

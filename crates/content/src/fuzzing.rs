@@ -1,0 +1,76 @@
+//! The readers and writers of files from anybody, each as one function of bytes, for the fuzz targets (`crates/fuzz`).
+//! Nothing else calls them.
+
+use crate::image::{Reduction, dimensions};
+use crate::policy::{Level, Policy};
+use crate::rewrite::decide::Decisions;
+use crate::rewrite::rewritten;
+use crate::site::Site;
+use crate::site::kind::Kind;
+use crate::site::survey::Survey;
+use crate::site::tree::{File, Tree};
+use crate::text::document::Document;
+use crate::text::{charset, css, svg};
+use std::collections::BTreeMap;
+
+/// The most pixels of an image that is reduced here: a fuzz target runs thousands of times.
+const MOST_PIXELS: usize = 1 << 16;
+
+/// A page or style sheet at this path of a small site, as it is at the level; `None` if it stays as it is.
+pub fn at_level(path: &str, bytes: &[u8], level: Level) -> Option<Vec<u8>> {
+    let mut tree = Tree::default();
+    for (name, bytes) in [("a.css", &b"b{}"[..]), ("b.html", b"<p>b"), (path, bytes)] {
+        tree.take(name.to_owned(), bytes.to_vec());
+        tree.files.insert(name.to_owned(), File { kind: Kind::of(name), bytes: bytes.len() as u64 });
+    }
+    for (name, bytes) in [("a.png", 100), ("b.jpg", 100_000), ("a.js", 10)] {
+        tree.files.insert(name.to_owned(), File { kind: Kind::of(name), bytes });
+    }
+    let mut survey = Survey::default();
+    for page in ["b.html", path] {
+        if Kind::of(page) == Kind::Page
+            && let Some(document) = Document::read(page, &tree.snapshots[page])
+        {
+            survey.page(page, &document, &tree);
+        }
+    }
+    survey.finish();
+    let dimensions = BTreeMap::from([("a.png".to_owned(), (16, 16)), ("b.jpg".to_owned(), (800, 600))]);
+    let site = Site { tree, survey, dimensions, problems: Vec::new() };
+    let policy = Policy::default();
+    let widths = BTreeMap::from([("b.jpg".to_owned(), 800)]);
+    rewritten(&Decisions::new(&site, &policy, level, None), path, bytes, &widths)
+}
+
+/// The names of a page's elements, in their order; `None` if it is no text.
+pub fn element_names(bytes: &[u8]) -> Option<Vec<String>> {
+    Some(Document::read("index.html", bytes)?.elements.into_iter().map(|element| element.name).collect())
+}
+
+/// The text of a sheet, and what it refers to with the places of these; `None` if it is no text.
+pub fn sheet_urls(bytes: &[u8]) -> Option<(String, Vec<std::ops::Range<usize>>)> {
+    let text = charset::decode(bytes)?.text;
+    let ranges = css::urls(&text).into_iter().map(|url| url.range).collect();
+    Some((text, ranges))
+}
+
+/// An SVG image without what draws nothing; `None` if it stays as it is.
+pub fn drawing(bytes: &[u8]) -> Option<Vec<u8>> {
+    svg::without_silence(bytes)
+}
+
+/// An image's width and height by its head.
+pub fn image_size(bytes: &[u8]) -> Option<(usize, usize)> {
+    dimensions(bytes)
+}
+
+/// A small image in fewer bytes. AVIF is left out, since another program reads it.
+pub fn reduced_image(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (width, height) = dimensions(bytes)?;
+    let is_avif = bytes.get(4..8) == Some(b"ftyp");
+    if is_avif || width.saturating_mul(height) > MOST_PIXELS {
+        return None;
+    }
+    let reduction = Reduction { factor: 4.0, similarity: 0.9, resizable: true, any_format: true };
+    Some(crate::image::reduced(bytes, reduction).ok()??.written)
+}

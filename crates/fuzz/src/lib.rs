@@ -1,0 +1,55 @@
+//! What must hold of every parser and state machine that meets bytes from outside, as one function of bytes each.
+//!
+//! A function returns if what it says holds for these bytes, whatever they are, and panics otherwise. It runs in two places:
+//! under cargo-fuzz, which looks for bytes that break it (`make fuzz`, one binary of `fuzz/` for each), and in `make test`,
+//! which replays the bytes that were kept in `fuzz/corpus` and some damage to them (`tests/corpus.rs`).
+//!
+//! - [`messages`]: heads and bodies of HTTP/1.1, and what is written of them
+//! - [`differential`]: the same messages beside hyper
+//! - [`texts`]: configurations, workloads, logs, tokens, paths
+//! - [`reports`]: what servers say of their load
+//! - [`served`]: files that clients ask for
+//! - [`site`]: pages, sheets and images of anybody's site
+
+pub mod differential;
+pub mod messages;
+pub mod reports;
+pub mod served;
+pub mod site;
+pub mod texts;
+
+/// A target's name, and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets. Each has its binary in `fuzz/fuzz_targets` and its corpus in `fuzz/corpus`.
+pub const TARGETS: &[Target] = &[
+    ("access_log", texts::access_log),
+    ("adaptation", texts::adaptation),
+    ("agent", texts::agent),
+    ("body", messages::body),
+    ("configuration", texts::configuration),
+    ("differential", differential::requests),
+    ("differential_response", differential::response),
+    ("drawing", site::drawing),
+    ("files", served::files),
+    ("forwarding", messages::forwarding),
+    ("image", site::image),
+    ("load_report", reports::load_report),
+    ("normal_path", texts::normal_path),
+    ("page", site::page),
+    ("request", messages::request),
+    ("response", messages::response),
+    ("sheet", site::sheet),
+    ("signed", texts::signed),
+    ("status_page", reports::status_page),
+    ("workload", texts::workload),
+];
+
+/// Runs the target of this name.
+///
+/// # Panics
+/// What it says does not hold, or there is no such target.
+pub fn run(name: &str, bytes: &[u8]) {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    target.unwrap_or_else(|| panic!("there is no target {name}")).1(bytes);
+}

@@ -1,0 +1,121 @@
+//! The parsers and writers that are closed to everybody else, each as one function of bytes, for the fuzz targets
+//! (`crates/fuzz`). Nothing else calls them.
+
+use crate::client::requested::Requested;
+use crate::files::{FileBody, FileFields, FileRequest, Files, FilesSettings};
+use crate::http1::body::Framing;
+use crate::http1::request::RequestHead;
+use crate::http1::response::ResponseHead;
+use crate::http1::scan::HeadScan;
+use crate::request::head::Outgoing;
+use crate::request::loop_mark::LoopMark;
+use crate::request::peer::Peer;
+use crate::settings::Settings;
+use crate::upstream::head::Incoming;
+use crate::upstream::load_report::{self, LoadReports};
+use crate::upstream::redirect::AskedPlace;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The longest head.
+const LIMIT: usize = 64 * 1024;
+
+/// A request's head as its server gets it, and the client that it is counted for; `None` if it is refused or not whole.
+pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec<u8>, IpAddr)> {
+    let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
+    let mut head = RequestHead::default();
+    head.parse(bytes).ok()?;
+    let peer = Peer::new(peer, &settings.trusted_proxies);
+    let client = peer.client(bytes, &head, settings);
+    let mut written = Vec::new();
+    let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, mark }.write(&mut written);
+    Some((written, client))
+}
+
+/// A response's head as a client of HTTP/1.1 gets it; `None` if it is refused or not whole.
+pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
+    let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
+    let mut head = ResponseHead::default();
+    head.parse(bytes, is_head).ok()?;
+    let framing = match head.framing {
+        Framing::UntilClose => Framing::Chunked,
+        framing => framing,
+    };
+    let asked =
+        AskedPlace { prefix: "/full", sent: b"GET /full/ HTTP/1.1\r\nhost: h\r\n\r\n", addresses: &[] };
+    let requested = Requested { keep_alive: true, is_head, ..Requested::default() };
+    let (report, report_name, hide_load) = (None, "x-plimsoll", true);
+    let mut written = Vec::new();
+    Incoming { bytes, head: &head, requested, framing, report, report_name, hide_load, asked }
+        .write(&mut written);
+    Some(written)
+}
+
+/// The utilization and the cost that a server's report of load states.
+pub fn load_report(value: &[u8]) -> (Option<f64>, Option<Duration>) {
+    let reports = LoadReports::default();
+    reports.add(value);
+    (reports.take(), load_report::cost(value))
+}
+
+/// A file server, and the time that it is at.
+#[derive(Debug)]
+pub struct FileServer(Files, Instant);
+
+/// What a [`FileServer`] answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileAnswer {
+    /// The status code.
+    pub status: u16,
+    /// The header fields.
+    pub headers: Vec<(String, String)>,
+    /// The length that the head states.
+    pub length: Option<u64>,
+    /// The bytes that follow.
+    pub body: Vec<u8>,
+}
+
+impl FileServer {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(root: &Path) -> std::io::Result<FileServer> {
+        Ok(FileServer(Files::new(FilesSettings::new(root))?, Instant::now()))
+    }
+
+    /// Answers a request's head; `None` if it is refused before a file is looked for.
+    pub fn answer(&mut self, bytes: &[u8]) -> Option<FileAnswer> {
+        let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
+        let mut head = RequestHead::default();
+        head.parse(bytes).ok()?;
+        let text = |bytes| std::str::from_utf8(bytes).ok();
+        let headers = head.fields.iter();
+        let headers = headers.filter_map(|one| Some((text(one.name.of(bytes))?, one.value.of(bytes))));
+        let request = FileRequest {
+            method: text(head.method.of(bytes))?,
+            path: text(head.path.of(bytes))?,
+            query: text(head.query(bytes)),
+            fields: FileFields::of(headers),
+        };
+        let response = self.0.respond(self.1, &request);
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let lines = response.headers.block().split_terminator("\r\n");
+        let mut headers: Vec<_> = lines.filter_map(|line| line.split_once(": ")).map(owned).collect();
+        headers.extend(response.headers.extra().map(owned));
+        let body = match response.body {
+            FileBody::Empty => Vec::new(),
+            FileBody::Memory { bytes, range } => bytes[range].to_vec(),
+            FileBody::File(mut slice) => {
+                let (mut body, mut some) = (Vec::new(), vec![0; 64 * 1024]);
+                while let Ok(count @ 1..) = slice.read(&mut some) {
+                    body.extend_from_slice(&some[..count]);
+                }
+                body
+            }
+        };
+        Some(FileAnswer { status: response.status, headers, length: response.content_length, body })
+    }
+}
