@@ -1,5 +1,5 @@
-//! A configuration that cannot be read to its end keeps nothing waiting: requests are served, an order to end is obeyed, and
-//! the reload is refused with the reason.
+//! A configuration that cannot be read to its end, a key file that cannot, or a name that no server answers for keeps nothing
+//! waiting: requests are served, an order to end is obeyed, and the reload is refused with the reason.
 
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -7,7 +7,7 @@ use nix::unistd::mkfifo;
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{Folder, Plimsoll, Process, binary, free_port, get};
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -85,4 +85,65 @@ fn an_order_to_end_is_obeyed_while_the_first_reading_hangs() {
     thread::sleep(Duration::from_millis(300));
     process.signal(Signal::SIGTERM);
     assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+}
+
+#[test]
+fn a_key_file_that_hangs_is_given_up_and_keeps_nothing_waiting() {
+    let folder = Folder::new();
+    let key = folder.write("signing.key", "0123456789abcdef0123456789abcdef\n");
+    let keys = format!("signed_cookies = \"plan\"\nsigning_key_file = \"{}\"\n\n[upstream", key.display());
+    let origin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let mut gateway = Plimsoll::run(&before(origin, &plain()).replacen("\n[upstream", &keys, 1));
+    hang(&key);
+    let refused = gateway.post_reload();
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("takes longer than"), "{}", refused.text());
+    assert_eq!(get(gateway.address, "/page").status, 502);
+    gateway.process.signal(Signal::SIGHUP);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(gateway.stop().code(), Some(0), "{}", gateway.process.log());
+}
+
+/// The variable by which the test below knows that it is inside.
+const INSIDE: &str = "PLIMSOLL_E2E_INSIDE";
+/// A name server that takes questions and answers none.
+const SILENT: &str = "127.9.8.7";
+
+/// The test runs itself again in namespaces of its own, where names are looked up at a server that does not answer: neither the
+/// machine's network nor its resolv.conf is touched.
+#[test]
+fn names_that_are_looked_up_slowly_keep_nothing_waiting() {
+    const NAME: &str = "names_that_are_looked_up_slowly_keep_nothing_waiting";
+    if std::env::var_os(INSIDE).is_some() {
+        return names_hang();
+    }
+    let folder = Folder::new();
+    let resolver =
+        folder.write("resolv.conf", format!("nameserver {SILENT}\noptions timeout:30 attempts:2\n"));
+    let script =
+        "ip link set lo up && mount --bind \"$1\" /etc/resolv.conf && exec \"$2\" --exact \"$3\" --nocapture";
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "--net", "sh", "-c", script, "sh"]);
+    command.arg(resolver).arg(std::env::current_exe().expect("this test")).arg(NAME).env(INSIDE, "1");
+    let ran = command.output().expect("unshare");
+    let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}
+
+fn names_hang() {
+    let asked = UdpSocket::bind((SILENT, 53)).expect("a name server's port");
+    let mut gateway = started();
+    let right = fs::read_to_string(gateway.file()).expect("its configuration");
+    let start = right.find("address = \"").expect("an address") + "address = \"".len();
+    let end = start + right[start..].find('"').expect("its end");
+    gateway.rewrite(&format!("{}slow.example:80{}", &right[..start], &right[end..]));
+    let refused = gateway.post_reload();
+    assert!(asked.recv(&mut [0; 512]).is_ok_and(|length| length > 12), "the name is looked up");
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("takes longer than"), "{}", refused.text());
+    assert_eq!(get(gateway.address, "/page").status, 502);
+    assert_eq!(gateway.ask_admin("/healthz").status, 200);
+    gateway.process.signal(Signal::SIGHUP);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(gateway.stop().code(), Some(0), "{}", gateway.process.log());
 }

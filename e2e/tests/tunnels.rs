@@ -74,3 +74,27 @@ fn three_hundred_upgraded_connections_are_bounded_and_leave_everybody_else_serve
     gateway.wait_for_metric("plimsoll_in_flight", 0.0);
     assert_eq!(upgrade(gateway.address).0, 101);
 }
+
+/// Where the server gives a worker to each upgraded connection, the gateway counts it among what is in service, and as a
+/// stream: half of the places at most.
+#[test]
+fn upgraded_connections_that_keep_their_places_leave_some_to_everybody_else() {
+    for (keys, in_service) in [("", 0.0), ("\ntunnels_keep_places = true", 2.0)] {
+        let places = format!("max_connections = 4{keys}");
+        let file = before(upgrading(), &plain()).replace("workers = 8", "workers = 4");
+        let gateway = Plimsoll::run(&file.replace("max_connections = 8", &places));
+        let held: Vec<_> = (0..2).map(|_| upgrade(gateway.address)).collect();
+        assert!(held.iter().all(|(status, _)| *status == 101), "{keys}");
+        assert_eq!(gateway.metric("plimsoll_in_service"), in_service, "{keys}");
+        let third = upgrade(gateway.address).0;
+        assert_eq!(third, if keys.is_empty() { 101 } else { 503 }, "{keys}");
+        for _ in 0..20 {
+            let page = get(gateway.address, "/page");
+            assert_eq!((page.status, page.text().as_str()), (200, "page"), "{keys}");
+        }
+        drop(held);
+        gateway.wait_for_metric("plimsoll_in_service", 0.0);
+        gateway.wait_for_metric("plimsoll_tunnels", 0.0);
+        assert_eq!(upgrade(gateway.address).0, 101, "{keys}");
+    }
+}
