@@ -127,6 +127,7 @@ impl FractionLaw {
             demand: &demand,
             wait_periods: WAIT_PERIODS,
             tolerated_backlog: 0.0,
+            load_error: 0.0,
             possible_workers: 1.0,
             service_periods: SERVICE_PERIODS,
             ordinary_backlog: 0.0,

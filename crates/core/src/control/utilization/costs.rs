@@ -5,9 +5,10 @@ use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
 use crate::model::{CommonFall, CostEstimate, EVIDENCE, LinearModel, Served};
 use crate::promises::plan::Known;
-use crate::promises::{self, MAX_LEVELS, Plant, Sense};
+use crate::promises::{self, MAX_LEVELS, Mode, Plant, Sense};
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
+use libm::sqrt;
 
 /// Above this a measured utilization has saturated and costs cannot be learned from it.
 const SATURATED: f64 = 0.95;
@@ -190,6 +191,24 @@ impl RequestCosts<'_> {
     /// Cost of one request at a level, of the class with this index in the view, as computed for this period.
     pub(crate) fn priced(&self, place: usize, level: usize) -> f64 {
         self.by_class[place][level]
+    }
+
+    /// The relative standard error of the arriving load at the lowest level, as far as the costs make it that were measured.
+    /// A few requests of a second whose work varies much tell little of the load. It is 0 where the set point is held
+    /// whatever the error, and where workers are searched for, since their number is the greater doubt then.
+    pub(crate) fn load_error(&self, plant: &PlantView, measured: &Measurement<'_>) -> f64 {
+        if plant.promised.find_workers.is_some() || plant.capacity(Mode::Control).is_none() {
+            return 0.0;
+        }
+        let (mut load, mut variance) = (0.0, 0.0);
+        for (place, class) in plant.classes.iter().enumerate().filter(|(_, class)| class.owns_actuator) {
+            let own = measured.classes[class.class].rate * self.priced(place, 1);
+            let known = &self.learned.classes[class.class].by_level[1];
+            let error = if known.seconds().is_some() { own * (1.0 - known.confidence()) } else { 0.0 };
+            load += own;
+            variance += error * error;
+        }
+        if load > 0.0 { sqrt(variance) / load } else { 0.0 }
     }
 
     /// Mean body bytes of a request of a class at a level; 0 before any was seen.

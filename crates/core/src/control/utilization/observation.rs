@@ -50,6 +50,8 @@ pub(super) struct StagesBefore<'a> {
     pub(super) demand: &'a Demand,
     /// R times the cost at the levels given.
     pub(super) served: f64,
+    /// As in [`Observation`].
+    pub(super) load_error: f64,
 }
 
 impl<'a> Observation<'a> {
@@ -72,6 +74,7 @@ impl<'a> Observation<'a> {
             demand: stages.demand,
             ordinary_backlog: if stages.set_point >= 1.0 && input.sheds { DISREGARDED_BACKLOG } else { 0.0 },
             wait_periods,
+            load_error: stages.load_error,
             tolerated_backlog: if plant.promised.set_point < 1.0 {
                 TOLERATED_WAIT * wait_periods
             } else {

@@ -199,6 +199,7 @@ mod tests {
             service_periods: 0.01,
             unconfirmed: false,
             tolerated_backlog: 0.0,
+            load_error: 0.0,
             possible_workers: 1.0,
             best_effort_waits: false,
             ordinary_backlog: 0.0,
@@ -274,6 +275,20 @@ mod tests {
         assert!(law.clone().next(&absorbs(&left)) < 1.0, "it waits too long");
         (left.levels[1].waiting, left.levels[1].arriving) = (2.7, 1.1);
         assert!(law.next(&absorbs(&left)) < 1.0, "the plant does not carry it");
+    }
+
+    #[test]
+    fn an_excess_that_the_error_of_the_costs_may_make_rejects_nobody() {
+        let mut perhaps = demand(&[0.0, 1.15], &[0.0, 2.0]);
+        let absorbs = Observation { tolerated_backlog: 5.0, ..seen(&perhaps, 1.0) };
+        let mut law = Follower::new(1.0);
+        law.law.carried.sustained = 1.05;
+        assert!(law.clone().next(&absorbs) < 1.0, "the costs are known well");
+        assert_eq!(law.clone().next(&Observation { load_error: 0.2, ..absorbs.clone() }), 1.0);
+        assert!(law.clone().next(&Observation { load_error: 0.06, ..absorbs }) < 1.0, "it is no chance");
+        perhaps.levels[1].waiting = 5.5;
+        let waits = Observation { tolerated_backlog: 5.0, load_error: 0.2, ..seen(&perhaps, 1.0) };
+        assert!(law.next(&waits) < 1.0, "what waits is no chance");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Observation<'a> {
     pub level: f64,
     /// Offered load as a function of m.
     pub demand: &'a Demand,
+    /// The relative standard error of that load at the lowest level, as far as costs make it; 0 where workers are searched for.
+    pub load_error: f64,
     /// Periods that a request may wait before it is dropped.
     pub wait_periods: f64,
     /// Mean service time of a request, in periods.
