@@ -10,8 +10,10 @@ use crate::process::{free_port, program};
 use crate::{Folder, Process};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+const ACCESS_LOG: &str = "access.log";
 
 /// The running server, and its application if it has one.
 #[derive(Debug)]
@@ -60,10 +62,10 @@ impl Nginx {
         Nginx::with(Folder::new(), "", &server)
     }
 
-    /// Serves a folder of trees, compressed where a client takes it so, and answers `/healthz` beside them alone.
+    /// Serves a folder of trees, and answers `/healthz` beside them alone.
     pub fn trees(root: &Path) -> Nginx {
         let server = format!("root {};\nlocation = /healthz {{ return 200 healthy; }}", root.display());
-        Nginx::with(Folder::new(), "types { text/html html; } gzip on; gzip_min_length 1;", &server)
+        Nginx::with(Folder::new(), "types { text/html html; }", &server)
     }
 
     /// Serves a folder of texts, and compresses each anew for every request that takes it so.
@@ -73,7 +75,23 @@ impl Nginx {
         Nginx::with(Folder::new(), http, &format!("root {};", root.display()))
     }
 
-    pub(crate) fn with(folder: Folder, http: &str, server: &str) -> Nginx {
+    /// Serves a folder with these directives of the http block and of the server, and writes an access log in this format; in
+    /// the default one without any.
+    pub fn logging(root: &Path, log_format: Option<&str>, (http, server): (&str, &str)) -> Nginx {
+        let folder = Folder::new();
+        let log = folder.path().join(ACCESS_LOG);
+        let format = log_format.map_or(String::new(), |format| format!("log_format own '{format}';"));
+        let name = if log_format.is_some() { "own" } else { "" };
+        let server = format!("root {};\naccess_log {} {name};\n{server}", root.display(), log.display());
+        Nginx::with(folder, &format!("{http}\n{format}"), &server)
+    }
+
+    /// Its access log, if it writes one.
+    pub fn access_log(&self) -> PathBuf {
+        self.folder.path().join(ACCESS_LOG)
+    }
+
+    fn with(folder: Folder, http: &str, server: &str) -> Nginx {
         let port = free_port();
         let place = folder.path().display();
         let user = if nix::unistd::geteuid().is_root() { "user www-data;\n" } else { "" };
