@@ -62,10 +62,10 @@ impl Nginx {
         Nginx::with(Folder::new(), "", &server)
     }
 
-    /// Serves a folder of trees, and answers `/healthz` beside them alone.
+    /// Serves a folder of trees, compressed where a client takes it so, and answers `/healthz` beside them alone.
     pub fn trees(root: &Path) -> Nginx {
         let server = format!("root {};\nlocation = /healthz {{ return 200 healthy; }}", root.display());
-        Nginx::with(Folder::new(), "types { text/html html; }", &server)
+        Nginx::with(Folder::new(), "types { text/html html; } gzip on; gzip_min_length 1;", &server)
     }
 
     /// Serves a folder of texts, and compresses each anew for every request that takes it so.
@@ -91,7 +91,7 @@ impl Nginx {
         self.folder.path().join(ACCESS_LOG)
     }
 
-    fn with(folder: Folder, http: &str, server: &str) -> Nginx {
+    pub(crate) fn with(folder: Folder, http: &str, server: &str) -> Nginx {
         let port = free_port();
         let place = folder.path().display();
         let user = if nix::unistd::geteuid().is_root() { "user www-data;\n" } else { "" };
