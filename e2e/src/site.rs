@@ -56,7 +56,7 @@ impl Shop {
         self.folder.path().join("site")
     }
 
-    /// Its trees, `text`, `light` and `full`.
+    /// Its trees, `text`, `lean`, `light` and `full`.
     pub fn trees(&self) -> PathBuf {
         self.folder.path().join("trees")
     }

@@ -25,7 +25,7 @@ const GATEWAY: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:
 
 fn levels(site: &str) -> String {
     let level = |name: &str| format!("[[site.level]]\nname = \"{name}\"\nprefix = \"/{name}\"\n");
-    format!("[[site]]\nname = \"shop\"\n{site}\n") + &["text", "light", "full"].map(level).concat()
+    format!("[[site]]\nname = \"shop\"\n{site}\n") + &["text", "lean", "light", "full"].map(level).concat()
 }
 
 fn before(upstream: SocketAddr, mode: &str) -> String {
@@ -116,12 +116,13 @@ fn trees_with_gaps_are_served_whole_while_they_are_exchanged() {
     // Nobody is turned away while degrading is enough; a page of a tree that is gone would be 404.
     let failed: Vec<_> = visits.iter().flat_map(|visit| &visit.failed).collect();
     assert!(failed.iter().all(|failed| failed.contains(": 503")), "{failed:?}");
-    assert!(visits.iter().any(|visit| !visit.levels.contains("level=3")), "some are degraded");
+    assert!(visits.iter().any(|visit| !visit.levels.contains("level=4")), "some are degraded");
 }
 
 /// Every page of a site at each level, in a browser, against the site as it is.
 fn nothing_new_is_wrong(site: &Path, trees: &Path, name: &str) {
-    let roots = [("site", site.to_owned()), ("text", trees.join("text")), ("light", trees.join("light"))];
+    let tree = |level| (level, trees.join(level));
+    let roots = [("site", site.to_owned()), tree("text"), tree("lean"), tree("light")];
     let folders = roots.iter().map(|(name, root)| {
         format!(
             "[folder.{name}]\nroot = \"{}\"\nindex = [\"index.html\", \"index.htm\"]\n[[site]]\nname = \"{name}\"\n\
@@ -133,13 +134,13 @@ fn nothing_new_is_wrong(site: &Path, trees: &Path, name: &str) {
     let mut browser = Browser::start(gateway.address);
     let pages = pages(site, "");
     let mut dead: BTreeSet<(&str, String)> = BTreeSet::new();
-    let (mut known, mut requests, mut bytes) = (BTreeSet::new(), [0; 3], [0; 3]);
+    let (mut known, mut requests, mut bytes) = (BTreeSet::new(), [0; 4], [0; 4]);
     for page in &pages {
-        let views = ["site", "text", "light"].map(|host| {
+        let views = ["site", "text", "lean", "light"].map(|host| {
             let viewed = browser.view(&format!("http://{host}.test/{page}"));
             without_host(&viewed, host)
         });
-        for (at, (level, view)) in ["site", "text", "light"].into_iter().zip(&views).enumerate() {
+        for (at, (level, view)) in ["site", "text", "lean", "light"].into_iter().zip(&views).enumerate() {
             requests[at] += view.requests;
             bytes[at] += view.bytes;
             let new = |all: fn(&Viewed) -> &BTreeSet<String>| -> Vec<String> {
@@ -158,7 +159,10 @@ fn nothing_new_is_wrong(site: &Path, trees: &Path, name: &str) {
     }
     let new: Vec<_> = dead.iter().filter(|(_, path)| !dead.contains(&("site", path.clone()))).collect();
     assert!(new.is_empty(), "dead links: {new:?}");
-    eprintln!("{name}: {} pages; requests {requests:?}, bytes {bytes:?} of site, text, light", pages.len());
+    eprintln!(
+        "{name}: {} pages; requests {requests:?}, bytes {bytes:?} of site, text, lean, light",
+        pages.len()
+    );
 }
 
 fn status(server: SocketAddr, level: &str, path: &str) -> u16 {
@@ -252,7 +256,7 @@ fn avif_is_reduced_where_it_is_asked_for() {
     assert!(said.contains("photos/turned.avif: an AVIF that is turned"), "{said}");
     assert!(read("light", names[2]) == read("full", names[2]), "left alone");
     for name in &names[..2] {
-        let (before, after) = (read("full", name), read("light", name));
+        let (before, after) = (read("full", name), read("lean", name));
         assert!(before.len() >= 3 * after.len(), "{name}: {} {}", before.len(), after.len());
     }
     let primaries = |bytes: &[u8]| {

@@ -92,7 +92,7 @@ fn a_log_weighs_text_and_every_level() {
             [&site["log_requests_for_pages"], &site["log_requests"]].map(Value::as_u64),
             [Some(10), Some(11)]
         );
-        ["text (CA)", "text", "light"].map(|level| number(&site["ratios"][level]["weighted_by_views"]))
+        ["text (CA)", "text", "lean"].map(|level| number(&site["ratios"][level]["weighted_by_views"]))
     };
     let (rich, plain) = (weighted(9, 1), weighted(1, 9));
     for (rich, plain) in rich.into_iter().zip(plain) {
@@ -120,4 +120,54 @@ fn several_sites_and_a_report() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && said.contains(why), "{options:?}: {said}");
     }
+}
+
+/// What stands in the terminal says what its words mean, and both sides are counted alike.
+#[test]
+fn like_is_compared_with_like_and_terms_are_explained() {
+    let folder = Folder::new("alike");
+    let adapt = |site: &str, options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.current_dir(&folder.0).args(["adapt", site, &format!("{site}-trees")]).args(options);
+        let output = command.output().expect("the binary runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    folder.write("rich/long.html", format!("<p>{}", "a long text ".repeat(2000)));
+    adapt("rich", &[]);
+    let measured = ["rich", "--adapted", "rich-trees"];
+    let packed = folder.json(&measured)["sites"][0].clone();
+    adapt("rich", &["--without", "compressed"]);
+    let plain = folder.json(&measured)["sites"][0].clone();
+    assert!(packed["compressed"] == true && plain["compressed"] == false);
+    for tree in [|site: &Value| site["full"].clone(), |site: &Value| site["levels"]["light"].clone()] {
+        let [packed, plain] = [&packed, &plain].map(|site| number(&tree(site)["page_bytes"]));
+        assert!(10.0 * packed < plain, "{packed} {plain}");
+    }
+    let said = String::from_utf8_lossy(&folder.impact(&measured).stdout).into_owned();
+    for term in ["Emb: objects that a page embeds", "optimistic: no visitor has a cache", "lean"] {
+        assert!(said.contains(term), "{term}: {said}");
+    }
+}
+
+#[test]
+fn trees_of_another_site_are_refused() {
+    let folder = Folder::new("another");
+    for site in ["rich", "plain"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.current_dir(&folder.0).args(["adapt", site, &format!("{site}-trees")]);
+        assert!(command.output().expect("the binary runs").status.success());
+    }
+    let output = folder.impact(&["plain", "--adapted", "rich-trees"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("these are the trees of"), "{said}");
+    // The same site with a new file is the same site, and a remark says so; so is a copy of it elsewhere.
+    folder.write("plain/new.html", "<p>new");
+    let output = folder.impact(&["plain", "--adapted", "plain-trees"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && said.contains("other files now than when its trees were made"),
+        "{said}"
+    );
+    folder.write("moved/index.html", "<p>plain");
+    assert!(folder.impact(&["moved", "--adapted", "plain-trees"]).status.success());
 }

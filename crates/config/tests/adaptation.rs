@@ -10,11 +10,11 @@ fn the_example_means_what_it_says() {
     let said = parse_adaptation(&source, "shop.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
     let pair = |path: &str, tag: &str| (path.to_owned(), tag.to_owned());
     let expected = Adaptation {
-        levels: ["text", "light", "full"].map(str::to_owned).to_vec(),
+        levels: ["text", "lean", "light", "full"].map(str::to_owned).to_vec(),
         without: Some(vec!["lazy".to_owned()]),
         image_limit_bytes: Some(32 * 1024),
         factor: Some(8.0),
-        similarity: Some(0.92),
+        similarity: Some(0.88),
         depth: Some(6),
         rules: vec![
             pair("*.woff2", "expendable"),

@@ -5,7 +5,7 @@
 //! impact/: the same survey, at full and at each level -> Emb, H, I -> ratios
 //! ```
 //!
-//! Below these two: `site/` has what was read, `text/` and `image/` change the bytes of a file, `rewrite/` says what
+//! Below these two: `site/` has what was read, `roles/` decides what each image is for, `text/` and `image/` change the bytes of a file, `rewrite/` says what
 //! becomes of each file at a level, `policy` what the user wants, and `work` runs over many files.
 //!
 //! # What holds
@@ -15,8 +15,8 @@
 //! - No page gets a dead link or a broken image that it did not have: what leaves the page stays in its tree.
 //! - The same site and policy make the same trees; what is known from the last run is not done again.
 //!
-//! Not here: one format in place of another, since an address that ends in `.jpg` would have to be answered by what the
-//! client accepts.
+//! Not here: smaller fonts. No maintained library in Rust writes WOFF2, and a font in an older format would be larger than
+//! the one that is there.
 
 mod adapt;
 #[doc(hidden)]
@@ -25,6 +25,7 @@ mod image;
 mod impact;
 mod policy;
 mod rewrite;
+mod roles;
 mod site;
 mod text;
 mod work;
@@ -32,4 +33,5 @@ pub use adapt::manifest::{Image, Problem, TreeEntry};
 pub use adapt::{Adapted, Fetch, Job, adapt};
 pub use impact::{Costs, Examples, Figures, Impact, Question, Ratios, curve, impact, ratios, text_ratios};
 pub use policy::{Level, Policy, Rule, Step, Tag};
+pub use roles::{Reason, Role};
 pub use work::{Unwatched, Watch};

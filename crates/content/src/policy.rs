@@ -25,39 +25,48 @@ macro_rules! words {
         }
     )+};
 }
+pub(crate) use words;
 
 words! {
     /// The quality of a content tree, from lowest to highest; the tree's folder has the same name.
     Level {
         /// Text only: the lower bound of CA 3.
         Text = "text",
-        /// The policies of CA 3.3, and more in their spirit.
+        /// The policies of CA 3.3, and more in their spirit: what is content stays, each image on one page.
+        Lean = "lean",
+        /// What a visitor takes for the site, in fewer bytes.
         Light = "light",
         /// The site as it is.
         Full = "full",
     }
 
-    /// A step of adaptation at the light level. Each can be turned off.
+    /// A step of adaptation at the light and the lean level, or at the lean one alone. Each can be turned off.
     Step {
         /// Large images are written again in fewer bytes (CA 2, 3.3).
         Images = "images",
-        /// Images of medium size too: half the factor, and half as far from the original at most.
+        /// Images of medium size too; at the lean level by half the factor, and half as far from the original at most.
         Medium = "medium",
+        /// Images get the size at which pages show them, for screens of one and of two densities.
+        Sizes = "sizes",
+        /// A WebP stands beside each image, for clients that take it: `photo.jpg.webp`.
+        Variants = "webp",
         /// Photographs that came as PNG or GIF become JPEG, or WebP where something shows through, under their name (CA 2,
         /// Fig. 1).
         Photographs = "photographs",
-        /// Cosmetic images give way to their alternative text (CA 2, 3.3).
+        /// Cosmetic images go without a trace, or leave a glyph where they were a link's only content (CA 2, 3.3). Lean.
         Cosmetic = "cosmetic",
-        /// Each image is embedded in one page; in others a link takes its place (CA 3.3).
+        /// Each image is embedded in one page; the logo and products' pictures in all (CA 3.3). Lean.
         OnePage = "one-page",
-        /// Small backgrounds of style sheets, and `background` attributes, go.
+        /// Small backgrounds of style sheets, and `background` attributes, go. Lean.
         Backgrounds = "backgrounds",
-        /// The smallest of the candidates for several screens stays alone.
+        /// The smallest of the candidates for several screens stays alone. Lean.
         Responsive = "responsive",
         /// Images below the first few load when they come into view.
         Lazy = "lazy",
         /// Videos load when they are started; until then their poster is shown.
         Video = "video",
+        /// Frames of other hosts, such as maps and films, become links to them.
+        Embeds = "embeds",
         /// Elements and files that are tagged or ruled expendable go, scripts and fonts too.
         Expendable = "expendable",
         /// Each text has a compressed copy beside it: `page.html.gz`. At full too.
@@ -102,9 +111,10 @@ pub struct Policy {
     pub image_limit_bytes: u64,
     /// Images above this size are of medium size (byte).
     pub medium_limit_bytes: u64,
-    /// The factor by which bytes are reduced.
+    /// The factor by which bytes are reduced at the lean level.
     pub factor: f64,
-    /// The least structural similarity to the original.
+    /// The least structural similarity of an image at the light level to its original, in colour and in its worst
+    /// region. At the lean level it may be twice as far from the original.
     pub similarity: f64,
     /// Whether AVIFs are reduced too: by other programs, and slowly.
     pub avif: bool,
@@ -116,15 +126,18 @@ pub struct Policy {
     pub rules: Vec<Rule>,
 }
 
+/// How many times as far from its original an image may be at the lean level.
+const LEAN_DISTANCE: f64 = 2.0;
+
 impl Default for Policy {
-    /// The paper's figures (CA 3.3); similarity by what is required of reduced photos.
+    /// The paper's figures (CA 3.3); similarity by comparing pictures by eye (docs/measurements.md).
     fn default() -> Self {
         Policy {
             without: Vec::new(),
             image_limit_bytes: 32 * 1024,
             medium_limit_bytes: 4 * 1024,
             factor: 8.0,
-            similarity: 0.90,
+            similarity: 0.85,
             avif: false,
             cosmetic_limit_bytes: 1024,
             depth: None,
@@ -137,6 +150,19 @@ impl Policy {
     /// Whether a step is taken.
     pub(crate) fn takes(&self, step: Step) -> bool {
         !self.without.contains(&step)
+    }
+
+    /// Whether a step is taken at a level.
+    pub(crate) fn takes_at(&self, level: Level, step: Step) -> bool {
+        let lean_alone =
+            matches!(step, Step::Cosmetic | Step::OnePage | Step::Backgrounds | Step::Responsive);
+        self.takes(step) && (level == Level::Lean || !lean_alone)
+    }
+
+    /// The least similarity of an image at a level.
+    pub(crate) fn least_similarity(&self, level: Level) -> f64 {
+        let distance = 1.0 - self.similarity;
+        1.0 - if level == Level::Lean { LEAN_DISTANCE * distance } else { distance }
     }
 
     /// What the rules say of a file.

@@ -18,22 +18,31 @@ SITE is not touched. OUT gets the trees and a manifest. The new trees take the p
 when all are whole; what did not change is not done again. A policy and options may be given together: an \
 option counts more than the policy.
 
-Levels: text is pages without anything that a browser has to load; light is what the steps below leave; \
-full is a copy.
+Levels: text is pages without anything that a browser has to load; lean is content alone, with each \
+image on one page; light is what a visitor takes for the site, in fewer bytes; full is a copy.
 
-Steps at the light level, any of which --without leaves out:
-  images       those above the limit in 1/8 of the bytes, or as few as stay similar
-  medium       those above the medium limit in 1/4, half as far from the original
-  cosmetic     icons, bullets, bars and all below the limit give way to their text
-  one-page     an image on several pages stays on one; on others a link takes its place
-  backgrounds  small backgrounds of style sheets go
-  responsive   of the candidates for several screens the smallest stays
+Steps, any of which --without leaves out:
+  images       light: images in as few bytes as the similarity allows; lean: those above
+               the limit in 1/8 of the bytes, or as few as stay similar
+  medium       those above the medium limit too; lean: in 1/4, half as far from the original
+  sizes        images have the size at which pages show them, for plain screens and for
+               those of twice the density
+  webp         a WebP stands beside each image (photo.jpg.webp), for clients that take it
+  photographs  photographs that are PNG or GIF become JPEG or WebP under their name
   lazy         images further down load when they are seen
   video        videos load when they are started
+  embeds       frames of other hosts, such as maps and films, become links to them
   expendable   what is tagged or ruled expendable goes
   compressed   each text has a compressed copy beside it (page.html.gz), at full too:
                the gateway sends it, nginx with `gzip_static on`
   vector       SVG images lose what no browser draws
+at the lean level alone:
+  cosmetic     icons, bullets, bars and all below the limit go, or leave a sign
+  one-page     an image on several pages stays on one; the logo and products' pictures on all
+  backgrounds  small backgrounds of style sheets go
+  responsive   of the candidates for several screens the smallest stays
+
+manifest.json in OUT says of each image what it was taken for, and why.
 
 Tags in a page, on any element: data-plimsoll=\"expendable\" (may go), \"degradable\" (may be reduced, \
 but stays), \"important\" (is not touched).
@@ -87,16 +96,16 @@ pub(crate) struct PolicyOptions {
         value_parser = one_of(Step::ALL.map(Step::name), Step::named))]
     pub(crate) without: Option<Vec<Step>>,
     #[arg(long, value_name = "N", value_parser = within(LIMIT),
-        help = format!("Reduce images above this size in {LIMIT} [default: {}]", Policy::default().image_limit_bytes))]
+        help = format!("Above this size in {LIMIT}, images are large [default: {}]", Policy::default().image_limit_bytes))]
     pub(crate) image_limit: Option<u64>,
     #[arg(long, value_name = "N", value_parser = within(LIMIT),
-        help = format!("Above this size in {LIMIT}, images are of medium size [default: {}]", Policy::default().medium_limit_bytes))]
+        help = format!("Above this size in {LIMIT}, images are written again [default: {}]", Policy::default().medium_limit_bytes))]
     pub(crate) medium_limit: Option<u64>,
     #[arg(long, value_name = "X", value_parser = within(FACTOR),
-        help = format!("Reduce the bytes of images by {FACTOR} [default: {}]", Policy::default().factor))]
+        help = format!("At the lean level, reduce the bytes of large images by {FACTOR} [default: {}]", Policy::default().factor))]
     pub(crate) factor: Option<f64>,
     #[arg(long, value_name = "X", value_parser = within(SIMILARITY),
-        help = format!("But not below {SIMILARITY} [default: {}]", Policy::default().similarity))]
+        help = format!("The least similarity of an image's worst region at the light level, {SIMILARITY} [default: {}]", Policy::default().similarity))]
     pub(crate) similarity: Option<f64>,
     /// Reduce AVIFs too, by libavif's avifenc and avifdec, which take seconds for each
     #[arg(long)]
@@ -115,7 +124,8 @@ pub(crate) struct PolicyOptions {
 const IMPACT_AFTER: &str = "\
 The figures are how many times as many visitors a server carries when the site is served at a lower \
 level. Optimistic: no visitor has a cache; pessimistic: every visitor sees the whole site, with a cache; \
-and as counted for a view of one page.
+and as counted for a view of one page. Both sides are counted as a browser gets them: texts compressed, \
+images as WebP where that is smaller.
 
 Without --adapted the levels are estimated: pages as `plimsoll adapt` would make them, images as small as \
 it would like them. Of several sites it prints what part of them improves by how much.

@@ -7,18 +7,19 @@ section! { "the file"
     AdaptationKeys {
         /// The content trees to make. Default: all.
         levels: OneOrMany<LevelWord>, optional;
-        /// Steps to leave out of the light level.
+        /// Steps to leave out of the light and the lean level.
         without: OneOrMany<StepWord>, optional;
-        /// Images above this size are reduced. Default: 32 KiB.
+        /// Images above this size are large: at the lean level they are reduced by `factor`. Default: 32 KiB.
         image_limit: Size, optional;
-        /// Images above this size, up to `image_limit`, are of medium size: half the factor, half as far from the
-        /// original at most. Default: 4 KiB.
+        /// Images above this size are written again. Up to `image_limit` they are of medium size: at the lean level half the
+        /// factor, half as far from the original at most. Default: 4 KiB.
         medium_limit: Size, optional;
-        /// Images below this size are cosmetic and give way to their text. Default: 1 KiB.
+        /// Images below this size are cosmetic: the lean level goes without them. Default: 1 KiB.
         cosmetic_limit: Size, optional;
-        /// The factor by which large images are reduced in bytes. Default: 8.
+        /// The factor by which large images are reduced in bytes at the lean level. Default: 8.
         factor: Factor, optional;
-        /// The least structural similarity of a reduced image to its original; the factor gives way. Default: 0.9.
+        /// The least structural similarity of an image at the light level to its original, in colour and in the worst region
+        /// of 32 by 32 pixels. At the lean level it may be twice as far from the original. Default: 0.85.
         similarity: Similarity, optional;
         /// Whether AVIF images are reduced too. It takes seconds for each, and libavif's programs `avifenc` and `avifdec`.
         /// Default: they are copied.
@@ -58,7 +59,8 @@ words! {
     /// A level's name.
     enum LevelWord {
         "text" => Text, "pages without anything that a browser has to load";
-        "light" => Light, "the steps below";
+        "lean" => Lean, "content alone: no ornaments, each image on one page, in an eighth of its bytes";
+        "light" => Light, "what a visitor takes for the site, in fewer bytes";
         "full" => Full, "the site as it is";
     }
 }
@@ -67,14 +69,17 @@ words! {
     /// A step's name.
     enum StepWord {
         "images" => Images, "images above `image_limit` are written again in fewer bytes";
-        "medium" => Medium, "images above `medium_limit` too, with more care";
+        "medium" => Medium, "images above `medium_limit` too; at the lean level with more care";
+        "sizes" => Sizes, "images have the size at which pages show them, for plain screens and for those of twice the density";
+        "webp" => Webp, "a WebP stands beside each image, for clients that take it";
         "photographs" => Photographs, "photographs that are PNG or GIF become JPEG or WebP under their name";
-        "cosmetic" => Cosmetic, "icons, bullets, bars and all below `cosmetic_limit` give way to their text";
-        "one-page" => OnePage, "an image on several pages stays on the most popular one";
-        "backgrounds" => Backgrounds, "small backgrounds of style sheets go";
-        "responsive" => Responsive, "of the candidates for several screens the smallest stays";
+        "cosmetic" => Cosmetic, "icons, bullets, bars and all below `cosmetic_limit` go, or leave a sign; lean only";
+        "one-page" => OnePage, "an image on several pages stays on the most popular one, but the logo and products' pictures on all; lean only";
+        "backgrounds" => Backgrounds, "small backgrounds of style sheets go; lean only";
+        "responsive" => Responsive, "of the candidates for several screens the smallest stays; lean only";
         "lazy" => Lazy, "images further down load when they are seen";
         "video" => Video, "videos load when they are started";
+        "embeds" => Embeds, "frames of other hosts, such as maps and films, become links to them";
         "expendable" => Expendable, "what is tagged or ruled expendable goes";
         "compressed" => Compressed, "each text has a compressed copy beside it, at full too";
         "vector" => Vector, "what no browser draws goes from SVG images";

@@ -1,11 +1,11 @@
 //! Images that are written again: those of the last run, and the rest reduced now.
 
-use super::manifest::{self, Image, Known, Reduced};
+use super::manifest::{self, Image, Known, Tried};
 use super::{Job, output::Output};
-use crate::image::{self, Reduction};
+use crate::image::{self, Copies, Found, Reduction};
 use crate::policy::Level;
-use crate::rewrite::Widths;
-use crate::rewrite::decide::Decisions;
+use crate::rewrite::Plain;
+use crate::rewrite::decide::{Decisions, VARIANT};
 use crate::site::Site;
 use crate::work::{self, Watch};
 use std::collections::BTreeMap;
@@ -14,18 +14,41 @@ use std::io;
 /// What became of the images.
 #[derive(Default)]
 pub(super) struct Images {
-    /// Those that were written again, in this run or before.
-    pub(super) files: BTreeMap<String, (Image, Vec<u8>)>,
-    /// Widths before, of those with fewer pixels now.
-    pub(super) widths: Widths,
-    /// The key of every image that was tried, by path.
-    pub(super) keys: BTreeMap<String, String>,
-    /// What is wrong with those that could not be read.
-    pub(super) wrong: BTreeMap<String, String>,
+    /// By level and path in the tree: what was written, in this run or before. Copies that the site does not have are among
+    /// them: for plain screens, as WebP.
+    pub(super) files: BTreeMap<Level, BTreeMap<String, Vec<u8>>>,
+    /// Copies for plain screens, by the path of their image.
+    pub(super) plain: Plain,
+    /// What was tried with each image, by path and by the name of the copy.
+    pub(super) tried: BTreeMap<String, BTreeMap<String, Tried>>,
     /// How many stayed as they are: nothing smaller was similar enough.
     pub(super) unreduced: usize,
     /// How many were tried in this run.
     pub(super) now: usize,
+}
+
+/// One copy of an image that is wanted.
+struct Wanted<'a> {
+    path: &'a String,
+    level: Level,
+    /// Where it is to be written in the tree; a WebP is written beside it.
+    to: String,
+    reduction: Reduction,
+}
+
+impl Wanted<'_> {
+    /// The name of the copy in the manifest.
+    fn copy(&self) -> String {
+        format!("{}{}", self.level, if self.is_plain() { " 1x" } else { "" })
+    }
+
+    fn is_plain(&self) -> bool {
+        self.to != *self.path
+    }
+
+    fn files(&self) -> [String; 2] {
+        [self.to.clone(), format!("{}{VARIANT}", self.to)]
+    }
 }
 
 /// Reduces the images that the job's policy wants reduced, and that are not `known` from the last run.
@@ -36,40 +59,80 @@ pub(super) fn reduce(
     known: &Known,
     watch: &dyn Watch,
 ) -> io::Result<Images> {
-    let lower: Vec<Level> = job.levels.iter().copied().filter(|level| *level != Level::Full).collect();
-    let Some(level) = lower.first() else { return Ok(Images::default()) };
-    let decisions = Decisions::new(site, &job.policy, *level, job.views.as_ref());
-    let wanted: Vec<(&String, Reduction)> =
-        site.tree.files.keys().filter_map(|path| Some((path, decisions.reduction(path)?))).collect();
-    let tried = work::each(&wanted, watch, |(path, reduction)| {
-        let bytes = site.tree.read_file(path)?;
-        let key = manifest::key(&bytes, reduction);
-        let places = lower.iter().map(|level| output.old(&format!("{level}/{path}")));
-        let before = known.image(path, &key, places);
-        Ok((key, before.is_none(), before.unwrap_or_else(|| reduced(&bytes, *reduction))))
+    let wanted = wanted(job, site);
+    let tried = work::each(&wanted, watch, |wanted| {
+        let bytes = site.tree.read_file(wanted.path)?;
+        let key = manifest::key(&bytes, &wanted.reduction);
+        let places = wanted.files().map(|file| output.old(&format!("{}/{file}", wanted.level)));
+        let before = known.copies(wanted.path, &wanted.copy(), &key, &places);
+        let is_new = before.is_none();
+        let copies = before.unwrap_or_else(|| image::reduced(&bytes, wanted.reduction).map(rounded));
+        Ok((is_new, Tried::of(key, bytes.len() as u64, &copies), copies))
     })?;
     let mut images = Images::default();
-    for ((path, _), (key, is_new, result)) in wanted.into_iter().zip(tried) {
+    for (wanted, (is_new, tried, copies)) in wanted.into_iter().zip(tried) {
         images.now += usize::from(is_new);
-        images.keys.insert(path.clone(), key);
-        match result {
-            Ok(Some((image, written))) => {
-                let (now, before) = (image::dimensions(&written), site.dimensions.get(path));
-                let smaller = now.zip(before).filter(|(now, before)| now.0 < before.0);
-                images.widths.extend(smaller.map(|(_, before)| (path.clone(), before.0)));
-                images.files.insert(path.clone(), (image, written));
+        images.tried.entry(wanted.path.clone()).or_default().insert(wanted.copy(), tried);
+        let Ok(copies) = copies else { continue };
+        let is_least =
+            wanted.level == job.levels.iter().copied().filter(has_images).max().unwrap_or(Level::Light);
+        if is_least && !wanted.is_plain() && copies == Copies::default() {
+            images.unreduced += 1;
+        }
+        // A copy for plain screens that is not worth it is none, and neither is the WebP of it.
+        if wanted.is_plain() {
+            if copies.named.is_none() {
+                continue;
             }
-            Ok(None) => images.unreduced += 1,
-            Err(what) => drop(images.wrong.insert(path.clone(), what)),
+            images.plain.insert(wanted.path.clone(), wanted.to.clone());
+        }
+        let files = images.files.entry(wanted.level).or_default();
+        for (file, found) in wanted.files().into_iter().zip([copies.named, copies.variant]) {
+            files.extend(found.map(|found| (file, found.written)));
         }
     }
     Ok(images)
 }
 
-fn reduced(bytes: &[u8], reduction: Reduction) -> Reduced {
-    let Some(found) = image::reduced(bytes, reduction)? else { return Ok(None) };
-    let (before, after) = (bytes.len() as u64, found.written.len() as u64);
-    // Rounded as in the manifest, so that the next run reads the same.
-    let similarity = (found.similarity * 1e4).round() / 1e4;
-    Ok(Some((Image { before, after, similarity }, found.written)))
+fn has_images(level: &Level) -> bool {
+    matches!(level, Level::Lean | Level::Light)
+}
+
+fn wanted<'a>(job: &Job, site: &'a Site) -> Vec<Wanted<'a>> {
+    let mut all = Vec::new();
+    for &level in job.levels.iter().filter(|level| has_images(level)) {
+        let decisions = Decisions::new(site, &job.policy, level, job.views.as_ref());
+        for path in site.tree.files.keys() {
+            if let Some(reduction) = decisions.reduction(path) {
+                all.push(Wanted { path, level, to: path.clone(), reduction });
+            }
+            if let Some((to, reduction)) = decisions.plain(path) {
+                all.push(Wanted { path, level, to, reduction });
+            }
+        }
+    }
+    all
+}
+
+/// Similarities as in the manifest, so that the next run reads the same.
+fn rounded(copies: Copies) -> Copies {
+    let round = |found: Found| Found { similarity: (found.similarity * 1e4).round() / 1e4, ..found };
+    Copies { named: copies.named.map(round), variant: copies.variant.map(round) }
+}
+
+impl Images {
+    /// The best that each image became at a level, for the report.
+    pub(super) fn best(&self, level: Level) -> BTreeMap<String, Image> {
+        let name = level.name();
+        let best =
+            self.tried.iter().filter_map(|(path, copies)| Some((path.clone(), copies.get(name)?.best()?)));
+        best.collect()
+    }
+
+    /// What is wrong with those that could not be read.
+    pub(super) fn wrong(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.tried.iter().filter_map(|(path, copies)| {
+            Some((path, copies.values().find_map(|tried| tried.problem.as_ref())?))
+        })
+    }
 }

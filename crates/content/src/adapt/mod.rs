@@ -21,7 +21,7 @@ use crate::site::kind::Kind;
 use crate::site::tree::Tree;
 use crate::site::{Site, Views, snapshot};
 use crate::work::{self, Watch, refused};
-use manifest::{Image, Known, Problem, TreeEntry};
+use manifest::{Image, Known, Problem, SiteMark, TreeEntry};
 use output::{MANIFEST, Output};
 use std::collections::BTreeMap;
 use std::io;
@@ -55,9 +55,10 @@ pub struct Adapted {
     pub trees: Vec<TreeEntry>,
     /// The number of files in the site's folder, without the dynamic pages that were fetched.
     pub site_files: u64,
-    /// Images that were written again, by path.
-    pub images: BTreeMap<String, Image>,
-    /// Images above the limit that stayed as they are: nothing smaller was similar enough.
+    /// Images that were written again, by level and path.
+    pub images: BTreeMap<Level, BTreeMap<String, Image>>,
+    /// Images above the limit that stayed as they are at the highest level that reduces them: nothing smaller was similar
+    /// enough.
     pub unreduced: usize,
     /// What is wrong with files.
     pub problems: Vec<Problem>,
@@ -81,7 +82,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     if !job.force {
         check_most_are_there(&tree, job.snapshots.len(), manifest::site_files(&output.old(MANIFEST)))?;
     }
-    let site_files = tree.files.len() as u64;
+    let (site_files, mark) = (tree.files.len() as u64, SiteMark::of(&tree));
     let fetched = work::each(&job.snapshots, watch, |address| {
         let path = snapshot::path(address)?;
         let page = fetch(address);
@@ -99,7 +100,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
         site_files,
         reduced_now: images.now,
         unreduced: images.unreduced,
-        images: images.files.iter().map(|(path, (image, _))| (path.clone(), *image)).collect(),
+        images: [Level::Light, Level::Lean].iter().map(|level| (*level, images.best(*level))).collect(),
         problems: problems(job, &site, &images),
         ..Adapted::default()
     };
@@ -109,7 +110,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
         adapted.trees.push(tree);
         adapted.written += written;
     }
-    output.write(MANIFEST, &manifest::manifest(&adapted, &images.keys, &images.wrong)?)?;
+    output.write(MANIFEST, &manifest::manifest(&adapted, mark, &site, &job.policy, &images.tried)?)?;
     output.publish()?;
     Ok(adapted)
 }
@@ -139,8 +140,7 @@ fn problems(job: &Job, site: &Site, images: &images::Images) -> Vec<Problem> {
     });
     let what = "an AVIF, copied as it is; `--avif` reduces it, slowly";
     let copied = copied.map(|path| Problem::new(path, what));
-    let wrong =
-        images.wrong.iter().map(|(path, what)| Problem::new(path, &format!("{what}: copied as it is")));
+    let wrong = images.wrong().map(|(path, what)| Problem::new(path, &format!("{what}: copied as it is")));
     let mut all: Vec<Problem> = site.problems.iter().cloned().chain(copied).chain(wrong).collect();
     all.sort();
     all

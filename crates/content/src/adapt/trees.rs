@@ -12,6 +12,7 @@ use crate::text::svg;
 use crate::work::{self, Watch};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::symlink;
@@ -45,7 +46,7 @@ impl Writer<'_> {
             symlink(to, self.output.place(&format!("{level}/{path}"))?)?;
         }
         let mut tree = TreeEntry { level, files: 0, bytes: 0, missing: Vec::new() };
-        let mut written_now = 0;
+        let mut written_now = self.copies(level, &mut tree)?;
         for (path, file) in paths.into_iter().zip(done) {
             match file {
                 Some((size, written)) => {
@@ -57,6 +58,28 @@ impl Writer<'_> {
             }
         }
         Ok((tree, written_now))
+    }
+
+    /// Writes the copies of images that the site does not have; how many were not taken from the last run.
+    ///
+    /// The copy for plain screens is in every tree: a page that was loaded at the light level may ask for it when its client
+    /// has come to another level. A lower tree that may have gaps leaves it to the next.
+    fn copies(&self, level: Level, tree: &mut TreeEntry) -> io::Result<usize> {
+        let Writer { job, site, images, output } = *self;
+        let own = images.files.get(&level);
+        let is_new = |path: &&String| !site.tree.files.contains_key(*path);
+        let mut written = 0;
+        let light = images.files.get(&Level::Light).filter(|_| level == Level::Full || !job.sparse);
+        let plain =
+            light.into_iter().flatten().filter(|(path, _)| images.plain.values().any(|plain| plain == *path));
+        let all = own.into_iter().flatten().filter(|(path, _)| is_new(path));
+        let all: BTreeMap<&String, &Vec<u8>> = plain.chain(all).collect();
+        for (path, bytes) in all {
+            tree.files += 1;
+            tree.bytes += bytes.len() as u64;
+            written += usize::from(output.write(&format!("{level}/{path}"), bytes)?);
+        }
+        Ok(written)
     }
 
     /// Writes a file: its bytes, and whether it was not taken from the last run; `None` if the tree does not have it.
@@ -76,17 +99,16 @@ impl Writer<'_> {
             (Outcome::Same, _) if job.sparse && level != Level::Full => return Ok(None),
             (Outcome::Same, _) => (site.bytes(path), output.copy(&file, &place)?),
         };
-        let packed = format!("{path}.gz");
         let is_program = level == Level::Full && snapshot.is_some();
-        let is_packed = job.policy.takes(Step::Compressed)
-            && site.tree.files[path].kind.is_text(path)
-            && !site.tree.files.contains_key(&packed)
-            && !is_program;
-        if is_packed {
+        let is_text = site.tree.files[path].kind.is_text(path);
+        if job.policy.takes(Step::Compressed) && is_text && !is_program {
             let same = || site.tree.read_file(path);
             let bytes = if let Outcome::Changed(bytes) = outcome { bytes } else { same()? };
-            if let Some(bytes) = worth_compressing(&bytes)? {
-                output.write(&format!("{level}/{packed}"), &bytes)?;
+            let copy = format!("{path}.gz");
+            if !site.tree.files.contains_key(&copy)
+                && let Some(bytes) = worth_compressing(&bytes)?
+            {
+                output.write(&format!("{level}/{copy}"), &bytes)?;
             }
         }
         Ok(Some(done))
@@ -103,8 +125,8 @@ fn outcome(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result
         return Ok(Outcome::Same);
     }
     let changed = match tree.files[path].kind {
-        Kind::Page | Kind::Style => rewritten(decisions, path, &tree.read_file(path)?, &images.widths),
-        Kind::Image => images.files.get(path).map(|(_, bytes)| bytes.clone()),
+        Kind::Page | Kind::Style => rewritten(decisions, path, &tree.read_file(path)?, &images.plain),
+        Kind::Image => image(decisions.level, path, images).cloned(),
         Kind::OtherImage if Kind::is_svg(path) && decisions.policy.takes(Step::Vector) => {
             svg::without_silence(&tree.read_file(path)?)
         }
@@ -112,6 +134,13 @@ fn outcome(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result
         _ => None,
     };
     Ok(changed.map_or(Outcome::Same, Outcome::Changed))
+}
+
+/// An image as it is at a level. Pages of the text level show none; their images are those of the next level that has any.
+fn image<'a>(level: Level, path: &str, images: &'a Images) -> Option<&'a Vec<u8>> {
+    let mut levels =
+        [Level::Lean, Level::Light].into_iter().filter(|one| level == *one || level == Level::Text);
+    levels.find_map(|level| images.files.get(&level)?.get(path))
 }
 
 /// What becomes of a copy that the site has compressed: if the file itself changes, a gzip copy is made again and any other

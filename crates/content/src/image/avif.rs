@@ -122,10 +122,8 @@ pub(super) fn ladder(bytes: &[u8]) -> Result<Ladder, String> {
     let original = Original::of(&read(&picture)?);
     let seen = Rc::clone(&bench);
     Ok(Ladder {
-        sizes: 1,
         steps: QUANTIZER.count(),
-        contented: 0,
-        write: Box::new(move |_, step| bench.encoded(&picture, QUANTIZER.end() - step, colour)),
+        write: Box::new(move |step| bench.encoded(&picture, QUANTIZER.end() - step, colour)),
         similarity: original.judge(move |written| read(&seen.decoded(written, "seen.png")?)),
     })
 }

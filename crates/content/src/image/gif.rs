@@ -1,4 +1,4 @@
-//! GIF: read, and written with fewer colours or frames, or smaller.
+//! GIF: read, and written with fewer colours or frames.
 //!
 //! Frames are put on their canvas as a viewer does it (GIF89a, 23), so that some of them can be left out; what is
 //! written shows each kept frame for as long as those that it stands for.
@@ -48,10 +48,10 @@ fn read(bytes: &[u8]) -> Result<Gif, String> {
     Ok(Gif { frames, repeat: decoder.repeat() })
 }
 
-/// The picture of a GIF that does not move.
-pub(super) fn still(bytes: &[u8]) -> Option<Raster> {
-    let mut frames = read(bytes).ok()?.frames;
-    (frames.len() == 1).then(|| frames.swap_remove(0).raster)
+/// The picture of a GIF that does not move; `None` if it moves.
+pub(super) fn still(bytes: &[u8]) -> Result<Option<Raster>, String> {
+    let mut frames = read(bytes)?.frames;
+    Ok((frames.len() == 1).then(|| frames.swap_remove(0).raster))
 }
 
 fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -> [u8; 4]) {
@@ -68,28 +68,33 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
 /// The steps of a moving image: it keeps every n-th frame (0: the first alone) and at most this number of colours.
 const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
 
-/// The colours of a still image, or the frames and colours of a moving one; in two sizes or one.
+/// The colours of a still image, or the frames and colours of a moving one.
 ///
 /// # Errors
 /// The image cannot be read.
-pub(super) fn ladder(bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
+pub(super) fn ladder(bytes: &[u8]) -> Result<Ladder, String> {
     let gif = read(bytes)?;
     let original = Original::of(&gif.frames[0].raster);
     let moves = gif.frames.len() > 1;
-    let half = |shown: &Shown| Shown { raster: shown.raster.half(), delay: shown.delay };
-    let smaller =
-        resizable.then(|| Gif { frames: gif.frames.iter().map(half).collect(), repeat: gif.repeat });
-    let sizes: Vec<Gif> = std::iter::once(gif).chain(smaller).collect();
     Ok(Ladder {
-        sizes: sizes.len(),
         steps: COLORS.len(),
-        contented: COLORS.len() - 1,
-        write: Box::new(move |size, step| {
+        write: Box::new(move |step| {
             let (every, colors) = if moves { MOVING[step] } else { (1, COLORS[step]) };
-            write(&sizes[size], every, colors).ok()
+            write(&gif, every, colors).ok()
         }),
         similarity: original.judge(|written| Ok(read(written)?.frames.swap_remove(0).raster)),
     })
+}
+
+/// The colours of a picture that does not move.
+pub(super) fn still_ladder(raster: &Raster) -> Ladder {
+    let original = Original::of(raster);
+    let gif = Gif { frames: vec![Shown { raster: raster.clone(), delay: 0 }], repeat: Repeat::Infinite };
+    Ladder {
+        steps: COLORS.len(),
+        write: Box::new(move |step| write(&gif, 1, COLORS[step]).ok()),
+        similarity: original.judge(|written| Ok(read(written)?.frames.swap_remove(0).raster)),
+    }
 }
 
 fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::EncodingError> {
@@ -198,7 +203,7 @@ mod tests {
             assert_eq!(again.frames.len(), 8);
             for (one, other) in gif.frames.iter().zip(&again.frames) {
                 let planes = [one.raster.luma(255), other.raster.luma(255)];
-                let similar = super::super::similarity::similarity(&planes[0], &planes[1]);
+                let similar = super::super::similarity::worst(&planes[0], &planes[1], usize::MAX);
                 assert!(similar > 0.98, "{similar}, transparent: {transparent}");
                 assert_eq!(one.delay, other.delay);
             }

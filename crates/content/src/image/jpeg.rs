@@ -1,4 +1,4 @@
-//! JPEG: read, written again with less quality, or smaller.
+//! JPEG: read, written again with less quality.
 
 use super::metadata::Metadata;
 use super::qualities::{Codec, Picture};
@@ -8,7 +8,7 @@ use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
 pub(super) const CODEC: Codec = Codec { qualities: 10..=92, read, write };
 
-fn read(bytes: &[u8]) -> Result<Picture, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<Picture, String> {
     if !is_complete(bytes) {
         return Err("it is cut short".to_owned());
     }
@@ -23,6 +23,13 @@ fn read(bytes: &[u8]) -> Result<Picture, String> {
     let metadata = Metadata::of(decoder.exif_data(), decoder.icc_profile());
     let (width, height) = (usize::from(info.width), usize::from(info.height));
     Ok(Picture { raster: Raster { width, height, channels, samples }, metadata })
+}
+
+/// The orientation that the head of an image says, if it is not the usual one.
+pub(super) fn orientation(head: &[u8]) -> Option<u8> {
+    let mut decoder = Decoder::new(head);
+    decoder.read_info().ok()?;
+    Metadata::of(decoder.exif_data(), None).orientation
 }
 
 /// Whether the end of the image is there; a decoder may fill what is missing with gray. After the start of the scan, only

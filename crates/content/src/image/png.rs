@@ -37,26 +37,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
     Ok(Raster { width, height, channels: 4, samples })
 }
 
-/// The palettes of an image, in two sizes or one.
-///
-/// # Errors
-/// The image cannot be read.
-pub(super) fn ladder(bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
-    let raster = read(bytes)?;
-    let original = Original::of(&raster);
-    let half = resizable.then(|| raster.half());
-    let counted = |raster: Raster| (Histogram::of(std::iter::once(raster.samples.as_slice())), raster);
-    let sizes: Vec<(Histogram, Raster)> = std::iter::once(raster).chain(half).map(counted).collect();
-    Ok(Ladder {
-        sizes: sizes.len(),
+/// The palettes of an image.
+pub(super) fn ladder(raster: &Raster) -> Ladder {
+    let original = Original::of(raster);
+    let histogram = Histogram::of(std::iter::once(raster.samples.as_slice()));
+    let raster = raster.clone();
+    Ladder {
         steps: COLORS.len(),
-        contented: COLORS.len() - 1,
-        write: Box::new(move |size, step| {
-            let (histogram, raster) = &sizes[size];
-            write(raster, &histogram.palette(COLORS[step])).ok()
-        }),
+        write: Box::new(move |step| write(&raster, &histogram.palette(COLORS[step])).ok()),
         similarity: original.judge(read),
-    })
+    }
 }
 
 fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingError> {

@@ -1,4 +1,4 @@
-//! Formats that lose by quality: each quality in three sizes or one.
+//! Formats that lose by quality.
 
 use super::metadata::Metadata;
 use super::raster::Raster;
@@ -6,9 +6,8 @@ use super::search::Ladder;
 use super::similarity::Original;
 use std::ops::RangeInclusive;
 
-/// At this quality a smaller size is not better.
-const GOOD: usize = 45;
-
+/// An image that was read.
+#[derive(Clone)]
 pub(super) struct Picture {
     pub(super) raster: Raster,
     pub(super) metadata: Metadata,
@@ -25,30 +24,15 @@ pub(super) struct Codec {
 }
 
 impl Codec {
-    /// One image of such a format in each of its qualities; in smaller sizes, too, where it is `resizable`.
-    ///
-    /// # Errors
-    /// The image cannot be read.
-    pub(super) fn ladder(self, bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
-        let picture = (self.read)(bytes)?;
-        Ok(self.ladder_of(picture, resizable))
-    }
-
-    /// The same for a picture that was read from another format.
-    pub(super) fn ladder_of(self, picture: Picture, resizable: bool) -> Ladder {
+    /// A picture in each of the format's qualities.
+    pub(super) fn ladder(self, picture: &Picture) -> Ladder {
         let Codec { qualities, read, write } = self;
-        let Picture { raster, metadata } = picture;
+        let Picture { raster, metadata } = picture.clone();
         let original = Original::of(&raster);
-        let quarters = |side: usize, quarters: usize| (side * quarters / 4).max(1);
-        let smaller = |n| raster.reduced(quarters(raster.width, n), quarters(raster.height, n));
-        let smaller: Vec<Raster> = if resizable { vec![smaller(3), smaller(2)] } else { Vec::new() };
-        let sizes: Vec<Raster> = std::iter::once(raster).chain(smaller).collect();
         let lowest = *qualities.start();
         Ladder {
-            sizes: sizes.len(),
             steps: qualities.count(),
-            contented: GOOD - lowest,
-            write: Box::new(move |size, step| write(&sizes[size], lowest + step, &metadata)),
+            write: Box::new(move |step| write(&raster, lowest + step, &metadata)),
             similarity: original.judge(move |written| Ok(read(written)?.raster)),
         }
     }
@@ -56,7 +40,7 @@ impl Codec {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{dimensions, jpeg, webp};
+    use super::super::{jpeg, webp};
     use super::*;
 
     #[test]
@@ -66,16 +50,14 @@ mod tests {
         let raster = Raster { width: 96, height: 64, channels: 3, samples };
         for codec in [jpeg::CODEC, webp::CODEC] {
             let read = (codec.write)(&raster, 92, &Metadata::default()).unwrap();
-            let mut ladder = codec.ladder(&read, true).unwrap();
+            let mut ladder = codec.clone().ladder(&(codec.read)(&read).unwrap());
             let best = ladder.steps - 1;
             let similar = [0, best / 2, best].map(|step| {
-                let written = (ladder.write)(0, step).unwrap();
+                let written = (ladder.write)(step).unwrap();
                 (ladder.similarity)(&written)
             });
-            assert!(0.2 < similar[0] && similar[0] < similar[1] && similar[1] < similar[2], "{similar:?}");
-            assert!(similar[2] > 0.97, "{similar:?}");
-            let half = (ladder.write)(2, best).unwrap();
-            assert_eq!(dimensions(&half), Some((48, 32)));
+            assert!(similar[0] < similar[1] && similar[1] < similar[2], "{similar:?}");
+            assert!(similar[2] > 0.95, "{similar:?}");
         }
     }
 }

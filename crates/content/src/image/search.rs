@@ -2,23 +2,19 @@
 
 use super::similarity::Judge;
 
-/// The ways to write one image: in some sizes, and in each size in some steps of quality.
+/// The ways to write one image: in some steps of quality.
 pub(super) struct Ladder {
-    /// Sizes; 0 is the original's.
-    pub(super) sizes: usize,
-    /// Steps of quality in each size, the lowest first. Bytes and similarity grow from step to step.
+    /// Steps of quality, the lowest first. Bytes and similarity grow from step to step.
     pub(super) steps: usize,
-    /// A step so good that no smaller size is worth a try.
-    pub(super) contented: usize,
-    /// Writes the image in a size and a step; `None` if it cannot be written so.
-    pub(super) write: Box<dyn FnMut(usize, usize) -> Option<Vec<u8>>>,
-    /// How similar a written file is to the original, in the original's size.
+    /// Writes the image in a step; `None` if it cannot be written so.
+    pub(super) write: Box<dyn FnMut(usize) -> Option<Vec<u8>>>,
+    /// How similar a written file is to the original.
     pub(super) similarity: Judge,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// The most bytes that the file may have, if that is similar enough.
+    /// The most bytes that the file may have, if that is similar enough; 0 for as few as possible.
     pub(super) bytes: usize,
     /// The least similarity; it counts more than the bytes.
     pub(super) similarity: f64,
@@ -48,25 +44,14 @@ impl Wanted {
 /// if there is none.
 pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
     let ladder = &mut ladder;
-    let mut fitting: Option<Found> = None;
-    for size in 0..ladder.sizes {
-        let Some((step, written)) = last_that_fits(ladder, size, wanted.bytes) else { continue };
+    let fitting = last_that_fits(ladder, wanted.bytes).map(|written| {
         let similarity = (ladder.similarity)(&written);
-        let better = fitting.as_ref().is_none_or(|found| found.similarity < similarity);
-        if better {
-            fitting = Some(Found { written, similarity });
-        }
-        // If a size is worse than the one before, the sizes after it are worse still.
-        if step >= ladder.contented || !better {
-            break;
-        }
+        Found { written, similarity }
+    });
+    match fitting {
+        Some(found) if found.similarity >= wanted.similarity => Some(found),
+        _ => first_similar(ladder, wanted),
     }
-    if fitting.as_ref().is_some_and(|found| found.similarity >= wanted.similarity) {
-        return fitting;
-    }
-    let smallest =
-        |one: Found, other: Found| if other.written.len() < one.written.len() { other } else { one };
-    (0..ladder.sizes).filter_map(|size| first_similar(ladder, size, wanted)).reduce(smallest)
 }
 
 /// The search ends at a file that has this part of the bytes that it may have: another try costs more than it brings.
@@ -80,7 +65,10 @@ const GUESSES: usize = 5;
 ///
 /// Bytes grow about exponentially with the step, so the next try is where the line through the logarithms of the last
 /// two meets the wanted one: three or four tries instead of the seven of halving.
-fn last_that_fits(ladder: &mut Ladder, size: usize, bytes: usize) -> Option<(usize, Vec<u8>)> {
+fn last_that_fits(ladder: &mut Ladder, bytes: usize) -> Option<Vec<u8>> {
+    if bytes == 0 {
+        return None;
+    }
     let (mut low, mut high, mut found) = (0, ladder.steps, None);
     let mut slope = SPAN.ln() / ladder.steps as f64;
     let mut last: Option<(usize, f64)> = None;
@@ -95,7 +83,7 @@ fn last_that_fits(ladder: &mut Ladder, size: usize, bytes: usize) -> Option<(usi
         // The first try is at a third: a file of an eighth of the bytes lies in the lower half.
         let first = if last.is_none() { 3 } else { 2 };
         let step = guess.unwrap_or(low + (high - low) / first);
-        let written = (ladder.write)(size, step)?;
+        let written = (ladder.write)(step)?;
         let length = (written.len() as f64).ln();
         if let Some((before, known)) = last {
             let between = (length - known) / (step as f64 - before as f64);
@@ -105,7 +93,7 @@ fn last_that_fits(ladder: &mut Ladder, size: usize, bytes: usize) -> Option<(usi
         if written.len() <= bytes {
             low = step + 1;
             let near = written.len() as f64 >= NEAR * bytes as f64;
-            found = Some((step, written));
+            found = Some(written);
             if near {
                 break;
             }
@@ -117,11 +105,11 @@ fn last_that_fits(ladder: &mut Ladder, size: usize, bytes: usize) -> Option<(usi
 }
 
 /// The lowest step that is similar enough.
-fn first_similar(ladder: &mut Ladder, size: usize, wanted: Wanted) -> Option<Found> {
+fn first_similar(ladder: &mut Ladder, wanted: Wanted) -> Option<Found> {
     let (mut low, mut high, mut found) = (0, ladder.steps, None);
     while low < high {
         let step = low + (high - low) / 2;
-        let written = (ladder.write)(size, step)?;
+        let written = (ladder.write)(step)?;
         let similarity = (ladder.similarity)(&written);
         if similarity >= wanted.similarity {
             high = step;
@@ -139,53 +127,38 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
-    /// Two sizes of 100 steps: 10 bytes a step in the first with similarity step / 100; 3 a step in the second, which
-    /// never gets above 0.8. Counts in `writes`.
+    /// 100 steps of 10 bytes with similarity step / 100. Counts in `writes`.
     fn model(writes: &Rc<Cell<usize>>) -> Ladder {
         let writes = Rc::clone(writes);
         Ladder {
-            sizes: 2,
             steps: 100,
-            contented: 60,
-            write: Box::new(move |size, step| {
+            write: Box::new(move |step| {
                 writes.set(writes.get() + 1);
-                let mut written = vec![size as u8, step as u8];
-                written.resize(2 + step * [10, 3][size], 0);
+                let mut written = vec![step as u8];
+                written.resize(2 + step * 10, 3);
                 Some(written)
             }),
-            similarity: Box::new(|written| {
-                let quality = f64::from(written[1]) / 100.0;
-                if written[0] == 0 { quality } else { quality.min(0.8) }
-            }),
+            similarity: Box::new(|written| f64::from(written[0]) / 100.0),
         }
     }
 
-    fn of(bytes: usize, similarity: f64) -> (u8, u8, usize) {
+    fn of(bytes: usize, similarity: f64) -> (u8, usize) {
         let writes = Rc::default();
         let found = best(model(&writes), Wanted { bytes, similarity }).unwrap();
-        (found.written[0], found.written[1], writes.get())
+        (found.written[0], writes.get())
     }
 
     #[test]
-    fn the_best_that_fits_in_any_size() {
-        let (size, step, writes) = of(702, 0.5);
-        assert!(size == 0 && (69..=70).contains(&step), "good enough at once: {step}");
-        assert!(writes <= 4, "{writes}, and a smaller size was tried for nothing?");
-        assert_eq!(
-            (of(302, 0.5).0, of(302, 0.5).1),
-            (1, 99),
-            "30 in the first size, up to 0.8 in the second"
-        );
+    fn the_best_that_fits() {
+        let (step, writes) = of(702, 0.5);
+        assert!((69..=70).contains(&step), "{step}");
+        assert!(writes <= 4, "{writes}");
     }
 
     #[test]
     fn what_cannot_fit_keeps_the_factor_that_it_can() {
-        assert_eq!(
-            (of(100, 0.75).0, of(100, 0.75).1),
-            (1, 75),
-            "the smaller of the two files that are similar"
-        );
-        assert_eq!((of(100, 0.9).0, of(100, 0.9).1), (0, 90));
+        assert_eq!(of(100, 0.75).0, 75);
+        assert_eq!(of(0, 0.75).0, 75, "as few bytes as are similar enough");
         assert_eq!(best(model(&Rc::default()), Wanted { bytes: 100, similarity: 1.1 }), None);
     }
 }

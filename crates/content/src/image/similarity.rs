@@ -1,4 +1,4 @@
-//! Structural similarity (SSIM) of two luma planes, and of two pictures as they are seen.
+//! Structural similarity (SSIM) of two pictures as they are seen, in their worst region and in colour.
 //!
 //! `SSIM(x, y) = (2 m_x m_y + C1)(2 c_xy + C2) / ((m_x^2 + m_y^2 + C1)(v_x + v_y + C2))`, m means, v variances, c the
 //! covariance, `C1 = (0.01 * 255)^2`, `C2 = (0.03 * 255)^2`, averaged over windows (Wang, Bovik, Sheikh, Simoncelli,
@@ -6,30 +6,45 @@
 //! 2004, eq. 13). 1 is the same picture.
 //!
 //! Windows are squares of 8 pixels, 4 apart, put together from sums of 4 by 4: as good as the paper's Gaussian for
-//! ranking, and whole numbers until the last step. Nothing is scaled down first, which would flatter.
+//! ranking, and whole numbers until the last step. The mean of the windows is taken for each square *region* of 32 pixels,
+//! and the least of these means counts: a mean over the picture hides a sky that became three bands behind a thousand
+//! leaves that did not. Brightness is compared at full size. The two differences of colour are compared at half the size,
+//! where the eye and every codec look for them: brightness alone does not see a photograph lose its colours.
 
 use super::raster::{Plane, Raster};
 
 /// The grounds on which transparent pictures are compared: white, black.
 const GROUNDS: [u8; 2] = [255, 0];
 const BLOCK: usize = 4;
+/// The side of a region (pixels of the picture).
+const REGION: usize = 32;
 
 /// Says how similar a written file is to its original.
 pub(super) type Judge = Box<dyn Fn(&[u8]) -> f64>;
 
-/// The luma of a picture on each ground on which it is compared: on both if it is transparent.
-pub(super) struct Original(Vec<Plane>);
+/// A picture as it is seen on each ground on which it is compared: on both if it is transparent. Of a gray picture the
+/// brightness alone.
+pub(super) struct Original(Vec<Vec<Plane>>);
 
 impl Original {
     pub(super) fn of(raster: &Raster) -> Self {
         let grounds = if raster.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
-        Original(grounds.iter().map(|&ground| raster.luma(ground)).collect())
+        Original(grounds.iter().map(|&ground| raster.planes(ground)).collect())
     }
 
-    /// Similarity at the original's size, on the background on which the two differ most.
+    /// Similarity of the region, plane and ground in which the two differ most; 0 for pictures of different sizes.
     fn similarity(&self, raster: &Raster) -> f64 {
-        let on = |(original, ground): (&Plane, &u8)| {
-            similarity(original, &raster.luma(*ground).enlarged(original.width, original.height))
+        let on = |(original, ground): (&Vec<Plane>, &u8)| {
+            let seen = raster.planes(*ground);
+            original
+                .iter()
+                .zip(&seen)
+                .enumerate()
+                .map(|(number, (one, other))| {
+                    // Colour has half the size, and so have its regions.
+                    worst(one, other, if number == 0 { REGION } else { REGION / 2 })
+                })
+                .fold(1.0, f64::min)
         };
         self.0.iter().zip(&GROUNDS).map(on).fold(1.0, f64::min)
     }
@@ -40,39 +55,50 @@ impl Original {
     }
 }
 
-/// The sums of a block: of x, of y, of x^2 + y^2, of xy.
-#[derive(Clone, Copy, Default)]
-struct Sums([u32; 4]);
+/// The mean SSIM in the worst of the square regions of this side; 0 for planes of different sizes.
+pub(crate) fn worst(one: &Plane, other: &Plane, region: usize) -> f64 {
+    regions(one, other, region).into_iter().fold(1.0, f64::min)
+}
 
-/// The mean SSIM of two planes of one size.
-pub(crate) fn similarity(one: &Plane, other: &Plane) -> f64 {
+/// The mean SSIM of every region of this side, row by row. What is left over at the right and below belongs to the last.
+pub(crate) fn regions(one: &Plane, other: &Plane, region: usize) -> Vec<f64> {
     let (width, height) = (one.width, one.height);
+    if (width, height) != (other.width, other.height) {
+        return vec![0.0];
+    }
     if width < 2 * BLOCK || height < 2 * BLOCK {
-        return whole(one, other);
+        return vec![whole(one, other)];
     }
     let (columns, rows) = (width / BLOCK, height / BLOCK);
+    let [across, down] = [width, height].map(|side| (side / region).max(1));
+    let mut totals = vec![(0.0, 0_u32); across * down];
     let mut above = vec![Sums::default(); columns];
     let mut here = above.clone();
-    let mut total = 0.0;
     for row in 0..rows {
         for (column, sums) in here.iter_mut().enumerate() {
             *sums = block(one, other, column * BLOCK, row * BLOCK);
         }
-        if row > 0 {
-            for column in 1..columns {
-                let (one, two, three, four) =
-                    (&above[column - 1].0, &above[column].0, &here[column - 1].0, &here[column].0);
-                let mut sums = [0_u64; 4];
-                for (which, sum) in sums.iter_mut().enumerate() {
-                    *sum = u64::from(one[which] + two[which] + three[which] + four[which]);
-                }
-                total += window(&sums, 4 * (BLOCK * BLOCK) as u64);
+        let beside = if row > 0 { columns } else { 0 };
+        for column in 1..beside {
+            let (one, two, three, four) =
+                (&above[column - 1].0, &above[column].0, &here[column - 1].0, &here[column].0);
+            let mut sums = [0_u64; 4];
+            for (which, sum) in sums.iter_mut().enumerate() {
+                *sum = u64::from(one[which] + two[which] + three[which] + four[which]);
             }
+            let place = |at: usize, of: usize| ((at - 1) * BLOCK / region).min(of - 1);
+            let total = &mut totals[place(row, down) * across + place(column, across)];
+            total.0 += window(&sums, 4 * (BLOCK * BLOCK) as u64);
+            total.1 += 1;
         }
         std::mem::swap(&mut above, &mut here);
     }
-    total / ((columns - 1) * (rows - 1)) as f64
+    totals.into_iter().map(|(total, count)| total / f64::from(count.max(1))).collect()
 }
+
+/// The sums of a block: of x, of y, of x^2 + y^2, of xy.
+#[derive(Clone, Copy, Default)]
+struct Sums([u32; 4]);
 
 fn block(one: &Plane, other: &Plane, left: usize, top: usize) -> Sums {
     let mut sums = [0_u32; 4];
@@ -125,6 +151,11 @@ mod tests {
         Plane { width, height, samples }
     }
 
+    /// The mean over the whole picture.
+    fn similarity(one: &Plane, other: &Plane) -> f64 {
+        worst(one, other, usize::MAX)
+    }
+
     #[test]
     fn the_same_picture_is_one_and_its_negative_far_from_it() {
         let picture = plane(64, 48, |x, y| ((x * 7 + y * 13) % 256) as u8);
@@ -150,5 +181,32 @@ mod tests {
             |strength: usize| plane(64, 64, |x, y| (40 + 2 * x + y + noise(x, y) * strength / 4) as u8);
         let [little, more] = [1, 4].map(|strength| similarity(&picture, &with(strength)));
         assert!(1.0 > little && little > more && more > 0.0, "{little} {more}");
+    }
+
+    /// A sky that fades beside a wood of leaves.
+    fn fading(of: impl Fn(usize, usize) -> [u8; 3]) -> Raster {
+        let samples = (0..160 * 96).flat_map(|at: usize| of(at % 160, at / 160)).collect();
+        Raster { width: 160, height: 96, channels: 3, samples }
+    }
+
+    #[test]
+    fn a_posterised_corner_counts_and_so_does_colour_alone() {
+        let leaf = |x: usize, y: usize| ((x * 7919 + y * 104_729) % 151) as u8;
+        let sky = |x: usize, y: usize, step: usize| ((x + 2 * y) / step * step) as u8;
+        let picture = |step: usize, tint: u8| {
+            fading(move |x, y| match (x < 64, leaf(x, y)) {
+                (true, _) => [sky(x, y, step), sky(x, y, step), 200],
+                (false, leaf) => [leaf, leaf.saturating_sub(tint), leaf],
+            })
+        };
+        let original = Original::of(&picture(1, 0));
+        let [same, bands, tint] =
+            [picture(1, 0), picture(24, 0), picture(1, 80)].map(|raster| original.similarity(&raster));
+        assert!(same > 0.9999, "{same}");
+        assert!(bands < 0.8, "{bands}: the sky became bands");
+        // The mean over the picture, and of its brightness alone, would pass both.
+        let luma = |raster: &Raster| raster.planes(255).swap_remove(0);
+        assert!(similarity(&luma(&picture(1, 0)), &luma(&picture(24, 0))) > 0.85);
+        assert!(tint < 0.8, "{tint}: the leaves lost their colour");
     }
 }

@@ -4,17 +4,22 @@
 //! makes numbers of visitors of them.
 //!
 //! A level is measured in its tree, where there is one; else its pages are rewritten in memory, and its images taken to
-//! be as small as the policy wants (CA 3.3). Where a text has a copy compressed beforehand beside it (`page.html.gz`), at
-//! full as in a tree, its bytes count: so browsers get it.
+//! be as small as the policy wants (CA 3.3).
+//!
+//! Both sides are counted as they would be served to a browser of today: of a text the smallest compressed copy, of an
+//! image its WebP if that is smaller. With trees, full is its tree too. Where a policy leaves compression out, neither side
+//! is compressed but by copies that the site has.
 
 mod figures;
 
+use crate::adapt::manifest::{SiteMark, similarities};
 use crate::adapt::output::MANIFEST;
 use crate::adapt::trees::worth_compressing;
 use crate::policy::{Level, Policy, Step};
-use crate::rewrite::decide::Decisions;
-use crate::rewrite::{Widths, rewritten};
+use crate::rewrite::decide::{Decisions, VARIANT};
+use crate::rewrite::{Plain, rewritten};
 use crate::site::kind::Kind;
+use crate::site::survey::Page;
 use crate::site::tree::Tree;
 use crate::site::{Site, Views};
 use crate::work::{self, Watch, refused};
@@ -42,10 +47,14 @@ pub struct Question {
 pub struct Impact {
     /// The site as it is.
     pub full: Figures,
-    /// Text and light.
+    /// Text, lean and light.
     pub levels: Vec<(Level, Figures)>,
     /// Whether the levels were measured in their trees, or estimated.
     pub measured: bool,
+    /// Whether texts are counted as they are compressed beforehand, on both sides.
+    pub compressed: bool,
+    /// Whether the site has other files now than when its trees were made.
+    pub changed_since: bool,
     /// Views of the log that are of pages of the site, and all.
     pub matched: Option<(u64, u64)>,
     /// What is worth a look, in the site and in its trees.
@@ -57,12 +66,15 @@ pub struct Impact {
 /// Paths of what is worth a look.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Examples {
-    /// The first page, and the most popular ones.
+    /// Pages with the images that are least like their originals at the light level, the worst first; without trees the
+    /// first page and the most popular ones.
     pub pages: Vec<String>,
     /// Images that the light level has in fewer bytes: those that save the most.
     pub images: Vec<String>,
 }
 
+/// The endings of compressed copies beside a text, which browsers take.
+const COPIES: [&str; 2] = [".gz", ".br"];
 /// The most pages, and the most images.
 const EXAMPLES: usize = 3;
 
@@ -81,11 +93,16 @@ pub fn impact(question: &Question, watch: &dyn Watch) -> io::Result<Impact> {
     let all = question.views.as_ref().map(|requests| requests.values().sum());
     let (views, matched) = question.views.as_ref().map(|requests| site.page_views(requests)).unzip();
     let views = views.as_ref();
-    let full =
-        Figures::of(&site.survey, views, |path| packed(&site, path).unwrap_or_else(|| site.bytes(path)));
+    let trees = question.adapted.as_deref();
+    let changed_since = trees.map(|out| check_same_site(&site, out)).transpose()?.unwrap_or_default();
+    let compressed = match trees {
+        Some(out) => has_copies(&site, out),
+        None => question.policy.takes(Step::Compressed),
+    };
+    let full = full(&site, compressed, views, watch)?;
     let mut levels = Vec::new();
-    for level in [Level::Text, Level::Light] {
-        let found = match &question.adapted {
+    for level in [Level::Text, Level::Lean, Level::Light] {
+        let found = match trees {
             Some(out) => measured(&site, level, out, views, watch)?,
             None => Some(estimated(&Decisions::new(&site, &question.policy, level, views), views, watch)?),
         };
@@ -98,6 +115,8 @@ pub fn impact(question: &Question, watch: &dyn Watch) -> io::Result<Impact> {
         full,
         levels,
         measured: question.adapted.is_some(),
+        compressed,
+        changed_since,
         matched: matched.zip(all),
         examples,
         uncounted,
@@ -106,9 +125,16 @@ pub fn impact(question: &Question, watch: &dyn Watch) -> io::Result<Impact> {
 
 fn examples(site: &Site, trees: Option<&Path>, views: Option<&Views>) -> Examples {
     let first = site.first();
-    let ranked = site.ranked(views).into_iter().map(|(path, _)| path.clone());
-    let others = ranked.filter(|path| Some(path) != first.as_ref());
-    let pages = first.iter().cloned().chain(others).take(EXAMPLES).collect();
+    let ranked = site.ranked(views).into_iter().filter(|(path, _)| Some(*path) != first.as_ref());
+    let first = first.as_ref().and_then(|first| site.survey.pages.get_key_value(first));
+    let similar = trees.map(|trees| similarities(&trees.join(MANIFEST))).unwrap_or_default();
+    let least =
+        |page: &Page| page.embedded.iter().filter_map(|file| similar.get(file)).copied().fold(1.0, f64::min);
+    let mut pages: Vec<(&String, f64)> =
+        first.into_iter().chain(ranked).map(|(path, page)| (path, least(page))).collect();
+    // Of pages that are equally good the more popular one comes first.
+    pages.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let pages = pages.into_iter().take(EXAMPLES).map(|(path, _)| path.clone()).collect();
     let saved = |(path, bytes): (&String, u64)| {
         let after = fs::metadata(trees?.join(Level::Light.name()).join(path)).ok()?.len();
         (after < bytes).then(|| (bytes - after, path.clone()))
@@ -120,25 +146,78 @@ fn examples(site: &Site, trees: Option<&Path>, views: Option<&Views>) -> Example
     Examples { pages, images: images.into_iter().take(EXAMPLES).map(|(_, path)| path).collect() }
 }
 
+/// Refuses trees of another site; true if the site has other files now than when they were made.
+fn check_same_site(site: &Site, out: &Path) -> io::Result<bool> {
+    let (manifest, shown) = (out.join(MANIFEST), out.display());
+    if !manifest.is_file() {
+        return Err(refused(format!("{shown}: no trees in it; make them: `plimsoll adapt SITE {shown}`")));
+    }
+    let (now, Some(then)) = (SiteMark::of(&site.tree), SiteMark::read(&manifest)) else {
+        return Err(refused(format!(
+            "{shown}: its trees are of an older version; make them again: `plimsoll adapt`"
+        )));
+    };
+    if !now.is_same_site(&then) {
+        return Err(refused(format!(
+            "{shown}: these are the trees of {}, not of {}; name that site, or make trees of this one: `plimsoll adapt`",
+            then.root, now.root
+        )));
+    }
+    Ok(now.files != then.files)
+}
+
+/// Whether `adapt` has put compressed copies beside the texts of the trees.
+fn has_copies(site: &Site, out: &Path) -> bool {
+    let mut trees = Level::ALL.map(|level| out.join(level.name())).into_iter().filter(|tree| tree.is_dir());
+    trees.any(|tree| {
+        let is_copied = |path: &String| {
+            let copy = format!("{path}.gz");
+            !site.tree.files.contains_key(&copy) && tree.join(copy).is_file()
+        };
+        site.tree.files.keys().any(is_copied)
+    })
+}
+
+/// The site as it is, with its texts compressed where those of the levels are.
+fn full(site: &Site, compressed: bool, views: Option<&Views>, watch: &dyn Watch) -> io::Result<Figures> {
+    let texts = text_bytes(site, compressed, &|path| site.tree.read_file(path), watch)?;
+    Ok(Figures::of(&site.survey, views, |path| texts.get(path).copied().unwrap_or_else(|| site.bytes(path))))
+}
+
+/// The bytes of each text of the site as a browser gets it.
+fn text_bytes<'a>(
+    site: &'a Site,
+    compressed: bool,
+    read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
+    watch: &dyn Watch,
+) -> io::Result<BTreeMap<&'a str, u64>> {
+    let texts = site.tree.files.iter().filter(|(path, file)| file.kind.is_text(path));
+    let texts: Vec<&str> = texts.map(|(path, _)| path.as_str()).collect();
+    let bytes = work::each(&texts, watch, |path| {
+        let text = read(path)?;
+        let is_copied = compressed || packed(site, path).is_some();
+        let copy = if is_copied { worth_compressing(&text)?.map(|copy| copy.len() as u64) } else { None };
+        Ok([copy, packed(site, path)].into_iter().flatten().fold(text.len() as u64, u64::min))
+    })?;
+    Ok(texts.into_iter().zip(bytes).collect())
+}
+
+/// The factor by which images at the light level are taken to be smaller: what the sites of `e2e/tests/real_sites.rs` reach
+/// at least.
+const LIGHT_FACTOR: f64 = 2.5;
+
 /// The level as it would be.
 fn estimated(decisions: &Decisions<'_>, views: Option<&Views>, watch: &dyn Watch) -> io::Result<Figures> {
     let site = decisions.site;
     let read = |path: &str| {
         let original = site.tree.read_file(path)?;
-        Ok(rewritten(decisions, path, &original, &Widths::new()).unwrap_or(original))
+        Ok(rewritten(decisions, path, &original, &Plain::new()).unwrap_or(original))
     };
-    let texts = site.tree.files.iter().filter(|(path, file)| file.kind.is_text(path));
-    let texts: Vec<&str> = texts.map(|(path, _)| path.as_str()).collect();
-    let text_bytes = work::each(&texts, watch, |path| {
-        let text = read(path)?;
-        let copied = decisions.policy.takes(Step::Compressed) || packed(site, path).is_some();
-        let packed = if copied { worth_compressing(&text)? } else { None };
-        Ok(packed.unwrap_or(text).len() as u64)
-    })?;
-    let text_bytes: BTreeMap<&str, u64> = texts.into_iter().zip(text_bytes).collect();
-    Ok(Figures::of(&site.surveyed_as(&read, watch)?, views, |path| match decisions.reduction(path) {
-        Some(reduction) => (site.bytes(path) as f64 / reduction.factor) as u64,
-        None => text_bytes.get(path).copied().unwrap_or_else(|| site.bytes(path)),
+    let texts = text_bytes(site, decisions.policy.takes(Step::Compressed), &read, watch)?;
+    let survey = site.surveyed_as(&site.tree, &read, watch)?;
+    Ok(Figures::of(&survey, views, |path| match decisions.reduction(path) {
+        Some(reduction) => (site.bytes(path) as f64 / reduction.factor.unwrap_or(LIGHT_FACTOR)) as u64,
+        None => texts.get(path).copied().unwrap_or_else(|| site.bytes(path)),
     }))
 }
 
@@ -150,22 +229,30 @@ fn measured(
     views: Option<&Views>,
     watch: &dyn Watch,
 ) -> io::Result<Option<Figures>> {
-    let (tree, shown) = (out.join(level.name()), out.display());
-    if !out.join(MANIFEST).is_file() {
-        return Err(refused(format!("{shown}: no trees in it; make them: `plimsoll adapt SITE {shown}`")));
-    }
-    if !tree.is_dir() {
+    let folder = out.join(level.name());
+    if !folder.is_dir() {
         return Ok(None);
     }
-    let read = |path: &str| fs::read(tree.join(path)).or_else(|_| site.tree.read_file(path));
-    let size = |path: &str| fs::metadata(tree.join(path)).ok().map(|found| found.len());
-    Ok(Some(Figures::of(&site.surveyed_as(&read, watch)?, views, |path| {
-        let here = size(&format!("{path}.gz")).or_else(|| size(path));
-        here.or_else(|| packed(site, path)).unwrap_or_else(|| site.bytes(path))
+    let own = Tree::read(&folder)?;
+    let read = |path: &str| fs::read(folder.join(path)).or_else(|_| site.tree.read_file(path));
+    let mut tree = site.tree.clone();
+    for (path, file) in &own.files {
+        tree.files.entry(path.clone()).or_insert(*file);
+    }
+    // The file and what stands beside it for a client that takes it.
+    let size = |path: &str| own.files.get(path).map(|found| found.bytes);
+    let served = |path: &str| {
+        let copies =
+            COPIES.into_iter().chain([VARIANT]).filter_map(|ending| size(&format!("{path}{ending}")));
+        copies.chain(size(path)).min()
+    };
+    Ok(Some(Figures::of(&site.surveyed_as(&tree, &read, watch)?, views, |path| {
+        served(path).or_else(|| packed(site, path)).unwrap_or_else(|| site.bytes(path))
     })))
 }
 
-/// Bytes of the compressed copy beside a file of the site.
+/// Bytes of the smallest compressed copy that the site has of a file.
 fn packed(site: &Site, path: &str) -> Option<u64> {
-    site.tree.files.get(&format!("{path}.gz")).map(|file| file.bytes)
+    let copy = |ending: &str| site.tree.files.get(&format!("{path}{ending}"));
+    COPIES.into_iter().filter_map(copy).map(|file| file.bytes).min()
 }

@@ -2,16 +2,24 @@
 
 use crate::image::Reduction;
 use crate::policy::{Level, Policy, Step, Tag};
+use crate::roles::{self, Evidence, Picture, Reason, Role};
 use crate::site::kind::Kind;
+use crate::site::survey::Usage;
+use crate::site::tree::File;
 use crate::site::{Site, Views};
 use crate::text::css::{Purpose, SheetUrl};
 use crate::text::reference::{Target, folder, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A small picture: an icon or a bullet (pixels a side).
-const ICON: usize = 32;
-/// The most thickness of a bar or separator (pixels), and how many times as long it is at least.
-const BAR: (usize, usize) = (10, 8);
+/// The pixels that an image has for each that a plain screen shows: screens of twice the density are common.
+const DENSITY: f64 = 2.0;
+/// An image is scaled only if less than this part of its width is left.
+const WORTH_SCALING: f64 = 0.85;
+/// The ending of the WebP beside an image, behind the image's whole name.
+pub(crate) const VARIANT: &str = ".webp";
+
+/// Roles by path.
+pub(crate) type Roles<'a> = BTreeMap<&'a str, (Role, Reason)>;
 
 /// Decisions on files, for one level below full.
 #[derive(Debug)]
@@ -19,12 +27,49 @@ pub(crate) struct Decisions<'a> {
     pub(crate) site: &'a Site,
     pub(crate) policy: &'a Policy,
     pub(crate) level: Level,
-    /// Images that are cosmetic.
-    pub(crate) cosmetic: BTreeSet<&'a str>,
+    /// What each image is for, and why.
+    pub(crate) roles: Roles<'a>,
     /// For each image on several pages, the page that keeps it.
     pub(crate) owner: BTreeMap<&'a str, &'a str>,
     /// Pages that are too many links away.
     pub(crate) cut: BTreeSet<&'a str>,
+}
+
+/// What each image that pages show is for, and why.
+pub(crate) fn roles<'a>(site: &'a Site, policy: &Policy) -> Roles<'a> {
+    let nothing = Evidence::default();
+    let of = |(path, file): (&'a String, &File)| {
+        let usage = site.survey.usage.get(path).copied().unwrap_or_default();
+        let tagged = match usage {
+            Usage { important: true, .. } => Some(Tag::Important),
+            Usage { degradable: true, .. } => Some(Tag::Degradable),
+            Usage { expendable: true, .. } => Some(Tag::Expendable),
+            _ => None,
+        };
+        let picture = Picture {
+            size: shown(site, path),
+            bytes: file.bytes,
+            tagged,
+            ruled: policy.rule(path),
+            cosmetic_limit: policy.cosmetic_limit_bytes,
+            site_pages: site.survey.pages.len() as u64,
+        };
+        let evidence = site.survey.evidence.get(path).unwrap_or(&nothing);
+        (path.as_str(), roles::role(&picture, evidence))
+    };
+    site.tree.files.iter().filter(|(_, file)| file.kind.is_image()).map(of).collect()
+}
+
+/// Width and height at which pages show an image at most; its own where that is not known.
+pub(crate) fn shown(site: &Site, path: &str) -> Option<(usize, usize)> {
+    let own = *site.dimensions.get(path)?;
+    let usage = site.survey.usage.get(path).copied().unwrap_or_default();
+    Some(if usage.fixed || usage.scale <= 0.0 { own } else { scaled(own, usage.scale) })
+}
+
+fn scaled((width, height): (usize, usize), scale: f64) -> (usize, usize) {
+    let side = |side: usize| ((side as f64 * scale.min(1.0)).ceil() as usize).max(1);
+    (side(width), side(height))
 }
 
 impl<'a> Decisions<'a> {
@@ -34,14 +79,9 @@ impl<'a> Decisions<'a> {
         level: Level,
         views: Option<&Views>,
     ) -> Decisions<'a> {
-        let (cosmetic, owner, cut) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
-        let mut decisions = Decisions { site, policy, level, cosmetic, owner, cut };
-        if policy.takes(Step::Cosmetic) {
-            let images = site.tree.files.iter().filter(|(_, file)| file.kind.is_image());
-            let cosmetic = images.filter(|(path, file)| decisions.is_cosmetic(path, file.bytes));
-            decisions.cosmetic = cosmetic.map(|(path, _)| path.as_str()).collect();
-        }
-        if policy.takes(Step::OnePage) {
+        let (owner, cut) = (BTreeMap::new(), BTreeSet::new());
+        let mut decisions = Decisions { site, policy, level, roles: roles(site, policy), owner, cut };
+        if decisions.takes(Step::OnePage) {
             for (path, page) in site.ranked(views) {
                 for image in &page.images {
                     decisions.owner.entry(image).or_insert(path);
@@ -62,15 +102,24 @@ impl<'a> Decisions<'a> {
         decisions
     }
 
-    /// Small in bytes, or by its shape an icon, a bullet, a bar.
-    fn is_cosmetic(&self, path: &str, bytes: u64) -> bool {
-        let limit = self.policy.cosmetic_limit_bytes;
-        let shape = self.site.dimensions.get(path).is_some_and(|&(width, height)| {
-            let (thin, long) = (width.min(height), width.max(height));
-            long <= ICON || (thin <= BAR.0 && long >= BAR.1 * thin)
-        });
-        // Without a limit there are no cosmetic images at all.
-        limit > 0 && (bytes < limit || shape)
+    /// Whether a step is taken at this level.
+    pub(crate) fn takes(&self, step: Step) -> bool {
+        self.policy.takes_at(self.level, step)
+    }
+
+    /// Whether an image goes at this level, as an icon or an ornament.
+    pub(crate) fn is_cosmetic(&self, path: &str) -> bool {
+        self.takes(Step::Cosmetic) && self.role(path).is_some_and(Role::is_cosmetic)
+    }
+
+    /// Whether an image of this page is left to another one.
+    pub(crate) fn is_elsewhere(&self, file: &str, page: &str) -> bool {
+        self.owner.get(file).is_some_and(|owner| *owner != page)
+            && !self.role(file).is_some_and(Role::is_everywhere)
+    }
+
+    pub(crate) fn role(&self, path: &str) -> Option<Role> {
+        self.roles.get(path).map(|(role, _)| *role)
     }
 
     /// The tag of a file wherever it is used. A tag in a page counts more than a rule, and important more than the others.
@@ -89,7 +138,7 @@ impl<'a> Decisions<'a> {
 
     /// Whether the file may go.
     pub(crate) fn is_expendable(&self, path: &str) -> bool {
-        self.policy.takes(Step::Expendable) && self.file_tag(path) == Some(Tag::Expendable)
+        self.takes(Step::Expendable) && self.file_tag(path) == Some(Tag::Expendable)
     }
 
     /// Whether, and how, an image is written again.
@@ -97,21 +146,51 @@ impl<'a> Decisions<'a> {
         let (file, tag) = (self.site.tree.files.get(path)?, self.file_tag(path));
         let sound = file.kind == Kind::Image && self.site.dimensions.contains_key(path);
         let wanted = self.policy.avif || !Kind::is_avif(path);
-        if self.level == Level::Full || !sound || !wanted || tag == Some(Tag::Important) {
+        let has_images = matches!(self.level, Level::Lean | Level::Light);
+        if !has_images || !sound || !wanted || tag == Some(Tag::Important) {
             return None;
         }
-        let Policy { factor, similarity, image_limit_bytes, medium_limit_bytes, .. } = *self.policy;
-        let usage = self.site.survey.usage.get(path).copied().unwrap_or_default();
-        let resizable = usage.sizable && !usage.fixed;
-        let any_format = self.policy.takes(Step::Photographs);
+        let Policy { factor, image_limit_bytes, medium_limit_bytes, .. } = *self.policy;
+        let variant = format!("{path}{VARIANT}");
+        let reduction = Reduction {
+            factor: None,
+            similarity: self.policy.least_similarity(self.level),
+            size: self.size(path, if self.level == Level::Lean { 1.0 } else { DENSITY }),
+            any_format: self.takes(Step::Photographs),
+            variant: self.takes(Step::Variants) && !self.site.tree.files.contains_key(&variant),
+        };
         // What is tagged degradable is reduced as if it were large.
         let large = file.bytes > image_limit_bytes || tag == Some(Tag::Degradable);
-        if large && self.policy.takes(Step::Images) {
-            return Some(Reduction { factor, similarity, resizable, any_format });
+        let medium = file.bytes > medium_limit_bytes && !large;
+        match (large, medium, self.level) {
+            (true, ..) if !self.takes(Step::Images) => None,
+            (_, true, _) if !self.takes(Step::Medium) => None,
+            (true, _, Level::Lean) => Some(Reduction { factor: Some(factor), ..reduction }),
+            (_, true, Level::Lean) => {
+                let similarity = f64::midpoint(1.0, reduction.similarity);
+                Some(Reduction { factor: Some((factor / 2.0).max(1.0)), similarity, ..reduction })
+            }
+            (true, ..) | (_, true, _) => Some(reduction),
+            _ => None,
         }
-        let medium = file.bytes > medium_limit_bytes && !large && self.policy.takes(Step::Medium);
-        let (factor, similarity) = ((factor / 2.0).max(1.0), f64::midpoint(1.0, similarity));
-        medium.then_some(Reduction { factor, similarity, resizable, any_format })
+    }
+
+    /// How the copy of an image for plain screens is written, which stands beside the one for screens of twice the density.
+    pub(crate) fn plain(&self, path: &str) -> Option<(String, Reduction)> {
+        let reduction = self.reduction(path).filter(|_| self.level == Level::Light)?;
+        let size = self.size(path, 1.0)?;
+        let (stem, ending) = path.rsplit_once('.')?;
+        let name = format!("{stem}.1x.{ending}");
+        let is_free = !self.site.tree.files.contains_key(&name);
+        is_free.then_some((name, Reduction { size: Some(size), ..reduction }))
+    }
+
+    /// Width and height that an image gets, if they are fewer than its own.
+    fn size(&self, path: &str, density: f64) -> Option<(usize, usize)> {
+        let usage = self.site.survey.usage.get(path).copied().unwrap_or_default();
+        let scale = usage.scale * density;
+        let wanted = self.takes(Step::Sizes) && !usage.fixed && scale > 0.0 && scale < WORTH_SCALING;
+        wanted.then(|| scaled(self.site.dimensions[path], scale))
     }
 
     /// Whether the sheet at `path` goes without this file.
@@ -124,7 +203,7 @@ impl<'a> Decisions<'a> {
     pub(crate) fn style_loses(&self, named: &str, purpose: &Purpose) -> bool {
         let Some(file) = self.site.tree.find(named) else { return false };
         let small = *purpose == Purpose::Background
-            && self.policy.takes(Step::Backgrounds)
+            && self.takes(Step::Backgrounds)
             && self.site.bytes(&file) < self.policy.cosmetic_limit_bytes
             && self.site.tree.files[&file].kind.is_image()
             && self.file_tag(&file).is_none();

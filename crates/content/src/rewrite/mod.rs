@@ -4,6 +4,7 @@
 //! style sheets as they are at the level. Nothing is written here.
 
 pub(crate) mod decide;
+mod names;
 mod page;
 mod text;
 
@@ -14,21 +15,21 @@ use crate::text::document::Document;
 use decide::Decisions;
 use std::collections::BTreeMap;
 
-/// Images that were written again with fewer pixels, and their widths before.
-pub(crate) type Widths = BTreeMap<String, usize>;
+/// Images with a copy for plain screens, and the path of that copy.
+pub(crate) type Plain = BTreeMap<String, String>;
 
 /// The page or style sheet at `path`, which has these `bytes`, as it is at the level; `None` if it stays as it is.
 pub(crate) fn rewritten(
     decisions: &Decisions<'_>,
     path: &str,
     bytes: &[u8],
-    widths: &Widths,
+    plain: &Plain,
 ) -> Option<Vec<u8>> {
     if decisions.is_important(path) {
         return None;
     }
     match decisions.site.tree.files[path].kind {
-        Kind::Page => page::rewritten(decisions, path, &Document::read(path, bytes)?, widths),
+        Kind::Page => page::rewritten(decisions, path, &Document::read(path, bytes)?, plain),
         Kind::Style => {
             let decoded = decode(bytes)?;
             let text = css::without(&decoded.text, |url| decisions.sheet_loses(path, url))?;

@@ -1,11 +1,13 @@
-//! A page at a lower level: which of its elements give way to what.
+//! A page at the light or the lean level: which of its elements give way to what.
 //!
 //! What scripts may look for stays: an element with `id`, `name` or an event's attribute, on a page with scripts, is
 //! never taken out. So does a map's picture: it is a menu. A reference that leads nowhere stays as it was.
 
 use super::decide::Decisions;
-use super::{Widths, text};
+use super::{Plain, names, text};
 use crate::policy::{Level, Step, Tag};
+use crate::roles::words;
+use crate::site::survey::Sizer;
 use crate::text::css;
 use crate::text::document::{Document, Use, candidates};
 use crate::text::markup::{Edits, Element, escaped};
@@ -19,7 +21,8 @@ struct Rewriter<'a> {
     decisions: &'a Decisions<'a>,
     path: &'a str,
     document: &'a Document,
-    widths: &'a Widths,
+    plain: &'a Plain,
+    sizer: Sizer<'a, 'a>,
     edits: Edits,
     /// Images that stay, so far.
     kept: usize,
@@ -27,7 +30,9 @@ struct Rewriter<'a> {
 
 /// What an image leaves behind.
 enum Instead {
-    Text,
+    /// Nothing; in a link or button without any text, a sign or a word.
+    Nothing,
+    /// A link to it.
     Link,
 }
 
@@ -36,10 +41,11 @@ pub(super) fn rewritten(
     decisions: &Decisions<'_>,
     path: &str,
     document: &Document,
-    widths: &Widths,
+    plain: &Plain,
 ) -> Option<Vec<u8>> {
-    let edits = Edits::default();
-    let mut rewriter = Rewriter { decisions, path, document, widths, edits, kept: 0 };
+    let ground = decisions.site.ground();
+    let (sizer, edits) = (Sizer::of(document, &ground), Edits::default());
+    let mut rewriter = Rewriter { decisions, path, document, plain, sizer, edits, kept: 0 };
     (0..document.elements.len()).for_each(|at| rewriter.element(at));
     let text = rewriter.edits.apply(document.text())?;
     Some(document.decoded.encode(&text))
@@ -55,12 +61,13 @@ impl<'a> Rewriter<'a> {
             return;
         }
         if self.decisions.level == Level::Text {
-            return text::element(self.document, at, &mut self.edits);
+            return text::element(self.decisions, self.document, at, &mut self.edits);
         }
         match element.name.as_str() {
             "img" => self.image(at, tag),
             "source" => self.responsive(element),
             "video" | "audio" => self.media(element),
+            "iframe" | "embed" | "object" if tag.is_none() => self.embed(element),
             "link" | "script" => self.linked(at, element),
             "style" => self.style(element),
             _ => {}
@@ -92,7 +99,7 @@ impl<'a> Rewriter<'a> {
         let element = &self.document.elements[at];
         let tagged =
             element.own_tag() == Some(Tag::Expendable) && !element.is(&["img", "html", "head", "body"]);
-        if !tagged || !self.decisions.policy.takes(Step::Expendable) {
+        if !tagged || !self.decisions.takes(Step::Expendable) {
             return false;
         }
         let Some(whole) = element.whole() else { return false };
@@ -133,45 +140,104 @@ impl<'a> Rewriter<'a> {
         }
         match tag {
             Some(Tag::Important | Tag::Degradable) => None,
-            Some(Tag::Expendable) if decisions.policy.takes(Step::Expendable) => Some(Instead::Text),
-            _ if decisions.cosmetic.contains(file) => Some(Instead::Text),
-            _ => decisions.owner.get(file).is_some_and(|owner| *owner != self.path).then_some(Instead::Link),
+            Some(Tag::Expendable) if decisions.takes(Step::Expendable) => Some(Instead::Nothing),
+            _ if decisions.is_cosmetic(file) => Some(Instead::Nothing),
+            _ => decisions.is_elsewhere(file, self.path).then_some(Instead::Link),
         }
     }
 
     fn replace_image(&mut self, at: usize, file: &str, instead: &Instead) {
         let element = &self.document.elements[at];
         let linked = self.document.around(element, &["a", "button", "label", "option", "summary"]);
-        let is_link = matches!(instead, Instead::Link) && linked.is_none();
-        let text = match (element.words("alt"), linked) {
-            (Some(alt), _) => escaped(alt),
-            // A link without any text could not be followed.
-            (None, Some(link)) if !link.has_text => escaped(element.caption(file)),
-            (None, None) if is_link => escaped(element.caption(file)),
+        let alt = element.words("alt").and_then(|alt| words::telling(alt, file));
+        let text = match (instead, linked, alt) {
+            // A link or button without any text could not be followed; it gets a sign or words for one of its pictures.
+            (_, Some(link), _) if !link.has_text => match self.sign(element, file) {
+                _ if !self.speaks_for(link, at) => String::new(),
+                Some(sign) => sign,
+                None => escaped(&names::link(self.decisions, self.document, link, alt)),
+            },
+            (Instead::Link, None, Some(alt)) => {
+                // The reference stays as the page wrote it, with base and query.
+                let src =
+                    element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
+                format!("<a href=\"{}\">{}</a>", escaped(&src), escaped(alt))
+            }
+            (Instead::Nothing, _, Some(alt)) if !alt.chars().any(char::is_alphanumeric) => escaped(alt),
             _ => String::new(),
-        };
-        let text = if is_link {
-            // The reference stays as the page wrote it, with base and query.
-            let src = element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
-            format!("<a href=\"{}\">{text}</a>", escaped(&src))
-        } else {
-            text
         };
         self.edits.replace(self.document.picture(element), text);
     }
 
+    /// Whether the image at `at` is the first in a link that shows none any more.
+    fn speaks_for(&self, link: &Element, at: usize) -> bool {
+        let Some(whole) = link.whole() else { return true };
+        let inside = |&other: &usize| whole.contains(&self.document.elements[other].tag.start);
+        let images =
+            (0..self.document.elements.len()).filter(|&other| self.document.elements[other].name == "img");
+        let mut images = images.skip_while(|other| !inside(other)).take_while(inside);
+        let kept = |other: usize| {
+            let image = &self.document.elements[other];
+            let file = image.get("src").and_then(|src| self.file(src));
+            file.is_none_or(|file| self.instead(other, &file, self.document.tag(other)).is_none())
+        };
+        images.clone().next() == Some(at) && !images.any(kept)
+    }
+
+    /// The sign that stands for an icon, in an element with its class, so that sheets place it as they placed the icon.
+    fn sign(&self, element: &Element, file: &str) -> Option<String> {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let glyph = words::glyph(element.get("class").unwrap_or_default()).or_else(|| words::glyph(name))?;
+        let class = element.words("class").map(|class| format!(" class=\"{}\"", escaped(class)));
+        Some(format!("<span{}>{glyph}</span>", class.unwrap_or_default()))
+    }
+
     fn keep_image(&mut self, element: &Element, file: &str) {
         self.responsive(element);
-        if let Some(width) = self.widths.get(file)
-            && element.get("width").is_none()
-            && element.get("height").is_none()
-        {
-            self.edits.set(element, "width", &width.to_string());
-        }
         self.kept += 1;
-        if self.decisions.policy.takes(Step::Lazy) && self.kept > EAGER && element.get("loading").is_none() {
+        let usage = self.decisions.site.survey.usage.get(file).copied().unwrap_or_default();
+        let layout = self.sizer.layout(self.document, element, file).filter(|_| !usage.fixed);
+        let mut has_room = element.get("width").is_some() && element.get("height").is_some();
+        if let (Some(layout), Some(&(width, height))) = (layout, self.decisions.site.dimensions.get(file))
+            && self.decisions.takes(Step::Sizes)
+        {
+            for (wanted, name, side) in [(layout.set[0], "width", width), (layout.set[1], "height", height)] {
+                if wanted {
+                    self.edits.set(element, name, &side.to_string());
+                }
+            }
+            has_room |= layout.set == [true, true];
+            if let Some(plain) = self.plain.get(file) {
+                let src = element.get("src").unwrap_or_default().trim();
+                let plain = relative(&self.document.folder, plain);
+                let twice = relative(&self.document.folder, file);
+                // A reference with a query stays as it is: it may name a version.
+                if !src.contains('?') {
+                    self.edits.set(element, "srcset", &format!("{plain} 1x, {twice} 2x"));
+                }
+            }
+        }
+        // An image that comes late must not move what is below it.
+        let late = self.kept > EAGER && (has_room || self.decisions.level == Level::Lean);
+        if self.decisions.takes(Step::Lazy) && late && element.get("loading").is_none() {
             self.edits.set(element, "loading", "lazy");
         }
+    }
+
+    /// A frame of another host gives way to a link with its class.
+    fn embed(&mut self, element: &Element) {
+        let Some(source) = element.get("src").or_else(|| element.get("data")) else { return };
+        let (Target::Elsewhere, Some(whole)) = (self.document.resolve(source), element.whole()) else {
+            return;
+        };
+        if !self.decisions.takes(Step::Embeds) {
+            return;
+        }
+        let host = source.split("//").nth(1).and_then(|rest| rest.split(['/', '?']).next()).unwrap_or(source);
+        let title = element.words("title").or_else(|| element.words("aria-label")).unwrap_or(host);
+        let class = element.words("class").map(|class| format!(" class=\"{}\"", escaped(class)));
+        let class = class.unwrap_or_default();
+        self.edits.replace(whole, format!("<a href=\"{}\"{class}>{}</a>", escaped(source), escaped(title)));
     }
 
     /// The smallest of several candidates, with its descriptor, so that the page is laid out as before.
@@ -182,14 +248,19 @@ impl<'a> Rewriter<'a> {
         let smallest = all.iter().min_by(|one, other| weight(one.1).total_cmp(&weight(other.1)));
         if let Some((url, said)) = smallest
             && all.len() > 1
-            && self.decisions.policy.takes(Step::Responsive)
+            && self.decisions.takes(Step::Responsive)
         {
             self.edits.set(element, "srcset", format!("{url} {said}").trim());
         }
     }
 
     fn media(&mut self, element: &Element) {
-        if !self.decisions.policy.takes(Step::Video) {
+        if !self.decisions.takes(Step::Video) {
+            return;
+        }
+        // A film without a poster would be a black box, and one that plays by itself is seen to stand still.
+        let shows = element.get("poster").is_some() && element.get("autoplay").is_none();
+        if self.decisions.level == Level::Light && element.name == "video" && !shows {
             return;
         }
         self.edits.unset(self.document.text(), element, "autoplay");
@@ -209,7 +280,8 @@ impl<'a> Rewriter<'a> {
         if self.decisions.is_expendable(&file) {
             self.edits.remove(element);
         } else if reference.purpose == Use::Icon
-            && self.decisions.policy.takes(Step::Cosmetic)
+            && self.decisions.takes(Step::Cosmetic)
+            && self.decisions.level == Level::Lean
             && self.decisions.file_tag(&file).is_none()
         {
             // A page without an icon makes browsers ask for /favicon.ico.
@@ -236,7 +308,7 @@ impl<'a> Rewriter<'a> {
             return;
         };
         let tag = tag.or_else(|| self.decisions.file_tag(&file));
-        if self.decisions.policy.takes(Step::Backgrounds) && tag.is_none_or(|tag| tag == Tag::Expendable) {
+        if self.decisions.takes(Step::Backgrounds) && tag.is_none_or(|tag| tag == Tag::Expendable) {
             self.edits.unset(self.document.text(), element, "background");
         }
     }

@@ -3,14 +3,17 @@
 //! Scripts go with their events, styles with what they hide, media leave a link or their alternative text. Frames stay:
 //! they are how such a site is read.
 
+use super::decide::Decisions;
+use super::names;
+use crate::roles::words;
 use crate::text::document::Document;
 use crate::text::markup::{Edits, Element, escaped};
 
 /// Changes the element at `at`.
-pub(super) fn element(document: &Document, at: usize, edits: &mut Edits) {
+pub(super) fn element(decisions: &Decisions<'_>, document: &Document, at: usize, edits: &mut Edits) {
     let element = &document.elements[at];
     match element.name.as_str() {
-        "img" => image(document, element, edits),
+        "img" => image(decisions, document, element, edits),
         "script" | "style" | "svg" | "canvas" => edits.remove(element),
         "link" => link(element, edits),
         "video" | "audio" | "embed" | "iframe" => media(document, at, edits),
@@ -41,16 +44,25 @@ fn unwrap(element: &Element, edits: &mut Edits) {
     }
 }
 
-fn image(document: &Document, element: &Element, edits: &mut Edits) {
+/// What an author says of a picture stays; what a template or a camera left does not.
+fn image(decisions: &Decisions<'_>, document: &Document, element: &Element, edits: &mut Edits) {
+    let path = element.get("src").map_or("", |src| src.split(['?', '#']).next().unwrap_or(src));
+    let alt = element.words("alt").and_then(|alt| words::telling(alt, path));
     let text = match document.around(element, &["a", "button"]) {
-        // A link without any text could not be followed.
+        // A link without any text could not be followed; the first of its pictures speaks for it.
         Some(link) if !link.has_text => {
-            let path = element.get("src").map_or("image", |src| src.split(['?', '#']).next().unwrap_or(src));
-            element.words("alt").unwrap_or_else(|| element.caption(path))
+            let before = link.tag.end..element.tag.start;
+            let from = document.elements.partition_point(|other| other.tag.start < before.start);
+            let mut inside =
+                document.elements[from..].iter().take_while(|other| other.tag.start < before.end);
+            match inside.any(|other| other.name == "img") {
+                true => String::new(),
+                false => names::link(decisions, document, link, alt),
+            }
         }
-        _ => element.words("alt").unwrap_or_default(),
+        _ => alt.unwrap_or_default().to_owned(),
     };
-    edits.replace(document.picture(element), escaped(text));
+    edits.replace(document.picture(element), escaped(&text));
 }
 
 /// Sheets, icons and what is loaded early go; what is for machines (canonical, alternate) stays.

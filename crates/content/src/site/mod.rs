@@ -4,12 +4,14 @@
 //! which all decisions and figures rest; it does not change.
 
 pub(crate) mod kind;
+pub(crate) mod layout;
 pub(crate) mod snapshot;
 pub(crate) mod survey;
 pub(crate) mod tree;
 
 use crate::Problem;
 use crate::image;
+use crate::text::boxes::Boxes;
 use crate::text::document::Document;
 use crate::text::reference::{Target, resolve};
 use crate::work::{self, Watch};
@@ -17,7 +19,7 @@ use kind::Kind;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
-use survey::{Page, Survey};
+use survey::{Ground, Page, Survey};
 use tree::Tree;
 
 /// Requests or views by path.
@@ -30,6 +32,8 @@ pub(crate) struct Site {
     pub(crate) survey: Survey,
     /// Width and height of the images whose head says so.
     pub(crate) dimensions: BTreeMap<String, (usize, usize)>,
+    /// What sheets say of sizes.
+    pub(crate) sheets: BTreeMap<String, Boxes>,
     /// What is wrong with files.
     pub(crate) problems: Vec<Problem>,
 }
@@ -41,6 +45,7 @@ const HEAD: u64 = 256 * 1024;
 #[derive(Default)]
 struct Seen {
     survey: Survey,
+    boxes: Option<Boxes>,
     dimensions: Option<(usize, usize)>,
     problem: Option<&'static str>,
 }
@@ -51,30 +56,51 @@ impl Site {
     /// # Errors
     /// A file cannot be read, or the user does not want to wait any longer.
     pub(crate) fn read(tree: Tree, watch: &dyn Watch) -> io::Result<Site> {
-        let paths: Vec<&String> = tree.files.keys().collect();
-        let found = work::each(&paths, watch, |path| look(&tree, path))?;
-        let (mut survey, mut dimensions) = (Survey::default(), BTreeMap::new());
-        let mut problems = tree.skipped.clone();
-        for (path, seen) in paths.into_iter().zip(found) {
-            survey.merge(seen.survey);
-            dimensions.extend(seen.dimensions.map(|size| (path.clone(), size)));
-            problems.extend(seen.problem.map(|what| Problem::new(path, what)));
+        let problems = tree.skipped.clone();
+        let (survey, dimensions, sheets) = Default::default();
+        let mut site = Site { tree, survey, dimensions, sheets, problems };
+        // What pages show depends on sheets and on images' sizes, so these are read first.
+        let is_page = |path: &&String| site.tree.files[*path].kind == Kind::Page;
+        let (pages, others): (Vec<&String>, Vec<&String>) = site.tree.files.keys().partition(is_page);
+        let (pages, others): (Vec<String>, Vec<String>) =
+            (pages.into_iter().cloned().collect(), others.into_iter().cloned().collect());
+        for paths in [others, pages] {
+            let found = work::each(&paths, watch, |path| look(&site.ground(), path))?;
+            for (path, seen) in paths.into_iter().zip(found) {
+                site.survey.merge(seen.survey);
+                site.dimensions.extend(seen.dimensions.map(|size| (path.clone(), size)));
+                site.sheets.extend(seen.boxes.map(|boxes| (path.clone(), boxes)));
+                site.problems.extend(seen.problem.map(|what| Problem::new(&path, what)));
+            }
         }
-        survey.finish();
-        Ok(Site { tree, survey, dimensions, problems })
+        site.survey.finish();
+        Ok(site)
     }
 
-    /// The survey of the site's pages as another tree has them; `read` gives their bytes.
+    /// What a page is seen against.
+    pub(crate) fn ground(&self) -> Ground<'_> {
+        let Site { tree, survey, dimensions, sheets, .. } = self;
+        Ground { tree, first: self.first_path(), sheets, imports: &survey.imports, dimensions }
+    }
+
+    fn first_path(&self) -> Option<&str> {
+        let first = self.first()?;
+        self.tree.files.get_key_value(&first).map(|(path, _)| path.as_str())
+    }
+
+    /// The survey of the site's pages as another tree has them; `read` gives their bytes, and `tree` has its files.
     pub(crate) fn surveyed_as(
         &self,
+        tree: &Tree,
         read: &(dyn Fn(&str) -> io::Result<Vec<u8>> + Sync),
         watch: &dyn Watch,
     ) -> io::Result<Survey> {
         let pages: Vec<&String> = self.survey.pages.keys().collect();
+        let ground = Ground { tree, ..self.ground() };
         let parts = work::each(&pages, watch, |path| {
             let mut part = Survey::default();
             if let Some(document) = Document::read(path, &read(path)?) {
-                part.page(path, &document, &self.tree);
+                part.page(path, &document, &ground);
             }
             Ok(part)
         })?;
@@ -119,19 +145,29 @@ impl Site {
     }
 }
 
-fn look(tree: &Tree, path: &str) -> io::Result<Seen> {
+fn look(ground: &Ground<'_>, path: &str) -> io::Result<Seen> {
+    let tree = ground.tree;
     let mut seen = Seen::default();
     match tree.files[path].kind {
         Kind::Page => match Document::read(path, &tree.read_file(path)?) {
-            Some(document) => seen.survey.page(path, &document, tree),
+            Some(document) => seen.survey.page(path, &document, ground),
             None => seen.problem = Some("not text in any known encoding: copied as it is"),
         },
-        Kind::Style => seen.survey.sheet(path, &String::from_utf8_lossy(&tree.read_file(path)?), tree),
+        Kind::Style => {
+            let bytes = tree.read_file(path)?;
+            let text = String::from_utf8_lossy(&bytes);
+            seen.survey.sheet(path, &text, tree);
+            seen.boxes = Some(Boxes::of(&text));
+        }
         Kind::Image => {
             let mut head = Vec::new();
             fs::File::open(tree.root.join(path))?.take(HEAD).read_to_end(&mut head)?;
             seen.dimensions = image::dimensions(&head);
             seen.problem = seen.dimensions.is_none().then_some("a broken image, or none: copied as it is");
+            if image::is_turned(&head) {
+                // Its sides are not those of its file.
+                seen.survey.usage.entry(path.to_owned()).or_default().fixed = true;
+            }
         }
         _ => {}
     }

@@ -1,10 +1,14 @@
 //! What a site's pages load and link to: all that decisions and estimates rest on.
 
 use super::kind::Kind;
+use super::layout::{self, Layout};
 use super::tree::Tree;
 use crate::policy::Tag;
+use crate::roles::{Evidence, words};
+use crate::text::boxes::{Boxes, Sizing};
 use crate::text::css::{self, Purpose};
-use crate::text::document::{Document, Reference, Use};
+use crate::text::document::{Document, Reference, Use, candidates};
+use crate::text::markup::Element;
 use crate::text::reference::{Target, folder, resolve};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,19 +27,35 @@ pub(crate) struct Page {
     pub(crate) dangling: u64,
     /// Files of other hosts that a view loads.
     pub(crate) external: u64,
+    /// What it is called.
+    pub(crate) title: Option<String>,
 }
 
 /// How a file is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
-    /// As an image whose size on the page an attribute can give.
-    pub(crate) sizable: bool,
-    /// Where the file's own size counts.
+    /// The largest part of its width at which an image of a page shows it; 0 if none does.
+    pub(crate) scale: f64,
+    /// Where the file's own size counts, or may count.
     pub(crate) fixed: bool,
     /// With the tag important.
     pub(crate) important: bool,
     /// With the tag degradable.
     pub(crate) degradable: bool,
+    /// With the tag expendable.
+    pub(crate) expendable: bool,
+}
+
+/// What a survey of pages takes as known.
+pub(crate) struct Ground<'a> {
+    pub(crate) tree: &'a Tree,
+    /// The page that the site begins with.
+    pub(crate) first: Option<&'a str>,
+    /// Sheets, and what they say of sizes.
+    pub(crate) sheets: &'a BTreeMap<String, Boxes>,
+    pub(crate) imports: &'a BTreeMap<String, BTreeSet<String>>,
+    /// Width and height of images.
+    pub(crate) dimensions: &'a BTreeMap<String, (usize, usize)>,
 }
 
 /// Pages and the files that they use.
@@ -43,14 +63,19 @@ pub(crate) struct Usage {
 pub(crate) struct Survey {
     pub(crate) pages: BTreeMap<String, Page>,
     pub(crate) usage: BTreeMap<String, Usage>,
+    /// What pages say of the images that they show.
+    pub(crate) evidence: BTreeMap<String, Evidence>,
     /// Sheets that a sheet loads.
     pub(crate) imports: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Survey {
     /// Takes in a page.
-    pub(crate) fn page(&mut self, path: &str, document: &Document, tree: &Tree) {
-        let mut page = Page::default();
+    pub(crate) fn page(&mut self, path: &str, document: &Document, ground: &Ground<'_>) {
+        let tree = ground.tree;
+        let sizer = Sizer::of(document, ground);
+        let mut page = Page { title: document.title(), ..Page::default() };
+        let mut seen: BTreeMap<String, Evidence> = BTreeMap::new();
         for reference in &document.references {
             let Target::Local(named) = &reference.target else {
                 let embedded = reference.target == Target::Elsewhere && reference.purpose.is_embedded();
@@ -62,7 +87,7 @@ impl Survey {
                 continue;
             };
             let tag = document.tag(reference.element);
-            self.note(&file, reference, tag, document);
+            self.note(&file, reference, tag, document, &sizer);
             match reference.purpose {
                 Use::Link if Kind::of(&file) == Kind::Page && file != path => {
                     if tag == Some(Tag::Important) {
@@ -70,8 +95,14 @@ impl Survey {
                     }
                     page.links.insert(file);
                 }
-                purpose if purpose.is_embedded() && file != path => {
+                Use::Link if Kind::of(&file).is_image() => self.usage.entry(file).or_default().fixed = true,
+                purpose if file != path && is_loaded(purpose, &document.elements[reference.element]) => {
                     if purpose == Use::Image {
+                        seen.entry(file.clone())
+                            .or_default()
+                            .merge(&evidence(document, reference, &file, ground));
+                    }
+                    if matches!(purpose, Use::Image | Use::Candidate) {
                         page.images.insert(file.clone());
                     }
                     page.embedded.insert(file);
@@ -79,23 +110,40 @@ impl Survey {
                 _ => {}
             }
         }
+        for named in document.named_images() {
+            if let Some(file) = tree.find(&named) {
+                self.usage.entry(file).or_default().fixed = true;
+            }
+        }
+        for (file, mut evidence) in seen {
+            evidence.pages = 1;
+            self.evidence.entry(file).or_default().merge(&evidence);
+        }
         self.pages.insert(path.to_owned(), page);
     }
 
-    fn note(&mut self, file: &str, reference: &Reference, tag: Option<Tag>, document: &Document) {
+    fn note(
+        &mut self,
+        file: &str,
+        reference: &Reference,
+        tag: Option<Tag>,
+        document: &Document,
+        sizer: &Sizer<'_, '_>,
+    ) {
         let purpose = reference.purpose;
         let element = &document.elements[reference.element];
-        let in_picture = document.parent(element).is_some_and(|parent| parent.is(&["picture"]));
-        let chosen = element.get("srcset").is_some() || in_picture;
         let usage = self.usage.entry(file.to_owned()).or_default();
         match purpose {
-            // An image has to keep its size if it is one of several candidates, or has places on it to click at.
-            Use::Image if element.get("usemap").is_none() && !chosen => usage.sizable = true,
             Use::Link | Use::Hint => {}
+            Use::Image => match sizer.layout(document, element, file) {
+                Some(layout) => usage.scale = usage.scale.max(layout.scale),
+                None => usage.fixed = true,
+            },
             _ => usage.fixed = true,
         }
         usage.important |= tag == Some(Tag::Important) && purpose != Use::Link;
         usage.degradable |= tag == Some(Tag::Degradable);
+        usage.expendable |= tag == Some(Tag::Expendable) && purpose != Use::Link;
     }
 
     /// Takes in a style sheet.
@@ -114,12 +162,16 @@ impl Survey {
     pub(crate) fn merge(&mut self, part: Survey) {
         self.pages.extend(part.pages);
         self.imports.extend(part.imports);
+        for (path, evidence) in part.evidence {
+            self.evidence.entry(path).or_default().merge(&evidence);
+        }
         for (path, usage) in part.usage {
             let all = self.usage.entry(path).or_default();
-            all.sizable |= usage.sizable;
+            all.scale = all.scale.max(usage.scale);
             all.fixed |= usage.fixed;
             all.important |= usage.important;
             all.degradable |= usage.degradable;
+            all.expendable |= usage.expendable;
         }
     }
 
@@ -167,6 +219,80 @@ impl Survey {
     }
 }
 
+/// Sizes of the images of one page.
+pub(crate) struct Sizer<'a, 'g> {
+    ground: &'g Ground<'a>,
+    /// What the page's sheets say; `None` if they may say anything.
+    boxes: Option<(Vec<&'g Boxes>, Vec<Boxes>)>,
+}
+
+impl<'a, 'g> Sizer<'a, 'g> {
+    pub(crate) fn of(document: &Document, ground: &'g Ground<'a>) -> Sizer<'a, 'g> {
+        let sheet = |named: &str| {
+            let mut files: Vec<String> = ground.tree.find(named).into_iter().collect();
+            let mut at = 0;
+            while let Some(file) = files.get(at) {
+                let imports: Vec<String> = ground.imports.get(file).into_iter().flatten().cloned().collect();
+                files
+                    .extend(imports.into_iter().filter(|import| !files.contains(import)).collect::<Vec<_>>());
+                at += 1;
+            }
+            files.iter().filter_map(|file| ground.sheets.get(file)).collect()
+        };
+        Sizer { ground, boxes: layout::boxes(document, sheet) }
+    }
+
+    /// The layout of an image of the page; `None` if it is not known, or if the image is one of several candidates or has
+    /// places on it to click at.
+    pub(crate) fn layout(&self, document: &Document, element: &Element, file: &str) -> Option<Layout> {
+        let (sheets, own) = self.boxes.as_ref()?;
+        let in_picture = document.parent(element).is_some_and(|parent| parent.is(&["picture"]));
+        if in_picture || element.get("srcset").is_some() || element.get("usemap").is_some() {
+            return None;
+        }
+        let all = sheets.iter().copied().chain(own).map(|boxes| boxes.sizing(document, element));
+        let sizing = all.fold(Sizing::default(), Sizing::and);
+        layout::layout(element, sizing, *self.ground.dimensions.get(file)?)
+    }
+}
+
+/// Whether a view of the page loads the file of this reference. Of the candidates for screens of several densities that
+/// is the one for the plainest screen, in place of the image's own file.
+fn is_loaded(purpose: Use, element: &Element) -> bool {
+    let has_densities = || {
+        let all = candidates(element.get("srcset").unwrap_or_default());
+        element.name == "img" && all.iter().any(|(_, said)| *said == "1x")
+    };
+    match purpose {
+        Use::Image => !has_densities(),
+        purpose => purpose.is_embedded(),
+    }
+}
+
+/// What an image's place on a page says of it.
+fn evidence(document: &Document, reference: &Reference, file: &str, ground: &Ground<'_>) -> Evidence {
+    let element = &document.elements[reference.element];
+    let link = document.around(element, &["a"]);
+    let to = link.and_then(|link| link.get("href")).map(|href| document.resolve(href));
+    let to = match to {
+        Some(Target::Local(named)) => ground.tree.find(&named),
+        _ => None,
+    };
+    let home = to.is_some() && to.as_deref() == ground.first;
+    let is_page = to.as_deref().is_some_and(|to| Kind::of(to) == Kind::Page);
+    let alt = element.words("alt").unwrap_or_default();
+    let class = [Some(element), link].into_iter().flatten();
+    let texts = class.flat_map(|of| [of.get("class"), of.get("id")]).flatten().chain([alt]);
+    let name = file.rsplit('/').next().unwrap_or(file);
+    Evidence {
+        pages: 0,
+        leads_home: home && document.around(element, &["main", "article"]).is_none(),
+        named_logo: texts.chain([name]).any(words::says_logo),
+        leads_to_page: is_page && !home,
+        described: words::telling(alt, file).is_some_and(|alt| alt.chars().any(char::is_alphanumeric)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tree::File;
@@ -179,7 +305,14 @@ mod tests {
         let tree = Tree { files: names.map(file).collect(), ..Tree::default() };
         for (path, text) in pages {
             let document = Document::read(path, text.as_bytes()).unwrap();
-            survey.page(path, &document, &tree);
+            let ground = Ground {
+                tree: &tree,
+                first: None,
+                sheets: &BTreeMap::new(),
+                imports: &BTreeMap::new(),
+                dimensions: &BTreeMap::new(),
+            };
+            survey.page(path, &document, &ground);
         }
         survey.finish();
         survey

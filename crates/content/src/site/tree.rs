@@ -16,7 +16,7 @@ pub(crate) struct File {
 }
 
 /// What the folder holds. Paths are relative to it, with `/`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) root: PathBuf,
     pub(crate) files: BTreeMap<String, File>,

@@ -5,6 +5,7 @@ use super::css::{self, Purpose};
 use super::markup::{Element, elements};
 use super::reference::{Target, folder, resolve};
 use crate::policy::Tag;
+use crate::site::kind::Kind;
 use std::ops::Range;
 
 /// What a reference is for.
@@ -133,6 +134,24 @@ impl Document {
         }
     }
 
+    /// What the page is called.
+    pub(crate) fn title(&self) -> Option<String> {
+        let title = self.elements.iter().find(|element| element.name == "title")?;
+        let words: Vec<&str> = self.text()[title.inside()?].split_ascii_whitespace().collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+
+    /// Images that attributes for scripts name, such as `data-large`; paths in the site that may not exist.
+    pub(crate) fn named_images(&self) -> Vec<String> {
+        let attributes = self.elements.iter().flat_map(|element| &element.attributes);
+        let data = attributes.filter(|attribute| attribute.name.starts_with("data-"));
+        let local = data.filter_map(|attribute| match self.resolve(&attribute.value) {
+            Target::Local(named) if Kind::of(&named).is_image() => Some(named),
+            _ => None,
+        });
+        local.collect()
+    }
+
     /// The references of the element at `at`: they are collected in the order of the elements.
     pub(crate) fn references_of(&self, at: usize) -> &[Reference] {
         let first = self.references.partition_point(|reference| reference.element < at);
@@ -146,7 +165,7 @@ impl Document {
     }
 
     /// The element and those around it, from the inside out.
-    fn outward<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
+    pub(crate) fn outward<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
         std::iter::successors(Some(element), |inner| self.parent(inner))
     }
 

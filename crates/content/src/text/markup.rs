@@ -58,12 +58,6 @@ impl Element {
         self.get(name).map(str::trim).filter(|words| !words.is_empty())
     }
 
-    /// What to call an image without alternative text: its title, or the name of its file without the ending.
-    pub(crate) fn caption<'a>(&'a self, path: &'a str) -> &'a str {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        self.words("title").unwrap_or_else(|| name.split_once('.').map_or(name, |(stem, _)| stem))
-    }
-
     /// Whether the element has one of these names.
     pub(crate) fn is(&self, names: &[&str]) -> bool {
         names.contains(&self.name.as_str())

@@ -4,6 +4,7 @@
 //! ([`document`], [`css`], [`svg`]), each reference resolved to a path of the site ([`mod@reference`]), and the text with
 //! changes ([`markup::Edits`]). What is not changed stays byte for byte, in its encoding ([`charset`]).
 
+pub(crate) mod boxes;
 pub(crate) mod charset;
 pub(crate) mod css;
 pub(crate) mod document;

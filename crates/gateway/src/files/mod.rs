@@ -20,6 +20,9 @@
 //! **No path escapes.** [`path`] refuses text that could name anything outside, and [`tree`] resolves names beneath an
 //! open root in the kernel, in one system call, so that no rename can come between check and use.
 //!
+//! **Copies beside a file** are sent in its place: a text compressed ([`encoding`]), an image in a newer format ([`mod@format`]),
+//! whichever is the smallest that the client takes.
+//!
 //! **Lower trees may have gaps.** A file that a tree of `plimsoll adapt` lacks is served from the next tree ([`order`]).
 //!
 //! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads.
@@ -27,6 +30,7 @@
 mod cache;
 mod conditional;
 mod encoding;
+mod format;
 mod order;
 mod path;
 mod range;
@@ -190,7 +194,7 @@ impl Files {
     }
 
     fn answer(&mut self, request: &FileRequest<'_>, relative: &[u8], resource: &Resource) -> FileResponse {
-        let mut variant = resource.choose(request.fields.accept_encoding);
+        let mut variant = resource.choose(&request.fields);
         let mut file = None;
         if variant.content.is_none() {
             // The file may have changed since it was last compared: the headers must be those of the content that is sent.

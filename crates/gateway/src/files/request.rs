@@ -14,6 +14,7 @@ pub(crate) struct FileRequest<'a> {
 /// The header fields that matter to files, each the first of its name, filled in one pass over the headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FileFields<'a> {
+    pub(crate) accept: Option<&'a str>,
     pub(crate) accept_encoding: Option<&'a str>,
     pub(crate) if_match: Option<&'a str>,
     pub(crate) if_modified_since: Option<&'a str>,
@@ -41,6 +42,7 @@ impl<'a> FileFields<'a> {
         // Lengths are compared first: most headers are none of these, and most lengths belong to one of them.
         let (expected, field) = match name.len() {
             5 => ("range", &mut self.range),
+            6 => ("accept", &mut self.accept),
             8 if name.as_bytes()[3].eq_ignore_ascii_case(&b'm') => ("if-match", &mut self.if_match),
             8 => ("if-range", &mut self.if_range),
             13 => ("if-none-match", &mut self.if_none_match),

@@ -1,7 +1,7 @@
-//! A file as seen on disk: itself and its precompressed copies, each with its header lines and, if small, its content.
+//! A file as seen on disk: itself and the copies beside it, compressed or in newer formats, each with its header lines and, if small, its content.
 //!
 //! The validators are `last-modified` and a strong entity tag of size and modification time in nanoseconds, which is the
-//! same on every machine that holds the same copy. A compressed copy has a tag of its own, as RFC 9110 demands.
+//! same on every machine that holds the same copy. A copy has a tag of its own, as RFC 9110 demands.
 //!
 //! A copy that is older than its original, by whole seconds, is ignored; some compressors preserve no finer time.
 //!
@@ -10,6 +10,8 @@
 
 use super::SMALL_FILE_BYTES;
 use super::encoding::{self, Coding};
+use super::format::{self, Format};
+use super::request::FileFields;
 use super::tree::Tree;
 use super::types::{self, ContentType};
 use rustix::io::Errno;
@@ -48,14 +50,52 @@ pub(super) struct Variant {
     pub(super) content: Option<Rc<[u8]>>,
 }
 
+/// How a representation differs from its original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Copied {
+    /// It is the original.
+    Not,
+    As(Coding),
+    /// An image in another format.
+    To(Format),
+}
+
+impl Copied {
+    const fn coding(self) -> Option<Coding> {
+        if let Copied::As(coding) = self { Some(coding) } else { None }
+    }
+
+    const fn format(self) -> Option<Format> {
+        if let Copied::To(format) = self { Some(format) } else { None }
+    }
+
+    /// The ending of the copy's file name, behind the original's whole name.
+    const fn ending(self) -> &'static str {
+        match self {
+            Copied::Not => "",
+            Copied::As(coding) => coding.names().1,
+            Copied::To(format) => format.names().1,
+        }
+    }
+
+    /// What its entity tag has besides the original's.
+    fn tag(self) -> String {
+        match self {
+            Copied::Not => String::new(),
+            Copied::As(coding) => format!("-{}", coding.names().0),
+            Copied::To(format) => format!("-{}", &format.names().1[1..]),
+        }
+    }
+}
+
 /// What a representation is, apart from its content.
 #[derive(Clone, Debug)]
 struct VariantKind {
     name: Rc<[u8]>,
-    coding: Option<Coding>,
+    copied: Copied,
     content_type: ContentType,
-    /// Whether the response depends on `accept-encoding`.
-    varies: bool,
+    /// The request's field on which the response depends.
+    varies: Option<&'static str>,
 }
 
 /// What changes when a file changes. The time of status change reveals a copy that kept size and modification time.
@@ -88,7 +128,7 @@ impl Stamp {
 
 /// A file or a copy of it, opened.
 struct Opened {
-    coding: Option<Coding>,
+    copied: Copied,
     name: Rc<[u8]>,
     file: File,
     stamp: Stamp,
@@ -101,29 +141,42 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
     if is_folder {
         return Ok(Found::Folder);
     }
-    let mut opened = vec![Opened { coding: None, name: name.into(), file, stamp }];
+    let mut opened = vec![Opened { copied: Copied::Not, name: name.into(), file, stamp }];
     let mut content_type = types::of(name);
     if content_type.is_page() && names_its_encoding(&opened[0].file) {
         content_type = content_type.without_charset();
     }
+    let has_formats = content_type.has_formats();
     if content_type.is_picture() {
         let mut head = [0; PICTURE_HEAD];
         let read = opened[0].file.read_at(&mut head, 0).unwrap_or(0);
         content_type = content_type.of_content(&head[..read]);
     }
-    if content_type.compressible {
-        opened.extend(Coding::ALL.into_iter().filter_map(|coding| open_copy(tree, name, coding, stamp)));
-    }
+    let field = if content_type.compressible {
+        opened
+            .extend(Coding::ALL.into_iter().filter_map(|one| open_copy(tree, name, Copied::As(one), stamp)));
+        "accept-encoding"
+    } else {
+        if has_formats {
+            opened.extend(
+                Format::ALL.into_iter().filter_map(|one| open_copy(tree, name, Copied::To(one), stamp)),
+            );
+        }
+        "accept"
+    };
     if let Some(known) = known
         && known.is_still(&opened)
     {
         return Ok(Found::File(known.clone()));
     }
-    let varies = opened.len() > 1;
+    let varies = (opened.len() > 1).then_some(field);
     let now = SystemTime::now();
-    let variants = opened.into_iter().map(|Opened { coding, name, file, stamp }| {
+    let variants = opened.into_iter().map(|Opened { copied, name, file, stamp }| {
         let content = read_small(&file, stamp);
-        let kind = VariantKind { name, coding, content_type, varies };
+        let content_type = copied
+            .format()
+            .map_or(content_type, |format| ContentType { text: format.names().0, ..content_type });
+        let kind = VariantKind { name, copied, content_type, varies };
         Rc::new(Variant { content, ..Variant::describe(kind, stamp, now) })
     });
     Ok(Found::File(Rc::new(Resource { variants: variants.collect() })))
@@ -141,12 +194,12 @@ fn names_its_encoding(file: &File) -> bool {
     head[..read].windows(7).any(|part| part.eq_ignore_ascii_case(b"charset"))
 }
 
-fn open_copy(tree: &Tree, name: &[u8], coding: Coding, original: Stamp) -> Option<Opened> {
-    let name: Rc<[u8]> = [name, coding.names().1.as_bytes()].concat().into();
+fn open_copy(tree: &Tree, name: &[u8], copied: Copied, original: Stamp) -> Option<Opened> {
+    let name: Rc<[u8]> = [name, copied.ending().as_bytes()].concat().into();
     let file = tree.open_name(&name).ok()?;
     let (stamp, is_folder) = Stamp::of(&file).ok()?;
     let usable = !is_folder && stamp.modified.0 >= original.modified.0;
-    usable.then_some(Opened { coding: Some(coding), name, file, stamp })
+    usable.then_some(Opened { copied, name, file, stamp })
 }
 
 /// The content of a file that is small and did not change while it was read.
@@ -161,10 +214,16 @@ fn read_small(file: &File, stamp: Stamp) -> Option<Rc<[u8]>> {
 }
 
 impl Resource {
-    pub(super) fn choose(&self, accept_encoding: Option<&str>) -> Rc<Variant> {
-        let number = match self.variants.len() {
-            1 => 0,
-            _ => encoding::choose(accept_encoding, self.variants.iter().map(|v| (v.kind.coding, v.size()))),
+    pub(super) fn choose(&self, fields: &FileFields<'_>) -> Rc<Variant> {
+        let variants = self.variants.iter();
+        let number = match variants.as_slice() {
+            [_] => 0,
+            [_, copy, ..] if copy.kind.copied.format().is_some() => {
+                format::choose(fields.accept, variants.map(|v| (v.kind.copied.format(), v.size())))
+            }
+            _ => {
+                encoding::choose(fields.accept_encoding, variants.map(|v| (v.kind.copied.coding(), v.size())))
+            }
         };
         self.variants[number].clone()
     }
@@ -182,7 +241,7 @@ impl Resource {
             && self.variants.iter().zip(seen).all(|(variant, seen)| {
                 // A small file without content changed while it was read, and is read again.
                 let is_complete = variant.content.is_some() || variant.size() > SMALL_FILE_BYTES;
-                let is_same = variant.kind.coding == seen.coding && variant.kind.name == seen.name;
+                let is_same = variant.kind.copied == seen.copied && variant.kind.name == seen.name;
                 variant.settled && is_complete && is_same && variant.stamp == seen.stamp
             })
     }
@@ -193,7 +252,7 @@ impl Variant {
         let age_seconds =
             now.duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64) - stamp.modified.0;
         let (seconds, nanoseconds) = stamp.modified;
-        let suffix = kind.coding.map_or(String::new(), |coding| format!("-{}", coding.names().0));
+        let suffix = kind.copied.tag();
         let etag = format!("\"{:x}-{seconds:x}.{nanoseconds:x}{suffix}\"", stamp.size_bytes);
         let mut block = format!("etag: {etag}\r\n");
         // An origin must not name a future time (RFC 9110, 8.8.2.1). A time before 1970 is an artefact of archives.
@@ -203,12 +262,12 @@ impl Variant {
             let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
             line(&mut block, "last-modified", &date);
         }
-        if kind.varies {
-            line(&mut block, "vary", "accept-encoding");
+        if let Some(field) = kind.varies {
+            line(&mut block, "vary", field);
         }
         let validators_length = block.len();
         line(&mut block, "content-type", kind.content_type.text);
-        if let Some(coding) = kind.coding {
+        if let Some(coding) = kind.copied.coding() {
             line(&mut block, "content-encoding", coding.names().0);
         }
         line(&mut block, "accept-ranges", "bytes");

@@ -36,6 +36,11 @@ impl ContentType {
         matches!(self.text, "image/png" | "image/gif")
     }
 
+    /// Whether copies of it in newer formats are looked for.
+    pub(super) fn has_formats(self) -> bool {
+        matches!(self.text, "image/png" | "image/gif" | "image/jpeg")
+    }
+
     pub(super) fn is_page(self) -> bool {
         self.text.starts_with("text/html")
     }

@@ -5,6 +5,7 @@ use crate::output::text;
 use crate::output::units::printable;
 use plimsoll_content::{Adapted, Image, Problem};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Problems that text shows.
@@ -14,16 +15,17 @@ const SHOWN: usize = 10;
 #[derive(Serialize)]
 pub(super) struct AdaptReport<'a> {
     trees: Vec<Facts>,
-    images: Option<ReducedImages>,
+    images: Vec<ReducedImages>,
     images_not_reduced: usize,
     images_reduced_in_this_run: usize,
     files_written_in_this_run: usize,
     problems: &'a [Problem],
 }
 
-/// All images that were reduced, in this run or before.
+/// All images that were reduced for a level, in this run or before.
 #[derive(Serialize)]
 struct ReducedImages {
+    level: &'static str,
     count: usize,
     bytes_before: u64,
     bytes_after: u64,
@@ -43,7 +45,11 @@ impl<'a> AdaptReport<'a> {
         });
         AdaptReport {
             trees: trees.collect(),
-            images: ReducedImages::of(adapted),
+            images: adapted
+                .images
+                .iter()
+                .filter_map(|(level, all)| ReducedImages::of(level.name(), all))
+                .collect(),
             images_not_reduced: adapted.unreduced,
             images_reduced_in_this_run: adapted.reduced_now,
             files_written_in_this_run: adapted.written,
@@ -56,13 +62,13 @@ impl<'a> AdaptReport<'a> {
         let folder = |level: &str| vec![out.join(level).display().to_string().into()];
         let trees = adapted.trees.iter().map(|tree| folder(tree.level.name())).zip(&self.trees);
         let mut text = text::table(&list("Trees", &["tree"], &trees.collect::<Vec<_>>()));
-        if let Some(ReducedImages { count, bytes_before, bytes_after, similarity_median, similarity_least }) =
-            self.images
+        for ReducedImages { level, count, bytes_before, bytes_after, similarity_median, similarity_least } in
+            &self.images
         {
             text += &format!(
-                "\n{count} images in {bytes_after} bytes instead of {bytes_before}, 1/{:.1}; similarity \
-                 {similarity_median:.3} in the median, {similarity_least:.3} at least\n",
-                bytes_before as f64 / bytes_after as f64
+                "\n{level}: {count} images in {bytes_after} bytes instead of {bytes_before}, 1/{:.1}; similarity of the worst \
+                 region {similarity_median:.3} in the median, {similarity_least:.3} at least\n",
+                *bytes_before as f64 / *bytes_after as f64
             );
         }
         if self.images_not_reduced > 0 {
@@ -82,11 +88,12 @@ impl<'a> AdaptReport<'a> {
 }
 
 impl ReducedImages {
-    fn of(adapted: &Adapted) -> Option<ReducedImages> {
-        let mut all: Vec<f64> = adapted.images.values().map(|image| image.similarity).collect();
+    fn of(level: &'static str, images: &BTreeMap<String, Image>) -> Option<ReducedImages> {
+        let mut all: Vec<f64> = images.values().map(|image| image.similarity).collect();
         all.sort_by(f64::total_cmp);
-        let sum = |of: fn(&Image) -> u64| adapted.images.values().map(of).sum();
+        let sum = |of: fn(&Image) -> u64| images.values().map(of).sum();
         Some(ReducedImages {
+            level,
             count: all.len(),
             bytes_before: sum(|image| image.before),
             bytes_after: sum(|image| image.after),

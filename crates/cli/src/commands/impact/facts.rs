@@ -20,6 +20,8 @@ pub(super) struct SiteFacts {
     #[serde(rename = "site")]
     pub(super) name: String,
     pub(super) measured: bool,
+    /// Whether texts are counted compressed, on both sides.
+    compressed: bool,
     pub(super) full: Facts,
     /// By level.
     #[serde(serialize_with = "by_name")]
@@ -51,6 +53,7 @@ impl SiteFacts {
         SiteFacts {
             name: site.name.clone(),
             measured: impact.measured,
+            compressed: impact.compressed,
             full: figures(&impact.full),
             levels: impact.levels.iter().map(|(level, one)| (level.name(), figures(one))).collect(),
             ratios: site.ratios.iter().map(|(name, one)| (*name, ratios(one))).collect(),

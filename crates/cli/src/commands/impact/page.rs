@@ -14,19 +14,10 @@ pub(super) fn page(sites: &[Site], report: &ImpactReport, costs: Costs) -> Page 
         |site: &SiteFacts| [("full", site.full.clone())].into_iter().chain(site.levels.clone()).collect();
     let figures = table("Figures", report, full);
     let ratios = table("How many times as many visitors", report, |site| site.ratios.clone());
-    let mut sections = vec![
-        Section::new("What pages load")
-            .text("Emb: objects embedded in a page; Emb_min: objects by pages; H, I: mean bytes of a page and of an object.")
-            .table(figures),
-        Section::new("What it is worth")
-            .text(
-                "Optimistic: no visitor has a cache. Pessimistic: every visitor sees the whole site, and has a cache. `text \
-                 (CA)` is the paper's bound: the pages as they are, and nothing else.",
-            )
-            .table(ratios),
-    ];
+    let mut sections =
+        vec![Section::new("What pages load").table(figures), Section::new("What it is worth").table(ratios)];
     sections.extend((sites.len() > 1).then(|| distribution(sites)));
-    let notes = sites.iter().flat_map(notes).fold(Section::new("What was counted"), Section::note);
+    let notes = sites.iter().flat_map(notes).fold(terms(), Section::note);
     sections.push(notes);
     let names: Vec<&str> = sites.iter().map(|site| site.name.as_str()).collect();
     let (a, b) = (costs.per_request * 1e3, costs.per_byte * 1e3 * 1024.0);
@@ -63,11 +54,28 @@ fn table(
     list(title, &["site", "level"], &rows.collect::<Vec<_>>())
 }
 
+/// What the columns mean; in the terminal too.
+fn terms() -> Section {
+    Section::new("What the figures mean")
+        .note("objects: files that pages load besides themselves; Emb: objects that a page embeds, in the mean; Emb_min: objects by pages")
+        .note("H, I: bytes of a page and of an object, in the mean; a view: a page and all that it loads")
+        .note("optimistic: no visitor has a cache; pessimistic: every visitor sees the whole site, and has a cache; as counted: a view, object by object")
+        .note("text (CA): the paper's bound, the pages as they are and nothing else; text, lean, light: the levels of `plimsoll adapt`")
+}
+
 /// What the figures of a site rest on.
 fn notes(site: &Site) -> Vec<String> {
     let impact = &site.impact;
     let how = if impact.measured { "measured in its trees" } else { "estimated" };
-    let mut all = vec![format!("{}: the lower levels are {how}", site.name)];
+    let packed =
+        if impact.compressed { "texts as they are compressed" } else { "nothing compressed beforehand" };
+    let mut all = vec![format!(
+        "{}: the lower levels are {how}; full and levels are counted alike, {packed}",
+        site.name
+    )];
+    all.extend(impact.changed_since.then(|| {
+        format!("{}: the site has other files now than when its trees were made; `plimsoll adapt` makes them again", site.name)
+    }));
     all.extend(impact.matched.map(|(matched, of)| {
         format!("{}: {matched} of the log's {of} requests are for pages of this site", site.name)
     }));
@@ -96,7 +104,7 @@ fn distribution(sites: &[Site]) -> Section {
         table = table.row(std::iter::once(Cell::from(name.clone())).chain(cells));
         chart = chart.series(Series::new(name, points).style(Style::Step));
     }
-    Section::new("Sites").text("As in CA Fig. 2 (text) and 3 (light).").chart(chart).table(table)
+    Section::new("Sites").text("As in CA Fig. 2 (text) and 3 (lean).").chart(chart).table(table)
 }
 
 /// The two curves of each level.

@@ -252,6 +252,40 @@ fn precompressed_copies() {
 }
 
 #[test]
+fn images_in_newer_formats() {
+    let place = Place::new();
+    place.write("root/photo.jpg", "a picture of many bytes");
+    place.write("root/photo.jpg.webp", "webp of fewer");
+    place.write("root/photo.jpg.avif", "avif");
+    place.write("root/alone.png", "picture");
+    place.write("root/own.webp", "webp itself");
+    place.write("root/own.webp.avif", "x");
+    let mut server = place.server();
+    let mut tags = Vec::new();
+    for (accept, body, content_type) in [
+        ("image/avif,image/webp,image/*,*/*;q=0.8", "avif", "image/avif"),
+        ("image/webp,*/*", "webp of fewer", "image/webp"),
+        ("image/*", "a picture of many bytes", "image/jpeg"),
+    ] {
+        let answer = server.ask("GET", "/photo.jpg", &[("accept", accept)]);
+        assert_eq!((answer.text(), answer.header("content-type")), (body, Some(content_type)), "{accept}");
+        assert_eq!((answer.header("vary"), answer.header("content-encoding")), (Some("accept"), None));
+        tags.push(answer.header("etag").unwrap().to_owned());
+        let known = [("accept", accept), ("if-none-match", tags.last().unwrap())];
+        let again = server.ask("GET", "/photo.jpg", &known);
+        assert_eq!((again.status, again.header("vary")), (304, Some("accept")));
+    }
+    tags.dedup();
+    assert_eq!(tags.len(), 3, "each representation has a tag of its own");
+    assert_eq!(server.get("/photo.jpg").text(), "a picture of many bytes");
+    assert_eq!(server.get("/alone.png").header("vary"), None);
+    assert_eq!(server.ask("GET", "/own.webp", &[("accept", "image/avif")]).text(), "webp itself");
+    // Ranges are of the representation that was chosen.
+    let part = server.ask("GET", "/photo.jpg", &[("accept", "image/webp"), ("range", "bytes=0-3")]);
+    assert_eq!((part.text(), part.header("content-range")), ("webp", Some("bytes 0-3/13")));
+}
+
+#[test]
 fn a_copy_older_than_its_original_is_passed_over() {
     let place = Place::new();
     place.write("root/a.js", "new");
