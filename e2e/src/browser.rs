@@ -5,6 +5,8 @@
 
 use crate::process::{PATIENCE, end};
 use crate::{Folder, program};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -24,6 +26,29 @@ const LOOK: &str = "JSON.stringify({
     broken: [...document.images].filter(i => i.complete && i.src && !i.naturalWidth).map(i => i.src),
     links: [...document.links].map(a => a.href) })";
 
+/// The script that waits for fonts and pictures, ends fade-ins, and says what a reader can read.
+const SETTLE: &str = "(async () => {
+    const late = i => i.complete ? 0 : new Promise(done => { i.onload = i.onerror = done; setTimeout(done, 5000) });
+    await document.fonts.ready;
+    await Promise.all([...document.images].map(late));
+    await Promise.all([...document.images].map(i => i.decode().catch(() => 0)));
+    for (const one of document.getAnimations()) { try { one.finish() } catch (endless) { one.cancel() } }
+    await new Promise(requestAnimationFrame);
+    return document.body ? document.body.innerText : '' })()";
+/// The width of the window (pixels), its height at first, and the most that a picture has.
+const WINDOW: (u64, u64, u64) = (1280, 900, 6000);
+
+/// A page as a visitor sees it, from top to bottom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Portrait {
+    /// What the browser says of it.
+    pub viewed: Viewed,
+    /// What can be read, each run of blanks one blank.
+    pub text: String,
+    /// The picture, a PNG.
+    pub picture: Vec<u8>,
+}
+
 /// The running browser.
 #[derive(Debug)]
 pub struct Browser {
@@ -32,6 +57,8 @@ pub struct Browser {
     from: Receiver<Value>,
     next: u64,
     session: String,
+    /// Requests under way, by the browser's own name, to hosts whose bytes count.
+    counted: BTreeSet<String>,
     _profile: Folder,
 }
 
@@ -48,7 +75,7 @@ pub struct Viewed {
     pub links: BTreeSet<String>,
     /// Requests that it made.
     pub requests: usize,
-    /// Bytes that came over the network.
+    /// Bytes that came over the network from hosts that end in `.test`, heads included.
     pub bytes: u64,
 }
 
@@ -83,7 +110,15 @@ impl Browser {
                 }
             }
         });
-        let mut browser = Browser { child, to, from, next: 0, session: String::new(), _profile: profile };
+        let mut browser = Browser {
+            child,
+            to,
+            from,
+            next: 0,
+            session: String::new(),
+            counted: BTreeSet::new(),
+            _profile: profile,
+        };
         let page = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": page["targetId"], "flatten": true });
         let session = browser.call("Target.attachToTarget", attach);
@@ -109,7 +144,7 @@ impl Browser {
                     navigated |= message["id"] == id;
                     // A load event before the answer belongs to the page before.
                     loaded |= navigated && message["method"] == "Page.loadEventFired";
-                    note(&message, &mut viewed);
+                    self.note(&message, &mut viewed);
                 }
                 Err(_) => assert!(self.child.try_wait().is_ok_and(|e| e.is_none()), "the browser ended"),
             }
@@ -122,6 +157,34 @@ impl Browser {
             found[name].as_array().into_iter().flatten().filter_map(text).collect()
         };
         Viewed { broken: list("broken"), links: list("links"), ..viewed }
+    }
+
+    /// Loads a page, shows all of it at once, so that pictures that load late come too, waits until it moves no more, and takes
+    /// its picture.
+    pub fn portrait(&mut self, address: &str) -> Portrait {
+        let window = |height: u64| json!({ "width": WINDOW.0, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", window(WINDOW.1));
+        let still = json!({ "features": [{ "name": "prefers-reduced-motion", "value": "reduce" }] });
+        self.call("Emulation.setEmulatedMedia", still);
+        let mut viewed = self.view(address);
+        let height = json!({ "expression": "document.documentElement.scrollHeight", "returnByValue": true });
+        let height = self.call("Runtime.evaluate", height)["result"]["value"].as_u64().unwrap_or(WINDOW.1);
+        self.call("Emulation.setDeviceMetricsOverride", window(height.clamp(WINDOW.1, WINDOW.2)));
+        let settle = json!({ "expression": SETTLE, "returnByValue": true, "awaitPromise": true });
+        let said = self.call_noting("Runtime.evaluate", settle, &mut viewed);
+        // What comes after the last answer belongs to the page, too.
+        let quiet = Instant::now();
+        while quiet.elapsed() < QUIET {
+            if let Ok(message) = self.from.recv_timeout(LOOK_AGAIN) {
+                self.note(&message, &mut viewed);
+            }
+        }
+        let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let picture = STANDARD.decode(shot["data"].as_str().unwrap_or_default());
+        let words: Vec<&str> =
+            said["result"]["value"].as_str().unwrap_or_default().split_whitespace().collect();
+        let picture = picture.unwrap_or_else(|error| panic!("{address}: no picture: {error}"));
+        Portrait { viewed, text: words.join(" "), picture }
     }
 
     fn send(&mut self, method: &str, parameters: Value) -> u64 {
@@ -137,6 +200,11 @@ impl Browser {
 
     /// Sends a command and waits for its answer; other messages that come meanwhile belong to no page.
     fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.call_noting(method, parameters, &mut Viewed::default())
+    }
+
+    /// Sends a command and waits for its answer; other messages that come meanwhile are about this page.
+    fn call_noting(&mut self, method: &str, parameters: Value, viewed: &mut Viewed) -> Value {
         let id = self.send(method, parameters);
         let start = Instant::now();
         loop {
@@ -147,7 +215,27 @@ impl Browser {
                 assert!(message.get("error").is_none(), "{method}: {message}");
                 return message["result"].clone();
             }
+            self.note(&message, viewed);
         }
+    }
+
+    fn note(&mut self, message: &Value, viewed: &mut Viewed) {
+        let said = &message["params"];
+        let request = said["requestId"].as_str().unwrap_or_default();
+        match message["method"].as_str() {
+            Some("Network.requestWillBeSent") => {
+                let address = said["request"]["url"].as_str().unwrap_or_default();
+                // The tests' own hosts end so; what comes from others is no part of a site.
+                if address.split('/').nth(2).is_some_and(|host| host.ends_with(".test")) {
+                    self.counted.insert(request.to_owned());
+                }
+            }
+            Some("Network.loadingFinished") if self.counted.remove(request) => {
+                viewed.bytes += said["encodedDataLength"].as_f64().unwrap_or(0.0) as u64;
+            }
+            _ => {}
+        }
+        note(message, viewed);
     }
 }
 
@@ -161,9 +249,6 @@ fn note(message: &Value, viewed: &mut Viewed) {
         Some("Network.requestWillBeSent") => viewed.requests += 1,
         Some("Network.responseReceived") if said["response"]["status"].as_u64() >= Some(400) => {
             viewed.failed.extend(text(&said["response"]["url"]));
-        }
-        Some("Network.loadingFinished") => {
-            viewed.bytes += said["encodedDataLength"].as_f64().unwrap_or(0.0) as u64
         }
         Some("Runtime.exceptionThrown") => {
             let details = &said["exceptionDetails"];

@@ -5,8 +5,9 @@
 //! impact/: the same survey, at full and at each level -> Emb, H, I -> ratios
 //! ```
 //!
-//! Below these two: `site/` has what was read, `roles/` decides what each image is for, `text/` and `image/` change the bytes of a file, `rewrite/` says what
-//! becomes of each file at a level, `policy` what the user wants, and `work` runs over many files.
+//! Below these two: `site/` has what was read, `roles/` decides what each image is for, `text/` and `image/` change the
+//! bytes of a file, `rewrite/` says what becomes of each file at a level, `policy` what the user wants, and `work` runs
+//! over many files.
 //!
 //! # What holds
 //!

@@ -28,7 +28,7 @@ pub(super) struct Images {
 }
 
 /// One copy of an image that is wanted.
-struct Wanted<'a> {
+struct WantedCopy<'a> {
     path: &'a String,
     level: Level,
     /// Where it is to be written in the tree; a WebP is written beside it.
@@ -36,7 +36,7 @@ struct Wanted<'a> {
     reduction: Reduction,
 }
 
-impl Wanted<'_> {
+impl WantedCopy<'_> {
     /// The name of the copy in the manifest.
     fn copy(&self) -> String {
         format!("{}{}", self.level, if self.is_plain() { " 1x" } else { "" })
@@ -98,16 +98,16 @@ fn has_images(level: &Level) -> bool {
     matches!(level, Level::Lean | Level::Light)
 }
 
-fn wanted<'a>(job: &Job, site: &'a Site) -> Vec<Wanted<'a>> {
+fn wanted<'a>(job: &Job, site: &'a Site) -> Vec<WantedCopy<'a>> {
     let mut all = Vec::new();
     for &level in job.levels.iter().filter(|level| has_images(level)) {
         let decisions = Decisions::new(site, &job.policy, level, job.views.as_ref());
         for path in site.tree.files.keys() {
             if let Some(reduction) = decisions.reduction(path) {
-                all.push(Wanted { path, level, to: path.clone(), reduction });
+                all.push(WantedCopy { path, level, to: path.clone(), reduction });
             }
             if let Some((to, reduction)) = decisions.plain(path) {
-                all.push(Wanted { path, level, to, reduction });
+                all.push(WantedCopy { path, level, to, reduction });
             }
         }
     }

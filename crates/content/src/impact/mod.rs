@@ -132,7 +132,7 @@ fn examples(site: &Site, trees: Option<&Path>, views: Option<&Views>) -> Example
         |page: &Page| page.embedded.iter().filter_map(|file| similar.get(file)).copied().fold(1.0, f64::min);
     let mut pages: Vec<(&String, f64)> =
         first.into_iter().chain(ranked).map(|(path, page)| (path, least(page))).collect();
-    // Of pages that are equally good the more popular one comes first.
+    // The more popular one of two pages that are equally good comes first: the sort is stable.
     pages.sort_by(|one, other| one.1.total_cmp(&other.1));
     let pages = pages.into_iter().take(EXAMPLES).map(|(path, _)| path.clone()).collect();
     let saved = |(path, bytes): (&String, u64)| {

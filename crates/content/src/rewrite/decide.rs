@@ -2,7 +2,7 @@
 
 use crate::image::Reduction;
 use crate::policy::{Level, Policy, Step, Tag};
-use crate::roles::{self, Evidence, Picture, Reason, Role};
+use crate::roles::{self, Evidence, PictureFacts, Reason, Role};
 use crate::site::kind::Kind;
 use crate::site::survey::Usage;
 use crate::site::tree::File;
@@ -46,7 +46,7 @@ pub(crate) fn roles<'a>(site: &'a Site, policy: &Policy) -> Roles<'a> {
             Usage { expendable: true, .. } => Some(Tag::Expendable),
             _ => None,
         };
-        let picture = Picture {
+        let picture = PictureFacts {
             size: shown(site, path),
             bytes: file.bytes,
             tagged,

@@ -196,7 +196,7 @@ impl<'a> Rewriter<'a> {
         self.responsive(element);
         self.kept += 1;
         let usage = self.decisions.site.survey.usage.get(file).copied().unwrap_or_default();
-        let layout = self.sizer.layout(self.document, element, file).filter(|_| !usage.fixed);
+        let layout = self.sizer.layout(element, file).filter(|_| !usage.fixed);
         let mut has_room = element.get("width").is_some() && element.get("height").is_some();
         if let (Some(layout), Some(&(width, height))) = (layout, self.decisions.site.dimensions.get(file))
             && self.decisions.takes(Step::Sizes)

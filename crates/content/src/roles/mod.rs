@@ -94,7 +94,7 @@ impl Evidence {
 
 /// A file and what is known of it besides the evidence of pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Picture {
+pub(crate) struct PictureFacts {
     /// Width and height at which pages show it, or its own (pixels).
     pub(crate) size: Option<(usize, usize)>,
     pub(crate) bytes: u64,
@@ -116,7 +116,7 @@ const LARGE: usize = 100;
 const REPEATED: (u64, f64) = (3, 0.5);
 
 /// What the image is for, and why.
-pub(crate) fn role(picture: &Picture, evidence: &Evidence) -> (Role, Reason) {
+pub(crate) fn role(picture: &PictureFacts, evidence: &Evidence) -> (Role, Reason) {
     let tag = |tag: Tag| if tag == Tag::Expendable { Role::Decoration } else { Role::Content };
     if let Some(tagged) = picture.tagged {
         return (tag(tagged), Reason::Tagged);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_first_that_holds_decides() {
-        let plain = Picture {
+        let plain = PictureFacts {
             size: Some((300, 200)),
             bytes: 9000,
             tagged: None,
@@ -160,19 +160,27 @@ mod tests {
         let once = Evidence { pages: 1, ..Evidence::default() };
         let everywhere = Evidence { pages: 10, ..Evidence::default() };
         let links = Evidence { leads_to_page: true, ..once.clone() };
-        let small = Picture { size: Some((60, 60)), ..plain };
+        let small = PictureFacts { size: Some((60, 60)), ..plain };
         for (picture, evidence, expected) in [
             (plain, &once, (Role::Content, Reason::Large)),
-            (Picture { tagged: Some(Tag::Expendable), ..plain }, &links, (Role::Decoration, Reason::Tagged)),
-            (Picture { ruled: Some(Tag::Important), ..small }, &everywhere, (Role::Content, Reason::Ruled)),
+            (
+                PictureFacts { tagged: Some(Tag::Expendable), ..plain },
+                &links,
+                (Role::Decoration, Reason::Tagged),
+            ),
+            (
+                PictureFacts { ruled: Some(Tag::Important), ..small },
+                &everywhere,
+                (Role::Content, Reason::Ruled),
+            ),
             (plain, &links, (Role::Product, Reason::LeadsToPage)),
             (small, &Evidence { leads_home: true, ..everywhere.clone() }, (Role::Logo, Reason::LeadsHome)),
             (small, &everywhere, (Role::Decoration, Reason::Repeated)),
             (small, &once, (Role::Content, Reason::Unknown)),
-            (Picture { size: Some((16, 16)), ..plain }, &links, (Role::Icon, Reason::IconSized)),
-            (Picture { size: Some((600, 4)), ..plain }, &once, (Role::Decoration, Reason::Bar)),
-            (Picture { bytes: 900, ..plain }, &once, (Role::Icon, Reason::FewBytes)),
-            (Picture { bytes: 900, cosmetic_limit: 0, ..plain }, &once, (Role::Content, Reason::Large)),
+            (PictureFacts { size: Some((16, 16)), ..plain }, &links, (Role::Icon, Reason::IconSized)),
+            (PictureFacts { size: Some((600, 4)), ..plain }, &once, (Role::Decoration, Reason::Bar)),
+            (PictureFacts { bytes: 900, ..plain }, &once, (Role::Icon, Reason::FewBytes)),
+            (PictureFacts { bytes: 900, cosmetic_limit: 0, ..plain }, &once, (Role::Content, Reason::Large)),
         ] {
             assert_eq!(role(&picture, evidence), expected, "{picture:?}");
         }

@@ -87,7 +87,7 @@ impl Survey {
                 continue;
             };
             let tag = document.tag(reference.element);
-            self.note(&file, reference, tag, document, &sizer);
+            self.note(&file, reference, tag, &sizer);
             match reference.purpose {
                 Use::Link if Kind::of(&file) == Kind::Page && file != path => {
                     if tag == Some(Tag::Important) {
@@ -122,20 +122,13 @@ impl Survey {
         self.pages.insert(path.to_owned(), page);
     }
 
-    fn note(
-        &mut self,
-        file: &str,
-        reference: &Reference,
-        tag: Option<Tag>,
-        document: &Document,
-        sizer: &Sizer<'_, '_>,
-    ) {
+    fn note(&mut self, file: &str, reference: &Reference, tag: Option<Tag>, sizer: &Sizer<'_, '_>) {
         let purpose = reference.purpose;
-        let element = &document.elements[reference.element];
+        let element = &sizer.document.elements[reference.element];
         let usage = self.usage.entry(file.to_owned()).or_default();
         match purpose {
             Use::Link | Use::Hint => {}
-            Use::Image => match sizer.layout(document, element, file) {
+            Use::Image => match sizer.layout(element, file) {
                 Some(layout) => usage.scale = usage.scale.max(layout.scale),
                 None => usage.fixed = true,
             },
@@ -222,12 +215,13 @@ impl Survey {
 /// Sizes of the images of one page.
 pub(crate) struct Sizer<'a, 'g> {
     ground: &'g Ground<'a>,
+    document: &'g Document,
     /// What the page's sheets say; `None` if they may say anything.
     boxes: Option<(Vec<&'g Boxes>, Vec<Boxes>)>,
 }
 
 impl<'a, 'g> Sizer<'a, 'g> {
-    pub(crate) fn of(document: &Document, ground: &'g Ground<'a>) -> Sizer<'a, 'g> {
+    pub(crate) fn of(document: &'g Document, ground: &'g Ground<'a>) -> Sizer<'a, 'g> {
         let sheet = |named: &str| {
             let mut files: Vec<String> = ground.tree.find(named).into_iter().collect();
             let mut at = 0;
@@ -239,12 +233,13 @@ impl<'a, 'g> Sizer<'a, 'g> {
             }
             files.iter().filter_map(|file| ground.sheets.get(file)).collect()
         };
-        Sizer { ground, boxes: layout::boxes(document, sheet) }
+        Sizer { ground, document, boxes: layout::boxes(document, sheet) }
     }
 
     /// The layout of an image of the page; `None` if it is not known, or if the image is one of several candidates or has
     /// places on it to click at.
-    pub(crate) fn layout(&self, document: &Document, element: &Element, file: &str) -> Option<Layout> {
+    pub(crate) fn layout(&self, element: &Element, file: &str) -> Option<Layout> {
+        let document = self.document;
         let (sheets, own) = self.boxes.as_ref()?;
         let in_picture = document.parent(element).is_some_and(|parent| parent.is(&["picture"]));
         if in_picture || element.get("srcset").is_some() || element.get("usemap").is_some() {

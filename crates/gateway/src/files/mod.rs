@@ -20,8 +20,8 @@
 //! **No path escapes.** [`path`] refuses text that could name anything outside, and [`tree`] resolves names beneath an
 //! open root in the kernel, in one system call, so that no rename can come between check and use.
 //!
-//! **Copies beside a file** are sent in its place: a text compressed ([`encoding`]), an image in a newer format ([`mod@format`]),
-//! whichever is the smallest that the client takes.
+//! **Copies beside a file** are sent in its place: a text compressed ([`encoding`]), an image in a newer format
+//! ([`mod@format`]), whichever is the smallest that the client takes.
 //!
 //! **Lower trees may have gaps.** A file that a tree of `plimsoll adapt` lacks is served from the next tree ([`order`]).
 //!

@@ -1,4 +1,5 @@
-//! A file as seen on disk: itself and the copies beside it, compressed or in newer formats, each with its header lines and, if small, its content.
+//! A file as seen on disk: itself and the copies beside it, compressed or in newer formats, each with its header lines
+//! and, if small, its content.
 //!
 //! The validators are `last-modified` and a strong entity tag of size and modification time in nanoseconds, which is the
 //! same on every machine that holds the same copy. A copy has a tag of its own, as RFC 9110 demands.

@@ -1,0 +1,139 @@
+//! The lighter copies of real sites in a real browser: what a visitor sees, reads and loads at each level, beside the site.
+
+use plimsoll_e2e::real_sites::{RealSite, SITES};
+use plimsoll_e2e::{Browser, Folder, Likeness, Plimsoll, Portrait, likeness, open_to_all};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const LEVELS: [&str; 4] = ["full", "light", "lean", "text"];
+/// The part of a page's squares of 16 pixels that may differ at the light level by what is seen at a glance, and the mean
+/// difference of its samples (of 255).
+const CHANGED: f64 = 0.01;
+const MEAN: f64 = 3.0;
+
+/// A gateway that has each level under a host of its own.
+fn gateway(trees: &Path) -> Plimsoll {
+    let mut text =
+        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\nmode = \"off\"\n"
+            .to_owned();
+    for level in LEVELS {
+        text += &format!(
+            "[folder.{level}]\nroot = \"{}\"\nindex = [\"index.html\"]\n[[site]]\nname = \"{level}\"\nhost = \"{level}.test\"\n\
+             folder = \"{level}\"\n",
+            trees.join(level).display()
+        );
+    }
+    Plimsoll::run(&text)
+}
+
+/// What is wrong with a page at a level and not with the page itself, whatever the host is called.
+fn news(full: &Portrait, level: &Portrait, name: &str) -> Vec<String> {
+    let plain = |all: &BTreeSet<String>, host: &str| -> BTreeSet<String> {
+        all.iter().map(|text| text.replace(&format!("http://{host}.test"), "")).collect()
+    };
+    let new = |of: fn(&Portrait) -> &BTreeSet<String>| -> Vec<String> {
+        plain(of(level), name).difference(&plain(of(full), "full")).cloned().collect()
+    };
+    [new(|page| &page.viewed.failed), new(|page| &page.viewed.errors), new(|page| &page.viewed.broken)]
+        .concat()
+}
+
+/// Links of a level that the site does not have; pictures that are gone may leave a link to them.
+fn new_links(full: &Portrait, level: &Portrait, name: &str) -> Vec<String> {
+    let plain = |page: &Portrait, host: &str| -> BTreeSet<String> {
+        page.viewed.links.iter().map(|text| text.replace(&format!("http://{host}.test"), "")).collect()
+    };
+    plain(level, name).difference(&plain(full, "full")).cloned().collect()
+}
+
+/// The pictures are left where `PLIMSOLL_PICTURES` says, to be looked at.
+fn keep(site: &RealSite, page: &str, level: &str, portrait: &Portrait) {
+    if let Some(folder) = std::env::var_os("PLIMSOLL_PICTURES") {
+        let name = format!("{}-{}-{level}.png", site.folder.replace('/', "_"), page.replace('/', "_"));
+        let written = std::fs::write(Path::new(&folder).join(name), &portrait.picture);
+        written.unwrap_or_else(|error| panic!("the picture cannot be written: {error}"));
+    }
+}
+
+/// What was found of a site: bytes of a view at each level, and how alike the light pages are at least.
+fn look(site: &RealSite) -> ([f64; 4], Vec<(String, Likeness)>) {
+    let folder = Folder::new();
+    let (from, trees) = (site.path(), folder.path().join("trees"));
+    let output = Plimsoll::output(&["adapt", &from.to_string_lossy(), &trees.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    open_to_all(&trees);
+    let gateway = gateway(&trees);
+    let mut browser = Browser::start(gateway.address);
+    let (mut bytes, mut alike) = ([0.0; 4], Vec::new());
+    for page in site.pages {
+        let shown = LEVELS.map(|level| browser.portrait(&format!("http://{level}.test/{page}")));
+        for (at, level) in LEVELS.into_iter().enumerate() {
+            keep(site, page, level, &shown[at]);
+            bytes[at] += shown[at].viewed.bytes as f64;
+            let wrong = news(&shown[0], &shown[at], level);
+            assert!(wrong.is_empty(), "{} {level}/{page}: {wrong:?}", site.folder);
+        }
+        assert_eq!(
+            shown[0].text, shown[1].text,
+            "{} {page}: the light page reads as the site does",
+            site.folder
+        );
+        let links = new_links(&shown[0], &shown[1], "light");
+        assert!(links.is_empty(), "{} {page}: {links:?}", site.folder);
+        alike.push(((*page).to_owned(), likeness(&shown[0].picture, &shown[1].picture)));
+    }
+    (bytes, alike)
+}
+
+#[test]
+#[ignore = "its bounds have not been met on every site of the list yet; run it by name"]
+fn a_light_page_is_taken_for_the_site_in_fewer_bytes() {
+    let mut wrong = Vec::new();
+    for site in SITES {
+        let (bytes, alike) = look(site);
+        let [light, lean, text] = [1, 2, 3].map(|at| bytes[0] / bytes[at]);
+        eprintln!(
+            "{}: {bytes:.0?} bytes at {LEVELS:?}: {light:.2}, {lean:.2}, {text:.1} times fewer; {alike:?}",
+            site.folder
+        );
+        for (level, factor, least) in [
+            ("light", light, site.factors[0]),
+            ("lean", lean, site.factors[1]),
+            ("text", text, site.factors[2]),
+        ] {
+            if factor < least {
+                wrong.push(format!("{} {level}: {factor:.2}, not {least}", site.folder));
+            }
+        }
+        let seen = alike.iter().filter(|(_, alike)| alike.changed > CHANGED || alike.mean > MEAN);
+        wrong.extend(seen.map(|(page, alike)| format!("{} light/{page}: {alike:?}", site.folder)));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The twin: at the lean level pictures are gone, and the measure of likeness says so.
+#[test]
+#[ignore = "the twin of the test above; run both by name"]
+fn a_page_without_its_pictures_is_not_taken_for_the_site() {
+    let folder = Folder::new();
+    let from = SITES[0].path();
+    let trees = folder.path().join("trees");
+    let output = Plimsoll::output(&[
+        "adapt",
+        &from.to_string_lossy(),
+        &trees.to_string_lossy(),
+        "--levels",
+        "text,full",
+    ]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for level in ["light", "lean"] {
+        std::os::unix::fs::symlink("text", trees.join(level)).unwrap_or_else(|error| panic!("{error}"));
+    }
+    open_to_all(&trees);
+    let gateway = gateway(&trees);
+    let mut browser = Browser::start(gateway.address);
+    let [full, text] =
+        ["full", "text"].map(|level| browser.portrait(&format!("http://{level}.test/{}", SITES[0].pages[0])));
+    let alike = likeness(&full.picture, &text.picture);
+    assert!(alike.changed > 10.0 * CHANGED && alike.mean > MEAN, "{alike:?}");
+}
