@@ -9,6 +9,7 @@ use crate::site::Site;
 use crate::site::kind::Kind;
 use crate::site::survey::Survey;
 use crate::site::tree::{File, Tree};
+use crate::text::boxes::Boxes;
 use crate::text::document::Document;
 use crate::text::{charset, css, svg};
 use std::collections::BTreeMap;
@@ -26,20 +27,25 @@ pub fn at_level(path: &str, bytes: &[u8], level: Level) -> Option<Vec<u8>> {
     for (name, bytes) in [("a.png", 100), ("b.jpg", 100_000), ("a.js", 10)] {
         tree.files.insert(name.to_owned(), File { kind: Kind::of(name), bytes });
     }
-    let mut survey = Survey::default();
+    let dimensions = BTreeMap::from([("a.png".to_owned(), (16, 16)), ("b.jpg".to_owned(), (800, 600))]);
+    let mut site =
+        Site { tree, survey: Survey::default(), dimensions, sheets: BTreeMap::new(), problems: Vec::new() };
+    if Kind::of(path) == Kind::Style {
+        site.sheets.insert(path.to_owned(), Boxes::of(&String::from_utf8_lossy(bytes)));
+    }
     for page in ["b.html", path] {
         if Kind::of(page) == Kind::Page
-            && let Some(document) = Document::read(page, &tree.snapshots[page])
+            && let Some(document) = Document::read(page, &site.tree.snapshots[page])
         {
-            survey.page(page, &document, &tree);
+            let mut part = Survey::default();
+            part.page(page, &document, &site.ground());
+            site.survey.merge(part);
         }
     }
-    survey.finish();
-    let dimensions = BTreeMap::from([("a.png".to_owned(), (16, 16)), ("b.jpg".to_owned(), (800, 600))]);
-    let site = Site { tree, survey, dimensions, problems: Vec::new() };
+    site.survey.finish();
     let policy = Policy::default();
-    let widths = BTreeMap::from([("b.jpg".to_owned(), 800)]);
-    rewritten(&Decisions::new(&site, &policy, level, None), path, bytes, &widths)
+    let plain = BTreeMap::from([("b.jpg".to_owned(), "b.1x.jpg".to_owned())]);
+    rewritten(&Decisions::new(&site, &policy, level, None), path, bytes, &plain)
 }
 
 /// The names of a page's elements, in their order; `None` if it is no text.
@@ -71,6 +77,8 @@ pub fn reduced_image(bytes: &[u8]) -> Option<Vec<u8>> {
     if is_avif || width.saturating_mul(height) > MOST_PIXELS {
         return None;
     }
-    let reduction = Reduction { factor: 4.0, similarity: 0.9, resizable: true, any_format: true };
-    Some(crate::image::reduced(bytes, reduction).ok()??.written)
+    let size = (width > 1 && height > 1).then_some((width / 2, height / 2));
+    let reduction = Reduction { factor: Some(4.0), similarity: 0.8, size, any_format: true, variant: true };
+    let copies = crate::image::reduced(bytes, reduction).ok()?;
+    Some(copies.named.or(copies.variant)?.written)
 }
