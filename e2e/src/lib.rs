@@ -16,6 +16,7 @@ mod client;
 pub mod configuration;
 pub mod flows;
 mod folder;
+pub mod hostile;
 mod likeness;
 mod model;
 mod nginx;

@@ -233,9 +233,8 @@ impl Default for Limits {
 
 /// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.
 ///
-/// `body_idle`, and `send` while the upstream waits, are accounts of time: 1 KiB moved gives a second back, up to the whole
-/// limit. A client that sends or takes less than 1 KiB a second on average is therefore given up
-/// about one limit after it became that slow.
+/// `body_idle` and `send` are accounts of time: 1 KiB moved gives a second back, up to the whole limit. A client that sends or
+/// takes less than 1 KiB a second on average is therefore given up about one limit after it became that slow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeouts {
     /// For a whole request head, from its first byte (408).
@@ -244,7 +243,7 @@ pub struct Timeouts {
     pub body_idle: Duration,
     /// For the next request on a connection.
     pub keep_alive: Duration,
-    /// For a client to take the next bytes; at 1 KiB a second at least while an upstream is still sending the response.
+    /// For a client to take the next bytes of a response, at 1 KiB a second at least.
     pub send: Duration,
     /// For a connection to an upstream (502, or the next address).
     pub connect: Duration,
@@ -266,7 +265,7 @@ impl Default for Timeouts {
             head: Duration::from_secs(10),
             body_idle: Duration::from_secs(30),
             keep_alive: Duration::from_secs(60),
-            send: Duration::from_secs(30),
+            send: Duration::from_secs(60),
             connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(60),
             upstream_idle: Duration::from_secs(60),

@@ -143,7 +143,8 @@ section! { "[limits]"
         /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and
         /// `text/event-stream`. One more gets 503, so that streams leave room for everybody else.
         stream_share: Share, default(Share(Plant::STREAM_SHARE));
-        /// What buffers of all connections together may take of memory before bodies go to files early.
+        /// What buffers of all connections together may take of memory before bodies go to files early. What clients hold while
+        /// they are waited for stays below it too: beyond it the one that is waited for the longest is given up.
         buffer_memory: Size, default(Size(Limits::default().buffer_memory));
         /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
         buffer_files: Size, default(Size(Limits::default().buffer_files));
@@ -160,7 +161,8 @@ section! { "[timeouts]"
         body: Duration, default(Timeouts::default().body_idle);
         /// A client's connection without a request.
         keep_alive: Duration, default(Timeouts::default().keep_alive);
-        /// Between two writes to a client that reads slowly; while the server waits for it, 1 KiB a second at least.
+        /// How long a client may take nothing of its response; and on average it takes 1 KiB a second at least, as its
+        /// kernel acknowledges it.
         send: Duration, default(Timeouts::default().send);
         /// Connecting to an upstream.
         connect: Duration, default(Timeouts::default().connect);

@@ -1,9 +1,10 @@
 //! Buffers that are borrowed while bytes move and given back while a connection is idle.
 //!
 //! A thread keeps the buffers that it has used, up to a bound; dropping a [`Buffer`] gives it back to its thread. A steady
-//! load therefore allocates nothing, and a thousand idle connections hold no buffers at all.
+//! load therefore allocates nothing, and a thousand idle connections hold no buffers at all. What waits for long moves to a
+//! buffer of its own size, which is not kept. All of them count.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 
 /// For requests: nearly every head fits.
@@ -34,6 +35,8 @@ impl Spare {
 
 thread_local! {
     static POOL: RefCell<[Spare; 2]> = const { RefCell::new([Spare::NONE, Spare::NONE]) };
+    /// The bytes of buffers of their own size.
+    static FITTED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Frees half of the buffers that were not needed since the last call: a burst's memory is given back within seconds.
@@ -54,7 +57,7 @@ pub(crate) fn are_many() -> bool {
 
 /// How many bytes of buffers this thread uses.
 pub(crate) fn in_use() -> usize {
-    POOL.with_borrow(|[small, large]| small.taken * SMALL + large.taken * LARGE)
+    POOL.with_borrow(|[small, large]| small.taken * SMALL + large.taken * LARGE) + FITTED.get()
 }
 
 /// Whether this thread's buffers use more than `most` bytes.
@@ -62,7 +65,7 @@ pub(crate) fn exceed(most: usize) -> bool {
     in_use() > most
 }
 
-/// A buffer of fixed size from its thread's pool. It holds whatever its last user left in it.
+/// A buffer of fixed size from its thread's pool, which holds whatever its last user left in it; or one that fits what it holds.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,
@@ -75,6 +78,20 @@ impl Buffer {
 
     pub(crate) fn large() -> Self {
         Buffer::take(1, LARGE)
+    }
+
+    /// A buffer that has room for these bytes alone.
+    pub(crate) fn fitting(bytes: &[u8]) -> Self {
+        let mut buffer = match bytes.len() {
+            SMALL => Buffer::small(),
+            LARGE => Buffer::large(),
+            length => {
+                FITTED.set(FITTED.get() + length);
+                return Buffer { bytes: bytes.into() };
+            }
+        };
+        buffer.copy_from_slice(bytes);
+        buffer
     }
 
     fn take(class: usize, size: usize) -> Self {
@@ -92,7 +109,15 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        let class = usize::from(bytes.len() == LARGE);
+        let class = match bytes.len() {
+            SMALL => 0,
+            LARGE => 1,
+            length => {
+                // As below, what another thread took was not counted here.
+                let _ = FITTED.try_with(|fitted| fitted.set(fitted.get().saturating_sub(length)));
+                return;
+            }
+        };
         // At the thread's end the pool may be gone; the buffer is freed then.
         let _ = POOL.try_with(|pool| {
             let Ok(mut pool) = pool.try_borrow_mut() else { return };
@@ -133,6 +158,16 @@ mod tests {
         assert!(are_many());
         small.pop();
         assert!(!are_many());
+    }
+
+    #[test]
+    fn all_that_are_in_use_count() {
+        let before = in_use();
+        let buffers: Vec<Buffer> = [1, SMALL, LARGE].map(|length| Buffer::fitting(&vec![7; length])).into();
+        assert!(buffers.iter().all(|buffer| buffer.iter().all(|&byte| byte == 7)));
+        assert_eq!(in_use(), before + 1 + SMALL + LARGE);
+        drop(buffers);
+        assert_eq!(in_use(), before);
     }
 
     #[test]

@@ -16,15 +16,15 @@ use tokio::net::TcpStream;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     buffer: Option<Buffer>,
-    packed: Box<[u8]>,
+    packed: Option<Buffer>,
     start: usize,
     end: usize,
 }
 
 impl Inbox {
     pub(crate) fn bytes(&self) -> &[u8] {
-        let all = self.buffer.as_deref().unwrap_or(&self.packed);
-        &all[self.start..self.end]
+        let all = self.buffer.as_deref().or(self.packed.as_deref());
+        all.map_or(&[], |all| &all[self.start..self.end])
     }
 
     /// Gives the buffer back and keeps the bytes: for a wait. Bytes that fill more than half of it stay there, since
@@ -32,17 +32,18 @@ impl Inbox {
     pub(crate) fn pack(&mut self) {
         let length = self.end - self.start;
         if self.buffer.as_ref().is_some_and(|buffer| length <= buffer.len() / 2) {
-            self.packed = self.bytes().into();
+            self.packed = Some(Buffer::fitting(self.bytes()));
             (self.buffer, self.start, self.end) = (None, 0, length);
         }
     }
 
     /// A buffer for the packed bytes and for those that follow.
     fn unpack(&mut self, large: bool) -> &mut Buffer {
-        let packed = std::mem::take(&mut self.packed);
+        let packed = self.packed.take();
         self.buffer.get_or_insert_with(|| {
+            let packed = packed.as_deref().unwrap_or_default();
             let mut buffer = if large || packed.len() >= SMALL { Buffer::large() } else { Buffer::small() };
-            buffer[..packed.len()].copy_from_slice(&packed);
+            buffer[..packed.len()].copy_from_slice(packed);
             buffer
         })
     }
@@ -53,7 +54,7 @@ impl Inbox {
 
     /// How much memory it holds.
     pub(crate) fn held(&self) -> usize {
-        self.buffer.as_ref().map_or(self.packed.len(), |buffer| buffer.len())
+        [&self.buffer, &self.packed].into_iter().flatten().map(|buffer| buffer.len()).sum()
     }
 
     /// Removes `count` bytes, and gives the buffer back with the last.
@@ -67,8 +68,9 @@ impl Inbox {
     /// Removes `count` bytes from the middle, `at` bytes behind the first. Later ones move up.
     pub(crate) fn remove(&mut self, at: usize, count: usize) {
         let from = self.start + at;
-        let all = self.buffer.as_deref_mut().unwrap_or(&mut self.packed);
-        all.copy_within(from + count..self.end, from);
+        if let Some(all) = self.buffer.as_deref_mut().or(self.packed.as_deref_mut()) {
+            all.copy_within(from + count..self.end, from);
+        }
         self.end -= count;
         if self.is_empty() {
             *self = Inbox::default();
@@ -82,7 +84,7 @@ impl Inbox {
     ) -> io::Result<usize> {
         let mut buffer = Buffer::large();
         let count = read(&mut buffer)?;
-        *self = Inbox { buffer: (count > 0).then_some(buffer), packed: Box::default(), start: 0, end: count };
+        *self = Inbox { buffer: (count > 0).then_some(buffer), packed: None, start: 0, end: count };
         Ok(count)
     }
 

@@ -4,7 +4,7 @@
 //! `request` and `upstream` both work on it, and it knows neither.
 //!
 //! [`socket`] is the client: its [`inbox`] has what it sent, its [`outbox`] what it is to take. [`buffers`] lends the memory of
-//! both, [`storage`] the files of those that are slow. [`unfinished`] bounds the heads that do not end, [`early_body`] is
+//! both, [`storage`] the files of those that are slow. [`pace`] says how slow a client may be, [`standing`] bounds what all clients that are waited for hold, [`early_body`] is
 //! what was read of a body before its request arrived, [`requested`] what a request asks of its response, and
 //! [`permit_guard`] departs a request however its way ends.
 
@@ -12,8 +12,9 @@ pub(crate) mod buffers;
 pub(crate) mod early_body;
 pub(crate) mod inbox;
 pub(crate) mod outbox;
+pub(crate) mod pace;
 pub(crate) mod permit_guard;
 pub(crate) mod requested;
 pub(crate) mod socket;
+pub(crate) mod standing;
 pub(crate) mod storage;
-pub(crate) mod unfinished;

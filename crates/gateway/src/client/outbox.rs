@@ -19,7 +19,6 @@ use tokio::net::TcpStream;
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Pooled(Buffer),
-    Owned(Vec<u8>),
     Shared(Rc<[u8]>),
 }
 
@@ -27,7 +26,6 @@ impl Bytes {
     fn as_slice(&self) -> &[u8] {
         match self {
             Bytes::Pooled(buffer) => buffer,
-            Bytes::Owned(bytes) => bytes,
             Bytes::Shared(bytes) => bytes,
         }
     }
@@ -54,6 +52,8 @@ struct Stored {
     /// How many of the file's bytes are not body. Which ones is not noted: the first that are read back count as these.
     head: u64,
     later: VecDeque<Piece>,
+    /// Whether the pieces before it came out of it.
+    is_read: bool,
 }
 
 /// A queue of pieces. Those that fill it bound it.
@@ -103,8 +103,13 @@ impl Outbox {
             buffer[..text.len()].copy_from_slice(text);
             self.push(Bytes::Pooled(buffer), 0..text.len(), text.len());
         } else {
-            self.push(Bytes::Owned(text.to_vec()), 0..text.len(), text.len());
+            self.push_copy(text, text.len());
         }
+    }
+
+    /// Queues a copy of `bytes` in memory of its size; the first `head` bytes are not body.
+    pub(crate) fn push_copy(&mut self, bytes: &[u8], head: usize) {
+        self.push(Bytes::Pooled(Buffer::fitting(bytes)), 0..bytes.len(), head);
     }
 
     /// Moves all pieces but the first `keep` to the file. What cannot be stored stays where it is.
@@ -119,7 +124,7 @@ impl Outbox {
             none => {
                 let store = Store::create(storage, limits.connections)?;
                 let later = self.pieces.split_off(keep.min(self.pieces.len()));
-                none.insert(Box::new(Stored { store, head: 0, later }))
+                none.insert(Box::new(Stored { store, head: 0, later, is_read: false }))
             }
         };
         while let Some(piece) = stored.later.front() {
@@ -128,6 +133,40 @@ impl Outbox {
             stored.later.pop_front();
         }
         Ok(())
+    }
+
+    /// Moves all to the file, and what came out of the file back into it: for a wait.
+    pub(crate) fn put_away(&mut self, storage: &Arc<Storage>, limits: &Limits) -> Result<(), StorageFault> {
+        self.store(0, storage, limits)?;
+        let Some(stored) = self.stored.as_mut().filter(|stored| stored.is_read) else { return Ok(()) };
+        for piece in self.pieces.drain(..) {
+            stored.store.unread(piece.range.len());
+            stored.head += piece.head as u64;
+        }
+        Ok(())
+    }
+
+    /// Moves pieces that are small to memory of their size: for a wait.
+    pub(crate) fn pack(&mut self) {
+        let later = self.stored.iter_mut().flat_map(|stored| &mut stored.later);
+        for piece in self.pieces.iter_mut().chain(later) {
+            let Bytes::Pooled(buffer) = &piece.bytes else { continue };
+            let length = piece.range.len();
+            if length <= buffer.len() / 2 {
+                piece.bytes = Bytes::Pooled(Buffer::fitting(&buffer[piece.range.clone()]));
+                piece.range = 0..length;
+            }
+        }
+    }
+
+    /// How much memory it holds, without what it shares with others.
+    pub(crate) fn held(&self) -> usize {
+        let later = self.stored.iter().flat_map(|stored| &stored.later);
+        let own = |piece: &Piece| match &piece.bytes {
+            Bytes::Pooled(buffer) => buffer.len(),
+            Bytes::Shared(_) => 0,
+        };
+        self.pieces.iter().chain(later).map(own).sum()
     }
 
     /// Closes a file that holds nothing once all before it is sent. What follows it is next.
@@ -146,6 +185,7 @@ impl Outbox {
         let count = stored.store.read(&mut buffer)?;
         let head = usize::try_from(stored.head).map_or(count, |head| head.min(count));
         stored.head -= head as u64;
+        stored.is_read = true;
         self.pieces.push_back(Piece { bytes: Bytes::Pooled(buffer), range: 0..count, head });
         Ok(())
     }
@@ -157,7 +197,9 @@ impl Outbox {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Written>> {
         self.close_drained();
-        if self.pieces.is_empty() {
+        if self.pieces.is_empty() && self.stored.is_some() {
+            // A client that takes nothing has nothing read for it.
+            ready!(io.poll_write_ready(context))?;
             self.load()?;
         }
         let count = match self.pieces.len() {

@@ -112,11 +112,20 @@ pub(crate) struct WaitingGuard {
     worker: Rc<Worker>,
     slot: Rc<Slot>,
     permit: Option<Permit>,
+    /// What its connection holds, in bytes.
+    bytes: usize,
 }
 
 impl WaitingGuard {
     pub(crate) fn new(worker: &Rc<Worker>, slot: &Rc<Slot>, permit: Permit) -> Self {
-        WaitingGuard { worker: worker.clone(), slot: slot.clone(), permit: Some(permit) }
+        WaitingGuard { worker: worker.clone(), slot: slot.clone(), permit: Some(permit), bytes: 0 }
+    }
+
+    /// Notes that the request's connection holds `bytes` now. False if all waiting requests hold as much as they may.
+    pub(crate) fn hold(&mut self, bytes: usize) -> bool {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        self.worker.waiting.set(self.worker.waiting.get() - before + bytes);
+        self.worker.waiting.get() <= self.worker.buffer_memory() / 2
     }
 
     /// Ends the wait and returns the verdict, if it has come.
@@ -130,6 +139,7 @@ impl WaitingGuard {
 
 impl Drop for WaitingGuard {
     fn drop(&mut self) {
+        self.worker.waiting.set(self.worker.waiting.get() - self.bytes);
         let verdict = self.slot.end_wait();
         let Some(waiting) = self.permit.take() else { return };
         let permit = match verdict {

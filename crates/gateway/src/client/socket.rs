@@ -3,11 +3,14 @@
 use super::buffers;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
+use super::pace::Taking;
 use super::permit_guard::PermitGuard;
+use super::standing::Standing;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use std::future::poll_fn;
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -25,13 +28,37 @@ pub(crate) struct Client {
     pub inbox: Inbox,
     pub outbox: Outbox,
     pub slot: Rc<Slot>,
+    /// What its connection holds besides, in bytes.
+    pub besides: usize,
 }
 
 impl Client {
+    /// How much memory its connection holds.
+    pub(crate) fn held(&self) -> usize {
+        self.inbox.held() + self.outbox.held() + self.besides
+    }
+
+    /// How much of what the socket accepted the client's kernel has not acknowledged; nothing where the system does not say.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        let mut count: libc::c_int = 0;
+        #[cfg(target_os = "linux")]
+        #[expect(unsafe_code, reason = "no library wraps it; the system writes this one number")]
+        unsafe {
+            libc::ioctl(self.io.as_raw_fd(), libc::TIOCOUTQ, &raw mut count);
+        }
+        u64::try_from(count).unwrap_or(0)
+    }
+
+    /// Gives back what memory it can for the time of a wait.
+    pub(crate) fn pack(&mut self) {
+        self.inbox.pack();
+        self.outbox.pack();
+    }
+
     /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read.
     pub(crate) async fn flush(&mut self, worker: &Worker, permit: Option<&PermitGuard>) -> bool {
-        let timeout = worker.tables().settings.timeouts.send;
-        self.slot.arm(None);
+        let mut standing = Standing::default();
+        let mut taking = Taking::start(worker.coarse(), worker.tables().settings.timeouts.send);
         poll_fn(|context| {
             while !self.outbox.is_empty() {
                 match self.outbox.poll_write(&mut self.io, context) {
@@ -39,14 +66,21 @@ impl Client {
                         if let Some(permit) = permit {
                             permit.sent(written.body);
                         }
-                        self.slot.arm(Some(worker.after(timeout)));
+                        taking.accepted(written.bytes);
+                        standing.moved(written.bytes);
                     }
                     Poll::Ready(Err(_)) => return Poll::Ready(false),
-                    Poll::Pending if self.slot.expired() => return Poll::Ready(false),
                     Poll::Pending => {
-                        if !self.slot.is_armed() {
-                            self.slot.arm(Some(worker.after(timeout)));
+                        let now = worker.coarse();
+                        taking.look(now, false, || self.unacknowledged());
+                        if standing.is_given_up() || taking.deadline(false) <= now {
+                            return Poll::Ready(false);
                         }
+                        self.slot.arm(Some(taking.deadline(false).min(taking.next_look(false))));
+                        if buffers::exceed(worker.buffer_memory()) {
+                            self.pack();
+                        }
+                        standing.hold(&worker.slow, &self.slot, self.held(), worker.standing_memory());
                         return Poll::Pending;
                     }
                 }

@@ -4,6 +4,7 @@
 //! `limits.buffer_files` bytes, and one connection in [`CONNECTIONS_A_FILE`] may have one, so that files leave descriptors
 //! for connections. A file is written and read on the worker's thread, into and out of the page cache.
 
+use crate::settings::Limits;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -66,9 +67,11 @@ impl Storage {
         }
     }
 
-    /// Whether three quarters of what all files may hold are taken: clients that hold files must keep up then.
-    pub(crate) fn is_scarce(&self, most: u64) -> bool {
-        self.in_files.load(Relaxed) > most / 4 * 3
+    /// Whether three quarters of what all files may hold are taken, or of the files that there may be: clients that hold files
+    /// must keep up then.
+    pub(crate) fn is_scarce(&self, limits: &Limits) -> bool {
+        self.in_files.load(Relaxed) > limits.buffer_files / 4 * 3
+            || self.files.load(Relaxed) > most_files(limits.connections).div_ceil(4) * 3
     }
 
     fn reserve(&self, bytes: u64, most: u64) -> Result<(), StorageFault> {
@@ -80,6 +83,10 @@ impl Storage {
         self.failures.fetch_add(1, Relaxed);
         StorageFault::Failed(error)
     }
+}
+
+fn most_files(connections: usize) -> usize {
+    (connections / CONNECTIONS_A_FILE).max(1)
 }
 
 /// A queue of bytes in a file of its own.
@@ -94,7 +101,7 @@ pub(crate) struct Store {
 impl Store {
     /// `connections`: how many there may be.
     pub(crate) fn create(storage: &Arc<Storage>, connections: usize) -> Result<Self, StorageFault> {
-        let most = (connections / CONNECTIONS_A_FILE).max(1);
+        let most = most_files(connections);
         let fits = |files: usize| (files < most).then_some(files + 1);
         storage.files.fetch_update(Relaxed, Relaxed, fits).map_err(|_| StorageFault::Full)?;
         match tempfile::tempfile_in(folder()) {
@@ -121,6 +128,11 @@ impl Store {
         }
         self.written += count;
         Ok(())
+    }
+
+    /// The last `count` bytes that were read are read once more.
+    pub(crate) fn unread(&mut self, count: usize) {
+        self.read -= count as u64;
     }
 
     /// Reads the next bytes; zero only if there are none, or `into` is empty.
@@ -170,6 +182,9 @@ mod tests {
         store.append(b"abc", 10).expect("room");
         let mut two = [0; 2];
         assert_eq!((store.read(&mut two).expect("read"), &two), (2, b"ab"));
+        store.unread(1);
+        assert_eq!((store.read(&mut two).expect("read"), &two), (2, b"bc"));
+        store.unread(1);
         store.append(b"defg", 10).expect("room");
         let mut rest = [0; 9];
         assert_eq!(store.read(&mut rest).expect("read"), 5);

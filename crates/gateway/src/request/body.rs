@@ -11,12 +11,13 @@ use super::connection::Connection;
 use crate::client::buffers;
 use crate::client::early_body::EarlyBody;
 use crate::client::inbox::Inbox;
+use crate::client::pace::{Pace, SCARCITY_LOOK};
 use crate::client::socket::Client;
+use crate::client::standing::Standing;
 use crate::client::storage::{StorageFault, Store};
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::runtime::worker::Worker;
-use crate::upstream::progress::{Pace, SCARCITY_LOOK};
 use plimsoll_core::time::Instant;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -52,6 +53,8 @@ struct Reading {
     pace: Pace,
     /// The pace to keep while room in files is scarce and this body holds some.
     floor: Pace,
+    /// Its client's place among those that are waited for.
+    standing: Standing,
 }
 
 impl Connection {
@@ -75,8 +78,16 @@ impl Connection {
         let (now, idle) = (self.worker.coarse(), self.worker.tables().settings.timeouts.body_idle);
         let (pace, floor) = (Pace::start(now, idle), Pace::floor(now, idle));
         let body = Decoder::new(self.head.framing).of_request(&[]);
-        let mut reading =
-            Reading { body, start: self.head.length, checked: 0, payload: 0, stored: None, pace, floor };
+        let mut reading = Reading {
+            body,
+            start: self.head.length,
+            checked: 0,
+            payload: 0,
+            stored: None,
+            pace,
+            floor,
+            standing: Standing::default(),
+        };
         let result = poll_fn(|context| reading.poll(&self.worker, &mut self.client, context)).await;
         self.client.slot.arm(None);
         let Reading { body, checked, stored, .. } = reading;
@@ -115,6 +126,10 @@ impl Reading {
                 return Poll::Ready(Err(Refusal::with(413, "the request body is too large").into()));
             }
             if self.body.is_done() || self.payload >= limits.request_buffer {
+                if buffers::exceed(worker.buffer_memory()) && self.checked > LEAST_STORED {
+                    // The request may wait for long. What finds no file stays in memory.
+                    drop(self.store(worker, &mut client.inbox));
+                }
                 return Poll::Ready(Ok(()));
             }
             if !client.inbox.has_room() {
@@ -130,31 +145,48 @@ impl Reading {
                 Poll::Ready(Ok(count)) => {
                     self.pace.earn(worker.coarse(), count as u64);
                     self.floor.earn(worker.coarse(), count as u64);
+                    self.standing.moved(count as u64);
                 }
-                Poll::Pending if client.slot.expired() && self.deadline(worker) <= worker.coarse() => {
+                Poll::Pending if client.slot.expired() && self.is_late(worker) => {
                     let late = Refusal::with(408, "the request body did not come in time");
                     return Poll::Ready(Err(late.into()));
                 }
                 Poll::Pending => {
-                    if self.checked > LEAST_STORED && buffers::exceed(worker.buffer_memory()) {
-                        self.store(worker, &mut client.inbox)?;
-                    }
-                    if buffers::are_many() {
-                        client.inbox.pack();
-                    }
+                    self.spare(worker, &mut client.inbox)?;
                     let look = self.stored.as_ref().map(|_| worker.after(SCARCITY_LOOK));
                     let deadline = self.deadline(worker);
                     client.slot.arm(Some(look.map_or(deadline, |look| deadline.min(look))));
+                    self.standing.hold(&worker.slow, &client.slot, client.held(), worker.standing_memory());
+                    if self.stored.is_some() {
+                        self.standing.hold_file(&worker.filed, &client.slot);
+                    }
                     return Poll::Pending;
                 }
             }
         }
     }
 
+    /// Keeps as little in memory as is worth it, for a wait: where memory is short, what has come goes to the file. What finds
+    /// no room in files stays.
+    fn spare(&mut self, worker: &Worker, inbox: &mut Inbox) -> Result<(), NoBody> {
+        let is_short = buffers::exceed(worker.buffer_memory());
+        if is_short && self.checked > LEAST_STORED {
+            self.store(worker, inbox)?;
+        }
+        if is_short || buffers::are_many() {
+            inbox.pack();
+        }
+        Ok(())
+    }
+
+    /// Whether the client has had its time, or its memory is needed.
+    fn is_late(&mut self, worker: &Worker) -> bool {
+        self.standing.is_given_up() || self.deadline(worker) <= worker.coarse()
+    }
+
     /// Until when more of the body must come.
     fn deadline(&mut self, worker: &Worker) -> Instant {
-        let most = worker.tables().settings.limits.buffer_files;
-        if self.stored.is_some() && worker.shared.storage.is_scarce(most) {
+        if self.stored.is_some() && worker.are_files_scarce() {
             return self.pace.deadline().min(self.floor.deadline());
         }
         self.floor.excuse(worker.coarse());
@@ -164,6 +196,7 @@ impl Reading {
     /// Moves the body's bytes from the inbox to the file. False if all files are full: the rest streams.
     fn store(&mut self, worker: &Worker, inbox: &mut Inbox) -> Result<bool, NoBody> {
         let limits = worker.tables().settings.limits;
+        worker.spare_files();
         let bytes = &inbox.bytes()[self.start..self.start + self.checked];
         let store = match &mut self.stored {
             Some(store) => Ok(store),

@@ -15,9 +15,10 @@ use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
 use crate::client::requested::Requested;
 use crate::client::socket::Client;
-use crate::client::unfinished::UnfinishedHead;
+use crate::client::standing::Standing;
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
+use crate::http1::field::Field;
 use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
@@ -57,7 +58,7 @@ struct PartialHead {
     /// An empty line before the head was skipped.
     skipped: bool,
     /// Its place among the thread's unfinished heads, if it had to wait for its next bytes.
-    unfinished: Option<UnfinishedHead>,
+    standing: Standing,
 }
 
 /// What came of the wait for a head.
@@ -157,7 +158,7 @@ impl Connection {
     fn new(guard: &SlotGuard, io: TcpStream, inbox: Inbox, peer: IpAddr) -> Self {
         let (worker, slot) = (guard.worker.clone(), guard.slot.clone());
         Connection {
-            client: Client { io, inbox, outbox: Outbox::default(), slot },
+            client: Client { io, inbox, outbox: Outbox::default(), slot, besides: 0 },
             peer: Peer::new(peer, &worker.tables().settings.trusted_proxies),
             worker,
             head: RequestHead::default(),
@@ -214,6 +215,7 @@ impl Connection {
         {
             return self.reject(rejection, requested).await;
         }
+        self.note_besides();
         if self.head.framing != Framing::None {
             // On the heap, so that a connection's task stays as small as requests without a body need.
             match Box::pin(self.read_body()).await {
@@ -230,6 +232,10 @@ impl Connection {
                 let late = Refusal::with(504, "no place at the upstream became free in time");
                 self.turn_away(late, requested).await
             }
+            Err(NotStarted::NoMemory) => {
+                let full = Refusal::with(503, "the requests that wait hold as much memory as they may");
+                self.turn_away(full, requested).await
+            }
             Err(NotStarted::ClientLeft) => self.client_left(),
         }
     }
@@ -238,6 +244,13 @@ impl Connection {
     fn client_left(&mut self) -> Next {
         self.log_turned_away(CLIENT_LEFT, Some(Reason::ClientLeft), 0);
         Next::Close
+    }
+
+    /// Notes what the connection holds besides its client's bytes.
+    pub(super) fn note_besides(&mut self) {
+        let fields = self.head.fields.capacity() + self.reply.fields.capacity();
+        self.client.besides =
+            fields * size_of::<Field>() + self.variants.capacity() + self.scratch.capacity();
     }
 
     pub(crate) fn body_limit(&self) -> u64 {
@@ -252,6 +265,7 @@ impl Connection {
         if self.scratch.capacity() > 4096 {
             self.scratch = Vec::new();
         }
+        self.note_besides();
         let timeouts = self.worker.tables().settings.timeouts;
         let timeout =
             if self.client.inbox.is_empty() { READY.min(timeouts.keep_alive) } else { timeouts.head };
@@ -342,8 +356,6 @@ impl PartialHead {
         if buffers::are_many() || client.inbox.held() > SMALL {
             client.inbox.pack();
         }
-        let unfinished =
-            self.unfinished.get_or_insert_with(|| UnfinishedHead::begin(&worker.heads, &client.slot));
-        unfinished.hold(client.inbox.held(), worker.head_memory());
+        self.standing.hold(&worker.heads, &client.slot, client.held(), worker.head_memory());
     }
 }

@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use plimsoll_core::request::{Arrival, Permit, Reason, Rejection, RequestView, Target, Verdict, cookie};
 use std::future::poll_fn;
 use std::net::IpAddr;
+use std::task::Poll;
 
 /// Why a request does not start.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) enum NotStarted {
     Rejected(Rejection),
     /// It is exempt, and no place became free within the gateway's own limit.
     TooLate,
+    /// The requests that wait hold as much memory as they may.
+    NoMemory,
     /// Its client left while it waited.
     ClientLeft,
 }
@@ -67,13 +70,21 @@ impl Connection {
         if permit.reason() == Reason::Exempt {
             slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.first_byte)));
         }
-        let waiting = WaitingGuard::new(&self.worker, &slot, permit);
-        poll_fn(|context| self.client.poll_verdict(context)).await;
+        let mut waiting = WaitingGuard::new(&self.worker, &slot, permit);
+        let mut has_room = true;
+        poll_fn(|context| {
+            let verdict = self.client.poll_verdict(context);
+            has_room =
+                verdict.is_ready() || waiting.hold(self.client.inbox.bytes().len() + self.client.besides);
+            if has_room { verdict } else { Poll::Ready(()) }
+        })
+        .await;
         let expired = slot.expired();
         slot.arm(None);
         match waiting.take() {
             Some(Verdict::Start(_, permit)) => Ok(permit),
             Some(Verdict::Drop(_, rejection)) => Err(NotStarted::Rejected(rejection)),
+            None if !has_room => Err(NotStarted::NoMemory),
             None if expired => Err(NotStarted::TooLate),
             None => Err(NotStarted::ClientLeft),
         }

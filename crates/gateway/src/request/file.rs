@@ -6,7 +6,7 @@
 use super::answer;
 use super::connection::{Connection, Next};
 use super::forward::Started;
-use crate::client::buffers::{Buffer, SMALL};
+use crate::client::buffers::{self, Buffer, SMALL};
 use crate::client::outbox::Bytes;
 use crate::client::permit_guard::PermitGuard;
 use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
@@ -123,7 +123,8 @@ impl Connection {
     /// Sends a large file but for its last piece, which stays in the outbox. False if disk or client fail.
     async fn send_slice(&mut self, mut slice: FileSlice, permit: &PermitGuard) -> bool {
         loop {
-            let mut buffer = Buffer::large();
+            let is_short = buffers::exceed(self.worker.buffer_memory());
+            let mut buffer = if is_short { Buffer::small() } else { Buffer::large() };
             match slice.read(&mut buffer) {
                 Ok(0) => return true,
                 Ok(count) => self.client.outbox.push(Bytes::Pooled(buffer), 0..count, 0),

@@ -7,6 +7,7 @@ use super::tunnel;
 use crate::client::buffers::Buffer;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::requested::{LevelReport, Requested};
+use crate::client::standing::Standing;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
 use crate::settings::{ReportMode, Rewrite, Settings};
@@ -70,6 +71,7 @@ impl Connection {
     async fn proxy(&mut self, pool: &Arc<Upstream>, started: Started<'_>) -> Next {
         let Started { mut permit, tables, plant, rewrites, report, requested } = started;
         self.write_variants(rewrites, &tables.settings, &pool.name);
+        self.note_besides();
         let streams = self.head.framing != Framing::None && self.streams();
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
         self.client.inbox.consume(self.head.length);
@@ -113,6 +115,7 @@ impl Connection {
             storage_failed: false,
             streams_events: false,
             waited_since: None,
+            standing: Standing::default(),
         };
         let end = retry::carry(&mut exchange, variants).await;
         let after = After {

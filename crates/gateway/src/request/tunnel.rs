@@ -3,11 +3,12 @@
 //! The place at the plant was given back at the switch, unless the upstream's tunnels keep theirs. Bytes to the client
 //! count either way.
 
-use crate::client::buffers::Buffer;
+use crate::client::buffers::{self, Buffer};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Bytes;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::socket::Client;
+use crate::client::standing::Standing;
 use crate::runtime::worker::Worker;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -31,6 +32,8 @@ struct Tunnel<'a> {
     permit: &'a PermitGuard,
     up: Flow,
     down: Flow,
+    /// The client's place among those that are waited for.
+    standing: Standing,
 }
 
 /// Copies until both directions have ended, one direction fails, or nothing moves for too long.
@@ -46,7 +49,8 @@ pub(crate) async fn run(
     }
     let timeout = worker.tables().settings.timeouts.tunnel_idle;
     let from_server = Inbox::default();
-    let mut tunnel = Tunnel { client, server, from_server, permit, up: Flow::Open, down: Flow::Open };
+    let (standing, up, down) = (Standing::default(), Flow::Open, Flow::Open);
+    let mut tunnel = Tunnel { client, server, from_server, permit, up, down, standing };
     tunnel.client.slot.arm(Some(worker.after(timeout)));
     poll_fn(|context| {
         loop {
@@ -62,10 +66,12 @@ pub(crate) async fn run(
                 return Poll::Ready(());
             }
             if moved {
+                tunnel.standing.end();
                 tunnel.client.slot.arm(Some(worker.after(timeout)));
             } else if tunnel.client.slot.expired() {
                 return Poll::Ready(());
             } else {
+                tunnel.stand(worker);
                 return Poll::Pending;
             }
         }
@@ -74,6 +80,18 @@ pub(crate) async fn run(
 }
 
 impl Tunnel<'_> {
+    /// Counts what waits for either side; most tunnels hold nothing.
+    fn stand(&mut self, worker: &Worker) {
+        if buffers::exceed(worker.buffer_memory()) {
+            self.client.pack();
+            self.from_server.pack();
+        }
+        let held = self.client.inbox.held() + self.client.outbox.held() + self.from_server.held();
+        if held > 0 {
+            self.standing.hold(&worker.slow, &self.client.slot, held, worker.standing_memory());
+        }
+    }
+
     fn up(&mut self, context: &mut Context<'_>, moved: &mut bool) -> std::io::Result<()> {
         let Client { io, inbox, .. } = &mut *self.client;
         copy(inbox, io, &mut self.server, &mut self.up, context).map(|count| *moved |= count.is_some())

@@ -57,10 +57,6 @@ impl Slot {
         self.idle_since.set(0);
     }
 
-    pub(crate) fn is_armed(&self) -> bool {
-        self.deadline.get() != 0 || self.expired.get()
-    }
-
     pub(crate) fn expired(&self) -> bool {
         self.expired.get()
     }

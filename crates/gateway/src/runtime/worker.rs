@@ -10,8 +10,8 @@ use super::reload::Reloads;
 use super::slots::{Slot, Slots, lane_of, token_of};
 use super::tables::{PublishedTables, ThreadTables};
 use crate::client::buffers;
+use crate::client::standing::{StandingClients, make_room_in_files};
 use crate::client::storage::Storage;
-use crate::client::unfinished::UnfinishedHeads;
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
 use crate::request::connection;
@@ -79,7 +79,13 @@ pub(crate) struct Worker {
     pub shared: Arc<Shared>,
     pub lane: RefCell<Lane>,
     pub slots: RefCell<Slots>,
-    pub heads: Rc<RefCell<UnfinishedHeads>>,
+    /// Clients that have not sent all of a head, and all others that are waited for.
+    pub heads: Rc<RefCell<StandingClients>>,
+    pub slow: Rc<RefCell<StandingClients>>,
+    /// What requests that wait for their place hold, in bytes.
+    pub waiting: Cell<usize>,
+    /// Those of the others whose bytes are in files.
+    pub filed: Rc<RefCell<StandingClients>>,
     /// How many connections serve requests, or did a moment ago.
     pub ready: Cell<usize>,
     memory: Cell<HighWater>,
@@ -106,6 +112,9 @@ impl Worker {
             lane: RefCell::new(lane),
             slots: RefCell::default(),
             heads: Rc::default(),
+            slow: Rc::default(),
+            filed: Rc::default(),
+            waiting: Cell::default(),
             ready: Cell::default(),
             memory: Cell::default(),
             tables: RefCell::new(Rc::new(tables)),
@@ -189,10 +198,28 @@ impl Worker {
         }
     }
 
-    /// How many bytes of buffers this thread may use before bodies go to files early.
+    /// How many bytes of buffers this thread may use before bodies and responses go to files early, and how many may be held by
+    /// clients that are waited for and requests that wait, the latter at most half.
     pub(crate) fn buffer_memory(&self) -> usize {
         let most = self.tables.borrow().settings.limits.buffer_memory / self.shared.mailboxes.len() as u64;
         usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
+    /// How many bytes the clients that this thread waits for may hold: what requests that wait for their place leave.
+    pub(crate) fn standing_memory(&self) -> usize {
+        self.buffer_memory().saturating_sub(self.waiting.get())
+    }
+
+    /// Whether clients that hold room in files must keep up.
+    pub(crate) fn are_files_scarce(&self) -> bool {
+        self.shared.storage.is_scarce(&self.tables.borrow().settings.limits)
+    }
+
+    /// Gives up the client that has stood the longest with bytes in a file, if room in files is scarce.
+    pub(crate) fn spare_files(&self) {
+        if self.are_files_scarce() {
+            make_room_in_files(&self.filed);
+        }
     }
 
     /// How many bytes the unfinished heads of this thread may hold.
@@ -204,7 +231,7 @@ impl Worker {
     fn look_at_memory(&self, now: Instant) {
         let connections = self.shared.mailboxes[self.index].connections.load(Relaxed);
         let tasks = connections * ABOUT_A_CONNECTION + self.ready.get() * ABOUT_READY;
-        let held = buffers::in_use() + self.heads.borrow().bytes() + tasks;
+        let held = buffers::in_use() + self.heads.borrow().bytes() + self.slow.borrow().bytes() + tasks;
         let mut water = self.memory.get();
         if water.has_fallen(now, held) {
             memory::give_back();

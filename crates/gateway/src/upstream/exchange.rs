@@ -13,13 +13,15 @@
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
 use super::pool::{Lease, Upstream};
-use super::progress::{Overdue, Progress, SCARCITY_LOOK, Waits};
+use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
 use super::retry;
 use crate::client::buffers;
+use crate::client::pace::SCARCITY_LOOK;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::socket::Client;
+use crate::client::standing::Standing;
 use crate::http1::Refusal;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
@@ -71,6 +73,8 @@ pub(crate) struct Exchange<'a> {
     pub streams_events: bool,
     /// Since when the upstream waits for the client alone.
     pub waited_since: Option<Instant>,
+    /// The client's place among those that are waited for.
+    pub standing: Standing,
 }
 
 impl Exchange<'_> {
@@ -112,7 +116,8 @@ impl Exchange<'_> {
                         return Poll::Ready(end);
                     }
                     if written.bytes > 0 {
-                        self.progress.client_took(self.worker.coarse(), written.bytes);
+                        self.progress.client_accepted(written.bytes);
+                        self.standing.moved(written.bytes);
                         moved = true;
                     }
                 }
@@ -150,6 +155,7 @@ impl Exchange<'_> {
                     *moved = true;
                     let owed = self.client_owes();
                     self.progress.client_sent(self.worker.coarse(), count as u64, owed);
+                    self.standing.moved(count as u64);
                     if let Err(refusal) = self.request.check(&self.client.inbox) {
                         return Some(self.fail(refusal));
                     }
@@ -197,7 +203,12 @@ impl Exchange<'_> {
 
     /// Whether what the upstream sends next can be kept for the client.
     fn has_room(&self) -> bool {
-        self.client.outbox.len() < READ_AHEAD || self.may_store()
+        let ahead = self.client.outbox.len();
+        ahead == 0 || (ahead < READ_AHEAD && !self.is_memory_short()) || self.may_store()
+    }
+
+    fn is_memory_short(&self) -> bool {
+        buffers::exceed(self.worker.buffer_memory())
     }
 
     /// Whether the response may go on into the file. Events wait in memory alone: they have no end.
@@ -214,18 +225,19 @@ impl Exchange<'_> {
     fn may_stream(&mut self) -> bool {
         if !self.streams_events {
             self.streams_events = self.permit.may_stream();
-            self.progress.streams(self.worker.coarse(), &self.worker.tables().settings.timeouts);
+            self.progress.streams();
         }
         self.streams_events
     }
 
     /// Moves what is more than may be kept in memory to the file.
     fn store(&mut self) {
-        let outbox = &mut self.client.outbox;
-        let scarce = outbox.len() > 1 && buffers::exceed(self.worker.buffer_memory());
+        let outbox = &self.client.outbox;
+        let scarce = outbox.len() > 1 && self.is_memory_short();
         let keep = if scarce { 1 } else { READ_AHEAD };
         if outbox.len() > keep && self.may_store() {
             let limits = self.worker.tables().settings.limits;
+            self.worker.spare_files();
             let stored = self.client.outbox.store(keep, &self.worker.shared.storage, &limits);
             // What stays in memory is sent in its order: the response only waits for its client from here on.
             self.storage_failed = stored.is_err();
@@ -320,29 +332,56 @@ impl Exchange<'_> {
     }
 
     fn holds_scarce_room(&self) -> bool {
-        let most = self.worker.tables().settings.limits.buffer_files;
-        self.client.outbox.stored() > 0 && self.worker.shared.storage.is_scarce(most)
+        self.client.outbox.stored() > 0 && self.worker.are_files_scarce()
     }
 
     /// Sets the deadline for the time that nothing moves, and acts on one that has passed.
     fn check_deadline(&mut self) -> Poll<End> {
         let waits = self.waits();
-        if !waits.must_keep_up {
-            self.progress.excuse_taking(self.worker.coarse());
+        if waits.client_reads {
+            let (now, client) = (self.worker.coarse(), &*self.client);
+            self.progress.client_reads(now, waits.must_keep_up, || client.unacknowledged());
         }
         if self.lease.is_some() && !waits.upstream {
             self.waited_since = Some(self.worker.now());
         }
         let deadline = self.progress.deadline(waits, &self.worker.tables().settings.timeouts);
+        if (waits.client_reads || waits.client_sends) && self.standing.is_given_up() {
+            let overdue = if waits.client_reads { Overdue::ClientReads } else { Overdue::ClientSends };
+            return Poll::Ready(self.overdue(overdue));
+        }
         if self.client.slot.expired()
             && let Some((at, overdue)) = deadline
             && at <= self.worker.coarse()
         {
             return Poll::Ready(self.overdue(overdue));
         }
-        let look = (self.client.outbox.stored() > 0).then(|| self.worker.after(SCARCITY_LOOK));
-        self.client.slot.arm(deadline.map(|(at, _)| look.map_or(at, |look| at.min(look))));
+        let scarce = (self.client.outbox.stored() > 0).then(|| self.worker.after(SCARCITY_LOOK));
+        let looks = [scarce, self.progress.next_look(waits)];
+        let first_look = looks.into_iter().flatten().min();
+        self.client.slot.arm(deadline.map(|(at, _)| first_look.map_or(at, |look| at.min(look))));
+        self.stand(waits);
         Poll::Pending
+    }
+
+    /// Counts a client that is waited for with the others. Where memory is short it keeps what cannot be stored.
+    fn stand(&mut self, waits: Waits) {
+        if !waits.client_reads && !waits.client_sends {
+            return self.standing.end();
+        }
+        if self.is_memory_short() {
+            if self.may_store() {
+                let limits = self.worker.tables().settings.limits;
+                let stored = self.client.outbox.put_away(&self.worker.shared.storage, &limits);
+                self.storage_failed = stored.is_err();
+            }
+            self.client.pack();
+        }
+        let held = self.client.held() + self.response.held();
+        self.standing.hold(&self.worker.slow, &self.client.slot, held, self.worker.standing_memory());
+        if self.client.outbox.stored() > 0 {
+            self.standing.hold_file(&self.worker.filed, &self.client.slot);
+        }
     }
 
     fn overdue(&mut self, overdue: Overdue) -> End {

@@ -195,6 +195,11 @@ impl HeaderVariants {
         self.bytes.get(*start..*self.ends.get(number)?)
     }
 
+    /// How much memory they hold.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Gives the memory of a large request back.
     pub(crate) fn shrink(&mut self, most: usize) {
         if self.bytes.capacity() > most {

@@ -115,6 +115,11 @@ impl<'a> ResponseSide<'a> {
         }
     }
 
+    /// How much memory it holds, besides what is in the outbox.
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + self.scratch.capacity()
+    }
+
     /// Whether the client is being sent the final response, so that no other response can take its place.
     pub(crate) fn is_committed(&self) -> bool {
         self.body.is_some()
@@ -214,7 +219,7 @@ impl<'a> ResponseSide<'a> {
                 self.surplus = true;
                 *body = Decoder::new(Framing::None);
                 if self.transform == Transform::Wrap {
-                    outbox.push(Bytes::Owned(b"0\r\n\r\n".to_vec()), 0..5, 5);
+                    outbox.push_copy(b"0\r\n\r\n", 5);
                 }
                 Ok(())
             }
@@ -352,8 +357,7 @@ impl<'a> ResponseSide<'a> {
             }
             self.surplus |= at < bytes.len();
             self.bytes += payload.len() as u64;
-            let end = payload.len();
-            outbox.push(Bytes::Owned(payload), 0..end, 0);
+            outbox.push_copy(&payload, 0);
             return Ok(());
         }
         let taken = body.advance(bytes).map_err(malformed)?;
@@ -364,10 +368,9 @@ impl<'a> ResponseSide<'a> {
             let mut size = Vec::with_capacity(10);
             // Writing to a vector does not fail.
             let _ = write!(size, "{:x}\r\n", taken.bytes);
-            let length = size.len();
-            outbox.push(Bytes::Owned(size), 0..length, length);
+            outbox.push_copy(&size, size.len());
             outbox.push(Bytes::Pooled(buffer), self.start..end, 0);
-            outbox.push(Bytes::Owned(b"\r\n".to_vec()), 0..2, 2);
+            outbox.push_copy(b"\r\n", 2);
             return Ok(());
         }
         outbox.push(Bytes::Pooled(buffer), self.start..end, head);

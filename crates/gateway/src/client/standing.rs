@@ -1,0 +1,193 @@
+//! Clients that are waited for, and what their connections hold meanwhile.
+//!
+//! A client that does not send the rest of its head or body, or does not take its response, holds memory for as long as it
+//! may take. All such clients of a thread together have a bound in bytes: those with unfinished heads one, all others
+//! another. Beyond it the one that is waited for the longest is given up: an honest client goes on within moments, so that
+//! this one is the least likely to be honest. So it is with those whose bytes are in files, once room in files is scarce.
+//!
+//! A client that moves [`RENEWING`] bytes is the last in the order again; a byte now and then buys no time.
+
+use crate::runtime::slots::Slot;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// How many bytes a client must move to count as one that goes on.
+const RENEWING: u64 = 16 * 1024;
+
+/// The clients of a thread that are waited for.
+#[derive(Debug, Default)]
+pub(crate) struct StandingClients {
+    /// By the order in which the wait for them began.
+    clients: BTreeMap<u64, Waited>,
+    begun: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Waited {
+    slot: Rc<Slot>,
+    bytes: usize,
+}
+
+impl StandingClients {
+    /// How many bytes they hold.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn begin(&mut self, slot: &Rc<Slot>) -> u64 {
+        self.begun += 1;
+        self.clients.insert(self.begun, Waited { slot: slot.clone(), bytes: 0 });
+        self.begun
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.bytes -= self.clients.remove(&number).map_or(0, |client| client.bytes);
+    }
+
+    /// Ends the wait for the first client.
+    fn give_up_first(&mut self) {
+        if let Some((_, first)) = self.clients.pop_first() {
+            self.bytes -= first.bytes;
+            first.slot.expire();
+        }
+    }
+
+    /// Ends the wait for the first clients until the others hold at most `most` bytes. The last one stays.
+    fn make_room(&mut self, most: usize) {
+        while self.bytes > most && self.clients.len() > 1 {
+            self.give_up_first();
+        }
+    }
+}
+
+/// Gives up the client whose bytes have been in a file the longest while it stood, so that others find room in files. The last
+/// one stays.
+pub(crate) fn make_room_in_files(clients: &RefCell<StandingClients>) {
+    let mut clients = clients.borrow_mut();
+    if clients.clients.len() > 1 {
+        clients.give_up_first();
+    }
+}
+
+/// A client's places among those that are waited for, if it has any.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    place: Option<Place>,
+    /// Its place among those whose bytes are in files.
+    filed: Option<Place>,
+    moved: u64,
+}
+
+#[derive(Debug)]
+struct Place {
+    clients: Rc<RefCell<StandingClients>>,
+    number: u64,
+}
+
+impl Standing {
+    /// Notes that the client which waits in `slot` holds `bytes` now. All of `clients` together may hold `most`.
+    pub(crate) fn hold(
+        &mut self,
+        clients: &Rc<RefCell<StandingClients>>,
+        slot: &Rc<Slot>,
+        bytes: usize,
+        most: usize,
+    ) {
+        let mut all = clients.borrow_mut();
+        let moved = &mut self.moved;
+        let place = self.place.get_or_insert_with(|| {
+            *moved = 0;
+            Place { clients: clients.clone(), number: all.begin(slot) }
+        });
+        let Some(client) = all.clients.get_mut(&place.number) else { return };
+        let before = std::mem::replace(&mut client.bytes, bytes);
+        all.bytes = all.bytes - before + bytes;
+        all.make_room(most);
+    }
+
+    /// Notes that bytes of the client which waits in `slot` are in a file. `clients` are those of which this is so.
+    pub(crate) fn hold_file(&mut self, clients: &Rc<RefCell<StandingClients>>, slot: &Rc<Slot>) {
+        self.filed.get_or_insert_with(|| {
+            let number = clients.borrow_mut().begin(slot);
+            Place { clients: clients.clone(), number }
+        });
+    }
+
+    /// The client moved `count` bytes.
+    pub(crate) fn moved(&mut self, count: u64) {
+        self.moved += count;
+        if self.moved >= RENEWING {
+            self.end();
+        }
+    }
+
+    /// The client is waited for no longer.
+    pub(crate) fn end(&mut self) {
+        (self.place, self.filed) = (None, None);
+    }
+
+    /// Whether the wait was ended for others' sake.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let is_there = |place: &Place| place.clients.borrow().clients.contains_key(&place.number);
+        self.place.iter().chain(&self.filed).any(|place| !is_there(place))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clients.borrow_mut().remove(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::slots::Slots;
+
+    fn expired(slots: &[Rc<Slot>]) -> Vec<bool> {
+        slots.iter().map(|slot| slot.expired()).collect()
+    }
+
+    #[test]
+    fn the_first_is_given_up_for_the_last() {
+        let (mut slots, all) = (Slots::default(), Rc::default());
+        let slots: Vec<Rc<Slot>> = (0..4).map(|_| slots.add()).collect();
+        let mut standing: Vec<Standing> = (0..3).map(|_| Standing::default()).collect();
+        let mut hold = |at: usize, bytes| Standing::hold(&mut standing[at], &all, &slots[at], bytes, 30);
+        (0..3).for_each(|at| hold(at, 10));
+        assert_eq!(expired(&slots), [false; 4], "thirty bytes fit");
+        hold(1, 20);
+        assert_eq!(expired(&slots), [true, false, false, false]);
+        assert_eq!(all.borrow().bytes(), 30);
+        // A client that was given up counts no more, whatever comes of it.
+        hold(0, 50);
+        assert_eq!(all.borrow().bytes(), 30);
+        assert!(standing[0].is_given_up() && !standing[1].is_given_up());
+        let mut large = Standing::default();
+        large.hold(&all, &slots[3], 40, 30);
+        assert_eq!(expired(&slots), [true, true, true, false]);
+        drop(standing);
+        assert_eq!(all.borrow().bytes(), 40, "the last one stays, however much it holds");
+        large.end();
+        assert_eq!(all.borrow().bytes(), 0);
+        assert!(!large.is_given_up());
+    }
+
+    #[test]
+    fn who_moves_enough_is_the_last_again() {
+        let (mut slots, all) = (Slots::default(), Rc::default());
+        let slots: Vec<Rc<Slot>> = (0..3).map(|_| slots.add()).collect();
+        let mut standing: Vec<Standing> = (0..3).map(|_| Standing::default()).collect();
+        for at in [0, 1] {
+            standing[at].hold(&all, &slots[at], 10, 20);
+        }
+        standing[0].moved(RENEWING);
+        standing[0].hold(&all, &slots[0], 10, 20);
+        standing[1].moved(RENEWING - 1);
+        standing[1].hold(&all, &slots[1], 10, 20);
+        standing[2].hold(&all, &slots[2], 10, 20);
+        assert_eq!(expired(&slots), [false, true, false]);
+    }
+}
