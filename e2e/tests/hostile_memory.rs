@@ -1,4 +1,4 @@
-//! What clients of every hostile kind make the gateway hold together has a bound, others are served meanwhile, and it goes back.
+//! What hostile clients of every kind make the gateway hold has a bound, others are served meanwhile, and it goes back.
 
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::hostile::{Hostile, open_many_files, resident, server};
@@ -12,7 +12,7 @@ const CONNECTIONS: usize = 5_000;
 /// A tenth of what is bounded unless said, in MiB: heads, and what else is held for clients that are waited for.
 const LIMITS: &str =
     "\n[limits]\nhead_memory = \"6.4 MiB\"\nbuffer_memory = \"12.8 MiB\"\nbuffer_files = \"40 MiB\"\n";
-/// A tenth of a gigabyte. It has room for the two bounds, for buffers that are kept for the next burst, and for 8 KiB a connection.
+/// A tenth of a gigabyte. It has room for both bounds, for buffers that are kept for the next burst, and 8 KiB a connection.
 const MOST: u64 = 100_000_000;
 const WORKERS: usize = 8;
 

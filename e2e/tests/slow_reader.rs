@@ -1,4 +1,4 @@
-//! An honest client that takes its response slowly is not cut, although the gateway's socket accepts the next bytes in large steps.
+//! An honest client that takes its response slowly is not cut, although the gateway's socket accepts bytes in large steps.
 
 use plimsoll_e2e::Plimsoll;
 use plimsoll_e2e::configuration::{before, plain};

@@ -65,7 +65,7 @@ pub(crate) fn exceed(most: usize) -> bool {
     in_use() > most
 }
 
-/// A buffer of fixed size from its thread's pool, which holds whatever its last user left in it; or one that fits what it holds.
+/// A buffer of fixed size from its thread's pool, which holds whatever its last user left in it; or one of its bytes' size.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,

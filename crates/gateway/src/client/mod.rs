@@ -4,9 +4,9 @@
 //! `request` and `upstream` both work on it, and it knows neither.
 //!
 //! [`socket`] is the client: its [`inbox`] has what it sent, its [`outbox`] what it is to take. [`buffers`] lends the memory of
-//! both, [`storage`] the files of those that are slow. [`pace`] says how slow a client may be, [`standing`] bounds what all clients that are waited for hold, [`early_body`] is
-//! what was read of a body before its request arrived, [`requested`] what a request asks of its response, and
-//! [`permit_guard`] departs a request however its way ends.
+//! both, [`storage`] the files of those that are slow. [`pace`] says how slow a client may be,
+//! [`standing`] bounds what all clients that are waited for hold, [`early_body`] is what was read of a body before its request
+//! arrived, [`requested`] what a request asks of its response, and [`permit_guard`] departs a request however its way ends.
 
 pub(crate) mod buffers;
 pub(crate) mod early_body;

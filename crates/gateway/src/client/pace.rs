@@ -24,7 +24,7 @@ pub(crate) const SCARCITY_LOOK: Duration = Duration::from_secs(5);
 /// A limit from the beginning plus earned seconds would not do: a few fast megabytes would buy an hour of slowness.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    limit: Duration,
+    limit_ns: u64,
     rate: u64,
     deadline: Instant,
     /// Until when the time is accounted for.
@@ -33,7 +33,11 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn start(now: Instant, limit: Duration) -> Self {
-        Pace { limit, rate: MIN_RATE, deadline: now + limit, since: now }
+        Pace { limit_ns: limit.as_nanos() as u64, rate: MIN_RATE, deadline: now + limit, since: now }
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_nanos(self.limit_ns)
     }
 
     /// The account of a client that others wait for.
@@ -44,19 +48,19 @@ impl Pace {
     /// The client moved bytes, which earn time.
     pub(crate) fn earn(&mut self, now: Instant, bytes: u64) {
         let earned = Duration::from_nanos(bytes.saturating_mul(1_000_000_000 / self.rate));
-        self.deadline = (self.deadline + earned).min(now + self.limit);
+        self.deadline = (self.deadline + earned).min(now + self.limit());
         self.since = now;
     }
 
     /// The exchange has not waited for the client since the last call.
     pub(crate) fn excuse(&mut self, now: Instant) {
-        self.deadline = (self.deadline + now.since(self.since)).min(now + self.limit);
+        self.deadline = (self.deadline + now.since(self.since)).min(now + self.limit());
         self.since = now;
     }
 
     /// Others wait for the client alone from now on, and it has all of its time.
     fn refill(&mut self, now: Instant) {
-        (self.deadline, self.since) = (now + self.limit, now);
+        (self.deadline, self.since) = (now + self.limit(), now);
     }
 
     /// When the account is empty if the exchange waits for the client alone.
@@ -119,7 +123,7 @@ impl Taking {
     }
 
     pub(crate) fn next_look(&self, must_keep_up: bool) -> Instant {
-        self.looked + if must_keep_up { self.floor.limit } else { self.pace.limit } / 4
+        self.looked + if must_keep_up { self.floor.limit() } else { self.pace.limit() } / 4
     }
 
     /// Until when the client may be waited for.

@@ -102,28 +102,32 @@ impl Connection {
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
         let progress = Progress::start(worker.coarse(), &tables.settings.timeouts, streams);
-        let mut exchange = Exchange {
-            worker,
-            client,
-            request,
-            response,
-            permit: &mut permit,
-            pool,
-            lease: None,
-            progress,
-            cut_short: false,
-            storage_failed: false,
-            streams_events: false,
-            waited_since: None,
-            standing: Standing::default(),
-        };
-        let end = retry::carry(&mut exchange, variants).await;
-        let after = After {
-            complete: exchange.request.is_sent(),
-            status: exchange.response.status(),
-            keeps_client: exchange.response.keeps_client(),
-            ends_with_connection: exchange.response.ends_with_connection(),
-            rest: exchange.response.take_rest(),
+        // A scope of its own, so that the connection's task needs no room for it beside what follows.
+        let (end, after) = {
+            let mut exchange = Exchange {
+                worker,
+                client,
+                request,
+                response,
+                permit: &mut permit,
+                pool,
+                lease: None,
+                progress,
+                cut_short: false,
+                storage_failed: false,
+                streams_events: false,
+                waited_since: None,
+                standing: Standing::default(),
+            };
+            let end = retry::carry(&mut exchange, variants).await;
+            let after = After {
+                complete: exchange.request.is_sent(),
+                status: exchange.response.status(),
+                keeps_client: exchange.response.keeps_client(),
+                ends_with_connection: exchange.response.ends_with_connection(),
+                rest: exchange.response.take_rest(),
+            };
+            (end, after)
         };
         self.conclude(end, after, requested, permit).await
     }
