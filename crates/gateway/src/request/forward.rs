@@ -43,6 +43,18 @@ struct After {
     rest: Option<(Buffer, usize, usize)>,
 }
 
+impl After {
+    fn of(exchange: &mut Exchange<'_>) -> Self {
+        After {
+            complete: exchange.request.is_sent(),
+            status: exchange.response.status(),
+            keeps_client: exchange.response.keeps_client(),
+            ends_with_connection: exchange.response.ends_with_connection(),
+            rest: exchange.response.take_rest(),
+        }
+    }
+}
+
 impl Connection {
     pub(super) async fn forward(&mut self, target: Target, permit: Permit, requested: Requested) -> Next {
         // A reload may have come while the request waited.
@@ -120,14 +132,7 @@ impl Connection {
                 standing: Standing::default(),
             };
             let end = retry::carry(&mut exchange, variants).await;
-            let after = After {
-                complete: exchange.request.is_sent(),
-                status: exchange.response.status(),
-                keeps_client: exchange.response.keeps_client(),
-                ends_with_connection: exchange.response.ends_with_connection(),
-                rest: exchange.response.take_rest(),
-            };
-            (end, after)
+            (end, After::of(&mut exchange))
         };
         self.conclude(end, after, requested, permit).await
     }
