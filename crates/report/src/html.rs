@@ -83,6 +83,10 @@ impl Section {
                 Block::Chart(chart) => figures.write(out, std::slice::from_ref(chart)),
                 Block::Multiples(charts) => figures.write(out, charts),
                 Block::Table(table) => table.write(out),
+                Block::Tiles(heading, facts) => {
+                    let _ = writeln!(out, "<h3 class=\"tiles\">{}</h3>", Escaped(heading));
+                    write_lead(out, facts);
+                }
                 Block::Pictures(pictures) => write_pictures(out, pictures),
                 Block::Note(note) => {
                     let _ = write!(out, "<div class=\"note {}\">", class(note.verdict));

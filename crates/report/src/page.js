@@ -82,10 +82,17 @@
         const series = this.series[+button.dataset.i];
         button.disabled = false;
         button.setAttribute("aria-pressed", "true");
+        // The first click leaves this series alone, more clicks add others to it; without any left all are there again.
         button.addEventListener("click", () => {
-          series.shown = !series.shown;
-          button.setAttribute("aria-pressed", String(series.shown));
-          series.group.classList.toggle("off", !series.shown);
+          const all = this.series.every((one) => one.shown);
+          if (all) this.series.forEach((one) => (one.shown = one === series));
+          else series.shown = !series.shown;
+          if (!this.series.some((one) => one.shown)) this.series.forEach((one) => (one.shown = true));
+          for (const other of this.figure.querySelectorAll(".legend button")) {
+            const one = this.series[+other.dataset.i];
+            other.setAttribute("aria-pressed", String(one.shown));
+            one.group.classList.toggle("off", !one.shown);
+          }
         });
       }
     }

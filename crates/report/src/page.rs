@@ -67,6 +67,8 @@ pub enum Block {
     Multiples(Vec<Chart>),
     /// A table.
     Table(Table),
+    /// Figures with their names, under a heading: those of one run beside those of others.
+    Tiles(String, Vec<Fact>),
     /// Pictures side by side, to be compared.
     Pictures(Vec<Picture>),
     /// A remark.
@@ -113,6 +115,20 @@ impl Fact {
     #[must_use]
     pub fn verdict(self, verdict: Verdict) -> Self {
         Self { verdict, ..self }
+    }
+}
+
+impl Block {
+    /// Whether nothing is to be seen in it: no row, no line, no remark.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Block::Chart(chart) => chart.is_empty(),
+            Block::Multiples(charts) => charts.iter().all(Chart::is_empty),
+            Block::Table(table) => table.rows.is_empty(),
+            Block::Tiles(_, facts) => facts.is_empty(),
+            Block::Pictures(pictures) => pictures.is_empty(),
+            Block::Note(_) => false,
+        }
     }
 }
 

@@ -58,6 +58,7 @@ fn everywhere(evil: &str) -> Page {
         x,
         series: [Style::Line, Style::Step, Style::Dashed, Style::Area, Style::Points].map(series).to_vec(),
         threshold: Some(plimsoll_report::Threshold { name: text(), value: 1.5 }),
+        nothing: text(),
         marks: vec![Mark { x: 0.5, name: text() }],
         ..Chart::over_time(text(), text())
     };
@@ -72,6 +73,7 @@ fn everywhere(evil: &str) -> Page {
         .block(Block::Multiples(vec![chart(quantity()), chart(XAxis::Time)]))
         .block(Block::Multiples(vec![chart(quantity()), chart(quantity())]))
         .table(table)
+        .block(Block::Tiles(text(), vec![Fact::new(text(), text())]))
         .block(Block::Note(Note { text: text(), verdict: Verdict::Bad }));
     Page {
         title: text(),

@@ -80,3 +80,12 @@ fn series_differ_and_stand_out_in_both_themes() {
         }
     }
 }
+
+#[test]
+fn colours_that_come_again_are_drawn_and_named_in_another_way() {
+    let html = Page::default().to_html();
+    for dash in ["d1", "d2", "d3"] {
+        assert!(html.contains(&format!(".{dash} > i {{")), "{dash} in the legend");
+        assert!(html.contains(&format!(".lines .{dash} path {{ stroke-dasharray:")), "{dash} in the plot");
+    }
+}

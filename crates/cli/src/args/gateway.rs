@@ -148,7 +148,8 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "N", value_parser = within(SEED), default_value = "1")]
     pub(crate) seed: u64,
     /// The same arrivals met by another configuration, by an agent's file, or by none, tail-drop, concurrency, rate, sac, cac,
-    /// aces, pools, gradient, gradient2 or aimd (concurrency:64); may be given several times
+    /// aces, pools, gradient, gradient2 or aimd (concurrency:64), or by haproxy, nginx, envoy or mod_qos with their directives;
+    /// may be given several times
     #[arg(long, value_name = "OTHER", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) against: Vec<String>,
     /// Print the figures as one JSON object

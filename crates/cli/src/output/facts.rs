@@ -58,7 +58,7 @@ pub(crate) fn hidden(key: &'static str, value: impl Into<Value>) -> Figure {
 /// Mean, percentiles and maximum of response times. Text shows the median and the 99th percentile.
 pub(crate) fn response_times(key: &'static str, label: &'static str, times: &Histogram) -> Figure {
     let ms = |time: std::time::Duration| match times.count() {
-        0 => Value::Said(Box::new(Value::Number(0.0, Unit::Milliseconds)), "-".to_owned()),
+        0 => Value::Said(Box::new(Value::Number(0.0, Unit::Milliseconds)), "nobody".to_owned()),
         _ => Value::Number((time.as_secs_f64() * 1e6).round() / 1e3, Unit::Milliseconds),
     };
     let all = [

@@ -11,6 +11,8 @@ const RAMP: usize = 8;
 
 /// The number of colours that differ from each other.
 const SLOTS: usize = 8;
+/// The number of ways in which a line is broken whose colour is another's.
+const DASHES: usize = 3;
 
 /// Writes the figures of a page; counts them, for their ids.
 #[derive(Debug, Default)]
@@ -54,7 +56,12 @@ fn colors(series: &[Series]) -> Vec<String> {
         Color::Auto if series.style == Style::Dashed => "cm".to_owned(),
         Color::Auto => {
             slot += 1;
-            format!("c{}", (slot - 1) % SLOTS)
+            let (round, place) = ((slot - 1) / SLOTS, (slot - 1) % SLOTS);
+            // A colour that comes again is broken in another way.
+            match round.min(DASHES) {
+                0 => format!("c{place}"),
+                dash => format!("c{place} d{dash}"),
+            }
         }
         Color::Ordered => {
             order += 1;
@@ -127,7 +134,8 @@ impl Figure<'_> {
         out.push_str("</svg>\n");
         self.write_marks(out);
         if self.plot.is_empty() {
-            out.push_str("<text class=\"empty\" x=\"50%\" y=\"50%\">no data</text>\n");
+            let nothing = if self.chart.nothing.is_empty() { "no data" } else { &self.chart.nothing };
+            let _ = writeln!(out, "<text class=\"empty\" x=\"50%\" y=\"50%\">{}</text>", Escaped(nothing));
         }
         out.push_str("</svg></div>\n");
     }
@@ -290,6 +298,13 @@ mod tests {
     }
 
     #[test]
+    fn no_two_of_thirty_two_series_look_alike() {
+        let all = colors(&vec![Series::default(); 32]);
+        let different: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!((all[8].as_str(), all[31].as_str(), different.len()), ("c0 d1", "c7 d3", 32));
+    }
+
+    #[test]
     fn areas_lie_under_lines_whatever_their_order() {
         let html = written(
             Chart::over_time("t", "")
@@ -309,6 +324,7 @@ mod tests {
         ] {
             assert!(written(chart).contains("no data"));
         }
+        assert!(written(Chart::over_time("t", "").nothing("nobody")).contains(">nobody</text>"));
         assert!(
             !written(Chart::over_time("t", "").series(Series::every("a", 1.0, [0.0])))
                 .contains("no data</text>")

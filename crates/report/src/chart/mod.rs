@@ -31,6 +31,8 @@ pub struct Chart {
     pub threshold: Option<Threshold>,
     /// Moments to point out.
     pub marks: Vec<Mark>,
+    /// What stands in the place of the lines where there are none, such as `nobody`; empty: `no data`.
+    pub nothing: String,
 }
 
 /// The horizontal axis.
@@ -151,6 +153,18 @@ impl Chart {
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
+    }
+
+    /// With these words where there is nothing to draw.
+    #[must_use]
+    pub fn nothing(self, words: impl Into<String>) -> Self {
+        Self { nothing: words.into(), ..self }
+    }
+
+    /// Whether no series has a value.
+    pub fn is_empty(&self) -> bool {
+        let is_value = |point: &(f64, Option<f64>)| point.1.is_some_and(f64::is_finite);
+        !self.series.iter().any(|series| series.points.iter().any(is_value))
     }
 
     /// With a vertical axis that starts at zero.

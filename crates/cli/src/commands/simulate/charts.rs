@@ -48,30 +48,51 @@ fn shown(run: &RunFacts) -> Vec<usize> {
 /// Utilization in front of each contender, and what the first one's loop did about it.
 pub(super) fn load_line(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     let (first, contender) = (&simulated.runs[0], &simulated.inputs.contenders[0]);
-    let mut charts = Vec::new();
+    let mut blocks = Vec::new();
     for (number, plant) in contender.promises.plants.iter().enumerate() {
         let chart = Chart::over_time(format!("Utilization of {}", plant.name), "of all workers")
             .from_zero()
             .up_to(1.0)
             .threshold("load line", plant.set_point);
-        charts.push(runs(simulated).fold(chart, |chart, (run, contender)| {
+        let of = |(run, contender): (&Run, &Contender)| {
+            let chart = titled(chart.clone(), simulated, contender);
             chart.series(series(short(&contender.name), run, |row| row.plants[number].utilization))
-        }));
+        };
+        blocks.push(beside(runs(simulated).map(of).collect()));
+        let mut charts = Vec::new();
         let offered = series("offered", first, |row| row.plants[number].offered).style(Style::Step);
         let chart = Chart::over_time(format!("Offered load of {}", plant.name), "of all workers")
             .text("The work that the gateway believes is asked of the server at the present levels, with that of waiting requests.")
             .from_zero();
         charts.push(chart.series(offered));
+        blocks.extend(charts.into_iter().map(Block::Chart));
     }
     let levels = Chart::over_time("Service level m", "level")
         .text("m = I + F: the part F of the clients gets level I + 1, the others level I; 0 is rejection. It is 1 or more \
              where a deadline decides which requests are rejected.")
         .from_zero();
     let names = classes(&contender.promises);
-    charts.push(shown(&report.runs[0]).into_iter().fold(levels, |chart, class| {
+    blocks.push(Block::Chart(shown(&report.runs[0]).into_iter().fold(levels, |chart, class| {
         chart.series(series(&names[class].0, first, |row| row.classes[class].service_level))
-    }));
-    charts.into_iter().map(Block::Chart).collect()
+    })));
+    blocks
+}
+
+/// The chart of one contender: where there are several it is named after it.
+fn titled(chart: Chart, simulated: &Simulated, contender: &Contender) -> Chart {
+    if simulated.runs.len() < 2 {
+        return chart;
+    }
+    let title = format!("{}: {}", short(&contender.name), chart.title);
+    Chart { title, ..chart }
+}
+
+/// One chart alone, or several beside each other at one scale, so that no line hides another.
+fn beside(mut charts: Vec<Chart>) -> Block {
+    match charts.len() {
+        1 => Block::Chart(charts.remove(0)),
+        _ => Block::Multiples(charts),
+    }
 }
 
 /// All contenders in one chart: what they answered, and what was late of it where a deadline is promised. A ramp of the load
@@ -131,7 +152,7 @@ fn by_level(run: &Run, contender: &Contender) -> Chart {
 
 fn by_reason(run: &Run, contender: &Contender) -> Chart {
     let title = format!("{}: turned away, by reason", short(&contender.name));
-    let mut chart = Chart::over_time(title, "requests/s").from_zero();
+    let mut chart = Chart::over_time(title, "requests/s").from_zero().nothing("nobody");
     for reason in Reason::ALL.into_iter().filter(|reason| reason.is_rejection()) {
         let count = |class: &ClassRow| class.reasons[reason as usize];
         if run.classes.iter().any(|class| count(class) > 0) {
@@ -143,21 +164,20 @@ fn by_reason(run: &Run, contender: &Contender) -> Chart {
 }
 
 pub(super) fn response_times(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
-    let several = simulated.runs.len() > 1;
-    let charts = [(0.5, "Median"), (0.99, "99th percentile")].map(|(quantile, title)| {
-        let mut chart = Chart::over_time(format!("{title} of response times"), "ms").from_zero();
-        for ((run, contender), facts) in runs(simulated).zip(&report.runs) {
+    let blocks = [(0.5, "Median"), (0.99, "99th percentile")].map(|(quantile, title)| {
+        let chart =
+            Chart::over_time(format!("{title} of response times"), "ms").from_zero().nothing("nobody");
+        let of = |((run, contender), facts): ((&Run, &Contender), &RunFacts)| {
             // Another configuration may have other classes.
             let names = classes(&contender.promises);
-            for class in shown(facts) {
-                let front = if several { short(&contender.name) + ": " } else { String::new() };
+            shown(facts).into_iter().fold(titled(chart.clone(), simulated, contender), |chart, class| {
                 let value = |row: &Row| ms(&row.classes[class].response, |times| times.quantile(quantile));
-                chart = chart.series(series(front + &names[class].0, run, value));
-            }
-        }
-        Block::Chart(chart)
+                chart.series(series(&names[class].0, run, value))
+            })
+        };
+        beside(runs(simulated).zip(&report.runs).map(of).collect())
     });
-    charts.into()
+    blocks.into()
 }
 
 /// Promised response times: each with its promise as a line, the quotas that hold them, and workers found.

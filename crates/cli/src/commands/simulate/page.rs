@@ -1,26 +1,27 @@
 //! The facts of a simulation as a page: tables, which text shows too, and charts.
 
-use super::facts::SimulationReport;
+use super::facts::{RunFacts, SimulationReport};
 use super::{Simulated, charts, promises};
 use crate::output::facts::{Facts, compare, list};
 use crate::output::units::{grouped, short, span};
-use plimsoll_report::{Block, Cell, Column, Page, Section, Table};
+use plimsoll_report::{Block, Cell, Column, Fact, Page, Section, Table};
 
 /// Paths on the page, and in text.
 const PATHS: [usize; 2] = [25, 8];
 
 pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     let Simulated { inputs, runs, .. } = simulated;
-    let first = &report.runs[0];
-    let mut lead: Vec<_> = first.upstreams.iter().chain([&first.total]).flat_map(Facts::tiles).collect();
-    lead.extend(first.promised.tiles());
+    let mut tiles: Vec<_> = report.runs.iter().map(tiles).collect();
+    // Where several are compared the table comes first, and each has its own tiles below it.
+    let lead = if tiles.len() == 1 { tiles.remove(0) } else { Vec::new() };
+    let named = report.runs.iter().zip(tiles).map(|(run, tiles)| Block::Tiles(short(&run.name), tiles));
     let contenders = report.runs.iter().map(|run| &run.promised).zip(&inputs.contenders);
     let served = charts::against_each_other(simulated, report).into_iter().chain(charts::served(simulated));
     let promised = charts::promised(simulated, report);
     let promised = [Block::Table(promises::table(contenders))].into_iter().chain(promised);
     let section = |title: &str, blocks: Vec<Block>| Section { blocks, ..Section::new(title) };
     let mut sections = vec![
-        Section::new("What became of requests").table(comparison(report)),
+        section("What became of requests", [Block::Table(comparison(report))].into_iter().chain(named).collect()),
         section("The load line", charts::load_line(simulated, report)).text(
             "Utilization by the server's own busy time, one value for each control period or several.",
         ),
@@ -36,9 +37,10 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
         Section::new("Types that were found").table(to_paste(report)),
         report.notes.iter().fold(Section::new("What to know beside the figures"), Section::note),
     ];
-    sections.retain(|section| {
-        section.blocks.iter().any(|block| !matches!(block, Block::Table(table) if table.rows.is_empty()))
-    });
+    for section in &mut sections {
+        section.blocks.retain(|block| !block.is_empty());
+    }
+    sections.retain(|section| !section.blocks.is_empty());
     Page {
         title: format!("{} under {}", short(&inputs.contenders[0].name), short(&inputs.arrivals)),
         subtitle: format!(
@@ -54,6 +56,12 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
         sections,
         footer: format!("plimsoll {} simulate, seed {}", env!("CARGO_PKG_VERSION"), simulated.seed),
     }
+}
+
+/// The few figures that answer the question, of one run.
+fn tiles(run: &RunFacts) -> Vec<Fact> {
+    let figures = run.upstreams.iter().chain([&run.total]).flat_map(Facts::tiles);
+    figures.chain(run.promised.tiles()).collect()
 }
 
 /// The types that the configuration found, to be put into its sites.
