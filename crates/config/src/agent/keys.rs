@@ -46,7 +46,7 @@ section! { "[server]"
         workers: Whole<1, 1_000_000>, optional;
         /// The file in which the server writes its process id. The processor time of its processes shows a load that is
         /// never seen in service: files, which nginx sends between two looks at its sockets. It counts without `costs`.
-        /// Default: `pid` under [nginx].
+        /// Default: `pid` under `[nginx]`.
         pid: Text, optional;
         /// What requests cost, as `plimsoll profile` prints it. With `log` it must be known; status pages say how busy the
         /// server is instead.
