@@ -187,7 +187,7 @@ mod tests {
             ("demo --seed -1", "invalid value '-1' for '--seed <N>'"),
             ("simulate a.toml", "<--log <FILE>|--workload <FILE>>"),
             ("simulate a.toml --log", "a value is required for '--log <FILE>'"),
-            ("simulate --log a.log", "<FILE>"),
+            ("simulate --workload a.toml", "<FILE>"),
             ("simulate a.toml --log a --log b", "'--log <FILE>' cannot be used multiple times"),
             ("simulate a.toml --log b --speed 0", "from 0.001 to 1000000"),
             ("simulate a.toml --workload b --scale 2", "--log <FILE>"),
