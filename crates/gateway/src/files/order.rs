@@ -16,11 +16,12 @@ use rustix::io::Errno;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::time::Instant;
 
 const MANIFEST: &[u8] = b"manifest.json";
-/// The version of the manifest that is understood.
-const VERSION: u64 = 1;
+/// The versions of the manifest whose order of trees is understood; the second says more about images and the site.
+const VERSIONS: RangeInclusive<u64> = 1..=2;
 /// A longer manifest is not read: that would hold up the thread.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -72,9 +73,7 @@ fn read(file: File) -> Option<Vec<Vec<u8>>> {
         return None;
     }
     let manifest: Value = serde_json::from_slice(&text).ok()?;
-    if manifest["plimsoll"] != VERSION {
-        return None;
-    }
+    manifest["plimsoll"].as_u64().filter(|version| VERSIONS.contains(version))?;
     let trees = manifest["trees"].as_array()?.iter();
     trees.map(|entry| entry["tree"].as_str().filter(|tree| is_folder(tree))).map(prefix).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const MANIFEST: &str = r#"{"plimsoll": 1, "trees": [
+const MANIFEST: &str = r#"{"plimsoll": 2, "trees": [
     {"level": "text", "tree": "text", "missing": ["a.txt"]}, {"level": "light", "tree": "light"},
     {"level": "full", "tree": "full"}], "problems": []}"#;
 
