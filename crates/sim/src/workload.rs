@@ -176,7 +176,7 @@ pub struct LogOptions {
     pub sort: bool,
     /// Which times of its lines count.
     pub times: LogTimes,
-    /// The mean [s] of these times, where they only weigh requests against each other: each then takes of the server its own
+    /// The mean (s) of these times, where they only weigh requests against each other: each then takes of the server its own
     /// time over this mean, times what the server takes. `None`: the times themselves are what requests take.
     pub weigh_by: Option<f64>,
 }

@@ -290,7 +290,7 @@ pub struct LoggedTimes {
     pub lines: u64,
     /// Those of them with a time.
     pub timed: u64,
-    /// The mean of these times [s]; 0 where there are none.
+    /// The mean of these times (s); 0 where there are none.
     pub mean: f64,
     /// Which field they are.
     pub field: Option<FoundTimes>,

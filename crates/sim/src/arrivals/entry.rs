@@ -38,7 +38,7 @@ pub(super) struct Record {
 const LONGEST_PATH: usize = 4096;
 
 impl Record {
-    /// Takes over a line's request. Its time is what it takes, or, with a mean of all [s], only what it weighs beside others.
+    /// Takes over a line's request. Its time is what it takes, or, with a mean of all (s), only what it weighs beside others.
     pub(super) fn fill(&mut self, entry: &Entry<'_>, weigh_by: Option<f64>) {
         let (host, path, query) = split_target(entry.target);
         let host = if host.is_empty() { entry.host } else { host };
