@@ -96,7 +96,7 @@ fn what_is_no_manifest_of_ours_changes_nothing() {
         "",
         "[]",
         "{\"name\": \"an app of the web\", \"trees\": [{\"tree\": \"text\"}, {\"tree\": \"full\"}]}",
-        &MANIFEST.replace(": 1", ": 2"),
+        &MANIFEST.replace("\"plimsoll\": 2", "\"plimsoll\": 3"),
         // No name in the manifest may lead out of the folder, or upwards.
         &MANIFEST.replace("\"light\"}", "\"../full\"}"),
         &MANIFEST.replace("\"light\"}", "\"\"}"),
