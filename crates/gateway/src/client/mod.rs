@@ -3,8 +3,8 @@
 //! In: a socket's bytes, and responses in pieces. Out: heads and bodies that wait, in memory and in temporary files, in bounds.
 //! `request` and `upstream` both work on it, and it knows neither.
 //!
-//! [`socket`] is the client: its [`inbox`] has what it sent, its [`outbox`] what it is to take. [`buffers`] lends the memory of
-//! both, [`storage`] the files of those that are slow. [`pace`] says how slow a client may be,
+//! [`socket`] is the client, on a [`wire`]: its [`inbox`] has what it sent, its [`outbox`] what it is to take.
+//! [`buffers`] lends the memory of both, [`storage`] the files of those that are slow. [`pace`] says how slow a client may be,
 //! [`standing`] bounds what all clients that are waited for hold, [`early_body`] is what was read of a body before its request
 //! arrived, [`requested`] what a request asks of its response, and [`permit_guard`] departs a request however its way ends.
 
@@ -18,3 +18,4 @@ pub(crate) mod requested;
 pub(crate) mod socket;
 pub(crate) mod standing;
 pub(crate) mod storage;
+pub(crate) mod wire;

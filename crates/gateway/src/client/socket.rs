@@ -1,30 +1,28 @@
-//! A client's socket and the bytes in flight on it.
+//! A client, and the bytes in flight on its wire.
 
 use super::buffers;
 use super::inbox::Inbox;
-use super::outbox::Outbox;
+use super::outbox::{Outbox, Written};
 use super::pace::Taking;
 use super::permit_guard::PermitGuard;
 use super::standing::Standing;
+use super::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use std::future::poll_fn;
-use std::os::fd::AsRawFd;
-use std::pin::Pin;
+use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 /// An unread body up to this size is read and thrown away, to keep the connection.
 const DISCARD_LIMIT: usize = 64 * 1024;
 /// How long a client may still send after its last response.
 const LINGER: Duration = Duration::from_secs(1);
 
-pub(crate) struct Client {
-    pub io: TcpStream,
+pub(crate) struct Client<W> {
+    pub io: W,
     pub inbox: Inbox,
     pub outbox: Outbox,
     pub slot: Rc<Slot>,
@@ -32,21 +30,25 @@ pub(crate) struct Client {
     pub besides: usize,
 }
 
-impl Client {
+impl<W: Wire> Client<W> {
     /// How much memory its connection holds.
     pub(crate) fn held(&self) -> usize {
-        self.inbox.held() + self.outbox.held() + self.besides
+        self.inbox.held() + self.outbox.held() + self.io.held() + self.besides
     }
 
-    /// How much of what the socket accepted the client's kernel has not acknowledged; nothing where the system does not say.
-    pub(crate) fn unacknowledged(&self) -> u64 {
-        let mut count: libc::c_int = 0;
-        #[cfg(target_os = "linux")]
-        #[expect(unsafe_code, reason = "no library wraps it; the system writes this one number")]
-        unsafe {
-            libc::ioctl(self.io.as_raw_fd(), libc::TIOCOUTQ, &raw mut count);
-        }
-        u64::try_from(count).unwrap_or(0)
+    /// Reads once. Zero means that the client has left.
+    pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>, large: bool) -> Poll<io::Result<usize>> {
+        self.io.poll_fill(&mut self.inbox, context, large)
+    }
+
+    /// Writes once; ready with nothing if the client has all.
+    pub(crate) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Written>> {
+        self.io.poll_write(&mut self.outbox, context)
+    }
+
+    /// Whether the client has all that was meant for it.
+    pub(crate) fn has_all(&self) -> bool {
+        self.outbox.is_empty() && self.io.is_written()
     }
 
     /// Gives back what memory it can for the time of a wait.
@@ -60,8 +62,8 @@ impl Client {
         let mut standing = Standing::default();
         let mut taking = Taking::start(worker.coarse(), worker.tables().settings.timeouts.send);
         poll_fn(|context| {
-            while !self.outbox.is_empty() {
-                match self.outbox.poll_write(&mut self.io, context) {
+            while !self.has_all() {
+                match self.poll_write(context) {
                     Poll::Ready(Ok(written)) => {
                         if let Some(permit) = permit {
                             permit.sent(written.body);
@@ -72,7 +74,7 @@ impl Client {
                     Poll::Ready(Err(_)) => return Poll::Ready(false),
                     Poll::Pending => {
                         let now = worker.coarse();
-                        taking.look(now, false, || self.unacknowledged());
+                        taking.look(now, false, || self.io.unacknowledged());
                         if standing.is_given_up() || taking.deadline(false) <= now {
                             return Poll::Ready(false);
                         }
@@ -119,7 +121,7 @@ impl Client {
     /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which may overtake the
     /// response.
     pub(crate) async fn linger(&mut self, worker: &Worker) {
-        let _ = poll_fn(|context| Pin::new(&mut self.io).poll_shutdown(context)).await;
+        let _ = poll_fn(|context| self.io.poll_end(context)).await;
         self.inbox.consume(usize::MAX);
         self.slot.arm(Some(worker.after(LINGER)));
         let mut total = 0;
@@ -139,7 +141,7 @@ impl Client {
 
     /// Reads once. Zero bytes mean that the client is done or that its deadline has passed.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<usize> {
-        match self.inbox.poll_fill(&mut self.io, context, false) {
+        match self.poll_fill(context, false) {
             Poll::Ready(result) => Poll::Ready(result.unwrap_or(0)),
             Poll::Pending if self.slot.expired() => Poll::Ready(0),
             Poll::Pending => Poll::Pending,
@@ -162,7 +164,7 @@ impl Client {
     /// Ready when the client has left. Bytes that it sends meanwhile are kept, up to a buffer.
     pub(crate) fn poll_left(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.inbox.has_room() {
-            match self.inbox.poll_fill(&mut self.io, context, false) {
+            match self.poll_fill(context, false) {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Pending => return Poll::Pending,

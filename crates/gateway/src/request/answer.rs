@@ -1,15 +1,16 @@
 //! The gateway's own responses: errors, and rejections by the engine.
 
-use super::connection::{Connection, Next};
+use super::way::{Next, Way};
 use crate::client::permit_guard::PermitGuard;
 use crate::client::requested::{LevelReport, Requested};
+use crate::client::wire::Wire;
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::write::{write_number, write_status};
 use crate::settings::{ReportMode, Settings};
 use plimsoll_core::request::{Outcome, Reason, Rejection, Service};
 
-impl Connection {
+impl<W: Wire> Way<W> {
     /// Answers a request that cannot be read, and ends the connection: what follows the request cannot be read either.
     pub(super) async fn refuse(&mut self, refusal: Refusal) -> Next {
         self.log_turned_away(refusal.status, None, body_length(&refusal));
@@ -101,9 +102,8 @@ impl Connection {
             return Next::Close;
         }
         match requested.keep_alive {
-            true if framing == Framing::None || self.client.discard(&self.worker, framing).await => {
-                Next::Request
-            }
+            true if framing == Framing::None || !W::IN_ORDER => Next::Request,
+            true if self.client.discard(&self.worker, framing).await => Next::Request,
             false if framing == Framing::None => Next::Close,
             _ => Next::Linger,
         }

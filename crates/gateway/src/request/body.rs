@@ -7,7 +7,7 @@
 //!
 //! A client that waits for `100 Continue` gets it from the gateway, since the server is asked only once the body is there.
 
-use super::connection::Connection;
+use super::way::Way;
 use crate::client::buffers;
 use crate::client::early_body::EarlyBody;
 use crate::client::inbox::Inbox;
@@ -15,6 +15,7 @@ use crate::client::pace::{Pace, SCARCITY_LOOK};
 use crate::client::socket::Client;
 use crate::client::standing::Standing;
 use crate::client::storage::{StorageFault, Store};
+use crate::client::wire::Wire;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::runtime::worker::Worker;
@@ -57,7 +58,7 @@ struct Reading {
     standing: Standing,
 }
 
-impl Connection {
+impl<W: Wire> Way<W> {
     /// Reads the request's body: all of it, or as much as is read before an arrival.
     pub(super) async fn read_body(&mut self) -> Result<(), NoBody> {
         if self.streams() {
@@ -96,7 +97,7 @@ impl Connection {
     }
 }
 
-impl Connection {
+impl<W: Wire> Way<W> {
     /// Whether the body is to pass while it comes: because its path says so, or because gRPC may answer before its end.
     pub(super) fn streams(&self) -> bool {
         let (bytes, tables) = (self.client.inbox.bytes(), self.worker.tables());
@@ -110,10 +111,10 @@ impl Connection {
 }
 
 impl Reading {
-    fn poll(
+    fn poll<W: Wire>(
         &mut self,
         worker: &Worker,
-        client: &mut Client,
+        client: &mut Client<W>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), NoBody>> {
         let limits = worker.tables().settings.limits;
@@ -140,7 +141,7 @@ impl Reading {
                     return Poll::Ready(Ok(()));
                 }
             }
-            match client.inbox.poll_fill(&mut client.io, context, false) {
+            match client.poll_fill(context, false) {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoBody::ClientLeft)),
                 Poll::Ready(Ok(count)) => {
                     self.pace.earn(worker.coarse(), count as u64);

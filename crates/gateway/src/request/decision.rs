@@ -3,8 +3,9 @@
 //! The engine decides on level, admission and place in one call. A request that has to wait is parked here; its verdict
 //! comes by its thread's [mailbox](crate::runtime::mailbox) into its connection's slot.
 
-use super::connection::Connection;
+use super::way::Way;
 use crate::client::permit_guard::WaitingGuard;
+use crate::client::wire::Wire;
 use crate::http1::request::RequestHead;
 use crate::settings::Settings;
 use plimsoll_core::request::{Arrival, Permit, Reason, Rejection, RequestView, Target, Verdict, cookie};
@@ -25,7 +26,7 @@ pub(super) enum NotStarted {
     ClientLeft,
 }
 
-impl Connection {
+impl<W: Wire> Way<W> {
     /// The site and class of the request, if a site of this gateway has its host.
     pub(super) fn classify(&self) -> Option<Target> {
         let bytes = self.client.inbox.bytes();

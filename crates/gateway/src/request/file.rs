@@ -4,17 +4,18 @@
 //! file is no work of the plant, and slow clients would otherwise hold all of its places.
 
 use super::answer;
-use super::connection::{Connection, Next};
 use super::forward::Started;
+use super::way::{Next, Way};
 use crate::client::buffers::{self, Buffer, SMALL};
 use crate::client::outbox::Bytes;
 use crate::client::permit_guard::PermitGuard;
+use crate::client::wire::Wire;
 use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
 use crate::http1::Refusal;
 use crate::http1::write::write_number;
 use plimsoll_core::request::{Outcome, Service};
 
-impl Connection {
+impl<W: Wire> Way<W> {
     pub(super) async fn serve_file(&mut self, mut started: Started<'_>) -> Next {
         let Some(response) = self.find_file(&started) else {
             started.permit.release(Service::default());

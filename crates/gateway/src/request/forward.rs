@@ -1,13 +1,14 @@
 //! A request that has started: served by its plant, an upstream or a folder, until it departs.
 
 use super::answer::report;
-use super::connection::{Connection, Next};
 use super::head::Outgoing;
 use super::tunnel;
+use super::way::{Next, Way};
 use crate::client::buffers::Buffer;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::requested::{LevelReport, Requested};
 use crate::client::standing::Standing;
+use crate::client::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
 use crate::settings::{ReportMode, Rewrite, Settings};
@@ -44,7 +45,7 @@ struct After {
 }
 
 impl After {
-    fn of(exchange: &mut Exchange<'_>) -> Self {
+    fn of<W: Wire>(exchange: &mut Exchange<'_, W>) -> Self {
         After {
             complete: exchange.request.is_sent(),
             status: exchange.response.status(),
@@ -55,7 +56,7 @@ impl After {
     }
 }
 
-impl Connection {
+impl<W: Wire> Way<W> {
     pub(super) async fn forward(&mut self, target: Target, permit: Permit, requested: Requested) -> Next {
         // A reload may have come while the request waited.
         self.worker.renew();
@@ -167,7 +168,7 @@ impl Connection {
             End::Broken(outcome) => {
                 if after.ends_with_connection {
                     // The client would take a plain close for the end of the body.
-                    let _ = self.client.io.set_zero_linger();
+                    self.client.io.abort();
                 }
                 permit.release(Service::default());
                 permit.depart(outcome);

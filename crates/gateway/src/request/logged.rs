@@ -1,11 +1,12 @@
 //! The beginning and the early end of a request's entry in the access log. A request that starts takes its entry along with
 //! its permit, which writes the line when it departs.
 
-use super::connection::Connection;
+use super::way::Way;
 use crate::access_log::entry::{Entry, LoggedHead};
+use crate::client::wire::Wire;
 use plimsoll_core::request::{Reason, Target};
 
-impl Connection {
+impl<W: Wire> Way<W> {
     /// Begins the entry of a request whose head was read, if its site has a log.
     pub(super) fn begin_log_entry(&mut self, target: Option<Target>) {
         let tables = self.worker.tables();

@@ -9,12 +9,11 @@ use crate::client::outbox::Bytes;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::socket::Client;
 use crate::client::standing::Standing;
+use crate::client::wire::Wire;
 use crate::runtime::worker::Worker;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +24,8 @@ enum Flow {
     Closed,
 }
 
-struct Tunnel<'a> {
-    client: &'a mut Client,
+struct Tunnel<'a, W> {
+    client: &'a mut Client<W>,
     server: TcpStream,
     from_server: Inbox,
     permit: &'a PermitGuard,
@@ -37,9 +36,9 @@ struct Tunnel<'a> {
 }
 
 /// Copies until both directions have ended, one direction fails, or nothing moves for too long.
-pub(crate) async fn run(
+pub(crate) async fn run<W: Wire>(
     worker: &Rc<Worker>,
-    client: &mut Client,
+    client: &mut Client<W>,
     server: TcpStream,
     rest: Option<(Buffer, usize, usize)>,
     permit: &PermitGuard,
@@ -79,7 +78,7 @@ pub(crate) async fn run(
     .await;
 }
 
-impl Tunnel<'_> {
+impl<W: Wire> Tunnel<'_, W> {
     /// Counts what waits for either side; most tunnels hold nothing.
     fn stand(&mut self, worker: &Worker) {
         if buffers::exceed(worker.buffer_memory()) {
@@ -100,7 +99,7 @@ impl Tunnel<'_> {
     fn down(&mut self, context: &mut Context<'_>, moved: &mut bool) -> std::io::Result<()> {
         let Client { io, outbox, .. } = &mut *self.client;
         if !outbox.is_empty() {
-            if let Poll::Ready(written) = outbox.poll_write(io, context) {
+            if let Poll::Ready(written) = io.poll_write(outbox, context) {
                 self.permit.sent(written?.body);
                 *moved = true;
             }
@@ -116,15 +115,15 @@ impl Tunnel<'_> {
 /// Reads once and writes once, as far as both are possible. Returns the number of bytes written if anything moved.
 fn copy(
     inbox: &mut Inbox,
-    from: &mut TcpStream,
-    to: &mut TcpStream,
+    from: &mut impl Wire,
+    to: &mut impl Wire,
     flow: &mut Flow,
     context: &mut Context<'_>,
 ) -> std::io::Result<Option<u64>> {
     let (mut moved, mut written) = (false, 0);
     if *flow == Flow::Open
         && inbox.has_room()
-        && let Poll::Ready(count) = inbox.poll_fill(from, context, true)
+        && let Poll::Ready(count) = from.poll_fill(inbox, context, true)
     {
         moved = true;
         if count? == 0 {
@@ -132,13 +131,13 @@ fn copy(
         }
     }
     if !inbox.is_empty()
-        && let Poll::Ready(count) = Pin::new(&mut *to).poll_write(context, inbox.bytes())
+        && let Poll::Ready(count) = to.poll_send(inbox.bytes(), context)
     {
         moved = true;
         written = count?;
         inbox.consume(written);
     }
-    if *flow == Flow::Ended && inbox.is_empty() && Pin::new(to).poll_shutdown(context).is_ready() {
+    if *flow == Flow::Ended && inbox.is_empty() && to.poll_end(context).is_ready() {
         moved = true;
         *flow = Flow::Closed;
     }

@@ -22,6 +22,7 @@ use crate::client::pace::SCARCITY_LOOK;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::socket::Client;
 use crate::client::standing::Standing;
+use crate::client::wire::Wire;
 use crate::http1::Refusal;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
@@ -55,9 +56,9 @@ pub(crate) enum End {
     Broken(Outcome),
 }
 
-pub(crate) struct Exchange<'a> {
+pub(crate) struct Exchange<'a, W> {
     pub worker: &'a Worker,
-    pub client: &'a mut Client,
+    pub client: &'a mut Client<W>,
     pub request: RequestSide<'a>,
     pub response: ResponseSide<'a>,
     pub permit: &'a mut PermitGuard,
@@ -77,7 +78,7 @@ pub(crate) struct Exchange<'a> {
     pub standing: Standing,
 }
 
-impl Exchange<'_> {
+impl<W: Wire> Exchange<'_, W> {
     /// Begins, perhaps again, on a connection. Bytes that came meanwhile are checked, since other checks follow reads
     /// only.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
@@ -108,10 +109,10 @@ impl Exchange<'_> {
             if let Some(end) = self.receive(context, &mut moved) {
                 return Poll::Ready(end);
             }
-            match self.client.outbox.poll_write(&mut self.client.io, context) {
+            match self.client.poll_write(context) {
                 Poll::Ready(Ok(written)) => {
                     self.permit.sent(written.body);
-                    if self.lease.is_none() && self.client.outbox.is_empty() {
+                    if self.lease.is_none() && self.client.has_all() {
                         let end = if self.cut_short { End::Broken(Outcome::Failed) } else { End::Done };
                         return Poll::Ready(end);
                     }
@@ -147,7 +148,7 @@ impl Exchange<'_> {
         if !self.client.inbox.has_room() {
             return None;
         }
-        match self.client.inbox.poll_fill(&mut self.client.io, context, !complete) {
+        match self.client.poll_fill(context, !complete) {
             Poll::Pending => None,
             Poll::Ready(Err(_) | Ok(0)) => Some(self.give_up(End::Broken(Outcome::Abandoned))),
             Poll::Ready(Ok(count)) => {
@@ -323,7 +324,7 @@ impl Exchange<'_> {
         let committed = self.response.is_committed();
         let client_sends = holds_place && self.client_owes();
         Waits {
-            client_reads: !self.client.outbox.is_empty(),
+            client_reads: !self.client.has_all(),
             client_sends,
             upstream: holds_place && self.has_room() && (!client_sends || committed),
             must_keep_up: (holds_place && !self.has_room()) || self.holds_scarce_room(),
@@ -340,7 +341,7 @@ impl Exchange<'_> {
         let waits = self.waits();
         if waits.client_reads {
             let (now, client) = (self.worker.coarse(), &*self.client);
-            self.progress.client_reads(now, waits.must_keep_up, || client.unacknowledged());
+            self.progress.client_reads(now, waits.must_keep_up, || client.io.unacknowledged());
         }
         if self.lease.is_some() && !waits.upstream {
             self.waited_since = Some(self.worker.now());

@@ -14,6 +14,7 @@ use super::exchange::{End, Exchange};
 use super::pool::{ConnectOptions, Lease, Upstream};
 use super::request::{HeaderVariants, RequestSide};
 use crate::client::socket::Client;
+use crate::client::wire::Wire;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
 use crate::runtime::worker::Worker;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// Carries a request through its exchanges to its end, never [`End::Retry`] or [`End::Absent`].
-pub(crate) async fn carry<'a>(exchange: &mut Exchange<'a>, variants: &'a HeaderVariants) -> End {
+pub(crate) async fn carry<'a, W: Wire>(exchange: &mut Exchange<'a, W>, variants: &'a HeaderVariants) -> End {
     let (mut fresh, mut variant) = (false, 0);
     loop {
         let lease = match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
@@ -67,9 +68,9 @@ pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
 }
 
 /// A connection to the upstream, most often an idle one, at once; or how the request ends without one.
-async fn connect(
+async fn connect<W: Wire>(
     worker: &Worker,
-    client: &mut Client,
+    client: &mut Client<W>,
     pool: &Arc<Upstream>,
     fresh: bool,
 ) -> Result<Lease, End> {

@@ -1,0 +1,95 @@
+//! What carries a client's bytes: the socket of an HTTP/1.1 connection, or a stream of an HTTP/2 connection.
+//!
+//! A request's way is one for both. Bytes in the inbox and in the outbox are framed as upstreams of HTTP/1.1 frame them. A
+//! socket has nothing to do about it; a stream takes frames apart and puts them together.
+//!
+//! Everything that works on a client is generic over its wire, so that a socket's way has no call that is looked up at run
+//! time.
+
+use super::inbox::Inbox;
+use super::outbox::{Outbox, Written};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+pub(crate) trait Wire {
+    /// Whether the next request comes behind this one in the same bytes: what is left of a body must be read to find it.
+    const IN_ORDER: bool;
+
+    /// Reads once into `inbox`. Zero means that the client has left. `large`: much is to come.
+    fn poll_fill(
+        &mut self,
+        inbox: &mut Inbox,
+        context: &mut Context<'_>,
+        large: bool,
+    ) -> Poll<io::Result<usize>>;
+
+    /// Writes once from `outbox`; ready with nothing if the client has taken all of it.
+    fn poll_write(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<Written>>;
+
+    /// Writes bytes of an upgraded connection, and ends them.
+    fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>>;
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// How much of what was written the client's kernel has not acknowledged; nothing where the system does not say.
+    fn unacknowledged(&self) -> u64;
+
+    /// Whether nothing that was written is still on its way inside the gateway.
+    fn is_written(&self) -> bool;
+
+    /// How much memory it holds besides inbox and outbox.
+    fn held(&self) -> usize;
+
+    /// Makes sure that the client does not take the end of the bytes for the end of the response.
+    fn abort(&mut self);
+}
+
+impl Wire for TcpStream {
+    const IN_ORDER: bool = true;
+
+    fn poll_fill(
+        &mut self,
+        inbox: &mut Inbox,
+        context: &mut Context<'_>,
+        large: bool,
+    ) -> Poll<io::Result<usize>> {
+        inbox.poll_fill(self, context, large)
+    }
+
+    fn poll_write(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<Written>> {
+        outbox.poll_write(self, context)
+    }
+
+    fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write(context, bytes)
+    }
+
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self).poll_shutdown(context)
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        let mut count: libc::c_int = 0;
+        #[cfg(target_os = "linux")]
+        #[expect(unsafe_code, reason = "no library wraps it; the system writes this one number")]
+        unsafe {
+            libc::ioctl(self.as_raw_fd(), libc::TIOCOUTQ, &raw mut count);
+        }
+        u64::try_from(count).unwrap_or(0)
+    }
+
+    fn is_written(&self) -> bool {
+        true
+    }
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn abort(&mut self) {
+        let _ = self.set_zero_linger();
+    }
+}

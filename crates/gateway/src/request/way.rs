@@ -1,0 +1,146 @@
+//! A request's way, from its head to its departure, whatever wire it came by.
+
+use super::body::NoBody;
+use super::decision::NotStarted;
+use super::loop_mark;
+use super::peer::Peer;
+use crate::access_log::entry::{CLIENT_LEFT, Entry};
+use crate::client::early_body::EarlyBody;
+use crate::client::requested::Requested;
+use crate::client::socket::Client;
+use crate::client::wire::Wire;
+use crate::http1::Refusal;
+use crate::http1::body::Framing;
+use crate::http1::field::Field;
+use crate::http1::request::RequestHead;
+use crate::http1::response::ResponseHead;
+use crate::runtime::worker::Worker;
+use crate::upstream::request::HeaderVariants;
+use plimsoll_core::request::Reason;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+/// How a request leaves its wire. A wire of one request ends in each case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The connection's next request.
+    Request,
+    /// No request for a moment.
+    Rest,
+    /// The end of the connection.
+    Close,
+    /// The end of a connection whose client may still be sending, and must not lose its response to a reset.
+    Linger,
+}
+
+/// A request on its way, and what the next one on the same wire uses again.
+pub(crate) struct Way<W> {
+    pub worker: Rc<Worker>,
+    pub client: Client<W>,
+    pub peer: Peer,
+    pub head: RequestHead,
+    pub reply: ResponseHead,
+    /// The heads that the upstream may be sent; kept for a second try.
+    pub variants: HeaderVariants,
+    pub scratch: Vec<u8>,
+    /// What was read of the request's body before its arrival.
+    pub early: EarlyBody,
+    /// The request's line of the access log, until it starts.
+    pub entry: Option<Box<Entry>>,
+}
+
+impl<W: Wire> Way<W> {
+    pub(super) fn new(worker: Rc<Worker>, client: Client<W>, peer: IpAddr) -> Self {
+        Way {
+            client,
+            peer: Peer::new(peer, &worker.tables().settings.trusted_proxies),
+            worker,
+            head: RequestHead::default(),
+            reply: ResponseHead::default(),
+            variants: HeaderVariants::default(),
+            scratch: Vec::new(),
+            early: EarlyBody::default(),
+            entry: None,
+        }
+    }
+
+    /// Makes ready for a head. The memory of one large request is given back, so that it does not stay with the connection.
+    pub(super) fn begin(&mut self) {
+        self.variants.shrink(4096);
+        self.early = EarlyBody::default();
+        if self.scratch.capacity() > 4096 {
+            self.scratch = Vec::new();
+        }
+        self.note_besides();
+    }
+
+    /// Refuses a body whose head says that it is too long.
+    pub(super) fn check_length(&self) -> Result<(), Refusal> {
+        match self.head.framing {
+            Framing::Length(length) if length > self.body_limit() => {
+                Err(Refusal::with(413, "the request body is too large"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One request's way, from its head to its departure.
+    pub(super) async fn request(&mut self) -> Next {
+        let mut requested = Requested::of(&self.head);
+        requested.keep_alive &= !self.worker.is_draining();
+        let classified = self.classify();
+        self.begin_log_entry(classified);
+        if self.worker.shared.mark.is_on(self.client.inbox.bytes(), &self.head.fields) {
+            return self.turn_away(loop_mark::COME_BACK, requested).await;
+        }
+        let Some(mut target) = classified else {
+            let refusal = Refusal::with(421, "no site of this gateway has this host");
+            return self.turn_away(refusal, requested).await;
+        };
+        if self.head.expects_continue
+            && let Some(rejection) = self.reject_before_body(&target)
+        {
+            return self.reject(rejection, requested).await;
+        }
+        self.note_besides();
+        if self.head.framing != Framing::None {
+            // On the heap, so that a connection's task stays as small as requests without a body need.
+            match Box::pin(self.read_body()).await {
+                Ok(()) => {}
+                Err(NoBody::ClientLeft) => return self.client_left(),
+                Err(NoBody::Refused(refusal)) => return self.refuse(refusal).await,
+            }
+        }
+        target.streams = self.head.framing != Framing::None && !self.early.is_whole;
+        match self.admit(target).await {
+            Ok(permit) => self.forward(target, permit, requested).await,
+            Err(NotStarted::Rejected(rejection)) => self.reject(rejection, requested).await,
+            Err(NotStarted::TooLate) => {
+                let late = Refusal::with(504, "no place at the upstream became free in time");
+                self.turn_away(late, requested).await
+            }
+            Err(NotStarted::NoMemory) => {
+                let full = Refusal::with(503, "the requests that wait hold as much memory as they may");
+                self.turn_away(full, requested).await
+            }
+            Err(NotStarted::ClientLeft) => self.client_left(),
+        }
+    }
+
+    /// The client left before its request started.
+    fn client_left(&mut self) -> Next {
+        self.log_turned_away(CLIENT_LEFT, Some(Reason::ClientLeft), 0);
+        Next::Close
+    }
+
+    /// Notes what the connection holds besides its client's bytes.
+    pub(super) fn note_besides(&mut self) {
+        let fields = self.head.fields.capacity() + self.reply.fields.capacity();
+        self.client.besides =
+            fields * size_of::<Field>() + self.variants.capacity() + self.scratch.capacity();
+    }
+
+    pub(crate) fn body_limit(&self) -> u64 {
+        self.worker.tables().settings.limits.body_bytes
+    }
+}
