@@ -9,8 +9,9 @@
 //! request   -> depart
 //! ```
 //!
-//! `http1` is the wire format, pure functions over bytes. `runtime` holds what runs: one worker thread per core, each
-//! with a lane of the engine, and the ticker that runs the control loops. [`admin`] is the operator's view. Nothing in
+//! `http1` is the wire format, pure functions over bytes, and `transport` the sockets that carry it. `runtime` holds what
+//! runs: one worker thread per core, each with a lane of the engine, and the ticker that runs the control loops. [`admin`]
+//! is the operator's view. Nothing in
 //! this crate decides which request is served how: the engine does.
 //!
 //! Not here: reading a configuration (the crate `plimsoll-config`), signals and the command line.
@@ -28,6 +29,7 @@ mod listen;
 mod request;
 mod runtime;
 pub mod settings;
+mod transport;
 mod upstream;
 
 pub use gateway::Gateway;

@@ -6,11 +6,11 @@
 //! again. Ranges of the bytes stay valid, since they count from the first byte.
 
 use super::buffers::{Buffer, LARGE, SMALL};
+use crate::transport::socket::Socket;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
 /// A window on a buffer that exists only while it holds something.
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ impl Inbox {
     /// Reads once. Zero is the end of the stream. A buffer is taken only when there is something to read.
     pub(crate) fn poll_fill(
         &mut self,
-        io: &mut TcpStream,
+        io: &mut Socket,
         context: &mut Context<'_>,
         large: bool,
     ) -> Poll<io::Result<usize>> {

@@ -6,15 +6,13 @@
 use super::buffers::Buffer;
 use super::storage::{Storage, StorageFault, Store};
 use crate::settings::Limits;
+use crate::transport::socket::Socket;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 #[derive(Debug)]
 pub(crate) enum Bytes {
@@ -193,7 +191,7 @@ impl Outbox {
     /// Writes once; an empty outbox is ready with nothing.
     pub(crate) fn poll_write(
         &mut self,
-        io: &mut TcpStream,
+        io: &mut Socket,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Written>> {
         self.close_drained();
@@ -207,7 +205,7 @@ impl Outbox {
             1 => {
                 let piece = &self.pieces[0];
                 let bytes = &piece.bytes.as_slice()[piece.range.clone()];
-                ready!(Pin::new(io).poll_write(context, bytes))?
+                ready!(io.poll_send(context, bytes))?
             }
             _ => {
                 let mut slices = [IoSlice::new(&[]); 8];
@@ -216,7 +214,7 @@ impl Outbox {
                     *slice = IoSlice::new(&piece.bytes.as_slice()[piece.range.clone()]);
                     used += 1;
                 }
-                ready!(Pin::new(io).poll_write_vectored(context, &slices[..used]))?
+                ready!(io.poll_send_vectored(context, &slices[..used]))?
             }
         };
         if count == 0 {

@@ -8,12 +8,11 @@
 
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
+use crate::transport::socket::Socket;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 pub(crate) trait Wire {
     /// Whether the next request comes behind this one in the same bytes: what is left of a body must be read to find it.
@@ -47,7 +46,7 @@ pub(crate) trait Wire {
     fn abort(&mut self);
 }
 
-impl Wire for TcpStream {
+impl Wire for Socket {
     const IN_ORDER: bool = true;
 
     fn poll_fill(
@@ -64,7 +63,7 @@ impl Wire for TcpStream {
     }
 
     fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        Pin::new(self).poll_write(context, bytes)
+        Socket::poll_send(self, context, bytes)
     }
 
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -72,13 +71,7 @@ impl Wire for TcpStream {
     }
 
     fn unacknowledged(&self) -> u64 {
-        let mut count: libc::c_int = 0;
-        #[cfg(target_os = "linux")]
-        #[expect(unsafe_code, reason = "no library wraps it; the system writes this one number")]
-        unsafe {
-            libc::ioctl(self.as_raw_fd(), libc::TIOCOUTQ, &raw mut count);
-        }
-        u64::try_from(count).unwrap_or(0)
+        Socket::unacknowledged(self)
     }
 
     fn is_written(&self) -> bool {
@@ -90,6 +83,6 @@ impl Wire for TcpStream {
     }
 
     fn abort(&mut self) {
-        let _ = self.set_zero_linger();
+        self.reset_on_close();
     }
 }

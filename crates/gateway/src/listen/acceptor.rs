@@ -7,17 +7,19 @@
 //! connection waits until that place is free: at most one connection per listening socket is open above the limit.
 
 use super::placement;
+use crate::request::entrance::Accepted;
 use crate::runtime::mailbox::Message;
 use crate::runtime::worker::Worker;
+use crate::transport::plain::PlainSocket;
 use socket2::SockRef;
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 
 const BACKLOG: u32 = 4096;
 
@@ -67,7 +69,8 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
                     make_room(&worker);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                place(&worker, io, peer.ip());
+                let _ = io.set_nodelay(true);
+                place(&worker, Accepted { io: PlainSocket::Tcp(io), peer: peer.ip() });
             }
             // The process is out of descriptors, or the client has left already. The gateway goes on either way.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -92,15 +95,14 @@ pub(crate) fn is_full(worker: &Worker) -> bool {
     connections >= worker.tables().settings.limits.connections
 }
 
-fn place(worker: &Rc<Worker>, io: TcpStream, peer: IpAddr) {
-    let _ = io.set_nodelay(true);
+fn place(worker: &Rc<Worker>, accepted: Accepted) {
     let (shared, own) = (&worker.shared, worker.index);
     let connections = |thread: usize| shared.mailboxes[thread].connections.load(Relaxed);
     let thread = placement::place(&shared.spare, connections, own, worker.coarse());
     if thread == own {
         shared.mailboxes[own].connections.fetch_add(1, Relaxed);
-        worker.adopt(io, peer);
+        worker.adopt(accepted);
     } else {
-        shared.give(thread, io, peer);
+        shared.give(thread, accepted);
     }
 }

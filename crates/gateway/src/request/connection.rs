@@ -4,6 +4,7 @@
 //! only while they hold bytes. A connection that has been idle for a moment *rests*: what it takes to serve requests is
 //! given back, and its task keeps a socket and a slot.
 
+use super::entrance::SlotGuard;
 use super::way::{Next, Way};
 use crate::client::buffers::{self, SMALL};
 use crate::client::inbox::Inbox;
@@ -12,16 +13,13 @@ use crate::client::socket::Client;
 use crate::client::standing::Standing;
 use crate::http1::Refusal;
 use crate::http1::scan::HeadScan;
-use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
+use crate::transport::socket::Socket;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// How long a connection stays ready for its next request before it rests. A client that sends requests one upon another
 /// finds it ready; to get ready costs less than a connection anew.
@@ -46,28 +44,8 @@ enum Awaited {
     Idle,
 }
 
-/// A connection's slot in the table of its thread, given back on drop.
-struct SlotGuard {
-    worker: Rc<Worker>,
-    slot: Rc<Slot>,
-}
-
-impl Drop for SlotGuard {
-    fn drop(&mut self) {
-        self.worker.slots.borrow_mut().remove(&self.slot);
-        self.worker.shared.mailboxes[self.worker.index].connections.fetch_sub(1, Relaxed);
-    }
-}
-
-pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
-    // Declared first and therefore dropped last: the connection counts until its socket is closed.
-    let slot = worker.slots.borrow_mut().add();
-    let guard = SlotGuard { slot, worker };
-    poll_fn(|context| {
-        guard.slot.set_waker(context.waker());
-        Poll::Ready(())
-    })
-    .await;
+/// Serves HTTP/1 on a socket until one side ends it.
+pub(super) async fn run(guard: &SlotGuard, io: Socket, peer: IpAddr) {
     guard.slot.idle_from(guard.worker.coarse());
     let mut resting = Some(io);
     while let Some(mut io) = resting.take() {
@@ -77,7 +55,7 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
         }
         let ready = &guard.worker.ready;
         ready.set(ready.get() + 1);
-        resting = serve_until_idle(&guard, io, inbox, peer).await;
+        resting = serve_until_idle(guard, io, inbox, peer).await;
         ready.set(ready.get() - 1);
     }
 }
@@ -86,10 +64,10 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
 /// have room for it.
 fn serve_until_idle(
     guard: &SlotGuard,
-    io: TcpStream,
+    io: Socket,
     inbox: Inbox,
     peer: IpAddr,
-) -> Pin<Box<impl Future<Output = Option<TcpStream>>>> {
+) -> Pin<Box<impl Future<Output = Option<Socket>>>> {
     let client = Client { io, inbox, outbox: Outbox::default(), slot: guard.slot.clone(), besides: 0 };
     Box::pin(Way::new(guard.worker.clone(), client, peer).serve_until_idle())
 }
@@ -97,7 +75,7 @@ fn serve_until_idle(
 impl SlotGuard {
     /// Waits for the first bytes of a request. False at the end of the connection: the client has left or has sent nothing
     /// for too long, its place is needed, or the gateway stops.
-    async fn rest(&self, io: &mut TcpStream, inbox: &mut Inbox) -> bool {
+    async fn rest(&self, io: &mut Socket, inbox: &mut Inbox) -> bool {
         let (worker, slot) = (&self.worker, &self.slot);
         let Some(since) = slot.idle_since() else { return false };
         let deadline = since + worker.tables().settings.timeouts.keep_alive;
@@ -116,9 +94,9 @@ impl SlotGuard {
     }
 }
 
-impl Way<TcpStream> {
+impl Way<Socket> {
     /// Serves requests until there is none for a moment, and returns the socket then; `None` at the connection's end.
-    async fn serve_until_idle(mut self) -> Option<TcpStream> {
+    async fn serve_until_idle(mut self) -> Option<Socket> {
         let last = self.serve().await;
         if last == Next::Rest {
             return Some(self.client.io);
@@ -228,7 +206,7 @@ impl Way<TcpStream> {
 impl PartialHead {
     /// The next bytes are not there yet. What has come is kept in memory of its size, and counted with all other
     /// unfinished heads.
-    fn wait(&mut self, worker: &Worker, client: &mut Client<TcpStream>) {
+    fn wait(&mut self, worker: &Worker, client: &mut Client<Socket>) {
         if buffers::are_many() || client.inbox.held() > SMALL {
             client.inbox.pack();
         }

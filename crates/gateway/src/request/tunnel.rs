@@ -11,10 +11,10 @@ use crate::client::socket::Client;
 use crate::client::standing::Standing;
 use crate::client::wire::Wire;
 use crate::runtime::worker::Worker;
+use crate::transport::socket::Socket;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use tokio::net::TcpStream;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
@@ -26,7 +26,7 @@ enum Flow {
 
 struct Tunnel<'a, W> {
     client: &'a mut Client<W>,
-    server: TcpStream,
+    server: Socket,
     from_server: Inbox,
     permit: &'a PermitGuard,
     up: Flow,
@@ -39,7 +39,7 @@ struct Tunnel<'a, W> {
 pub(crate) async fn run<W: Wire>(
     worker: &Rc<Worker>,
     client: &mut Client<W>,
-    server: TcpStream,
+    server: Socket,
     rest: Option<(Buffer, usize, usize)>,
     permit: &PermitGuard,
 ) {

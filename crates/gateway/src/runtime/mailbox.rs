@@ -6,9 +6,9 @@
 //! thread falls asleep, or the thread's own waker keeps it awake. A thread that is too busy to sleep reads its messages
 //! when it next calls the engine, or at its tenth of a second.
 
+use crate::request::entrance::HandedOver;
 use crate::runtime::lock;
 use plimsoll_core::request::Verdict;
-use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(crate) enum Message {
     Verdict(Verdict),
-    Connection(TcpStream, IpAddr),
+    Connection(HandedOver),
     /// End a connection that is idle: another thread has accepted one more than there may be.
     EndIdle,
     /// Stop accepting, finish the requests under way.

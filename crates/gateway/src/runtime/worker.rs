@@ -14,7 +14,7 @@ use crate::client::standing::{StandingClients, make_room_in_files};
 use crate::client::storage::Storage;
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
-use crate::request::connection;
+use crate::request::entrance::{self, Accepted};
 use crate::request::loop_mark::LoopMark;
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
@@ -22,13 +22,12 @@ use plimsoll_core::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, SystemTime};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// How often deadlines, stale connections and the date are looked after.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -56,10 +55,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn give(&self, thread: usize, io: TcpStream, peer: IpAddr) {
-        if let Ok(stream) = io.into_std() {
+    pub(crate) fn give(&self, thread: usize, accepted: Accepted) {
+        if let Ok(handed_over) = accepted.hand_over() {
             self.mailboxes[thread].connections.fetch_add(1, Relaxed);
-            self.mailboxes[thread].post(Message::Connection(stream, peer));
+            self.mailboxes[thread].post(Message::Connection(handed_over));
         }
     }
 
@@ -255,8 +254,8 @@ impl Worker {
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 
-    pub(crate) fn adopt(self: &Rc<Self>, io: TcpStream, peer: IpAddr) {
-        tokio::task::spawn_local(connection::run(self.clone(), io, peer));
+    pub(crate) fn adopt(self: &Rc<Self>, accepted: Accepted) {
+        tokio::task::spawn_local(entrance::enter(self.clone(), accepted));
     }
 
     /// Ends the connection that has been idle the longest. False if none has been idle for long enough.
@@ -279,8 +278,8 @@ impl Worker {
                 self.act_on(&mut verdicts);
                 self.verdicts.replace(verdicts);
             }
-            Message::Connection(stream, peer) => match TcpStream::from_std(stream) {
-                Ok(io) => self.adopt(io, peer),
+            Message::Connection(handed_over) => match handed_over.take() {
+                Ok(accepted) => self.adopt(accepted),
                 Err(_) => {
                     self.shared.mailboxes[self.index].connections.fetch_sub(1, Relaxed);
                 }

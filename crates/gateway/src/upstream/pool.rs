@@ -15,6 +15,8 @@ use super::load_report::LoadReports;
 use crate::http1::Refusal;
 use crate::runtime::Clock;
 use crate::runtime::lock;
+use crate::transport::plain::PlainSocket;
+use crate::transport::socket::Socket;
 use plimsoll_core::time::Instant;
 use std::io;
 use std::net::SocketAddr;
@@ -68,13 +70,13 @@ impl Drop for Ticket {
 struct Idle {
     since: Instant,
     // The socket stands before the ticket: fields drop in order, and the connection must be closed first.
-    io: TcpStream,
+    io: Socket,
     ticket: Ticket,
 }
 
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub io: TcpStream,
+    pub io: Socket,
     ticket: Ticket,
     /// Whether it served a request before: its server may have closed it meanwhile.
     pub reused: bool,
@@ -164,8 +166,7 @@ impl Upstream {
                     continue;
                 }
                 // A connection of another thread is registered anew, with this thread's selector.
-                let moved =
-                    if owner == thread { Ok(io) } else { io.into_std().and_then(TcpStream::from_std) };
+                let moved = if owner == thread { Ok(io) } else { io.take_over() };
                 if let Ok(io) = moved {
                     return Some(Lease { io, ticket, reused: true });
                 }
@@ -212,7 +213,9 @@ impl Upstream {
             };
             let connecting = TcpStream::connect(self.addresses[address]);
             let result = match tokio::time::timeout(options.connect_timeout, connecting).await {
-                Ok(result) => result.and_then(|io| io.set_nodelay(true).map(|()| io)),
+                Ok(result) => {
+                    result.and_then(|io| io.set_nodelay(true).map(|()| Socket::Plain(PlainSocket::Tcp(io))))
+                }
                 Err(_) => Err(io::ErrorKind::TimedOut.into()),
             };
             match result {
@@ -267,7 +270,7 @@ impl Lease {
     }
 
     /// The connection, switched to another protocol, and what keeps it counted where it holds a place.
-    pub(crate) fn into_tunnel(self, holds_place: bool) -> (TcpStream, Option<Ticket>) {
+    pub(crate) fn into_tunnel(self, holds_place: bool) -> (Socket, Option<Ticket>) {
         (self.io, holds_place.then_some(self.ticket))
     }
 }
@@ -278,7 +281,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 }
 
 /// Whether there is nothing to read and no end. The selector's last word tells, without a system call.
-fn is_quiet(io: &TcpStream) -> bool {
+fn is_quiet(io: &Socket) -> bool {
     let mut context = Context::from_waker(Waker::noop());
     io.poll_read_ready(&mut context).is_pending()
 }

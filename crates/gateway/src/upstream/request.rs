@@ -8,11 +8,9 @@ use crate::client::early_body::{EarlyBody, StoredBody};
 use crate::client::inbox::Inbox;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
+use crate::transport::socket::Socket;
 use std::io::IoSlice;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 #[derive(Debug)]
 pub(crate) struct RequestSide<'a> {
@@ -138,7 +136,7 @@ impl<'a> RequestSide<'a> {
     pub(crate) fn poll_send(
         &mut self,
         inbox: &mut Inbox,
-        io: &mut TcpStream,
+        io: &mut Socket,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         if self.refused || (self.head_sent == self.head.len() && self.ready == 0) {
@@ -147,10 +145,9 @@ impl<'a> RequestSide<'a> {
         let inbox = self.stored.as_mut().map_or(inbox, |stored| &mut stored.window);
         let head = &self.head[self.head_sent..];
         let body = &inbox.bytes()[..self.ready];
-        let io = Pin::new(io);
         let result = match (head, body) {
-            ([], bytes) | (bytes, []) => ready!(io.poll_write(context, bytes)),
-            _ => ready!(io.poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])),
+            ([], bytes) | (bytes, []) => ready!(io.poll_send(context, bytes)),
+            _ => ready!(io.poll_send_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])),
         };
         match result {
             Ok(count) if count > 0 => {

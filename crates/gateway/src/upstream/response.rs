@@ -16,13 +16,13 @@ use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::http1::{Refusal, Version};
 use crate::settings::Rewrite;
+use crate::transport::socket::Socket;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
 const HEAD_LIMIT: usize = 64 * 1024;
 
@@ -179,7 +179,7 @@ impl<'a> ResponseSide<'a> {
     /// Reads once and puts what came into the outbox. `all_sent`: the upstream has the whole request.
     pub(crate) fn poll_receive(
         &mut self,
-        io: &mut TcpStream,
+        io: &mut Socket,
         outbox: &mut Outbox,
         all_sent: bool,
         context: &mut Context<'_>,

@@ -1,0 +1,10 @@
+//! Connected sockets, whatever carries their bytes: TCP, a Unix socket, or TLS over either.
+//!
+//! In: what was accepted, or connected to. Out: one type, [`Socket`](socket::Socket), that the rooms above read from and
+//! write to. It is an enum and not a trait object, so that bytes without TLS go straight to the system's socket.
+//!
+//! [`plain`] is the system's socket, which can be handed from one thread to another. [`protocol`] is what is spoken on it.
+
+pub(crate) mod plain;
+pub(crate) mod protocol;
+pub(crate) mod socket;

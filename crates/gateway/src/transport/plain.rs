@@ -1,0 +1,124 @@
+//! A socket of the system: TCP or Unix.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connected socket, registered with its thread's selector.
+#[derive(Debug)]
+pub(crate) enum PlainSocket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A connected socket on its way from one thread to another.
+#[derive(Debug)]
+pub(crate) enum DetachedSocket {
+    Tcp(std::net::TcpStream),
+    Unix(StdUnixStream),
+}
+
+/// The same expression for either kind of socket.
+macro_rules! either {
+    ($socket:expr, $io:ident => $then:expr) => {
+        match $socket {
+            PlainSocket::Tcp($io) => $then,
+            PlainSocket::Unix($io) => $then,
+        }
+    };
+}
+
+impl PlainSocket {
+    /// Takes it from its thread's selector.
+    pub(crate) fn detach(self) -> io::Result<DetachedSocket> {
+        Ok(match self {
+            PlainSocket::Tcp(io) => DetachedSocket::Tcp(io.into_std()?),
+            PlainSocket::Unix(io) => DetachedSocket::Unix(io.into_std()?),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, io => io.poll_read_ready(context))
+    }
+
+    #[inline]
+    pub(crate) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, io => io.poll_write_ready(context))
+    }
+
+    fn descriptor(&self) -> RawFd {
+        either!(self, io => io.as_raw_fd())
+    }
+
+    /// How much of what the socket accepted has not reached the other end's kernel; nothing where the system does not say.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        let mut count: libc::c_int = 0;
+        #[cfg(target_os = "linux")]
+        #[expect(unsafe_code, reason = "no library wraps it; the system writes this one number")]
+        unsafe {
+            libc::ioctl(self.descriptor(), libc::TIOCOUTQ, &raw mut count);
+        }
+        u64::try_from(count).unwrap_or(0)
+    }
+
+    /// Has the connection end with a reset, which the other end cannot take for a plain end. A Unix socket has none.
+    pub(crate) fn reset_on_close(&self) {
+        if let PlainSocket::Tcp(io) = self {
+            let _ = io.set_zero_linger();
+        }
+    }
+}
+
+impl DetachedSocket {
+    /// Registers it with the selector of the thread that calls.
+    pub(crate) fn attach(self) -> io::Result<PlainSocket> {
+        Ok(match self {
+            DetachedSocket::Tcp(io) => PlainSocket::Tcp(TcpStream::from_std(io)?),
+            DetachedSocket::Unix(io) => PlainSocket::Unix(UnixStream::from_std(io)?),
+        })
+    }
+}
+
+impl AsyncRead for PlainSocket {
+    #[inline]
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), io => Pin::new(io).poll_read(context, into))
+    }
+}
+
+impl AsyncWrite for PlainSocket {
+    #[inline]
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), io => Pin::new(io).poll_write(context, bytes))
+    }
+
+    #[inline]
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), io => Pin::new(io).poll_write_vectored(context, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), io => Pin::new(io).poll_shutdown(context))
+    }
+}

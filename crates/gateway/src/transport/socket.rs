@@ -1,0 +1,125 @@
+//! A connected socket as the rooms above see it.
+
+use super::plain::PlainSocket;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection's bytes, in clear.
+///
+/// There are two ways to write. [`poll_send`](Self::poll_send) counts what the system has taken, which is what the gateway's
+/// own exchanges account for. [`AsyncWrite`] may keep bytes back until it is flushed, as libraries expect.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Plain(PlainSocket),
+}
+
+impl Socket {
+    /// The system's socket below.
+    #[inline]
+    fn plain(&self) -> &PlainSocket {
+        match self {
+            Socket::Plain(io) => io,
+        }
+    }
+
+    /// Moves it from the selector of another thread to that of the thread that calls.
+    pub(crate) fn take_over(self) -> io::Result<Self> {
+        match self {
+            Socket::Plain(io) => Ok(Socket::Plain(io.detach()?.attach()?)),
+        }
+    }
+
+    /// Ready when there is something to read, or an end.
+    #[inline]
+    pub(crate) fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Plain(io) => io.poll_read_ready(context),
+        }
+    }
+
+    /// Ready when the system may take something.
+    #[inline]
+    pub(crate) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.plain().poll_write_ready(context)
+    }
+
+    /// Writes once; ready with how many bytes the system has taken. After `Pending` the next call must bring the same bytes
+    /// first: some of them may be under way.
+    #[inline]
+    pub(crate) fn poll_send(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Plain(io) => Pin::new(io).poll_write(context, bytes),
+        }
+    }
+
+    /// As [`poll_send`](Self::poll_send), out of several pieces.
+    #[inline]
+    pub(crate) fn poll_send_vectored(
+        &mut self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Plain(io) => Pin::new(io).poll_write_vectored(context, slices),
+        }
+    }
+
+    /// How much of what it took has not reached the other end's kernel; nothing where the system does not say.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.plain().unacknowledged()
+    }
+
+    /// Has the connection end with a reset, which the other end cannot take for a plain end.
+    pub(crate) fn reset_on_close(&self) {
+        self.plain().reset_on_close();
+    }
+}
+
+impl AsyncRead for Socket {
+    #[inline]
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(io) => Pin::new(io).poll_read(context, into),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(io) => Pin::new(io).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(io) => Pin::new(io).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(io) => Pin::new(io).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(io) => Pin::new(io).poll_shutdown(context),
+        }
+    }
+}
