@@ -4,6 +4,7 @@
 //! worker's, alone; shapes of distributions stand apart from their means ([`Law`]), so that a mean can move and the
 //! shape stay.
 
+pub use crate::arrivals::LoggedLevel;
 use plimsoll_core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -179,6 +180,8 @@ pub struct LogOptions {
     /// The mean (s) of these times, where they only weigh requests against each other: each then takes of the server its own
     /// time over this mean, times what the server takes. `None`: the times themselves are what requests take.
     pub weigh_by: Option<f64>,
+    /// What the levels take that the gateway's own log names: a line's figures are of the level that was served.
+    pub levels: Vec<LoggedLevel>,
 }
 
 /// Which times of a log's lines count.

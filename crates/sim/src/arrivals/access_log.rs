@@ -4,6 +4,7 @@ use super::common_format::{self, COMBINED, COMMON};
 use super::entry::Record;
 use super::input::{LONGEST, Piece, Text};
 use super::json_format::{self, TimeNames};
+use super::own_log::OwnLog;
 use super::sorted::{CHUNK, SortedLines, Sorter};
 use super::times::{self, PROBE};
 use super::{FoundFormat, FoundTimes, LogNotes};
@@ -61,6 +62,11 @@ impl AccessLog {
             self.head.iter().map(|(line, _)| String::from_utf8_lossy(line)).collect();
         let tails = lines.iter().filter_map(|line| Some(common_format::parse(line.trim()).ok()?.tail));
         self.reader.tail_time = times::find(&tails.collect::<Vec<_>>(), &options.times);
+        // A log may begin with requests that were turned away: what the first served ones took is known to them.
+        let mut record = Record::default();
+        for line in &lines {
+            let _ = self.reader.understand(line.as_bytes(), &mut record);
+        }
         Ok(())
     }
 
@@ -181,6 +187,7 @@ struct LineReader {
     json_time: Option<usize>,
     /// The time behind the Common or Combined format's own fields.
     tail_time: Option<FoundTimes>,
+    own: OwnLog,
     weigh_by: Option<f64>,
 }
 
@@ -194,6 +201,7 @@ impl LineReader {
             fields,
             json_time: None,
             tail_time: None,
+            own: OwnLog::new(&options.levels),
             weigh_by: options.weigh_by,
         }
     }
@@ -231,8 +239,9 @@ impl LineReader {
 
     fn json(&mut self, text: &str, record: &mut Record) -> Result<FoundFormat, Cow<'static, str>> {
         let object = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-        let (entry, time) = json_format::parse(&object, &self.fields, &self.times)?;
+        let (mut entry, time) = json_format::parse(&object, &self.fields, &self.times)?;
         self.json_time = time;
+        record.own = self.own.restore(&mut entry);
         record.fill(&entry, self.weigh_by);
         Ok(FoundFormat::Json)
     }
@@ -241,6 +250,7 @@ impl LineReader {
         let line = common_format::parse(text)?;
         let mut entry = line.entry;
         entry.service = self.tail_time.as_ref().and_then(|found| times::time_in(line.tail, found));
+        record.own = None;
         record.fill(&entry, self.weigh_by);
         Ok(if line.combined { FoundFormat::Combined } else { FoundFormat::Common })
     }

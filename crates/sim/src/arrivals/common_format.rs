@@ -45,7 +45,7 @@ pub(super) fn parse(line: &str) -> Result<CommonLine<'_>, &'static str> {
     let combined = rest.starts_with('"');
     // Texts behind the bytes are referer and agent.
     let tail = skip_text(skip_text(rest));
-    let entry = Entry { stamp, client, method, host, target, bytes, service: None };
+    let entry = Entry { stamp, client, method, host, target, bytes, service: None, own: None };
     Ok(CommonLine { entry, combined, tail })
 }
 

@@ -1,5 +1,6 @@
 //! A line of an access log, whatever its format was.
 
+use super::own_log::{OwnFields, OwnLine};
 use super::timestamp::Stamp;
 use crate::request::Request;
 use plimsoll_core::request::normal_path;
@@ -23,6 +24,8 @@ pub(super) struct Entry<'a> {
     pub(super) bytes: u64,
     /// What the server took for it.
     pub(super) service: Option<Duration>,
+    /// What only the gateway's own log says.
+    pub(super) own: Option<OwnFields<'a>>,
 }
 
 /// A line's time and its request, in memory of its own that is reused.
@@ -32,6 +35,8 @@ pub(super) struct Record {
     pub(super) request: Request,
     /// What the line says that the request took.
     pub(super) time: Option<Duration>,
+    /// What it is as a line of the gateway's own log.
+    pub(super) own: Option<OwnLine>,
 }
 
 /// The most of a path or a query that is kept, which bounds the memory for what waits. Servers refuse longer ones.
@@ -239,6 +244,7 @@ mod tests {
             target: &target,
             bytes: 1,
             service: None,
+            own: None,
         };
         record.fill(&entry, None);
         assert_eq!(record.request.path.len(), LONGEST_PATH - 1);

@@ -4,6 +4,7 @@
 //! are given, those of nginx examples, Caddy, Traefik, Logstash and Envoy are tried ([`fields`]).
 
 use super::entry::{Entry, split_request};
+use super::own_log::OwnFields;
 use super::timestamp::Stamp;
 use super::{FoundTimes, times};
 use crate::workload::{FieldPlace, JsonFields, LogTimes, TimeUnit};
@@ -117,6 +118,7 @@ pub(super) fn parse<'a>(
         target,
         bytes: bytes as u64,
         service: found.map(|(_, time)| time),
+        own: OwnFields::of(object),
     };
     Ok((entry, found.map(|(number, _)| number)))
 }
@@ -196,6 +198,7 @@ mod tests {
             target: "/index.html",
             bytes: 1713,
             service: None,
+            own: None,
         };
         let with_host = Entry { host: "example.org", ..expected };
         let served = Entry { service: Some(Duration::from_millis(5)), ..expected };

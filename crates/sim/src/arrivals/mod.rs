@@ -15,6 +15,7 @@ mod input;
 mod json_format;
 mod notes;
 mod on_off;
+mod own_log;
 mod process;
 mod rate;
 mod read_ahead;
@@ -29,6 +30,7 @@ mod window;
 
 pub use access_log::{LoggedTimes, logged_bytes, logged_times, views};
 pub use notes::{FoundFormat, FoundTimes, LogNotes};
+pub use own_log::LoggedLevel;
 pub use surge_files::surge_files;
 
 use crate::request::Request;

@@ -38,6 +38,8 @@ pub struct LogNotes {
     /// Requests whose line has the server's own time; and requests whose line has none, or one too small to be written:
     /// zero.
     pub timed: (u64, u64),
+    /// Requests whose line is one of the gateway's own log; and those of them that were not served.
+    pub own: (u64, u64),
     /// Which field that is.
     pub times: Option<FoundTimes>,
     /// What the first line that was understood looks like. Counts have none.

@@ -11,6 +11,7 @@
 use super::access_log::AccessLog;
 use super::clock::Clock;
 use super::entry::{Record, copied_client};
+use super::own_log::OwnLine;
 use super::{LogNotes, Source, TimeOrigin};
 use crate::request::Request;
 use crate::workload::Replay;
@@ -157,13 +158,15 @@ impl Source for ReplayedLog {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
         let Some(due) = self.pop()? else { return Ok(None) };
         let record = &self.records.slots[due.record].record;
-        let time = record.time;
+        let (time, own) = (record.time, record.own);
         request.copy_from(&record.request);
         if due.copy > 0 {
             request.client = copied_client(request.client, due.copy);
         }
         self.records.release(due.record);
         self.log.notes.requests += 1;
+        self.log.notes.own.0 += u64::from(own.is_some());
+        self.log.notes.own.1 += u64::from(own == Some(OwnLine::Unserved));
         self.log.notes.timed.0 += u64::from(time.is_some());
         self.log.notes.timed.1 += u64::from(time.is_some_and(|time| time.is_zero()));
         Ok(Some(Instant::from_nanos((due.time_ns as f64 / self.replay.speed) as u64)))

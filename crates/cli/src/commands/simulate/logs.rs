@@ -13,8 +13,8 @@ use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
 use plimsoll_config::ParsedWorkload;
-use plimsoll_core::promises::Promises;
-use plimsoll_sim::workload::{Arrivals, LogOptions, LogTimes};
+use plimsoll_core::promises::{Level, Promises};
+use plimsoll_sim::workload::{Arrivals, LogOptions, LogTimes, LoggedLevel, Version};
 use plimsoll_sim::{LogNotes, LoggedTimes, logged_times};
 
 /// The part of the lines that must have a time, so that times weigh requests.
@@ -31,7 +31,8 @@ pub(super) fn settle(
         None if parsed.untimed.is_empty() => LogTimes::Own,
         None => LogTimes::Bounds,
     };
-    let mut options = LogOptions { sort: arguments.sort, times, weigh_by: None };
+    let levels = levels(promises, &parsed.workload.versions);
+    let mut options = LogOptions { sort: arguments.sort, times, weigh_by: None, levels };
     if let Some(rate) = arguments.capacity {
         if parsed.untimed.is_empty() {
             return Err(Failure::Input(
@@ -78,10 +79,28 @@ fn learn(parsed: &ParsedWorkload, options: &LogOptions) -> Result<LoggedTimes, F
     Ok(learned.map_err(|error| source::unreadable(&error))?.unwrap_or_default())
 }
 
+/// What each level takes, by the names that the gateway's own log has for it.
+fn levels(promises: &Promises, versions: &[Vec<Version>]) -> Vec<LoggedLevel> {
+    let sites = promises.sites.iter().zip(versions);
+    let levels = sites.flat_map(|(site, versions)| {
+        let level = |(level, version): (&Level, &Version)| LoggedLevel {
+            site: site.name.clone(),
+            name: level.name.clone(),
+            time: version.cost.unwrap_or(version.bytes),
+            bytes: version.bytes,
+        };
+        site.levels.iter().zip(versions).map(level)
+    });
+    levels.collect()
+}
+
 /// What is assumed of a log's times, once it was read.
 pub(super) fn assumption(name: &str, notes: &LogNotes, options: &LogOptions) -> Option<String> {
     let field = notes.times.as_ref().filter(|_| options.weigh_by.is_none())?;
-    let takes = format!("a request takes of the server what its line in {name} says: {field}");
+    let mut takes = format!("a request takes of the server what its line in {name} says: {field}");
+    if notes.own.0 > 0 {
+        takes += ", of the level that was served, whose cost it is divided by";
+    }
     Some(if field.own {
         takes
     } else {

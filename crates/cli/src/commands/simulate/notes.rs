@@ -50,6 +50,13 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
             format!("{skipped} of {lines} lines were skipped; the first is line {line}: {wrong}: {text}")
         });
     }
+    let (_, unserved) = notes.own;
+    note(unserved > 0, &|| {
+        format!(
+            "{} requests were not served when it was written: they take here what the last one of their path took",
+            grouped(unserved)
+        )
+    });
     let (timed, zero) = notes.timed;
     note(timed > 0 && timed < notes.requests, &|| {
         let (timed, requests) = (grouped(timed), grouped(notes.requests));
