@@ -2,7 +2,8 @@
 
 use crate::process::{PATIENCE, wait_until};
 use crate::{Folder, Process, Response, exchange};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
@@ -18,6 +19,8 @@ pub struct Plimsoll {
     /// Where `/status` and `/metrics` are.
     pub admin: SocketAddr,
     folder: Folder,
+    /// The process that has taken the first one's place.
+    successor: Option<u32>,
 }
 
 impl Plimsoll {
@@ -37,7 +40,7 @@ impl Plimsoll {
         let (address, admin) = process.wait_for("its addresses", |log| {
             Some((address_after(log, "listening on ")?, address_after(log, "admin on ")?))
         });
-        Plimsoll { process, address, admin, folder }
+        Plimsoll { process, address, admin, folder, successor: None }
     }
 
     /// Replaces the configuration that a reload reads.
@@ -54,6 +57,37 @@ impl Plimsoll {
     pub fn hang_up(&mut self, nth: usize) {
         self.process.signal(Signal::SIGHUP);
         self.process.wait_for("reload", |log| (log.matches("reloaded ").count() >= nth).then_some(()));
+    }
+
+    /// The process that serves.
+    pub fn pid(&self) -> u32 {
+        self.successor.unwrap_or_else(|| self.process.pid())
+    }
+
+    /// Sends SIGUSR2, and waits until another process has taken this one's place; returns its number.
+    pub fn upgrade(&mut self) -> u32 {
+        let old = self.pid();
+        signal(old, Signal::SIGUSR2);
+        let taken = format!("took the place of process {old}\n");
+        let process = wait_until(PATIENCE, || {
+            let log = self.process.log();
+            let handed = log.rfind("handed over to process ").filter(|_| log.contains(&taken))?;
+            let number: u32 = log[handed..].split([' ', ':']).nth(4)?.parse().ok()?;
+            (number != old).then_some(number)
+        });
+        let process = process.unwrap_or_else(|| panic!("no upgrade:\n{}", self.process.log()));
+        self.successor = Some(process);
+        process
+    }
+
+    /// Waits until a process that was replaced has ended.
+    pub fn wait_for_end_of(&mut self, process: u32) {
+        let gone = wait_until(PATIENCE, || {
+            // The first one is this test's own child.
+            let ended = process == self.process.pid() && self.process.ended().is_some();
+            (ended || is_gone(process)).then_some(())
+        });
+        assert!(gone.is_some(), "process {process} does not end:\n{}", self.process.log());
     }
 
     /// Posts to `/reload` of the admin listener.
@@ -89,8 +123,20 @@ impl Plimsoll {
 
     /// Asks it to stop, and waits until it has.
     pub fn stop(&mut self) -> ExitStatus {
-        self.process.signal(Signal::SIGTERM);
+        self.end_successor();
+        if self.process.ended().is_none() {
+            self.process.signal(Signal::SIGTERM);
+        }
         self.process.wait()
+    }
+
+    /// Asks the process that has taken the first one's place to stop, and waits until it has; kills it if it does not.
+    fn end_successor(&mut self) {
+        let Some(process) = self.successor.take().filter(|process| !is_gone(*process)) else { return };
+        signal(process, Signal::SIGTERM);
+        if wait_until(PATIENCE, || is_gone(process).then_some(())).is_none() {
+            signal(process, Signal::SIGKILL);
+        }
     }
 }
 
@@ -114,6 +160,17 @@ fn samples<'a>(page: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
     })
 }
 
+fn signal(process: u32, signal: Signal) {
+    // An error means that it has ended.
+    let _ = kill(Pid::from_raw(process.cast_signed()), signal);
+}
+
+/// Whether a process that is nobody's child here has ended: nobody may wait for it in a container.
+fn is_gone(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.starts_with(" Z"))
+}
+
 /// The address after the first `label` in the log; only of a line that is complete.
 fn address_after(log: &str, label: &str) -> Option<SocketAddr> {
     let complete = &log[..log.rfind('\n')?];
@@ -124,6 +181,7 @@ fn address_after(log: &str, label: &str) -> Option<SocketAddr> {
 
 impl Drop for Plimsoll {
     fn drop(&mut self) {
+        self.end_successor();
         // A gateway that fell over by itself must fail the test, whatever the clients saw.
         if !thread::panicking() {
             let code = self.process.ended().and_then(|status| status.code());

@@ -26,11 +26,16 @@ pub struct Process {
 impl Process {
     /// Starts it. `log` gets what it prints. Panics if it cannot be started.
     pub fn spawn(name: &'static str, command: &mut Command, log: &Path) -> Process {
+        Process::spawn_with(name, command, Stdio::null(), log)
+    }
+
+    /// The same, with a standard input.
+    pub fn spawn_with(name: &'static str, command: &mut Command, input: Stdio, log: &Path) -> Process {
         let file =
             File::create(log).unwrap_or_else(|error| panic!("cannot write {}: {error}", log.display()));
         let same = file.try_clone().unwrap_or_else(|error| panic!("cannot share {}: {error}", log.display()));
         let child = command
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(file)
             .stderr(same)
             .spawn()

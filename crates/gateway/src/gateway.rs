@@ -3,6 +3,8 @@
 use crate::admin::{Operator, Owner, OwnerCell};
 use crate::client::storage::Storage;
 use crate::listen::acceptor;
+use crate::listen::binding::{Bound, bind_all};
+use crate::listen::inherited::Inherited;
 use crate::listen::placement::SpareTime;
 use crate::request::loop_mark::LoopMark;
 use crate::runtime::Clock;
@@ -18,6 +20,7 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::{Engine, Lane};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
@@ -35,13 +38,28 @@ pub struct Gateway {
     operator: Option<Operator>,
     threads: Vec<JoinHandle<()>>,
     local_addrs: Vec<SocketAddr>,
+    /// The sockets that listen, for the process that takes this one's place.
+    listeners: Vec<OwnedFd>,
 }
 
 impl Gateway {
     /// Binds, starts the threads, and returns once all of them accept connections.
     ///
-    /// # Errors An address is taken, a folder cannot be opened, or settings and promises do not fit each other.
+    /// # Errors
+    /// An address is taken, a folder cannot be opened, or settings and promises do not fit each other.
     pub fn start(settings: Settings, promises: &Promises) -> io::Result<Gateway> {
+        Gateway::start_on(&mut Inherited::default(), settings, promises)
+    }
+
+    /// The same, on sockets that listen already: those whose addresses the settings have are taken out of `inherited`.
+    ///
+    /// # Errors
+    /// As [`start`](Gateway::start).
+    pub fn start_on(
+        inherited: &mut Inherited,
+        settings: Settings,
+        promises: &Promises,
+    ) -> io::Result<Gateway> {
         check(&settings, promises)?;
         let threads = match settings.threads {
             0 => thread::available_parallelism()?.get(),
@@ -52,11 +70,13 @@ impl Gateway {
         let (engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
             .map_err(|problems| invalid(problems.join("; ")))?;
         let numbers = engine.prepare(promises).map_err(|problems| invalid(problems.join("; ")))?;
-        let (local_addrs, sockets) = bind_all(&settings.listen, threads)?;
+        let Bound { addresses: local_addrs, sockets, kept: listeners } =
+            bind_all(&settings.listen, threads, inherited)?;
         let shared = Arc::new(Shared {
             mailboxes: (0..threads).map(|_| Arc::default()).collect(),
             spare: (0..threads).map(|_| SpareTime::default()).collect(),
             draining: AtomicBool::new(false),
+            ends_idle: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
             storage: Arc::new(Storage::new(threads)),
@@ -68,12 +88,15 @@ impl Gateway {
         let ticker = Ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
         let owner = Arc::default();
-        let mut gateway = Gateway { shared, engine, ticker, owner, operator: None, threads, local_addrs };
+        let mut gateway =
+            Gateway { shared, engine, ticker, owner, operator: None, threads, local_addrs, listeners };
         // An early return drops the gateway, which stops what was started.
         if let Some(address) = gateway.shared.tables.current().settings.admin {
             let owner = gateway.owner.clone();
             let (engine, shared) = (gateway.engine.clone(), gateway.shared.clone());
-            gateway.operator = Some(Operator::start(address, engine, shared, owner)?);
+            let listener = Operator::listen(address, inherited)?;
+            gateway.listeners.push(listener.try_clone()?.into());
+            gateway.operator = Some(Operator::start(listener, engine, shared, owner)?);
         }
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)
@@ -137,17 +160,51 @@ impl Gateway {
         self.shared.tables.current().settings.timeouts.drain
     }
 
+    /// The sockets that listen, those of the operator's listener included, to be handed to another process.
+    pub fn listeners(&self) -> &[OwnedFd] {
+        &self.listeners
+    }
+
     /// Stops accepting, lets requests under way finish for at most `timeout`, then stops. True if all of them finished.
-    pub fn drain(mut self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
+    pub fn drain(self, timeout: Duration) -> bool {
+        self.finish(Duration::ZERO, timeout)
+    }
+
+    /// The same, for a gateway whose sockets another process accepts from. The operator's listener is given up at once. Idle
+    /// connections have `grace` to send one more request, whose answer ends them: a client that sends in the moment in which an
+    /// idle connection is ended would lose its request.
+    pub fn hand_over(mut self, grace: Duration, timeout: Duration) -> bool {
+        if let Some(operator) = &mut self.operator {
+            operator.stop();
+        }
+        self.finish(grace, timeout)
+    }
+
+    fn finish(mut self, grace: Duration, timeout: Duration) -> bool {
+        let start = Instant::now();
+        self.listeners.clear();
         self.shared.draining.store(true, Relaxed);
+        if !grace.is_zero() {
+            self.tell_to_drain();
+            self.wait_for_clients(start + grace.min(timeout));
+        }
+        self.shared.ends_idle.store(true, Relaxed);
+        self.tell_to_drain();
+        let finished = self.wait_for_clients(start + timeout);
+        self.stop();
+        finished
+    }
+
+    fn tell_to_drain(&self) {
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Drain));
+    }
+
+    /// Waits until no client is connected. False if that takes longer than until `deadline`.
+    fn wait_for_clients(&self, deadline: Instant) -> bool {
         while self.client_connections() > 0 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }
-        let finished = self.client_connections() == 0;
-        self.stop();
-        finished
+        self.client_connections() == 0
     }
 
     /// Stops at once: requests under way are abandoned.
@@ -156,6 +213,7 @@ impl Gateway {
     }
 
     fn stop(&mut self) {
+        self.listeners.clear();
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
         for thread in self.threads.drain(..) {
             // A panic was reported by the thread itself; nothing is left to do here.
@@ -195,25 +253,6 @@ pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> 
         return Err(invalid("no address to listen on: give at least one".to_owned()));
     }
     Ok(())
-}
-
-/// One socket per address and thread. For port 0 a port is picked once per address.
-fn bind_all(listen: &[SocketAddr], threads: usize) -> io::Result<(Vec<SocketAddr>, Vec<Vec<TcpSocket>>)> {
-    let mut local_addrs = Vec::new();
-    let mut sockets: Vec<Vec<TcpSocket>> = (0..threads).map(|_| Vec::new()).collect();
-    for &wanted in listen {
-        let named =
-            |error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {wanted}: {error}"));
-        acceptor::ensure_free(wanted).map_err(named)?;
-        let mut address = wanted;
-        for own in &mut sockets {
-            let socket = acceptor::bind(address).map_err(named)?;
-            address = socket.local_addr()?;
-            own.push(socket);
-        }
-        local_addrs.push(address);
-    }
-    Ok((local_addrs, sockets))
 }
 
 fn run_worker(

@@ -33,5 +33,6 @@ mod transport;
 mod upstream;
 
 pub use gateway::Gateway;
+pub use listen::inherited::Inherited;
 pub use runtime::reload::{Reloaded, Reloader, Reloads};
 pub use settings::Settings;

@@ -21,6 +21,9 @@ On SIGTERM or SIGINT (Ctrl-C) it stops accepting and lets requests under way fin
 On SIGHUP, or `POST /reload` at the admin listener, it reads FILE again: what is right takes its place at \
 once, requests under way are not touched, and what is wrong is said and changes nothing.
 
+On SIGUSR2 it starts its program again, which takes over the sockets that listen: no request is lost, and if \
+the new process cannot start, this one goes on and says why.
+
 Example:
   plimsoll run examples/one-site.toml
   curl http://127.0.0.1:9090/status

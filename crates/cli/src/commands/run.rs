@@ -9,11 +9,13 @@ use crate::service::open_files::{fit_connections, open_now};
 use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
 use crate::service::signals::{Requested, Signals};
+use crate::service::upgrade::{Start, Upgrade};
 use crate::service::worker_counts::WorkerCounts;
 use crate::service::{client_seed, log, resolve};
 use plimsoll_config::Configuration;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::{Gateway, Settings};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -22,8 +24,11 @@ use std::{io, thread};
 
 /// How often the event log looks at the status.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long idle connections of a process that was replaced wait for one more request: longer than clients that are busy pause.
+const GRACE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
+    let mut start = Start::find()?;
     let signals = Signals::block()?;
     log::start(signals);
     let requests = signals.receive()?;
@@ -33,7 +38,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let forecast = configuration.gateway.trends.as_deref();
     let open_files = open_now();
     fit_connections(&mut settings, &configuration.promises, open_files)?;
-    let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
+    let gateway = Gateway::start_on(&mut start.inherited, settings, &configuration.promises)
+        .map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
         tracing::info!("listening on {address}");
     }
@@ -56,9 +62,14 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let counting = reload.worker_counts.clone().start(gateway.reloader());
     counting.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
-    watch(&gateway, &requests, &reload);
-    reload.forecast.save(&reload.gateway);
-    drain(gateway, signals);
+    start.ready();
+    match watch(&gateway, &requests, &reload) {
+        Some(successor) => hand_over(gateway, requests, successor),
+        None => {
+            reload.forecast.save(&reload.gateway);
+            drain(gateway, signals);
+        }
+    }
     Ok(())
 }
 
@@ -81,33 +92,70 @@ impl First {
     }
 }
 
-/// Logs what the loops decide, and reloads when that is requested, until the end is requested.
-fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) {
+/// Logs what the loops decide, and reloads when that is requested, until the end is requested or another process has taken this
+/// one's place: which one.
+fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> Option<u32> {
     let mut events = EventLog::new(reload.incidents.clone());
-    loop {
+    let upgrade = Upgrade::default();
+    let successor = loop {
         match requests.recv_timeout(LOOK) {
             Ok(Requested::Reload) => reload.begin(),
             Ok(Requested::ReopenLogs) => reload.gateway.reopen_access_logs(),
+            Ok(Requested::Upgrade) => begin_upgrade(&upgrade, gateway, reload),
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                upgrade.cancel();
+                break upgrade.successor();
+            }
+        }
+        if let Some(successor) = upgrade.successor() {
+            break Some(successor);
         }
         reload.forecast.look(&reload.gateway);
         for line in events.look(&gateway.status()) {
             tracing::info!("{line}");
         }
-    }
+    };
     let status = gateway.status();
     for line in events.look(&status).into_iter().chain(events.end(&status)) {
         tracing::info!("{line}");
     }
+    successor
 }
 
-/// Lets requests under way finish; a second signal ends the process at once.
+fn begin_upgrade(upgrade: &Upgrade, gateway: &Gateway, reload: &Reload) {
+    reload.forecast.save(&reload.gateway);
+    let sockets = gateway.listeners().iter().map(OwnedFd::try_clone).collect();
+    upgrade.begin(sockets, String::new());
+}
+
+/// Lets requests under way finish.
 fn drain(gateway: Gateway, signals: Signals) {
     let limit = gateway.drain_timeout();
     tracing::info!("stopping: requests under way have {} s to finish", limit.as_secs_f64());
+    finish(gateway, move || signals.wait_for_stop(), |gateway| gateway.drain(limit));
+}
+
+/// Leaves new connections to the process that has taken this one's place, and lets requests under way finish.
+fn hand_over(gateway: Gateway, requests: Receiver<Requested>, successor: u32) {
+    let limit = gateway.drain_timeout();
+    tracing::info!(
+        "handed over to process {successor}: requests under way have {} s to finish",
+        limit.as_secs_f64()
+    );
+    // The thread that receives signals goes on.
+    let wait_for_stop = move || while requests.recv().is_ok_and(|one| one != Requested::Stop) {};
+    finish(gateway, wait_for_stop, |gateway| gateway.hand_over(GRACE, limit));
+}
+
+/// Ends the gateway gently; a signal ends the process at once.
+fn finish(
+    gateway: Gateway,
+    wait_for_stop: impl FnOnce() + Send + 'static,
+    gently: impl FnOnce(Gateway) -> bool,
+) {
     let impatient = thread::Builder::new().name("second-signal".to_owned()).spawn(move || {
-        signals.wait_for_stop();
+        wait_for_stop();
         tracing::warn!("stopped at once: requests under way are cut off");
         log::finish();
         std::process::exit(1);
@@ -116,7 +164,7 @@ fn drain(gateway: Gateway, signals: Signals) {
         // No thread would receive a second signal, so the gateway does not wait either.
         return gateway.shutdown();
     }
-    if !gateway.drain(limit) {
+    if !gently(gateway) {
         tracing::warn!("some requests were not finished in time");
     }
 }

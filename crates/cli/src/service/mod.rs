@@ -1,5 +1,5 @@
-//! What a long-running command needs beside its work: signals, reload, the event log, workers counted at upstreams, and
-//! the rate forecast's file. In come the gateway's status and the operator's wishes; out go log lines and new settings.
+//! What a long-running command needs beside its work: signals, reload, upgrade, the event log, workers counted at upstreams,
+//! and the rate forecast's file. In come the gateway's status and the operator's wishes; out go log lines and new settings.
 
 pub(crate) mod aside;
 pub(crate) mod client_seed;
@@ -12,4 +12,5 @@ pub(crate) mod rate_forecast;
 pub(crate) mod reload;
 pub(crate) mod resolve;
 pub(crate) mod signals;
+pub(crate) mod upgrade;
 pub(crate) mod worker_counts;

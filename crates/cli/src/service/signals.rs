@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT, SIGHUP and SIGUSR1, waited for by a thread instead of handled in one.
+//! SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, waited for by a thread instead of handled in one.
 //!
 //! Signals that are blocked in every thread stay pending until [`Signals::wait`] takes them; a handler needs unsafe code.
 
@@ -16,6 +16,8 @@ pub(crate) enum Requested {
     Reload,
     /// To open the access logs anew, whose files were moved away: SIGUSR1.
     ReopenLogs,
+    /// To start the program again and let it take this process's place: SIGUSR2.
+    Upgrade,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +26,8 @@ pub(crate) struct Signals(SigSet);
 impl Signals {
     /// Blocks them in this thread and in those that it starts from now on: call it before there are others.
     pub(crate) fn block() -> Result<Self, Failure> {
-        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1]);
+        let all = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
+        let set = SigSet::from_iter(all);
         set.thread_block().map_err(|error| Failure::Failed(format!("cannot block signals: {error}")))?;
         Ok(Signals(set))
     }
@@ -33,6 +36,7 @@ impl Signals {
         match self.0.wait() {
             Ok(Signal::SIGHUP) => Requested::Reload,
             Ok(Signal::SIGUSR1) => Requested::ReopenLogs,
+            Ok(Signal::SIGUSR2) => Requested::Upgrade,
             // Waiting fails for an invalid set only; ending then is better than running without an end.
             _ => Requested::Stop,
         }

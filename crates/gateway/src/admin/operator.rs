@@ -2,6 +2,8 @@
 
 use super::listener::serve;
 use super::{Owner, Scrape};
+use crate::listen::binding::named;
+use crate::listen::inherited::Inherited;
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::request::Pattern;
@@ -51,23 +53,29 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
+    /// The listener of this address: taken over, or bound.
+    pub(crate) fn listen(address: SocketAddr, inherited: &mut Inherited) -> io::Result<TcpListener> {
+        match inherited.take(address).into_iter().next() {
+            Some(listener) => Ok(listener),
+            None => TcpListener::bind(address).map_err(|error| named(address, &error)),
+        }
+    }
+
     pub(crate) fn start(
-        address: SocketAddr,
+        listener: TcpListener,
         engine: Arc<Mutex<Engine>>,
         shared: Arc<Shared>,
         owner: OwnerCell,
     ) -> io::Result<Self> {
         let names = shared.tables.current().settings.admin_names.clone();
-        let listener = TcpListener::bind(address)
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let stop = Arc::<Notify>::default();
         let stopped = stop.clone();
-        let named = owner.clone();
+        let reloads = owner.clone();
         let desk =
-            Desk::new(move || Scrape::take(&engine, &shared, named.get().map(Box::as_ref)), owner, names);
+            Desk::new(move || Scrape::take(&engine, &shared, reloads.get().map(Box::as_ref)), owner, names);
         let thread = thread::Builder::new().name("plimsoll-admin".to_owned()).spawn(move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };

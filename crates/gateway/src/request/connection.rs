@@ -85,7 +85,7 @@ impl SlotGuard {
         slot.arm(Some(deadline));
         let has_come = poll_fn(|context| match inbox.poll_fill(io, context, false) {
             Poll::Ready(count) => Poll::Ready(count.is_ok_and(|count| count > 0)),
-            Poll::Pending if worker.is_draining() || slot.expired() => Poll::Ready(false),
+            Poll::Pending if worker.ends_idle() || slot.expired() => Poll::Ready(false),
             Poll::Pending => Poll::Pending,
         })
         .await;
@@ -157,7 +157,7 @@ impl Way<Socket> {
         let client = &mut self.client;
         loop {
             if client.inbox.is_empty() {
-                if self.worker.is_draining() {
+                if self.worker.ends_idle() {
                     return Poll::Ready(Ok(None));
                 }
             } else {
@@ -191,7 +191,7 @@ impl Way<Socket> {
                     return Poll::Ready(if was_idle { Ok(None) } else { Err(late) });
                 }
                 // An incomplete head is not known to be a request: draining does not wait for it.
-                Poll::Pending if self.worker.is_draining() => return Poll::Ready(Ok(None)),
+                Poll::Pending if self.worker.ends_idle() => return Poll::Ready(Ok(None)),
                 Poll::Pending => {
                     if partial.has_begun {
                         partial.wait(&self.worker, client);

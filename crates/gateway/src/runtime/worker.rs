@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub mailboxes: Vec<Arc<Mailbox>>,
     pub spare: Arc<[SpareTime]>,
     pub draining: AtomicBool,
+    /// Connections without a request are ended: at once where the gateway stops, after a while where another takes its place.
+    pub ends_idle: AtomicBool,
     pub reloads: Mutex<Reloads>,
     pub storage: Arc<Storage>,
     /// What requests carry that this gateway has sent on.
@@ -144,8 +146,14 @@ impl Worker {
         self.coarse.get()
     }
 
+    /// Whether no connection is accepted any more, and each connection's next answer is its last.
     pub(crate) fn is_draining(&self) -> bool {
         self.shared.draining.load(Relaxed)
+    }
+
+    /// Whether a connection without a request is to end.
+    pub(crate) fn ends_idle(&self) -> bool {
+        self.shared.ends_idle.load(Relaxed)
     }
 
     /// Calls the engine and acts on the verdicts that come of the call.

@@ -125,7 +125,7 @@ impl AgentRun {
                         tracing::warn!("note: to read the file again, stop the agent and start it")
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => break,
-                    Ok(Requested::ReopenLogs) => {}
+                    Ok(Requested::ReopenLogs | Requested::Upgrade) => {}
                     Ok(Requested::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
                 }
             }

@@ -1,0 +1,133 @@
+//! The process that hands over: it starts the next one, and waits until that one is ready.
+
+use super::{PREDECESSOR, READY, passing};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{env, thread};
+
+/// How long the new process may take until it is ready.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// At most one upgrade is under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Upgrade(Arc<Mutex<Stage>>);
+
+#[derive(Debug, Default)]
+enum Stage {
+    #[default]
+    None,
+    /// A new process is being started, or reads its configuration.
+    Begun(Option<Child>),
+    /// It serves.
+    Ready(u32),
+}
+
+impl Upgrade {
+    /// Starts the next process, and waits for it on a thread of its own. `sockets` and `learned` are what it is handed.
+    pub(crate) fn begin(&self, sockets: io::Result<Vec<OwnedFd>>, learned: String) {
+        if !matches!(*self.stage(), Stage::None) {
+            return tracing::info!("an upgrade is under way already");
+        }
+        *self.stage() = Stage::Begun(None);
+        let upgrade = self.clone();
+        let run = move || {
+            if let Err(wrong) =
+                sockets.map_err(|error| error.to_string()).and_then(|sockets| upgrade.run(&sockets, &learned))
+            {
+                // A process that is not ready is not to begin to serve later.
+                upgrade.cancel();
+                tracing::warn!("not upgraded, this process goes on: {wrong}");
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("upgrade".to_owned()).spawn(run) {
+            *self.stage() = Stage::None;
+            tracing::warn!("not upgraded, this process goes on: cannot start a thread: {error}");
+        }
+    }
+
+    /// The process that has taken this one's place.
+    pub(crate) fn successor(&self) -> Option<u32> {
+        match *self.stage() {
+            Stage::Ready(process) => Some(process),
+            Stage::None | Stage::Begun(_) => None,
+        }
+    }
+
+    /// Ends a new process that is not ready yet.
+    pub(crate) fn cancel(&self) {
+        let mut stage = self.stage();
+        if let Stage::Begun(child) = &mut *stage {
+            if let Some(child) = child {
+                // An error means that it has ended.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            *stage = Stage::None;
+        }
+    }
+
+    fn run(&self, sockets: &[OwnedFd], learned: &str) -> Result<(), String> {
+        let (mut own, other) = UnixStream::pair().map_err(|error| error.to_string())?;
+        let child = start(other).map_err(|error| format!("the program cannot be started again: {error}"))?;
+        let process = child.id();
+        tracing::info!("upgrading: process {process} is started to take this one's place");
+        *self.stage() = Stage::Begun(Some(child));
+        let handed = own.set_write_timeout(Some(LIMIT)).and_then(|()| own.set_read_timeout(Some(LIMIT)));
+        let handed = handed.and_then(|()| passing::send(&own, sockets, learned));
+        let mut answer = [0; READY.len()];
+        match handed.and_then(|()| own.read_exact(&mut answer)) {
+            Ok(()) if answer[..] == *READY => {}
+            Ok(()) => return Err("the new process answers what is not understood".to_owned()),
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
+                return Err(format!(
+                    "the new process was not ready within {} s, and was ended",
+                    LIMIT.as_secs()
+                ));
+            }
+            Err(_) => return Err(self.ended()),
+        }
+        let mut stage = self.stage();
+        if !matches!(*stage, Stage::Begun(Some(_))) {
+            return Err("it was stopped meanwhile".to_owned());
+        }
+        *stage = Stage::Ready(process);
+        Ok(())
+    }
+
+    /// How the new process has ended before it was ready.
+    fn ended(&self) -> String {
+        match &mut *self.stage() {
+            Stage::Begun(Some(child)) => match child.wait() {
+                Ok(status) => {
+                    format!("the new process has ended ({status}) before it was ready; it has said why")
+                }
+                Err(error) => format!("the new process has ended before it was ready: {error}"),
+            },
+            _ => "it was stopped meanwhile".to_owned(),
+        }
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts the program that was started, as it was: by the name and with the arguments of this process, so that a file that was
+/// put in its place, or a link that was moved, is what runs next.
+fn start(input: UnixStream) -> io::Result<Child> {
+    let mut words = env::args_os();
+    let program =
+        words.next().filter(|name| !name.is_empty()).map_or_else(env::current_exe, |name| Ok(name.into()))?;
+    Command::new(program)
+        .args(words)
+        .env(PREDECESSOR, std::process::id().to_string())
+        .env_remove("LISTEN_FDS")
+        .env_remove("LISTEN_PID")
+        .env_remove("LISTEN_FDNAMES")
+        .stdin(OwnedFd::from(input))
+        .spawn()
+}

@@ -1,0 +1,79 @@
+//! The beginning of a process: with sockets of the gateway before it, with sockets of systemd, or with none.
+
+use super::{PREDECESSOR, READY, passing};
+use crate::output::failure::Failure;
+use listenfd::ListenFd;
+use plimsoll_gateway::Inherited;
+use std::env;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::parent_id;
+
+/// How a process starts.
+#[derive(Debug, Default)]
+pub(crate) struct Start {
+    /// The sockets that listen already.
+    pub(crate) inherited: Inherited,
+    predecessor: Option<Predecessor>,
+}
+
+/// The gateway whose place this one takes.
+#[derive(Debug)]
+struct Predecessor {
+    process: u32,
+    socket: UnixStream,
+}
+
+impl Start {
+    /// Finds out. Must be called before other threads run, since it takes variables out of the environment.
+    ///
+    /// # Errors
+    /// What was to be handed over is not there.
+    pub(crate) fn find() -> Result<Start, Failure> {
+        let failed = |error: io::Error| {
+            Failure::Failed(format!("cannot take over the sockets that listen: {error}\nStart it by itself."))
+        };
+        match predecessor() {
+            Some(process) => take_over(process).map_err(failed),
+            None => {
+                let inherited = from_systemd().and_then(Inherited::new).map_err(failed)?;
+                Ok(Start { inherited, ..Start::default() })
+            }
+        }
+    }
+
+    /// Says where the sockets are from, and tells the gateway before this one that it may go.
+    pub(crate) fn ready(self) {
+        for address in self.inherited.addresses() {
+            tracing::warn!(
+                "the socket of {address} was handed over and is closed: no `listen` under [gateway] has it"
+            );
+        }
+        let Some(Predecessor { process, mut socket }) = self.predecessor else { return };
+        match socket.write_all(READY) {
+            Ok(()) => tracing::info!("took the place of process {process}"),
+            Err(_) => tracing::warn!("process {process} has ended before it could hand over"),
+        }
+    }
+}
+
+/// The process that has started this one to hand over. The variable alone does not tell: it may have been inherited.
+fn predecessor() -> Option<u32> {
+    let process = env::var(PREDECESSOR).ok()?.parse().ok()?;
+    (process == parent_id()).then_some(process)
+}
+
+fn take_over(process: u32) -> io::Result<Start> {
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (sockets, _) = passing::receive(&socket)?;
+    let inherited = Inherited::new(sockets)?;
+    Ok(Start { inherited, predecessor: Some(Predecessor { process, socket }) })
+}
+
+/// The sockets that systemd has opened (`LISTEN_FDS`, sd_listen_fds(3)).
+fn from_systemd() -> io::Result<Vec<OwnedFd>> {
+    let mut given = ListenFd::from_env();
+    let taken = (0..given.len()).map(|number| given.take_tcp_listener(number));
+    taken.filter_map(io::Result::transpose).map(|socket| socket.map(OwnedFd::from)).collect()
+}

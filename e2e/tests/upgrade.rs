@@ -1,0 +1,212 @@
+//! The gateway replaced while it serves: no request is lost at full load, and a process that cannot start changes nothing.
+
+use nix::sys::signal::Signal;
+use plimsoll_e2e::configuration::{before, two_levels};
+use plimsoll_e2e::{Folder, Plimsoll, Process, SLOW_PAGES, binary, get};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{fs, mem};
+
+/// What a client saw.
+#[derive(Debug, Default)]
+struct Seen {
+    asked: usize,
+    answered: usize,
+    /// Answers after which the server ended the connection, as it said.
+    closed: usize,
+    lost: Vec<String>,
+}
+
+/// Asks again and again, on a connection that it keeps as long as the server does, or on a new one each time.
+struct Client {
+    server: SocketAddr,
+    keeps: bool,
+    open: Option<TcpStream>,
+    seen: Seen,
+}
+
+impl Client {
+    fn start(server: SocketAddr, keeps: bool, stop: &Arc<AtomicBool>) -> JoinHandle<Seen> {
+        let stop = Arc::clone(stop);
+        let mut client = Client { server, keeps, open: None, seen: Seen::default() };
+        thread::spawn(move || {
+            while !stop.load(Relaxed) {
+                client.ask();
+            }
+            client.seen
+        })
+    }
+
+    fn ask(&mut self) {
+        self.seen.asked += 1;
+        let fresh = self.open.is_none();
+        match self.exchange() {
+            Ok(closes) => {
+                self.seen.answered += 1;
+                self.seen.closed += usize::from(closes && self.keeps);
+                if closes {
+                    self.open = None;
+                }
+            }
+            Err(why) => {
+                self.seen.lost.push(format!("{why}, on a {} connection", if fresh { "new" } else { "kept" }));
+                self.open = None;
+            }
+        }
+    }
+
+    /// One request and its answer; whether the server ends the connection.
+    fn exchange(&mut self) -> Result<bool, String> {
+        let mut stream = match self.open.take() {
+            Some(stream) => stream,
+            None => TcpStream::connect(self.server).map_err(|error| format!("connecting: {error}"))?,
+        };
+        stream.set_read_timeout(Some(Duration::from_secs(30))).map_err(|error| error.to_string())?;
+        let close = if self.keeps { "" } else { "Connection: close\r\n" };
+        write!(stream, "GET /page HTTP/1.1\r\nHost: e2e.test\r\n{close}\r\n")
+            .map_err(|error| format!("sending: {error}"))?;
+        let (head, body) = read_answer(&mut stream).map_err(|error| format!("receiving: {error}"))?;
+        let head = head.to_ascii_lowercase();
+        let status = head.split(' ').nth(1).unwrap_or_default();
+        if !["200", "503"].contains(&status) {
+            return Err(format!("status {status}: {}", String::from_utf8_lossy(&body)));
+        }
+        if status == "503" {
+            // A client that is turned away does not ask as fast as it can.
+            thread::sleep(Duration::from_millis(5));
+        }
+        let closes = head.contains("connection: close");
+        self.open = Some(stream);
+        Ok(closes)
+    }
+}
+
+/// The head and the body of an answer that says its length.
+fn read_answer(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
+    let (mut bytes, mut piece) = (Vec::new(), [0; 16 << 10]);
+    loop {
+        let count = stream.read(&mut piece)?;
+        if count == 0 {
+            let error = format!("it ends after {} bytes", bytes.len());
+            return Err(std::io::Error::other(error));
+        }
+        bytes.extend_from_slice(&piece[..count]);
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length = head.lines().find_map(|line| {
+            line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok()
+        });
+        let length = length.ok_or_else(|| std::io::Error::other(format!("no length in {head}")))?;
+        if bytes.len() >= end + 4 + length {
+            return Ok((head, bytes.split_off(end + 4)));
+        }
+    }
+}
+
+#[test]
+fn no_request_fails_while_the_gateway_is_replaced_three_times() {
+    let origin = SLOW_PAGES.origin(&[]);
+    let text = before(origin.address(), &two_levels()) + "\n[access_log]\nfile = \"access.log\"\n";
+    let mut gateway = Plimsoll::run(&text);
+    let stop = Arc::default();
+    // More at once than the server works on, so that requests wait in the gateway at every moment.
+    let clients: Vec<_> =
+        (0..16).map(|number| Client::start(gateway.address, number % 4 != 3, &stop)).collect();
+    let mut processes = BTreeSet::from([gateway.pid()]);
+    for _ in 0..3 {
+        thread::sleep(Duration::from_millis(700));
+        let old = gateway.pid();
+        processes.insert(gateway.upgrade());
+        gateway.wait_for_end_of(old);
+    }
+    thread::sleep(Duration::from_millis(500));
+    stop.store(true, Relaxed);
+    let mut all = Seen::default();
+    for client in clients {
+        let mut seen = client.join().expect("a client does not panic");
+        all.asked += seen.asked;
+        all.answered += seen.answered;
+        all.closed += seen.closed;
+        all.lost.append(&mut seen.lost);
+    }
+    assert_eq!(processes.len(), 4, "each upgrade is a process of its own");
+    assert!(all.lost.is_empty(), "{} of {} requests are lost: {:?}", all.lost.len(), all.asked, all.lost);
+    assert!(all.answered > 100 && all.closed >= 12, "{all:?}");
+    let log = gateway.file().parent().unwrap_or(Path::new("")).join("access.log");
+    assert!(gateway.stop().success());
+    let lines = fs::read_to_string(log).expect("it was written");
+    assert_eq!(lines.lines().count(), all.asked, "each request has one line, whichever process served it");
+}
+
+#[test]
+fn a_process_that_cannot_start_changes_nothing() {
+    let origin = SLOW_PAGES.origin(&[]);
+    let text = before(origin.address(), &two_levels());
+    let mut gateway = Plimsoll::run(&text);
+    let first = gateway.pid();
+    gateway.rewrite(&text.replace("[report]", "[reprot]"));
+    gateway.process.signal(Signal::SIGUSR2);
+    let log = gateway.process.wait_for("a refusal", |log| {
+        log.contains("not upgraded, this process goes on: ").then(|| log.to_owned())
+    });
+    for part in ["reprot", "exit status: 2"] {
+        assert!(log.contains(part), "no {part} in\n{log}");
+    }
+    assert_eq!(get(gateway.address, "/page").status, 200);
+    assert_eq!(gateway.ask_admin("/healthz").status, 200);
+    gateway.rewrite(&text);
+    assert_ne!(gateway.upgrade(), first);
+    gateway.wait_for_end_of(first);
+    assert_eq!(get(gateway.address, "/page").status, 200);
+    assert_eq!(gateway.ask_admin("/healthz").status, 200);
+}
+
+#[test]
+fn an_idle_connection_has_time_for_one_more_request() {
+    let origin = SLOW_PAGES.origin(&[]);
+    let mut gateway = Plimsoll::run(&before(origin.address(), &two_levels()));
+    let mut client = Client { server: gateway.address, keeps: true, open: None, seen: Seen::default() };
+    client.ask();
+    let kept = client.open.is_some();
+    let first = gateway.pid();
+    gateway.upgrade();
+    client.ask();
+    let seen = mem::take(&mut client.seen);
+    assert!(kept && client.open.is_none() && seen.lost.is_empty() && seen.closed == 1, "{seen:?}");
+    gateway.wait_for_end_of(first);
+    client.ask();
+    assert_eq!((client.seen.answered, client.open.is_some()), (1, true));
+}
+
+#[test]
+fn a_socket_that_was_opened_for_it_is_taken() {
+    let origin = SLOW_PAGES.origin(&[]);
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = socket.local_addr().expect("it is bound");
+    // A client that comes before the gateway waits in the socket's queue.
+    let early = thread::spawn(move || get(address, "/page").status);
+    let text = before(origin.address(), &two_levels());
+    let folder = Folder::new();
+    let file = folder.write("own.toml", text.replacen("127.0.0.1:0", &address.to_string(), 1));
+    let descriptor = OwnedFd::from(socket.try_clone().expect("there are descriptors"));
+    let mut shell = Command::new("sh");
+    // As systemd does: the first socket is descriptor 3, and the variable names the process that it is for.
+    let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" run \"$1\"";
+    shell.arg("-c").arg(script).arg(binary()).arg(file);
+    let mut process =
+        Process::spawn_with("plimsoll", &mut shell, descriptor.into(), &folder.path().join("log"));
+    process.wait_for("its address", |log| log.contains(&format!("listening on {address}\n")).then_some(()));
+    assert_eq!(early.join().expect("it does not panic"), 200);
+    assert_eq!(get(address, "/page").status, 200);
+    process.signal(Signal::SIGTERM);
+    assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+    drop(socket);
+}
