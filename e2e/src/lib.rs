@@ -12,6 +12,7 @@ pub mod agent;
 mod apache;
 mod application;
 mod browser;
+pub mod certificates;
 mod client;
 pub mod configuration;
 pub mod flows;

@@ -135,6 +135,9 @@ fn the_examples_are_right() {
         if path.extension().is_none_or(|extension| extension != "toml") || path.ends_with("agent.toml") {
             continue;
         }
+        // One names files that are made by a line of its own.
+        let made = path.ends_with("tls.toml").then(|| with_certificates(&path));
+        let path = made.as_ref().map_or(path, |folder| folder.path().join("tls.toml"));
         let name = path.to_str().expect("its name is text");
         let output = plimsoll(&["check", name]);
         assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
@@ -152,6 +155,21 @@ fn the_examples_are_right() {
         count += 1;
     }
     assert!(count >= 4, "only {count} examples found");
+}
+
+/// A copy of an example beside the certificates that its comment says how to make.
+fn with_certificates(example: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = std::fs::read_to_string(example).expect("the example");
+    let line = source.lines().find_map(|line| line.strip_prefix("#   ")).expect("its line");
+    let made = Command::new("sh").args(["-c", line]).current_dir(folder.path()).output().expect("a shell");
+    assert!(made.status.success(), "{line}: {}", text(&made.stderr));
+    let copy = folder.path().join("tls.toml");
+    std::fs::write(&copy, source).expect("a copy");
+    let name = example.to_str().expect("its name is text");
+    let without = plimsoll(&["check", name]);
+    assert!(text(&without.stderr).contains("tls/cert.pem: cannot be read"), "{}", text(&without.stderr));
+    folder
 }
 
 #[test]

@@ -6,7 +6,8 @@ use plimsoll_core::promises::{
     WorkerBounds,
 };
 use plimsoll_core::time::Duration;
-use plimsoll_gateway::settings::{FilesSettings, Limits, Rejection, Report, ReportMode, Timeouts};
+use plimsoll_gateway::settings::{FilesSettings, Limits, Listener, Rejection, Report, ReportMode, Timeouts};
+use std::net::SocketAddr;
 use std::path::Path;
 
 fn example(name: &str) -> Configuration {
@@ -33,7 +34,7 @@ fn every_example_parses() {
 #[test]
 fn one_site() {
     let Configuration { promises, gateway } = example("one-site.toml");
-    assert_eq!(gateway.settings.listen, ["127.0.0.1:8080".parse().unwrap()]);
+    assert_eq!(gateway.settings.listen, [Listener::from(SocketAddr::from(([127, 0, 0, 1], 8080)))]);
     assert_eq!(gateway.settings.admin, Some("127.0.0.1:9090".parse().unwrap()));
     let plant = &promises.plants[0];
     assert_eq!((plant.name.as_str(), plant.workers, plant.max_connections), ("app", 8, 8));

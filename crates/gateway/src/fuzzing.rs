@@ -9,7 +9,7 @@ use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::request::head::Outgoing;
 use crate::request::loop_mark::LoopMark;
-use crate::request::peer::Peer;
+use crate::request::peer::{Origin, Peer};
 use crate::settings::Settings;
 use crate::upstream::head::Incoming;
 use crate::upstream::load_report::{self, LoadReports};
@@ -26,7 +26,7 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
     let mut head = RequestHead::default();
     head.parse(bytes).ok()?;
-    let peer = Peer::new(peer, &settings.trusted_proxies);
+    let peer = Peer::new(&Origin::plain(peer), &settings.trusted_proxies);
     let client = peer.client(bytes, &head, settings);
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());

@@ -2,8 +2,8 @@
 
 use crate::admin::{Operator, Owner, OwnerCell};
 use crate::client::storage::Storage;
-use crate::listen::acceptor;
 use crate::listen::binding::{Bound, bind_all};
+use crate::listen::bound::BoundSocket;
 use crate::listen::inherited::Inherited;
 use crate::listen::placement::SpareTime;
 use crate::request::loop_mark::LoopMark;
@@ -14,7 +14,8 @@ use crate::runtime::reload::{Reloader, Reloads};
 use crate::runtime::tables::{PublishedTables, Tables};
 use crate::runtime::ticker::Ticker;
 use crate::runtime::worker::{Shared, Worker};
-use crate::settings::{Backend, Settings};
+use crate::settings::{Address, Backend, Listener, Settings};
+use crate::transport::tls::server::TlsServer;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::{Engine, Lane};
@@ -25,7 +26,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, LocalOptions};
 
 /// A running gateway. Dropping it stops it at once; [`drain`](Gateway::drain) stops it gently.
@@ -37,7 +37,9 @@ pub struct Gateway {
     owner: OwnerCell,
     operator: Option<Operator>,
     threads: Vec<JoinHandle<()>>,
-    local_addrs: Vec<SocketAddr>,
+    listening: Vec<Listener>,
+    /// Whether another process has taken over the sockets.
+    is_replaced: bool,
     /// The sockets that listen, for the process that takes this one's place.
     listeners: Vec<OwnedFd>,
 }
@@ -70,7 +72,9 @@ impl Gateway {
         let (engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
             .map_err(|problems| invalid(problems.join("; ")))?;
         let numbers = engine.prepare(promises).map_err(|problems| invalid(problems.join("; ")))?;
-        let Bound { addresses: local_addrs, sockets, kept: listeners } =
+        let tls = TlsServer::new()?;
+        tls.install(tls.prepare(settings.tls.as_ref()).map_err(|wrong| invalid(wrong.join("\n")))?);
+        let Bound { listeners: listening, sockets, kept: listeners } =
             bind_all(&settings.listen, threads, inherited)?;
         let shared = Arc::new(Shared {
             mailboxes: (0..threads).map(|_| Arc::default()).collect(),
@@ -80,6 +84,7 @@ impl Gateway {
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
             storage: Arc::new(Storage::new(threads)),
+            tls,
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
             tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)?),
@@ -88,8 +93,9 @@ impl Gateway {
         let ticker = Ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
         let owner = Arc::default();
+        let (operator, is_replaced) = (None, false);
         let mut gateway =
-            Gateway { shared, engine, ticker, owner, operator: None, threads, local_addrs, listeners };
+            Gateway { shared, engine, ticker, owner, operator, threads, listening, is_replaced, listeners };
         // An early return drops the gateway, which stops what was started.
         if let Some(address) = gateway.shared.tables.current().settings.admin {
             let owner = gateway.owner.clone();
@@ -102,7 +108,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    fn start_workers(&mut self, lanes: Vec<Lane>, sockets: Vec<Vec<TcpSocket>>) -> io::Result<()> {
+    fn start_workers(&mut self, lanes: Vec<Lane>, sockets: Vec<Vec<BoundSocket>>) -> io::Result<()> {
         let (sender, receiver) = mpsc::channel();
         for (index, (lane, sockets)) in lanes.into_iter().zip(sockets).enumerate() {
             let (shared, sender) = (self.shared.clone(), sender.clone());
@@ -130,9 +136,18 @@ impl Gateway {
         let _ = self.owner.set(owner);
     }
 
-    /// The addresses it listens on, in the order of [`Settings::listen`].
-    pub fn local_addrs(&self) -> &[SocketAddr] {
-        &self.local_addrs
+    /// Where it listens, in the order of [`Settings::listen`].
+    pub fn listening(&self) -> &[Listener] {
+        &self.listening
+    }
+
+    /// The addresses of the network among them.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        let addresses = self.listening.iter().filter_map(|listener| match listener.address {
+            Address::Tcp(address) => Some(address),
+            Address::Unix(_) => None,
+        });
+        addresses.collect()
     }
 
     /// The operator's address, if there is one.
@@ -174,6 +189,7 @@ impl Gateway {
     /// connections have `grace` to send one more request, whose answer ends them: a client that sends in the moment in which an
     /// idle connection is ended would lose its request.
     pub fn hand_over(mut self, grace: Duration, timeout: Duration) -> bool {
+        self.is_replaced = true;
         if let Some(operator) = &mut self.operator {
             operator.stop();
         }
@@ -225,6 +241,12 @@ impl Gateway {
         if let Some(operator) = &mut self.operator {
             operator.stop();
         }
+        for listener in self.listening.drain(..).filter(|_| !self.is_replaced) {
+            if let Address::Unix(path) = listener.address {
+                // Somebody may have removed it.
+                let _ = std::fs::remove_file(path);
+            }
+        }
     }
 }
 
@@ -252,6 +274,11 @@ pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> 
     if settings.listen.is_empty() {
         return Err(invalid("no address to listen on: give at least one".to_owned()));
     }
+    if settings.listen.iter().any(|listener| listener.tls)
+        && settings.tls.as_ref().is_none_or(|tls| tls.certificates.is_empty())
+    {
+        return Err(invalid("a listener that speaks TLS needs a certificate: give at least one".to_owned()));
+    }
     Ok(())
 }
 
@@ -259,7 +286,7 @@ fn run_worker(
     index: usize,
     shared: Arc<Shared>,
     lane: Lane,
-    sockets: Vec<TcpSocket>,
+    sockets: Vec<BoundSocket>,
     started: &mpsc::Sender<io::Result<()>>,
 ) {
     // The closures take parts of `shared`, not `shared` itself: the worker in the runtime holds that.
@@ -284,7 +311,7 @@ fn run_worker(
         Err(error) => return drop(started.send(Err(error))),
     };
     runtime.block_on(async {
-        let listeners = sockets.into_iter().map(acceptor::listen).collect::<io::Result<Vec<_>>>();
+        let listeners = sockets.into_iter().map(BoundSocket::listen).collect::<io::Result<Vec<_>>>();
         match listeners.and_then(|listeners| Ok((Worker::new(index, shared, lane)?, listeners))) {
             Ok((worker, listeners)) => {
                 let _ = started.send(Ok(()));

@@ -8,6 +8,10 @@ pub use crate::access_log::{AccessLogSettings, LogForm, LogTarget, SiteLog};
 pub use crate::client::storage::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::request::signed::Signed;
+pub use crate::transport::address::{Address, Listener};
+pub use crate::transport::tls::certificate::Certificate;
+pub use crate::transport::tls::names::is_for;
+pub use crate::transport::tls::settings::{CertificateFiles, ClientCertificates, TlsSettings};
 use plimsoll_core::promises::Network;
 use plimsoll_core::request::Pattern;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,8 +20,10 @@ use std::time::Duration;
 /// How the gateway is to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where clients connect. Port 0 picks a free port.
-    pub listen: Vec<SocketAddr>,
+    /// Where clients connect.
+    pub listen: Vec<Listener>,
+    /// How TLS is spoken with them, where it is.
+    pub tls: Option<TlsSettings>,
     /// Where `/metrics`, `/status`, `/incidents`, `/healthz` and `POST /reload` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
     /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
@@ -62,6 +68,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             listen: Vec::new(),
+            tls: None,
             admin: Some((Ipv4Addr::LOCALHOST, 9090).into()),
             admin_names: Vec::new(),
             threads: 0,
@@ -81,6 +88,13 @@ impl Default for Settings {
             hash_seed: 0,
             hash_seed_from: SeedSource::Told,
         }
+    }
+}
+
+impl Settings {
+    /// The request header that has the name in the client's certificate, in lower case.
+    pub(crate) fn client_header(&self) -> Option<&str> {
+        self.tls.as_ref()?.clients.as_ref()?.header.as_deref()
     }
 }
 

@@ -440,7 +440,7 @@ fn settings_that_do_not_match_the_promises_are_refused() {
     assert!(start(settings(&[])).is_err());
     assert!(start(Settings { listen: Vec::new(), ..settings(&[origin]) }).is_err());
     let running = Gateway::start(settings(&[origin]), &promises(8)).expect("a gateway");
-    let taken = Settings { listen: running.local_addrs().to_vec(), ..settings(&[origin]) };
+    let taken = Settings { listen: running.listening().to_vec(), ..settings(&[origin]) };
     assert_eq!(start(taken).map_err(|error| error.kind()), Err(std::io::ErrorKind::AddrInUse));
     let nowhere = Backend::Files(FilesSettings::new("/does/not/exist"));
     assert!(start(Settings { backends: vec![nowhere], ..settings(&[]) }).is_err());

@@ -131,7 +131,7 @@ fn rewrites_reports_and_limits_change_between_requests_of_a_connection() {
     let mut changed = rewriting("/b");
     changed.report = Report { mode: ReportMode::Always, name: "x-level".to_owned() };
     changed.limits.body_bytes = 1;
-    changed.listen = vec!["127.0.0.1:1".parse().expect("an address")];
+    changed.listen = vec![SocketAddr::from(([127, 0, 0, 1], 1)).into()];
     changed.threads = 7;
     changed.timeouts.keep_alive = Duration::from_millis(300);
     let reloaded = gateway.reloader().reload(changed, &promises(8)).expect("nothing is wrong");

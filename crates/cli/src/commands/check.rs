@@ -3,13 +3,17 @@
 use crate::args::{CheckArguments, source};
 use crate::output::failure::Failure;
 use crate::output::{json, plan};
-use crate::service::own_listeners;
+use crate::service::{certificates, log, own_listeners};
 
-/// Checks the file, and that no upstream is this gateway on this machine. Other names, folders and ports are left to `run`,
-/// which may be on another machine.
+/// Checks the file, the certificates that it names, and that no upstream is this gateway on this machine. Other names, folders
+/// and ports are left to `run`, which may be on another machine.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     own_listeners::refuse(&configuration)?;
+    let certificates = certificates::check(&configuration)?;
+    for warning in certificates::warnings(&certificates, &configuration.promises) {
+        log::tell(format_args!("warning: {warning}"));
+    }
     json::print_or(arguments.json, &plan::facts(&configuration), || {
         format!("{} is right.\n\n{}", arguments.file.display(), plan::text(&configuration))
     })

@@ -11,7 +11,7 @@ use crate::service::reload::Reload;
 use crate::service::signals::{Requested, Signals};
 use crate::service::upgrade::{Start, Upgrade};
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{client_seed, log, resolve};
+use crate::service::{certificates, client_seed, log, resolve};
 use plimsoll_config::Configuration;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::{Gateway, Settings};
@@ -40,8 +40,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     fit_connections(&mut settings, &configuration.promises, open_files)?;
     let gateway = Gateway::start_on(&mut start.inherited, settings, &configuration.promises)
         .map_err(|error| not_started(&error))?;
-    for address in gateway.local_addrs() {
-        tracing::info!("listening on {address}");
+    for listener in gateway.listening() {
+        tracing::info!("listening on {listener}");
     }
     if let Some(address) = gateway.admin_addr() {
         tracing::info!("admin on {address}");
@@ -61,6 +61,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     reload.worker_counts.follow(&configuration);
     let counting = reload.worker_counts.clone().start(gateway.reloader());
     counting.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
+    let following = certificates::follow(gateway.reloader());
+    following.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
     start.ready();
     match watch(&gateway, &requests, &reload) {

@@ -2,6 +2,7 @@
 //! and the rate forecast's file. In come the gateway's status and the operator's wishes; out go log lines and new settings.
 
 pub(crate) mod aside;
+pub(crate) mod certificates;
 pub(crate) mod client_seed;
 pub(crate) mod events;
 pub(crate) mod log;

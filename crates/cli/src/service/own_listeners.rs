@@ -4,6 +4,7 @@
 use crate::output::failure::Failure;
 use nix::ifaddrs::getifaddrs;
 use plimsoll_config::{Backend, Configuration, comes_to};
+use plimsoll_gateway::settings::{Address, Settings};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// Refuses what leads back. A name is looked up only if its port is a listener's; one that is not known is no matter here.
@@ -16,7 +17,7 @@ pub(crate) fn refuse(configuration: &Configuration) -> Result<(), Failure> {
 
 fn wrong(configuration: &Configuration, own: &[IpAddr]) -> Vec<String> {
     let settings = &configuration.gateway.settings;
-    let listeners: Vec<SocketAddr> = settings.listen.iter().copied().chain(settings.admin).collect();
+    let listeners: Vec<SocketAddr> = listened_at(settings).chain(settings.admin).collect();
     let plants = configuration.promises.plants.iter().zip(&configuration.gateway.backends);
     let upstreams = plants.flat_map(|(plant, backend)| match backend {
         Backend::Upstream { addresses, .. } => {
@@ -44,6 +45,14 @@ fn wrong(configuration: &Configuration, own: &[IpAddr]) -> Vec<String> {
             ))
         })
         .collect()
+}
+
+/// The addresses of the network where clients connect.
+fn listened_at(settings: &Settings) -> impl Iterator<Item = SocketAddr> {
+    settings.listen.iter().filter_map(|listener| match listener.address {
+        Address::Tcp(address) => Some(address),
+        Address::Unix(_) => None,
+    })
 }
 
 /// The addresses of this machine's interfaces; none if they cannot be read.

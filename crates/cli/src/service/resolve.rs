@@ -1,7 +1,7 @@
 //! From what the configuration says to what the gateway is told: names are looked up, folders are found.
 
 use crate::output::failure::Failure;
-use crate::service::own_listeners;
+use crate::service::{certificates, own_listeners};
 use plimsoll_config::{self as config, Configuration, Seed};
 use plimsoll_core::promises::Plant;
 use plimsoll_gateway::settings::{Backend, Settings, Signed};
@@ -9,6 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
     own_listeners::refuse(configuration)?;
+    certificates::read_to_run(configuration)?;
     let Configuration { promises, gateway } = configuration;
     let backends = promises.plants.iter().zip(&gateway.backends);
     let backends =

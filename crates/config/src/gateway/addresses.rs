@@ -1,12 +1,40 @@
 //! Addresses of the network: their types of values, and those that the gateway listens on.
 
-use super::file::{ConfigurationKeys, GatewayKeys};
+use super::file::ConfigurationKeys;
+use super::tls;
 use crate::diagnostic::{Findings, quoted, refuse};
-use crate::syntax::{Located, Refusal, TextField, TextShape, bad, texts};
+use crate::syntax::{Located, Refusal, Text, TextField, TextShape, bad, texts};
 use plimsoll_core::promises::Network;
+use plimsoll_gateway::settings::{Address, Listener};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
-/// An address to listen on.
+/// An address to listen on, or a Unix socket.
+impl TextField for Address {
+    const SHAPE: TextShape = TextShape {
+        what: "an address with port, or `unix:` and a path",
+        example: "127.0.0.1:8080",
+        pattern: None,
+        unit: None,
+    };
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text.strip_prefix("unix:") {
+            Some("") => {
+                bad("a Unix socket without a path", "write one, such as `\"unix:/run/plimsoll.sock\"`")
+            }
+            Some(path) => Ok(Address::Unix(path.into())),
+            None => <SocketAddr as TextField>::parse(text).map(Address::Tcp),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// An address of the network to listen on.
 impl TextField for SocketAddr {
     const SHAPE: TextShape =
         TextShape { what: "an address with port", example: "127.0.0.1:8080", pattern: None, unit: None };
@@ -106,18 +134,52 @@ impl TextField for Network {
     }
 }
 
+/// The path of a file that a configuration names: a relative one is taken from the configuration's own folder.
+pub(super) fn in_folder_of(name: &str, text: &Located<Text>, findings: &mut Findings) -> PathBuf {
+    if text.value.0.is_empty() {
+        refuse!(findings, BadValue at &text.span, "a file without a name", help: "write its path, such as `\"tls/cert.pem\"`");
+    }
+    beside(name, Path::new(&text.value.0))
+}
+
+fn beside(name: &str, path: &Path) -> PathBuf {
+    Path::new(name).parent().unwrap_or(Path::new("")).join(path)
+}
+
+/// Where clients connect, by a file whose name is `name`.
+pub(super) fn listen(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Vec<Listener> {
+    let keys = &file.gateway.value;
+    if keys.listen.is_none() && file.tls.is_none() && file.gateway.sound {
+        refuse!(findings, MissingKey at &file.gateway.span,
+            "`[gateway]` needs the key `listen`", help: "write where clients connect: `listen = \"127.0.0.1:8080\"`");
+    }
+    let plain = keys.listen.iter().flat_map(|listen| &listen.value.0).map(|address| (&address.value, false));
+    let secure = tls::addresses(file.tls.as_ref());
+    let all = plain.chain(secure.iter().map(|address| (&address.value, true)));
+    all.map(|(address, tls)| {
+        let address = match address {
+            Address::Tcp(address) => Address::Tcp(*address),
+            Address::Unix(path) => Address::Unix(beside(name, path)),
+        };
+        Listener { address, tls }
+    })
+    .collect()
+}
+
 /// Every address that the gateway listens on.
-fn listeners(keys: &GatewayKeys) -> impl Iterator<Item = Located<SocketAddr>> {
+fn listeners(file: &ConfigurationKeys) -> impl Iterator<Item = Located<Address>> {
+    let keys = &file.gateway.value;
     let listen = keys.listen.iter().flat_map(|listen| listen.value.0.iter().cloned());
-    listen.chain(keys.admin.value.0.map(|value| Located::sound(value, keys.admin.span.clone())))
+    let admin = keys.admin.value.0.map(|value| Located::sound(value.into(), keys.admin.span.clone()));
+    listen.chain(tls::addresses(file.tls.as_ref())).chain(admin)
 }
 
 /// Refuses two listeners on one address: the kernel would spread connections over both (`SO_REUSEPORT`), so that
 /// every other request of a client would go to the wrong one.
-pub(super) fn check_listeners(keys: &GatewayKeys, findings: &mut Findings) {
-    let mut known: Vec<Located<SocketAddr>> = Vec::new();
-    for address in listeners(keys) {
-        if let Some(first) = known.iter().find(|known| overlap(known.value, address.value)) {
+pub(super) fn check_listeners(file: &ConfigurationKeys, findings: &mut Findings) {
+    let mut known: Vec<Located<Address>> = Vec::new();
+    for address in listeners(file) {
+        if let Some(first) = known.iter().find(|known| overlap(&known.value, &address.value)) {
             let message = match first.value == address.value {
                 true => format!("{} is listened on twice", address.value),
                 false => format!("{} and {} overlap", first.value, address.value),
@@ -132,16 +194,21 @@ pub(super) fn check_listeners(keys: &GatewayKeys, findings: &mut Findings) {
 
 /// Refuses an upstream that is one of the gateway's own listeners: each request would come back to it until none has room.
 pub(super) fn check_upstreams(file: &ConfigurationKeys, findings: &mut Findings) {
-    let listeners: Vec<Located<SocketAddr>> = listeners(&file.gateway.value).collect();
+    let listeners: Vec<(SocketAddr, Range<usize>)> = listeners(file)
+        .filter_map(|listener| match listener.value {
+            Address::Tcp(address) => Some((address, listener.span)),
+            Address::Unix(_) => None,
+        })
+        .collect();
     let upstreams = file.upstream.value.0.iter().flat_map(|(_, upstream)| upstream.value.address.iter());
     for address in upstreams.flat_map(|addresses| &addresses.value.0) {
-        let Some(own) = listeners.iter().find(|listener| reaches(&address.value.0, listener.value)) else {
+        let Some((own, span)) = listeners.iter().find(|(own, _)| reaches(&address.value.0, *own)) else {
             continue;
         };
         refuse!(findings, Conflict at &address.span,
             format!("{} is where the gateway itself listens: requests would come back to it", address.value.0),
             help: "write the server's own address and port",
-            beside &own.span => format!("{} is given", own.value));
+            beside span => format!("{own} is given"));
     }
 }
 
@@ -164,7 +231,8 @@ pub fn comes_to(to: SocketAddr, listener: SocketAddr, own: &[IpAddr]) -> bool {
     listener.port() != 0 && to.port() == listener.port() && takes
 }
 
-fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+fn overlap(a: &Address, b: &Address) -> bool {
+    let (Address::Tcp(a), Address::Tcp(b)) = (a, b) else { return a == b };
     // Port 0 is a fresh port each time.
     let same_family = a.is_ipv4() == b.is_ipv4();
     let covers = a.ip() == b.ip() || same_family && (a.ip().is_unspecified() || b.ip().is_unspecified());

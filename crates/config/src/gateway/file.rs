@@ -10,18 +10,18 @@ use super::control::ControlKeys;
 use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
-use super::{Gateway, addresses, control, plants, sites, workers};
+use super::tls::TlsKeys;
+use super::{Gateway, addresses, control, plants, sites, tls, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Text, Whole, listed, section};
+use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Table, Text, Whole, listed, section};
 use plimsoll_core::promises::{Mode, Network, Plant, Promises};
 use plimsoll_core::request::Pattern;
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
-    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Timeouts,
+    Address, ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Timeouts,
 };
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::ops::Range;
 
 section! { "the file"
@@ -29,6 +29,8 @@ section! { "the file"
     ConfigurationKeys {
         /// Where the gateway listens, and whether it acts.
         gateway: GatewayKeys, section;
+        /// TLS with clients.
+        tls: Table<TlsKeys>, optional;
         /// The servers behind the gateway, by names of your choice.
         upstream: NamedSections<UpstreamKeys>, default(NamedSections(Vec::new()));
         /// Folders that the gateway serves itself, by names of your choice. A folder is controlled like an upstream.
@@ -53,8 +55,9 @@ section! { "the file"
 section! { "[gateway]"
     /// Where the gateway listens, and whether it acts.
     GatewayKeys {
-        /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too.
-        listen: OneOrMany<SocketAddr>, required("write where clients connect: `listen = \"127.0.0.1:8080\"`");
+        /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too, `"unix:/run/plimsoll.sock"` a
+        /// Unix socket. It may be absent where `[tls]` listens.
+        listen: OneOrMany<Address>, optional;
         /// Where `/metrics`, `/status`, `/incidents`, `/healthz` and `POST /reload` are served, or `"off"`. Keep it on
         /// loopback: it has no login.
         admin: Admin, default(Admin(Settings::default().admin));
@@ -182,6 +185,7 @@ section! { "[timeouts]"
 
 /// The configuration that `file` means. Not to be used if there are findings.
 pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Configuration {
+    let listen = addresses::listen(file, name, findings);
     let mut plants = plants::resolve(file, name, findings);
     let (sites, rewrites) = sites::resolve(file, &plants, findings);
     let stream_share = file.limits.value.stream_share.value.0;
@@ -189,11 +193,12 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     workers::set_load_lines(file, &mut plants.plants, &sites, findings);
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
-    addresses::check_listeners(keys, findings);
+    addresses::check_listeners(file, findings);
     addresses::check_upstreams(file, findings);
     let report = &file.report.value;
     let settings = Settings {
-        listen: listed(&keys.listen, |address| *address),
+        listen,
+        tls: tls::tls(file.tls.as_ref(), name, findings),
         admin: keys.admin.value.0,
         admin_names: listed(&keys.admin_names, |name| Pattern::new(&name.0)),
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),

@@ -16,6 +16,7 @@ mod levels;
 pub(crate) mod plants;
 mod response_times;
 mod sites;
+mod tls;
 mod values;
 mod workers;
 

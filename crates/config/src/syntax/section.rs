@@ -68,7 +68,7 @@ impl<'a, 'i> Keys<'a, 'i> {
                 let title = findings.title(T::shape().title);
                 wrong_type::<()>(value, "a table", format!("write a section `{title}`"), findings);
                 // The required keys of the section are not what is wrong: the defaults alone are read.
-                Located::sound(T::empty(), self.span.clone())
+                Located { value: T::empty(), span: self.span.clone(), sound: false }
             }
             None => T::located(&DeTable::new(), self.span.clone(), findings),
         }

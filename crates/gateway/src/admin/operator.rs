@@ -5,6 +5,7 @@ use super::{Owner, Scrape};
 use crate::listen::binding::named;
 use crate::listen::inherited::Inherited;
 use crate::runtime::worker::Shared;
+use crate::settings::Address;
 use plimsoll_core::Engine;
 use plimsoll_core::request::Pattern;
 use plimsoll_core::telemetry::status::Status;
@@ -55,9 +56,11 @@ pub(crate) struct Operator {
 impl Operator {
     /// The listener of this address: taken over, or bound.
     pub(crate) fn listen(address: SocketAddr, inherited: &mut Inherited) -> io::Result<TcpListener> {
-        match inherited.take(address).into_iter().next() {
-            Some(listener) => Ok(listener),
-            None => TcpListener::bind(address).map_err(|error| named(address, &error)),
+        let address_of_it = Address::from(address);
+        let taken = inherited.take(&address_of_it).and_then(|(_, sockets)| sockets.into_iter().next());
+        match taken {
+            Some(socket) => Ok(socket.into()),
+            None => TcpListener::bind(address).map_err(|error| named(&address_of_it, &error)),
         }
     }
 

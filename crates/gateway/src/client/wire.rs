@@ -79,7 +79,7 @@ impl Wire for Socket {
     }
 
     fn held(&self) -> usize {
-        0
+        Socket::held(self)
     }
 
     fn abort(&mut self) {

@@ -6,52 +6,19 @@
 //! At the limit of connections, a new one takes the place of the connection that has been idle the longest. The new
 //! connection waits until that place is free: at most one connection per listening socket is open above the limit.
 
+use super::bound::Listening;
 use super::placement;
 use crate::request::entrance::Accepted;
 use crate::runtime::mailbox::Message;
 use crate::runtime::worker::Worker;
-use crate::transport::plain::PlainSocket;
-use socket2::SockRef;
 use std::future::poll_fn;
-use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket};
-
-const BACKLOG: u32 = 4096;
-
-/// How many bytes may lie unsent in a connection's socket. What lies there is neither counted as taken by the client nor
-/// memory of the gateway's; megabytes of it would hide for minutes whether a slow client reads at all.
-const UNSENT: u32 = 64 * 1024;
-
-/// A socket bound to `address` that does not listen yet: connections come only once its thread runs.
-pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    socket.set_reuseaddr(true)?;
-    socket.set_reuseport(true)?;
-    // Connections inherit it. On a system without it, slow readers are judged by what their kernel takes at a time.
-    let _ = SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT);
-    socket.bind(address)?;
-    Ok(socket)
-}
-
-/// Fails if another process listens on `address` already. `SO_REUSEPORT` alone would let a second gateway join the first
-/// unnoticed, and each gateway would get a part of the clients.
-pub(crate) fn ensure_free(address: SocketAddr) -> io::Result<()> {
-    // Linux reports this at listen, not yet at bind; `TcpListener::bind` does both.
-    std::net::TcpListener::bind(address).map(drop)
-}
-
-/// Begins to listen. Must be called in the thread's runtime.
-pub(crate) fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
-    socket.listen(BACKLOG)
-}
 
 /// Accepts until the gateway drains. Connections that wait in the kernel's queue by then are still accepted.
-pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
+pub(crate) async fn run(worker: Rc<Worker>, listener: Listening) {
     loop {
         let accepted = poll_fn(|context| match listener.poll_accept(context) {
             Poll::Ready(result) => Poll::Ready(Some(result)),
@@ -69,8 +36,7 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
                     make_room(&worker);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                let _ = io.set_nodelay(true);
-                place(&worker, Accepted { io: PlainSocket::Tcp(io), peer: peer.ip() });
+                place(&worker, Accepted { io, peer, tls: listener.tls });
             }
             // The process is out of descriptors, or the client has left already. The gateway goes on either way.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,

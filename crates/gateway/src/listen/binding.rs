@@ -1,66 +1,77 @@
-//! The sockets of all addresses, one for each address and thread: taken over or bound.
+//! The sockets of all listeners, one for each listener and thread: taken over or bound.
 
-use super::acceptor;
+use super::bound::{BoundSocket, Unstarted, bind_tcp, bind_unix, ensure_free};
 use super::inherited::{Inherited, spread};
+use crate::settings::{Address, Listener};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use tokio::net::TcpSocket;
 
 /// Sockets that do not accept yet.
 pub(crate) struct Bound {
-    /// The addresses, in the order of the settings.
-    pub addresses: Vec<SocketAddr>,
+    /// Where they are, in the order of the settings.
+    pub listeners: Vec<Listener>,
     /// By thread.
-    pub sockets: Vec<Vec<TcpSocket>>,
+    pub sockets: Vec<Vec<BoundSocket>>,
     /// The same sockets, to be handed over.
     pub kept: Vec<OwnedFd>,
 }
 
-/// Takes over the sockets of these addresses, or binds one for each thread. For port 0 a port is picked once per address.
+/// Takes over the sockets of these listeners, or binds one for each thread. For port 0 a port is picked once per listener.
 ///
 /// # Errors
 /// An address is taken by another process.
-pub(crate) fn bind_all(
-    listen: &[SocketAddr],
-    threads: usize,
-    inherited: &mut Inherited,
-) -> io::Result<Bound> {
+pub(crate) fn bind_all(listen: &[Listener], threads: usize, inherited: &mut Inherited) -> io::Result<Bound> {
     let sockets = (0..threads).map(|_| Vec::new()).collect();
-    let mut bound = Bound { addresses: Vec::new(), sockets, kept: Vec::new() };
-    for &wanted in listen {
-        let taken = inherited.take(wanted);
-        let address = match taken.first() {
-            Some(socket) => socket.local_addr(),
+    let mut bound = Bound { listeners: Vec::new(), sockets, kept: Vec::new() };
+    for wanted in listen {
+        let address = match inherited.take(&wanted.address) {
+            Some((address, taken)) => bound.take_over(taken, wanted).map(|()| address),
             None => bound.bind(wanted),
         };
-        let address = address.map_err(|error| named(wanted, &error))?;
-        if !taken.is_empty() {
-            for (thread, socket) in spread(&taken, threads)? {
-                bound.sockets[thread].push(socket);
-            }
-            bound.kept.extend(taken.into_iter().map(OwnedFd::from));
-        }
-        bound.addresses.push(address);
+        let address = address.map_err(|error| named(&wanted.address, &error))?;
+        bound.listeners.push(Listener { address, tls: wanted.tls });
     }
     Ok(bound)
 }
 
 impl Bound {
-    fn bind(&mut self, wanted: SocketAddr) -> io::Result<SocketAddr> {
-        acceptor::ensure_free(wanted)?;
-        let mut address = wanted;
-        for own in &mut self.sockets {
-            let socket = acceptor::bind(address)?;
-            address = socket.local_addr()?;
-            self.kept.push(socket.as_fd().try_clone_to_owned()?);
-            own.push(socket);
+    fn take_over(&mut self, taken: Vec<OwnedFd>, wanted: &Listener) -> io::Result<()> {
+        let is_unix = matches!(wanted.address, Address::Unix(_));
+        for (thread, socket) in spread(&taken, self.sockets.len())? {
+            self.sockets[thread]
+                .push(BoundSocket { socket: Unstarted::taken(socket, is_unix), tls: wanted.tls });
         }
-        Ok(address)
+        self.kept.extend(taken);
+        Ok(())
+    }
+
+    fn bind(&mut self, wanted: &Listener) -> io::Result<Address> {
+        let tls = wanted.tls;
+        match &wanted.address {
+            Address::Tcp(address) => {
+                ensure_free(*address)?;
+                let mut address = *address;
+                for own in &mut self.sockets {
+                    let socket = bind_tcp(address)?;
+                    address = socket.local_addr()?;
+                    self.kept.push(socket.as_fd().try_clone_to_owned()?);
+                    own.push(BoundSocket { socket: Unstarted::Tcp(socket), tls });
+                }
+                Ok(address.into())
+            }
+            Address::Unix(path) => {
+                let listener = bind_unix(path)?;
+                for own in &mut self.sockets {
+                    own.push(BoundSocket { socket: Unstarted::Unix(listener.try_clone()?), tls });
+                }
+                self.kept.push(listener.into());
+                Ok(wanted.address.clone())
+            }
+        }
     }
 }
 
 /// The error of an address that cannot be listened on.
-pub(crate) fn named(address: SocketAddr, error: &io::Error) -> io::Error {
+pub(crate) fn named(address: &Address, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
 }

@@ -5,60 +5,66 @@
 //! first other address with the same IP address, so that a port that the system chose stays. Each thread accepts from a socket
 //! of its own; where there are fewer sockets than threads, threads share one.
 
+use crate::settings::Address;
+use socket2::SockRef;
 use std::io::{Error, ErrorKind, Result};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use tokio::net::TcpSocket;
 
 /// Sockets that listen, by their addresses.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<(SocketAddr, TcpListener)>);
+pub struct Inherited(Vec<(Address, OwnedFd)>);
 
 impl Inherited {
-    /// Takes over sockets that listen for TCP connections.
+    /// Takes over sockets that listen for TCP connections, or on the path of a Unix socket.
     ///
     /// # Errors
     /// One of them is none.
     pub fn new(sockets: Vec<OwnedFd>) -> Result<Self> {
         let of = |socket: OwnedFd| {
-            let listener = TcpListener::from(socket);
-            let address = listener.local_addr()?;
-            if !socket2::SockRef::from(&listener).is_listener()? {
+            let own = SockRef::from(&socket);
+            let address = address(&own)?;
+            if !own.is_listener()? {
                 let what = format!("the socket of {address} that was handed over does not listen");
                 return Err(Error::new(ErrorKind::InvalidInput, what));
             }
-            listener.set_nonblocking(true)?;
-            Ok((address, listener))
+            own.set_nonblocking(true)?;
+            Ok((address, socket))
         };
         sockets.into_iter().map(of).collect::<Result<_>>().map(Inherited)
     }
 
     /// The addresses that no listener of the settings has taken.
-    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.0.iter().map(|(address, _)| *address)
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.0.iter().map(|(address, _)| address)
     }
 
-    /// Takes the sockets of an address; none if there are none.
-    pub(crate) fn take(&mut self, wanted: SocketAddr) -> Vec<TcpListener> {
-        let matches = |address: SocketAddr| match wanted.port() {
-            0 => address.ip() == wanted.ip(),
+    /// Takes the sockets of an address, which is returned with them; `None` if there are none.
+    pub(crate) fn take(&mut self, wanted: &Address) -> Option<(Address, Vec<OwnedFd>)> {
+        let matches = |address: &Address| match (wanted, address) {
+            (Address::Tcp(wanted), Address::Tcp(address)) if wanted.port() == 0 => {
+                address.ip() == wanted.ip()
+            }
             _ => address == wanted,
         };
-        let Some(address) = self.addresses().find(|address| matches(*address)) else { return Vec::new() };
+        let address = self.addresses().find(|address| matches(address))?.clone();
         let (taken, left) = std::mem::take(&mut self.0).into_iter().partition(|(other, _)| *other == address);
         self.0 = left;
-        let taken: Vec<(SocketAddr, TcpListener)> = taken;
-        taken.into_iter().map(|(_, listener)| listener).collect()
+        let taken: Vec<(Address, OwnedFd)> = taken;
+        Some((address, taken.into_iter().map(|(_, socket)| socket).collect()))
     }
 }
 
+fn address(socket: &SockRef<'_>) -> Result<Address> {
+    let address = socket.local_addr()?;
+    let of_network = address.as_socket().map(Address::Tcp);
+    let found = of_network.or_else(|| address.as_pathname().map(|path| Address::Unix(path.to_owned())));
+    found.ok_or_else(|| Error::new(ErrorKind::InvalidInput, "a socket that was handed over has no address"))
+}
+
 /// The sockets for each of so many threads: at least one for each thread, and each socket for at least one.
-pub(super) fn spread(taken: &[TcpListener], threads: usize) -> Result<Vec<(usize, TcpSocket)>> {
-    let shares = (0..threads.max(taken.len())).map(|number| {
-        let listener = taken[number % taken.len()].try_clone()?;
-        // The type of a socket that does not listen yet: to listen again changes nothing.
-        Ok((number % threads, TcpSocket::from_std_stream(TcpStream::from(OwnedFd::from(listener)))))
-    });
+pub(super) fn spread(taken: &[OwnedFd], threads: usize) -> Result<Vec<(usize, OwnedFd)>> {
+    let shares = (0..threads.max(taken.len()))
+        .map(|number| Ok((number % threads, taken[number % taken.len()].try_clone()?)));
     shares.collect()
 }
 
@@ -66,6 +72,7 @@ pub(super) fn spread(taken: &[TcpListener], threads: usize) -> Result<Vec<(usize
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
 
     fn listener(address: &str) -> TcpListener {
         TcpListener::bind(address).expect("a port is free")
@@ -77,22 +84,34 @@ mod tests {
         let [first, second] = [&one, &two].map(|socket| socket.local_addr().unwrap());
         let again = one.try_clone().unwrap();
         let mut all = Inherited::new([one, two, again].map(OwnedFd::from).into()).unwrap();
-        assert!(all.take("127.0.0.3:0".parse().unwrap()).is_empty());
-        assert!(all.take(SocketAddr::new(first.ip(), first.port() ^ 1)).is_empty());
-        assert_eq!(all.take("127.0.0.2:0".parse().unwrap()).len(), 1);
-        assert_eq!(all.addresses().collect::<Vec<_>>(), [first, first]);
-        assert_eq!(all.take(first).len(), 2);
-        assert!(all.take(first).is_empty() && all.take(second).is_empty());
+        let mut take =
+            |address: SocketAddr| all.take(&address.into()).map_or(0, |(_, sockets)| sockets.len());
+        assert_eq!(take("127.0.0.3:0".parse().unwrap()), 0);
+        assert_eq!(take(SocketAddr::new(first.ip(), first.port() ^ 1)), 0);
+        assert_eq!(take("127.0.0.2:0".parse().unwrap()), 1);
+        assert_eq!((take(first), take(first), take(second)), (2, 0, 0));
+    }
+
+    #[test]
+    fn a_path_takes_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let mut all = Inherited::new(vec![socket.into()]).unwrap();
+        assert!(all.take(&Address::Unix(folder.path().join("other"))).is_none());
+        assert!(all.take(&Address::Unix(path)).is_some_and(|(_, sockets)| sockets.len() == 1));
     }
 
     #[test]
     fn every_thread_has_a_socket_and_every_socket_a_thread() {
-        let three: Vec<TcpListener> = (0..3).map(|_| listener("127.0.0.1:0")).collect();
+        let three: Vec<OwnedFd> = (0..3).map(|_| listener("127.0.0.1:0").into()).collect();
         for threads in [1, 2, 3, 5] {
             let spread = spread(&three, threads).unwrap();
             let owners: BTreeSet<usize> = spread.iter().map(|(thread, _)| *thread).collect();
-            let places: BTreeSet<SocketAddr> =
-                spread.iter().map(|(_, socket)| socket.local_addr().unwrap()).collect();
+            let places: BTreeSet<SocketAddr> = spread
+                .iter()
+                .map(|(_, socket)| SockRef::from(socket).local_addr().unwrap().as_socket().unwrap())
+                .collect();
             assert_eq!((owners.len(), places.len()), (threads, 3));
         }
     }

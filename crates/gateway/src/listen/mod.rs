@@ -6,5 +6,6 @@
 
 pub(crate) mod acceptor;
 pub(crate) mod binding;
+pub(crate) mod bound;
 pub(crate) mod inherited;
 pub(crate) mod placement;

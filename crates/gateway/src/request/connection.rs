@@ -5,6 +5,7 @@
 //! given back, and its task keeps a socket and a slot.
 
 use super::entrance::SlotGuard;
+use super::peer::Origin;
 use super::way::{Next, Way};
 use crate::client::buffers::{self, SMALL};
 use crate::client::inbox::Inbox;
@@ -16,7 +17,6 @@ use crate::http1::scan::HeadScan;
 use crate::runtime::worker::Worker;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -45,7 +45,7 @@ enum Awaited {
 }
 
 /// Serves HTTP/1 on a socket until one side ends it.
-pub(super) async fn run(guard: &SlotGuard, io: Socket, peer: IpAddr) {
+pub(super) async fn run(guard: &SlotGuard, io: Socket, origin: &Origin) {
     guard.slot.idle_from(guard.worker.coarse());
     let mut resting = Some(io);
     while let Some(mut io) = resting.take() {
@@ -55,7 +55,7 @@ pub(super) async fn run(guard: &SlotGuard, io: Socket, peer: IpAddr) {
         }
         let ready = &guard.worker.ready;
         ready.set(ready.get() + 1);
-        resting = serve_until_idle(guard, io, inbox, peer).await;
+        resting = serve_until_idle(guard, io, inbox, origin).await;
         ready.set(ready.get() - 1);
     }
 }
@@ -66,10 +66,10 @@ fn serve_until_idle(
     guard: &SlotGuard,
     io: Socket,
     inbox: Inbox,
-    peer: IpAddr,
+    origin: &Origin,
 ) -> Pin<Box<impl Future<Output = Option<Socket>>>> {
     let client = Client { io, inbox, outbox: Outbox::default(), slot: guard.slot.clone(), besides: 0 };
-    Box::pin(Way::new(guard.worker.clone(), client, peer).serve_until_idle())
+    Box::pin(Way::new(guard.worker.clone(), client, origin).serve_until_idle())
 }
 
 impl SlotGuard {

@@ -3,6 +3,7 @@
 //! The engine decides on level, admission and place in one call. A request that has to wait is parked here; its verdict
 //! comes by its thread's [mailbox](crate::runtime::mailbox) into its connection's slot.
 
+use super::peer::Peer;
 use super::way::Way;
 use crate::client::permit_guard::WaitingGuard;
 use crate::client::wire::Wire;
@@ -33,7 +34,7 @@ impl<W: Wire> Way<W> {
         let tables = self.worker.tables();
         let settings = &tables.settings;
         let client = self.peer.client(bytes, &self.head, settings);
-        let view = HeadView { bytes, head: &self.head, client, trusted: self.peer.trusted, settings };
+        let view = HeadView { bytes, head: &self.head, client, peer: &self.peer, settings };
         let target = self.worker.lane.borrow().classify(&view);
         // Tables are renewed after the classification: they are never older than the numbers in `target`.
         self.worker.renew();
@@ -97,7 +98,7 @@ struct HeadView<'a> {
     bytes: &'a [u8],
     head: &'a RequestHead,
     client: IpAddr,
-    trusted: bool,
+    peer: &'a Peer,
     settings: &'a Settings,
 }
 
@@ -119,10 +120,13 @@ impl RequestView for HeadView<'_> {
         text(self.head.query(self.bytes))
     }
     fn header(&self, name: &str) -> Option<&str> {
+        if self.settings.client_header().is_some_and(|own| own.eq_ignore_ascii_case(name)) {
+            return self.peer.certificate.as_deref();
+        }
         let sent = self.head.field(self.bytes, name).and_then(|value| std::str::from_utf8(value).ok())?;
         let is_for_proxies =
             || self.settings.trusted_headers.iter().any(|own| own.eq_ignore_ascii_case(name));
-        if !self.trusted && is_for_proxies() {
+        if !self.peer.trusted && is_for_proxies() {
             return None;
         }
         self.settings.signed.header(name, sent)
@@ -134,6 +138,6 @@ impl RequestView for HeadView<'_> {
         self.client
     }
     fn is_trusted(&self) -> bool {
-        self.trusted
+        self.peer.trusted
     }
 }

@@ -1,6 +1,7 @@
 //! An accepted connection until what is spoken on it is known: it takes its slot, and goes on as that protocol's connection.
 
-use super::connection;
+use super::peer::Origin;
+use super::{connection, handshake};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use crate::transport::plain::{DetachedSocket, PlainSocket};
@@ -19,6 +20,8 @@ pub(crate) struct Accepted {
     pub io: PlainSocket,
     /// The other end.
     pub peer: IpAddr,
+    /// Whether the listener speaks TLS.
+    pub tls: bool,
 }
 
 /// A connection on its way to the thread that is to serve it.
@@ -26,17 +29,18 @@ pub(crate) struct Accepted {
 pub(crate) struct HandedOver {
     io: DetachedSocket,
     peer: IpAddr,
+    tls: bool,
 }
 
 impl Accepted {
     pub(crate) fn hand_over(self) -> io::Result<HandedOver> {
-        Ok(HandedOver { io: self.io.detach()?, peer: self.peer })
+        Ok(HandedOver { io: self.io.detach()?, peer: self.peer, tls: self.tls })
     }
 }
 
 impl HandedOver {
     pub(crate) fn take(self) -> io::Result<Accepted> {
-        Ok(Accepted { io: self.io.attach()?, peer: self.peer })
+        Ok(Accepted { io: self.io.attach()?, peer: self.peer, tls: self.tls })
     }
 }
 
@@ -63,8 +67,17 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
         Poll::Ready(())
     })
     .await;
-    let (io, protocol) = (Socket::Plain(accepted.io), Protocol::Http1);
+    let Accepted { io, peer, tls } = accepted;
+    let mut origin = Origin { is_secure: tls, ..Origin::plain(peer) };
+    let (io, protocol) = if tls {
+        // On the heap, where it takes memory only while it lasts.
+        let Some(agreed) = Box::pin(handshake::agree(&guard, io)).await else { return };
+        origin.certificate = agreed.certificate;
+        (Socket::Tls(agreed.io), agreed.protocol)
+    } else {
+        (Socket::Plain(io), Protocol::Http1)
+    };
     match protocol {
-        Protocol::Http1 => connection::run(&guard, io, accepted.peer).await,
+        Protocol::Http1 => connection::run(&guard, io, &origin).await,
     }
 }

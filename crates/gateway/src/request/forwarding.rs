@@ -54,7 +54,7 @@ impl<'a> Forwarding<'a> {
         };
         out.extend_from_slice(self.peer.text.as_bytes());
         out.extend_from_slice(b"\r\n");
-        write_field(out, b"x-forwarded-proto", proto.unwrap_or(b"http"));
+        write_field(out, b"x-forwarded-proto", proto.unwrap_or(self.peer.scheme()));
         let host = outer.unwrap_or(host);
         if !host.is_empty() {
             write_field(out, b"x-forwarded-host", host);
@@ -77,7 +77,12 @@ impl<'a> Forwarding<'a> {
                 out.extend_from_slice(b", ");
             }
         }
-        write_member(out, self.peer.text.as_bytes(), self.head.authority.of(self.bytes), Some(b"http"));
+        write_member(
+            out,
+            self.peer.text.as_bytes(),
+            self.head.authority.of(self.bytes),
+            Some(self.peer.scheme()),
+        );
         out.extend_from_slice(b"\r\n");
     }
 

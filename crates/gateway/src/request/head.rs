@@ -68,6 +68,9 @@ impl Outgoing<'_> {
         }
         out.extend_from_slice(self.mark.line());
         Forwarding { bytes: self.bytes, head, peer: self.peer, settings: self.settings }.write(out);
+        if let (Some(name), Some(certificate)) = (self.settings.client_header(), &self.peer.certificate) {
+            write_field(out, name.as_bytes(), certificate.as_bytes());
+        }
         for (name, value) in self.rewrite.iter().flat_map(|rewrite| &rewrite.headers) {
             write_field(out, name.as_bytes(), value.as_bytes());
         }
@@ -75,8 +78,9 @@ impl Outgoing<'_> {
     }
 
     fn is_replaced(&self, name: &[u8]) -> bool {
-        let mut replaced = self.rewrite.iter().flat_map(|rewrite| &rewrite.headers);
-        replaced.any(|(own, _)| is_alike(own.as_bytes(), name))
+        let replaced = self.rewrite.iter().flat_map(|rewrite| &rewrite.headers).map(|(own, _)| own.as_str());
+        let mut replaced = replaced.chain(self.settings.client_header());
+        replaced.any(|own| is_alike(own.as_bytes(), name))
     }
 }
 

@@ -5,18 +5,49 @@ use crate::http1::request::RequestHead;
 use crate::settings::{RealIpHeader, Settings};
 use plimsoll_core::promises::Network;
 use std::net::IpAddr;
+use std::rc::Rc;
+
+/// Where a connection comes from, as it began.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub address: IpAddr,
+    /// Whether it speaks TLS.
+    pub is_secure: bool,
+    /// The name in the client's certificate, which was checked.
+    pub certificate: Option<Rc<str>>,
+}
+
+impl Origin {
+    /// A connection without TLS.
+    pub(crate) fn plain(address: IpAddr) -> Self {
+        Origin { address, is_secure: false, certificate: None }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub address: IpAddr,
     pub text: String,
     pub trusted: bool,
+    pub is_secure: bool,
+    pub certificate: Option<Rc<str>>,
 }
 
 impl Peer {
-    pub(crate) fn new(address: IpAddr, trusted_proxies: &[Network]) -> Self {
-        let address = address.to_canonical();
-        Peer { address, text: address.to_string(), trusted: is_in(trusted_proxies, address) }
+    pub(crate) fn new(origin: &Origin, trusted_proxies: &[Network]) -> Self {
+        let address = origin.address.to_canonical();
+        Peer {
+            address,
+            text: address.to_string(),
+            trusted: is_in(trusted_proxies, address),
+            is_secure: origin.is_secure,
+            certificate: origin.certificate.clone(),
+        }
+    }
+
+    /// The scheme of the URLs that the client asks for, as far as its connection tells.
+    pub(crate) fn scheme(&self) -> &'static [u8] {
+        if self.is_secure { b"https" } else { b"http" }
     }
 
     /// The client's address: the last one in the chain that is no trusted proxy.

@@ -3,7 +3,7 @@
 use super::body::NoBody;
 use super::decision::NotStarted;
 use super::loop_mark;
-use super::peer::Peer;
+use super::peer::{Origin, Peer};
 use crate::access_log::entry::{CLIENT_LEFT, Entry};
 use crate::client::early_body::EarlyBody;
 use crate::client::requested::Requested;
@@ -17,7 +17,6 @@ use crate::http1::response::ResponseHead;
 use crate::runtime::worker::Worker;
 use crate::upstream::request::HeaderVariants;
 use plimsoll_core::request::Reason;
-use std::net::IpAddr;
 use std::rc::Rc;
 
 /// How a request leaves its wire. A wire of one request ends in each case.
@@ -50,10 +49,10 @@ pub(crate) struct Way<W> {
 }
 
 impl<W: Wire> Way<W> {
-    pub(super) fn new(worker: Rc<Worker>, client: Client<W>, peer: IpAddr) -> Self {
+    pub(super) fn new(worker: Rc<Worker>, client: Client<W>, origin: &Origin) -> Self {
         Way {
             client,
-            peer: Peer::new(peer, &worker.tables().settings.trusted_proxies),
+            peer: Peer::new(origin, &worker.tables().settings.trusted_proxies),
             worker,
             head: RequestHead::default(),
             reply: ResponseHead::default(),

@@ -8,11 +8,12 @@ use crate::files::Files;
 use crate::gateway::check;
 use crate::runtime::lock;
 use crate::runtime::worker::Shared;
-use crate::settings::{Backend, Settings};
+use crate::settings::{Backend, Settings, TlsSettings};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
 use plimsoll_core::{Changes, Engine};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
@@ -94,6 +95,28 @@ impl Reloader {
         self.shared.tables.current().access_logs.reopen();
     }
 
+    /// The files of certificates and keys.
+    pub fn tls_files(&self) -> Vec<PathBuf> {
+        let tables = self.shared.tables.current();
+        let files = tables.settings.tls.iter().flat_map(TlsSettings::files);
+        files.map(Path::to_path_buf).collect()
+    }
+
+    /// Reads those files again, and has handshakes use what is in them now.
+    ///
+    /// # Errors
+    /// What is wrong with them. Nothing has changed then.
+    pub fn renew_certificates(&self) -> Result<(), Vec<String>> {
+        let tables = self.shared.tables.current();
+        let config = self.shared.tls.prepare(tables.settings.tls.as_ref())?;
+        // A reload that came meanwhile has read them too.
+        let _engine = lock(&self.engine);
+        if Arc::ptr_eq(&tables, &self.shared.tables.current()) {
+            self.shared.tls.install(config);
+        }
+        Ok(())
+    }
+
     /// Replaces settings and promises. Requests under way are not touched.
     ///
     /// # Errors
@@ -112,6 +135,7 @@ impl Reloader {
     fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         check(&settings, promises).map_err(|error| vec![error.to_string()])?;
         folders_open(&settings, promises)?;
+        let tls = self.shared.tls.prepare(settings.tls.as_ref())?;
         // The lock is held to the end: reloads come one at a time.
         let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
@@ -122,6 +146,7 @@ impl Reloader {
             .next(settings, promises, &reload, self.shared.mailboxes.len())
             .map_err(|error| vec![error.to_string()])?;
         self.shared.tables.publish(tables);
+        self.shared.tls.install(tls);
         let mut changes = engine.apply(reload.clone());
         drop(engine);
         let now = self.shared.tables.current();
@@ -152,6 +177,7 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
 /// The sections that differ and can change.
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     differing([
+        ("tls", old.tls != new.tls),
         ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
         ("trusted_headers", old.trusted_headers != new.trusted_headers),
         ("signed cookies and headers", old.signed != new.signed),

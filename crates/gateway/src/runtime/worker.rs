@@ -13,9 +13,11 @@ use crate::client::buffers;
 use crate::client::standing::{StandingClients, make_room_in_files};
 use crate::client::storage::Storage;
 use crate::listen::acceptor;
+use crate::listen::bound::Listening;
 use crate::listen::placement::SpareTime;
 use crate::request::entrance::{self, Accepted};
 use crate::request::loop_mark::LoopMark;
+use crate::transport::tls::server::TlsServer;
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -27,7 +29,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, SystemTime};
-use tokio::net::TcpListener;
 
 /// How often deadlines, stale connections and the date are looked after.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub ends_idle: AtomicBool,
     pub reloads: Mutex<Reloads>,
     pub storage: Arc<Storage>,
+    pub tls: TlsServer,
     /// What requests carry that this gateway has sent on.
     pub mark: LoopMark,
     /// How many workers plants have reported since the last tick, each with the plant's number.
@@ -307,7 +309,7 @@ impl Worker {
     }
 
     /// Runs until the thread is told to stop. Must be called in a local runtime.
-    pub(crate) async fn run(self: Rc<Self>, listeners: Vec<TcpListener>) {
+    pub(crate) async fn run(self: Rc<Self>, listeners: Vec<Listening>) {
         for listener in listeners {
             tokio::task::spawn_local(acceptor::run(self.clone(), listener));
         }

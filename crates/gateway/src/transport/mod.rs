@@ -3,8 +3,11 @@
 //! In: what was accepted, or connected to. Out: one type, [`Socket`](socket::Socket), that the rooms above read from and
 //! write to. It is an enum and not a trait object, so that bytes without TLS go straight to the system's socket.
 //!
-//! [`plain`] is the system's socket, which can be handed from one thread to another. [`protocol`] is what is spoken on it.
+//! [`plain`] is the system's socket, which can be handed from one thread to another, [`address`] where it listens or is
+//! connected to. [`tls`] encrypts what goes through it. [`protocol`] is what is spoken on it.
 
+pub(crate) mod address;
 pub(crate) mod plain;
 pub(crate) mod protocol;
 pub(crate) mod socket;
+pub(crate) mod tls;

@@ -1,7 +1,7 @@
 //! A socket of the system: TCP or Unix.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -38,6 +38,14 @@ impl PlainSocket {
         Ok(match self {
             PlainSocket::Tcp(io) => DetachedSocket::Tcp(io.into_std()?),
             PlainSocket::Unix(io) => DetachedSocket::Unix(io.into_std()?),
+        })
+    }
+
+    /// Another descriptor of the same socket, which no selector knows.
+    pub(super) fn duplicate(&self) -> io::Result<DetachedSocket> {
+        Ok(match self {
+            PlainSocket::Tcp(io) => DetachedSocket::Tcp(io.as_fd().try_clone_to_owned()?.into()),
+            PlainSocket::Unix(io) => DetachedSocket::Unix(io.as_fd().try_clone_to_owned()?.into()),
         })
     }
 

@@ -1,6 +1,7 @@
 //! A connected socket as the rooms above see it.
 
 use super::plain::PlainSocket;
+use super::tls::session::TlsSocket;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(PlainSocket),
+    Tls(Box<TlsSocket>),
 }
 
 impl Socket {
@@ -21,6 +23,7 @@ impl Socket {
     fn plain(&self) -> &PlainSocket {
         match self {
             Socket::Plain(io) => io,
+            Socket::Tls(io) => io.plain(),
         }
     }
 
@@ -28,14 +31,17 @@ impl Socket {
     pub(crate) fn take_over(self) -> io::Result<Self> {
         match self {
             Socket::Plain(io) => Ok(Socket::Plain(io.detach()?.attach()?)),
+            Socket::Tls(mut io) => io.take_over().map(|()| Socket::Tls(io)),
         }
     }
 
-    /// Ready when there is something to read, or an end.
+    /// Ready when a read may find something, or an end.
     #[inline]
     pub(crate) fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Plain(io) => io.poll_read_ready(context),
+            // Bytes that came earlier may lie decrypted: only a read tells.
+            Socket::Tls(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -45,12 +51,23 @@ impl Socket {
         self.plain().poll_write_ready(context)
     }
 
+    /// Whether an idle connection has nothing to read and no end. Without TLS the selector's last word tells, without a
+    /// system call.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        match self {
+            Socket::Plain(io) => io.poll_read_ready(&mut context).is_pending(),
+            Socket::Tls(io) => io.is_quiet(&mut context),
+        }
+    }
+
     /// Writes once; ready with how many bytes the system has taken. After `Pending` the next call must bring the same bytes
     /// first: some of them may be under way.
     #[inline]
     pub(crate) fn poll_send(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Plain(io) => Pin::new(io).poll_write(context, bytes),
+            Socket::Tls(io) => io.poll_send(context, &[IoSlice::new(bytes)]),
         }
     }
 
@@ -63,6 +80,7 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         match self {
             Socket::Plain(io) => Pin::new(io).poll_write_vectored(context, slices),
+            Socket::Tls(io) => io.poll_send(context, slices),
         }
     }
 
@@ -71,10 +89,31 @@ impl Socket {
         self.plain().unacknowledged()
     }
 
-    /// Has the connection end with a reset, which the other end cannot take for a plain end.
-    pub(crate) fn reset_on_close(&self) {
-        self.plain().reset_on_close();
+    /// How many bytes it keeps that the system has not taken.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Socket::Plain(_) => 0,
+            Socket::Tls(io) => io.held(),
+        }
     }
+
+    /// Has the connection end with a reset, which the other end cannot take for a plain end.
+    pub(crate) fn reset_on_close(&mut self) {
+        self.plain().reset_on_close();
+        if let Socket::Tls(io) = self {
+            io.abort();
+        }
+    }
+}
+
+/// The same expression for either kind of socket.
+macro_rules! either {
+    ($socket:expr, $io:ident => $then:expr) => {
+        match $socket.get_mut() {
+            Socket::Plain($io) => $then,
+            Socket::Tls($io) => $then,
+        }
+    };
 }
 
 impl AsyncRead for Socket {
@@ -84,17 +123,13 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Socket::Plain(io) => Pin::new(io).poll_read(context, into),
-        }
+        either!(self, io => Pin::new(io).poll_read(context, into))
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Socket::Plain(io) => Pin::new(io).poll_write(context, bytes),
-        }
+        either!(self, io => Pin::new(io).poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -102,9 +137,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Socket::Plain(io) => Pin::new(io).poll_write_vectored(context, slices),
-        }
+        either!(self, io => Pin::new(io).poll_write_vectored(context, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -112,14 +145,10 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Socket::Plain(io) => Pin::new(io).poll_flush(context),
-        }
+        either!(self, io => Pin::new(io).poll_flush(context))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Socket::Plain(io) => Pin::new(io).poll_shutdown(context),
-        }
+        either!(self, io => Pin::new(io).poll_shutdown(context))
     }
 }

@@ -24,7 +24,6 @@ use std::sync::atomic::{
     AtomicBool, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -161,8 +160,8 @@ impl Upstream {
     pub(crate) fn take_idle(&self, thread: usize) -> Option<Lease> {
         let threads = self.idle.len();
         for owner in (0..threads).map(|offset| (thread + offset) % threads) {
-            while let Some(Idle { io, ticket, .. }) = { self.idle_of(owner).pop() } {
-                if !is_quiet(&io) {
+            while let Some(Idle { mut io, ticket, .. }) = { self.idle_of(owner).pop() } {
+                if !io.is_quiet() {
                     continue;
                 }
                 // A connection of another thread is registered anew, with this thread's selector.
@@ -190,7 +189,7 @@ impl Upstream {
 
     /// Closes the connections of a thread that were idle for longer than `longest`, or that their server closed.
     pub(crate) fn close_stale(&self, thread: usize, now: Instant, longest: Duration) {
-        self.idle_of(thread).retain(|idle| now.since(idle.since) < longest && is_quiet(&idle.io));
+        self.idle_of(thread).retain_mut(|idle| now.since(idle.since) < longest && idle.io.is_quiet());
     }
 
     /// A connection for a request in service.
@@ -278,12 +277,6 @@ impl Lease {
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
-}
-
-/// Whether there is nothing to read and no end. The selector's last word tells, without a system call.
-fn is_quiet(io: &Socket) -> bool {
-    let mut context = Context::from_waker(Waker::noop());
-    io.poll_read_ready(&mut context).is_pending()
 }
 
 #[cfg(test)]

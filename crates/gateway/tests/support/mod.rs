@@ -215,7 +215,7 @@ pub fn promises(max_connections: u32) -> Promises {
 
 pub fn settings(addresses: &[SocketAddr]) -> Settings {
     Settings {
-        listen: vec!["127.0.0.1:0".parse().expect("an address")],
+        listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
         admin: None,
         threads: 1,
         backends: vec![Backend::Upstream { addresses: addresses.to_vec() }],

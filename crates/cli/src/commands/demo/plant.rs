@@ -99,7 +99,7 @@ impl Server {
     pub(crate) fn start_gateway(self, address: SocketAddr) -> Result<Gateway, Failure> {
         let mut configuration = self.configuration()?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        configuration.gateway.settings.listen = vec![any];
+        configuration.gateway.settings.listen = vec![any.into()];
         configuration.gateway.settings.admin = Some(any);
         configuration.gateway.backends =
             vec![Backend::Upstream { addresses: vec![address.to_string()], workers_from: None }];

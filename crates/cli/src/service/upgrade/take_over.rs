@@ -74,6 +74,11 @@ fn take_over(process: u32) -> io::Result<Start> {
 /// The sockets that systemd has opened (`LISTEN_FDS`, sd_listen_fds(3)).
 fn from_systemd() -> io::Result<Vec<OwnedFd>> {
     let mut given = ListenFd::from_env();
-    let taken = (0..given.len()).map(|number| given.take_tcp_listener(number));
-    taken.filter_map(io::Result::transpose).map(|socket| socket.map(OwnedFd::from)).collect()
+    let count = given.len();
+    let mut take = |number| match given.take_tcp_listener(number) {
+        Ok(taken) => Ok(taken.map(OwnedFd::from)),
+        // A socket of another kind stays where it was.
+        Err(_) => given.take_unix_listener(number).map(|taken| taken.map(OwnedFd::from)),
+    };
+    (0..count).filter_map(|number| take(number).transpose()).collect()
 }

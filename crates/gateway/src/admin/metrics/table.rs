@@ -23,6 +23,8 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) access_log_lines_dropped: u64,
     pub(in crate::admin) seed_from: SeedSource,
     pub(in crate::admin) buffered: Buffered,
+    /// Handshakes with clients that were full, went on from an earlier one, and failed.
+    pub(in crate::admin) handshakes: [u64; 3],
 }
 
 impl Scrape {
@@ -34,6 +36,7 @@ impl Scrape {
             access_log_lines_dropped: shared.tables.current().access_logs.dropped(),
             seed_from: shared.tables.current().settings.hash_seed_from,
             buffered: shared.storage.buffered(),
+            handshakes: shared.tls.handshakes.counts(),
         }
     }
 }
@@ -62,6 +65,9 @@ metrics! {
             .map(|(place, bytes)| (label("in", place), bytes)));
     "plimsoll_buffer_file_failures_total", "Temporary files that could not be made, written or read.",
         Gateway(|all| all.buffered.failures);
+    "plimsoll_tls_handshakes_total", "TLS handshakes with clients: full, resumed from an earlier one, or failed.",
+        Gateway(|all| std::iter::zip(["full", "resumed", "failed"], all.handshakes)
+            .map(|(kind, count)| (label("kind", kind), count)).collect::<Vec<_>>());
     "plimsoll_workers", "Requests that the upstream works on at once.",
         Plants(|own| own.workers);
     "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",

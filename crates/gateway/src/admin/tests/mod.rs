@@ -120,6 +120,7 @@ fn scrape(status: Status) -> Scrape {
         log_lines_dropped: 0,
         access_log_lines_dropped: 0,
         seed_from: SeedSource::Kept,
+        handshakes: [7, 5, 3],
         buffered: Buffered::default(),
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::request::peer::Origin;
 use crate::settings::{ForwardedFields, RealIpHeader};
 use plimsoll_core::promises::Network;
 
@@ -9,7 +10,7 @@ fn network(text: &str, prefix_bits: u8) -> Network {
 fn forwarded(peer: &str, text: &str, settings: &Settings, rewrite: Option<&Rewrite>) -> String {
     let mut head = RequestHead::default();
     head.parse(text.as_bytes()).expect("a good request");
-    let peer = Peer::new(peer.parse().expect("an address"), &settings.trusted_proxies);
+    let peer = Peer::new(&Origin::plain(peer.parse().expect("an address")), &settings.trusted_proxies);
     let mut out = Vec::new();
     let (bytes, fallback_host, mark) = (text.as_bytes(), "origin:80", &LoopMark::default());
     Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, mark }.write(&mut out);
@@ -118,7 +119,7 @@ fn the_client_is_the_last_that_is_not_trusted() {
         let mut head = RequestHead::default();
         head.parse(text.as_bytes()).expect("a good request");
         let settings = Settings { trusted_proxies: trusted.to_vec(), real_ip_header, ..Settings::default() };
-        Peer::new(peer.parse().expect("an address"), &trusted)
+        Peer::new(&Origin::plain(peer.parse().expect("an address")), &trusted)
             .client(text.as_bytes(), &head, &settings)
             .to_string()
     };

@@ -1,0 +1,103 @@
+//! The certificates of a configuration: checked before they are used, and renewed when their files change.
+//!
+//! A tool that renews certificates replaces files and may know of no gateway. So a thread looks at the files, and has them
+//! read again once they have changed and then stayed as they are for one look: a chain and its key are not written at once.
+
+use crate::output::failure::Failure;
+use plimsoll_config::Configuration;
+use plimsoll_core::promises::Promises;
+use plimsoll_gateway::Reloader;
+use plimsoll_gateway::settings::{Certificate, is_for};
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Reads them all.
+pub(crate) fn read(configuration: &Configuration) -> Result<Vec<Certificate>, Failure> {
+    let tls = configuration.gateway.settings.tls.as_ref();
+    tls.map_or(Ok(Vec::new()), |tls| tls.read().map_err(|wrong| Failure::Input(told(&wrong))))
+}
+
+/// Reads them for a gateway, which runs with one that has expired all the same: most of its clients may not mind.
+pub(crate) fn read_to_run(configuration: &Configuration) -> Result<(), Failure> {
+    let untimely: Vec<String> = read(configuration)?.iter().filter_map(Certificate::untimely).collect();
+    untimely.iter().for_each(|wrong| tracing::warn!("{wrong}"));
+    Ok(())
+}
+
+/// Refuses those that are wrong or have expired.
+pub(crate) fn check(configuration: &Configuration) -> Result<Vec<Certificate>, Failure> {
+    let certificates = read(configuration)?;
+    let untimely: Vec<String> = certificates.iter().filter_map(Certificate::untimely).collect();
+    if untimely.is_empty() { Ok(certificates) } else { Err(Failure::Input(told(&untimely))) }
+}
+
+fn told(wrong: &[String]) -> String {
+    let lines: Vec<String> = wrong.iter().map(|wrong| format!("error: {wrong} (under [tls])")).collect();
+    lines.join("\n")
+}
+
+/// What may surprise: hosts of sites that no certificate is for.
+pub(crate) fn warnings(certificates: &[Certificate], promises: &Promises) -> Vec<String> {
+    let Some(first) = certificates.first() else { return Vec::new() };
+    let covered = |host: &str| certificates.iter().any(|certificate| is_for(&certificate.names, host));
+    let hosts = promises.sites.iter().flat_map(|site| site.hosts.iter().map(|host| (&site.name, host)));
+    let bare = hosts.filter(|(_, host)| !covered(host));
+    let warn = |(site, host)| {
+        format!(
+            "no certificate is for {host} of the site {site}: clients that ask for it by TLS get {}, which they refuse; add one \
+             to `certificate` under [tls]",
+            first.files.chain.display()
+        )
+    };
+    bare.map(warn).collect()
+}
+
+/// What is seen of a file without reading it.
+type Seen = (PathBuf, Option<(SystemTime, u64)>);
+
+fn look(files: &[PathBuf]) -> Vec<Seen> {
+    let seen = |path: &PathBuf| {
+        let data = std::fs::metadata(path).ok()?;
+        Some((data.modified().ok()?, data.len()))
+    };
+    files.iter().map(|path| (path.clone(), seen(path))).collect()
+}
+
+/// Has a thread renew the certificates of a gateway when their files change.
+pub(crate) fn follow(gateway: Reloader) -> io::Result<()> {
+    let run = move || {
+        let mut used = look(&gateway.tls_files());
+        let mut before = used.clone();
+        loop {
+            thread::sleep(LOOK);
+            let now = look(&gateway.tls_files());
+            let is_steady = now == before;
+            before.clone_from(&now);
+            if !is_steady || now == used {
+                continue;
+            }
+            // A reload that names other files has read them.
+            let are_same_files = now.iter().map(|(path, _)| path).eq(used.iter().map(|(path, _)| path));
+            used = now;
+            if are_same_files {
+                renew(&gateway);
+            }
+        }
+    };
+    thread::Builder::new().name("certificates".to_owned()).spawn(run).map(drop)
+}
+
+fn renew(gateway: &Reloader) {
+    match gateway.renew_certificates() {
+        Ok(()) => tracing::info!("the certificates have changed, and handshakes use the new ones"),
+        Err(wrong) => tracing::warn!(
+            "the certificates have changed and are wrong, and the earlier ones stay in use:\n{}",
+            wrong.join("\n")
+        ),
+    }
+}

@@ -1,0 +1,104 @@
+//! TLS with clients: listeners, certificates, and who may be believed about clients.
+
+use super::addresses::in_folder_of;
+use super::http::HeaderName;
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Located, OneOrMany, Table, Text, section, words};
+use plimsoll_gateway::settings::{Address, CertificateFiles, ClientCertificates, TlsSettings};
+
+section! { "[tls]"
+    /// TLS with clients: where it is spoken, and with which certificates. Files are read at the start, at each reload, and
+    /// when they change; if what is in them then is wrong, the log says so and the certificates stay as they were.
+    TlsKeys {
+        /// Where clients connect that speak TLS, such as `"0.0.0.0:443"`.
+        listen: OneOrMany<Address>, required("write where clients connect that speak TLS: `listen = \"0.0.0.0:443\"`");
+        /// The files of the certificates in PEM, each with those between it and its root. A client gets the one that has the
+        /// name it asks for (SNI), and the first where none has it. A relative path is taken from the folder of this file.
+        certificate: OneOrMany<Text>, required("name the certificate's file: `certificate = \"tls/cert.pem\"`");
+        /// The files of their keys in PEM, in the same order. Absent: each key is in its certificate's file.
+        key: OneOrMany<Text>, optional;
+        /// The oldest version that is spoken.
+        min_version: TlsVersion, default(TlsVersion::V1_2);
+        /// The file of the authorities, in PEM, that sign the certificates of clients. Absent: clients are not asked for any.
+        client_ca: Text, optional;
+        /// Whether a client must show a certificate.
+        client_certificates: ClientCertificateUse, default(ClientCertificateUse::Required);
+        /// The request header that carries the name in a client's certificate: its first DNS name, mail address or URI, else
+        /// its common name. Conditions of classes see it, and so does the upstream; what a client sends under it is dropped.
+        client_header: HeaderName, optional;
+    }
+}
+
+words! {
+    /// A version of TLS.
+    enum TlsVersion {
+        "1.2" => V1_2, "TLS 1.2 and 1.3";
+        "1.3" => V1_3, "TLS 1.3 alone";
+    }
+}
+
+words! {
+    /// What becomes of a client without a certificate.
+    enum ClientCertificateUse {
+        "required" => Required, "a client without one is not served";
+        "optional" => Optional, "a client without one is served too";
+    }
+}
+
+/// The settings of a file whose name is `name`.
+pub(super) fn tls(
+    keys: Option<&Located<Table<TlsKeys>>>,
+    name: &str,
+    findings: &mut Findings,
+) -> Option<TlsSettings> {
+    let keys = &keys?.value.0;
+    Some(TlsSettings {
+        certificates: certificates(keys, name, findings),
+        only_1_3: keys.min_version.value == TlsVersion::V1_3,
+        clients: clients(keys, name, findings),
+    })
+}
+
+fn certificates(keys: &TlsKeys, name: &str, findings: &mut Findings) -> Vec<CertificateFiles> {
+    let mut file = |text: &Located<Text>| in_folder_of(name, text, findings);
+    let chains: Vec<_> = keys.certificate.iter().flat_map(|list| &list.value.0).map(&mut file).collect();
+    let Some(given) = &keys.key else {
+        let both = |chain: std::path::PathBuf| CertificateFiles { key: chain.clone(), chain };
+        return chains.into_iter().map(both).collect();
+    };
+    let own: Vec<_> = given.value.0.iter().map(&mut file).collect();
+    if let Some(named) = keys.certificate.as_ref().filter(|_| own.len() != chains.len()) {
+        refuse!(findings, Conflict at &given.span,
+            format!("{} keys are named for {} certificates", own.len(), chains.len()),
+            help: "name one key for each certificate, in the same order",
+            beside &named.span => "the certificates are named");
+    }
+    chains.into_iter().zip(own).map(|(chain, key)| CertificateFiles { chain, key }).collect()
+}
+
+fn clients(keys: &TlsKeys, name: &str, findings: &mut Findings) -> Option<ClientCertificates> {
+    let header = keys.client_header.as_ref();
+    let Some(authorities) = &keys.client_ca else {
+        if let Some(header) = header {
+            refuse!(findings, Conflict at &header.span,
+                "no client is asked for a certificate, so that there is no name in one",
+                help: "name the authorities that sign clients' certificates: `client_ca = \"tls/clients.pem\"`");
+        }
+        return None;
+    };
+    Some(ClientCertificates {
+        authorities: in_folder_of(name, authorities, findings),
+        optional: keys.client_certificates.value == ClientCertificateUse::Optional,
+        header: header.map(|header| header.value.0.clone()),
+    })
+}
+
+/// Every address where TLS is spoken.
+pub(super) fn addresses(keys: Option<&Located<Table<TlsKeys>>>) -> Vec<Located<Address>> {
+    let listen = keys.and_then(|keys| keys.value.0.listen.as_ref());
+    let mut all = Vec::new();
+    for address in listen.iter().flat_map(|list| &list.value.0) {
+        all.push(address.clone());
+    }
+    all
+}

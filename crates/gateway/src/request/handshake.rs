@@ -1,0 +1,58 @@
+//! The handshake of a connection that speaks TLS.
+//!
+//! A client that does not finish it is one that does not finish its request's head: it has as long, and counts with them for
+//! the memory that it holds. Until its first byte its connection is idle, and may be ended to make room for another.
+
+use super::entrance::SlotGuard;
+use crate::client::standing::Standing;
+use crate::transport::plain::PlainSocket;
+use crate::transport::protocol::Protocol;
+use crate::transport::tls::certificate::client_name;
+use crate::transport::tls::session::TlsSocket;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// About what an unfinished handshake holds besides the bytes that came.
+const UNFINISHED: usize = 6 * 1024;
+
+/// What both ends agreed on.
+pub(super) struct Agreed {
+    pub io: Box<TlsSocket>,
+    pub protocol: Protocol,
+    /// The name in the client's certificate, which was checked.
+    pub certificate: Option<Rc<str>>,
+}
+
+/// Carries a handshake to its end; `None` if nothing came of it.
+pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket) -> Option<Agreed> {
+    let (worker, slot) = (&guard.worker, &guard.slot);
+    let server = &worker.shared.tls;
+    let mut io = TlsSocket::accept(io, server.current()?).ok()?;
+    slot.idle_from(worker.coarse());
+    slot.arm(Some(worker.after(worker.tables().settings.timeouts.head)));
+    let mut standing = Standing::default();
+    let is_agreed = poll_fn(|context| match io.poll_handshake(context) {
+        Poll::Ready(result) => Poll::Ready(result.is_ok()),
+        Poll::Pending if slot.expired() || worker.is_draining() => Poll::Ready(false),
+        Poll::Pending => {
+            if io.received() > 0 {
+                slot.busy();
+                standing.hold(&worker.heads, slot, UNFINISHED + io.received(), worker.head_memory());
+            }
+            Poll::Pending
+        }
+    })
+    .await;
+    slot.arm(None);
+    if !is_agreed {
+        // A client that has said nothing has begun no handshake.
+        if io.received() > 0 {
+            server.handshakes.count(None);
+        }
+        return None;
+    }
+    server.handshakes.count(io.kind());
+    let certificate = io.peer_certificate().and_then(client_name).map(Rc::from);
+    Some(Agreed { protocol: io.protocol(), certificate, io })
+}

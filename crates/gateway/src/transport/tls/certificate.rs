@@ -1,0 +1,139 @@
+//! A certificate and its key, read from their files.
+//!
+//! An operator meets an error where it is cheap: at `plimsoll check`, at the start, or at a reload that changes nothing. So
+//! each says which file is wrong, how, and what to do.
+
+use super::settings::CertificateFiles;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use x509_cert::Certificate as Parsed;
+use x509_cert::der::Decode;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+/// A certificate, with what an operator wants to know of it.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// Where it was read.
+    pub files: CertificateFiles,
+    /// The names that it is for, as it has them: `shop.example`, `*.shop.example`.
+    pub names: Vec<String>,
+    /// Until when it is valid; time since 1970.
+    pub valid_until: Duration,
+    pub(crate) key: CertifiedKey,
+}
+
+impl Certificate {
+    /// Reads both files, and sees that they belong together.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what to do.
+    pub fn read(files: &CertificateFiles) -> Result<Self, String> {
+        let chain = chain(&files.chain)?;
+        let Some(leaf) = chain.first() else {
+            return Err(format!(
+                "{}: there is no certificate in it; it must have one that begins with `-----BEGIN CERTIFICATE-----`",
+                files.chain.display()
+            ));
+        };
+        let name = files.chain.display();
+        let parsed = Parsed::from_der(leaf)
+            .map_err(|error| format!("{name}: its first certificate is damaged: {error}"))?;
+        let names = names(&parsed);
+        let validity = parsed.tbs_certificate().validity();
+        let valid_until = validity.not_after.to_unix_duration();
+        let key = private_key(&files.key)?;
+        let key = ring::sign::any_supported_type(&key).map_err(|error| {
+            format!(
+                "{}: this kind of key is not supported: {error}; use ECDSA with P-256 or P-384, RSA of 2048 bits or more, \
+                 or Ed25519",
+                files.key.display()
+            )
+        })?;
+        let key = CertifiedKey::new(chain, key);
+        if key.keys_match().is_err() {
+            return Err(format!(
+                "{}: this is not the key of {name}; name the key that the certificate was made with",
+                files.key.display()
+            ));
+        }
+        Ok(Certificate { files: files.clone(), names, valid_until, key })
+    }
+
+    /// What is wrong with its time, if anything.
+    pub fn untimely(&self) -> Option<String> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        (self.valid_until < now).then(|| {
+            let ago = (now - self.valid_until).as_secs() / 86_400;
+            let when = if ago == 0 { "today".to_owned() } else { format!("{ago} days ago") };
+            format!("{}: the certificate expired {when}; renew it", self.files.chain.display())
+        })
+    }
+}
+
+/// All certificates of a file.
+pub(crate) fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(file, &error))?;
+    all.map(|one| one.map_err(|error| unreadable(file, &error))).collect()
+}
+
+fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            format!(
+                "{}: there is no key in it that can be read; it must have one that begins with `-----BEGIN PRIVATE KEY-----` \
+                 and has no password",
+                file.display()
+            )
+        }
+        error => unreadable(file, &error),
+    })
+}
+
+fn unreadable(file: &Path, error: &pem::Error) -> String {
+    let name = file.display();
+    match error {
+        pem::Error::Io(error) => format!(
+            "{name}: cannot be read: {error}; a relative path is taken from the folder of the configuration"
+        ),
+        error => format!("{name}: this is not PEM: {error}"),
+    }
+}
+
+/// The DNS names and addresses that a certificate is for.
+fn names(certificate: &Parsed) -> Vec<String> {
+    let found = certificate.tbs_certificate().get_extension::<SubjectAltName>();
+    let Ok(Some((_, SubjectAltName(names)))) = found else { return Vec::new() };
+    names
+        .iter()
+        .filter_map(|name| match name {
+            GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The name in a client's certificate: its first DNS name, mail address or URI, else its common name, else its subject.
+pub(crate) fn client_name(certificate: &CertificateDer<'_>) -> Option<String> {
+    let parsed = Parsed::from_der(certificate).ok()?;
+    let tbs = parsed.tbs_certificate();
+    let others = tbs.get_extension::<SubjectAltName>().ok().flatten();
+    let other = others.into_iter().flat_map(|(_, SubjectAltName(names))| names).find_map(|name| match name {
+        GeneralName::DnsName(name)
+        | GeneralName::Rfc822Name(name)
+        | GeneralName::UniformResourceIdentifier(name) => Some(name.as_str().to_owned()),
+        _ => None,
+    });
+    let subject = || {
+        let subject = tbs.subject().to_string();
+        let common = subject.split(',').find_map(|part| part.strip_prefix("CN=")).map(str::to_owned);
+        common.unwrap_or(subject)
+    };
+    // It becomes a field of a request.
+    let name = other.unwrap_or_else(subject);
+    name.chars().all(|char| char == ' ' || char.is_ascii_graphic()).then_some(name)
+}

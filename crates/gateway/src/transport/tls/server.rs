@@ -1,0 +1,135 @@
+//! What handshakes with clients need: the certificates in force, and the keys of session tickets.
+//!
+//! New certificates take effect with the next handshake; connections go on with what they began with. Tickets stay good over
+//! such a change, unless clients are asked for certificates.
+
+use super::certificate::{Certificate, chain};
+use super::names::CertificatesByName;
+use super::settings::{ClientCertificates, TlsSettings};
+use crate::runtime::lock;
+use rustls::crypto::ring;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use rustls::{HandshakeKind, RootCertStore, ServerConfig};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// The protocols that clients are offered, best first.
+const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+
+impl TlsSettings {
+    /// Reads every file.
+    ///
+    /// # Errors
+    /// All that is wrong with them: what, where, and what to do.
+    pub fn read(&self) -> Result<Vec<Certificate>, Vec<String>> {
+        let read = self.certificates.iter().map(Certificate::read);
+        let (mut certificates, mut wrong) = (Vec::new(), Vec::new());
+        for one in read {
+            match one {
+                Ok(certificate) => certificates.push(certificate),
+                Err(error) => wrong.push(error),
+            }
+        }
+        wrong.extend(self.clients.as_ref().and_then(|clients| verifier(clients).err()));
+        if wrong.is_empty() { Ok(certificates) } else { Err(wrong) }
+    }
+
+    /// Every file.
+    pub fn files(&self) -> Vec<&std::path::Path> {
+        let own = self.certificates.iter().flat_map(|files| [files.chain.as_path(), files.key.as_path()]);
+        own.chain(self.clients.iter().map(|clients| clients.authorities.as_path())).collect()
+    }
+}
+
+/// How a handshake checks clients' certificates.
+fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let name = clients.authorities.display();
+    let mut roots = RootCertStore::empty();
+    for authority in chain(&clients.authorities)? {
+        roots
+            .add(authority)
+            .map_err(|error| format!("{name}: a certificate in it is no authority's: {error}"))?;
+    }
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
+    let verifier = if clients.optional { verifier.allow_unauthenticated() } else { verifier };
+    verifier.build().map_err(|error| {
+        format!("{name}: no client can be checked by it: {error}; name the certificate of the authority that signs theirs")
+    })
+}
+
+/// TLS with clients, for all threads.
+#[derive(Debug)]
+pub(crate) struct TlsServer {
+    /// `None` where no listener speaks TLS.
+    current: Mutex<Option<Arc<ServerConfig>>>,
+    tickets: Arc<dyn ProducesTickets>,
+    pub handshakes: Handshakes,
+}
+
+impl TlsServer {
+    pub(crate) fn new() -> io::Result<Self> {
+        let tickets = ring::Ticketer::new().map_err(io::Error::other)?;
+        Ok(TlsServer { current: Mutex::default(), tickets, handshakes: Handshakes::default() })
+    }
+
+    pub(crate) fn current(&self) -> Option<Arc<ServerConfig>> {
+        lock(&self.current).clone()
+    }
+
+    /// Makes ready what [`install`](Self::install) puts in force.
+    pub(crate) fn prepare(
+        &self,
+        settings: Option<&TlsSettings>,
+    ) -> Result<Option<Arc<ServerConfig>>, Vec<String>> {
+        let Some(settings) = settings else { return Ok(None) };
+        let certificates = CertificatesByName::new(settings.read()?);
+        let versions: &[_] = if settings.only_1_3 { &[&TLS13] } else { &[&TLS13, &TLS12] };
+        let one = |error: String| vec![error];
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_protocol_versions(versions).map_err(|error| one(error.to_string()))?;
+        let builder = match &settings.clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => builder.with_client_cert_verifier(verifier(clients).map_err(one)?),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(certificates));
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        // A ticket stands in for the client's certificate: it must not outlive what was asked of that.
+        config.ticketer = match &settings.clients {
+            None => self.tickets.clone(),
+            Some(_) => ring::Ticketer::new().map_err(|error| one(error.to_string()))?,
+        };
+        Ok(Some(Arc::new(config)))
+    }
+
+    pub(crate) fn install(&self, config: Option<Arc<ServerConfig>>) {
+        *lock(&self.current) = config;
+    }
+}
+
+/// How handshakes with clients ended.
+#[derive(Debug, Default)]
+pub(crate) struct Handshakes {
+    full: AtomicU64,
+    resumed: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Handshakes {
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        [&self.full, &self.resumed, &self.failed].map(|counter| counter.load(Relaxed))
+    }
+
+    pub(crate) fn count(&self, kind: Option<HandshakeKind>) {
+        let counter = match kind {
+            Some(HandshakeKind::Resumed) => &self.resumed,
+            Some(_) => &self.full,
+            None => &self.failed,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+}

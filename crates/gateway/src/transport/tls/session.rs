@@ -1,0 +1,262 @@
+//! A connection that speaks TLS, on a socket of the system.
+//!
+//! Why not `tokio-rustls`: it takes bytes that the system has not, so that the gateway would not know what a client has got;
+//! and its connections cannot move from one thread to another, as idle connections to upstreams do.
+//!
+//! **Bound.** At most [`FAST`] bytes are encrypted and not yet sent, and [`SLOW`] for an end that does not take them at once.
+
+use crate::transport::plain::PlainSocket;
+use rustls::Connection;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How much is encrypted at a time: four records, or one.
+const FAST: usize = 64 * 1024;
+const SLOW: usize = 16 * 1024;
+/// How many pieces are encrypted together.
+const PIECES: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct TlsSocket {
+    pub(super) io: PlainSocket,
+    pub(super) session: Connection,
+    /// Bytes that are encrypted and not yet reported as sent.
+    owed: usize,
+    /// How much may be encrypted at a time.
+    most: usize,
+    /// How many bytes came in all, and the first of them.
+    pub(super) received: usize,
+    pub(super) first: Option<u8>,
+    /// Whether the other end was told that no more comes, or must not be.
+    is_ended: bool,
+}
+
+/// The socket below, as rustls reads and writes it.
+struct Below<'a, 'b> {
+    io: &'a mut PlainSocket,
+    context: &'a mut Context<'b>,
+    first: Option<u8>,
+}
+
+fn without_wait<T>(poll: Poll<io::Result<T>>) -> io::Result<T> {
+    match poll {
+        Poll::Ready(result) => result,
+        Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+    }
+}
+
+impl Read for Below<'_, '_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut target = ReadBuf::new(into);
+        without_wait(Pin::new(&mut *self.io).poll_read(self.context, &mut target))?;
+        self.first = target.filled().first().copied();
+        Ok(target.filled().len())
+    }
+}
+
+impl Write for Below<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        without_wait(Pin::new(&mut *self.io).poll_write(self.context, bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        without_wait(Pin::new(&mut *self.io).poll_write_vectored(self.context, slices))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TlsSocket {
+    pub(super) fn new(io: PlainSocket, session: Connection) -> Box<Self> {
+        let (first, is_ended) = (None, false);
+        Box::new(TlsSocket { io, session, owed: 0, most: FAST, received: 0, first, is_ended })
+    }
+
+    pub(in crate::transport) fn plain(&self) -> &PlainSocket {
+        &self.io
+    }
+
+    /// How many bytes it keeps that the system has not taken.
+    pub(in crate::transport) fn held(&self) -> usize {
+        self.owed
+    }
+
+    /// Moves it to the selector of the thread that calls.
+    pub(in crate::transport) fn take_over(&mut self) -> io::Result<()> {
+        self.io = self.io.duplicate()?.attach()?;
+        Ok(())
+    }
+
+    /// Whether nothing came but what TLS says on its own, such as tickets.
+    pub(in crate::transport) fn is_quiet(&mut self, context: &mut Context<'_>) -> bool {
+        loop {
+            if self.session.wants_read() {
+                match self.poll_receive(context) {
+                    Poll::Pending => return true,
+                    Poll::Ready(Ok(count)) if count > 0 => {}
+                    Poll::Ready(_) => return false,
+                }
+            } else {
+                return false;
+            }
+        }
+    }
+
+    /// From now on nothing more is said, so that the end of the bytes is not taken for the end of what they mean.
+    pub(in crate::transport) fn abort(&mut self) {
+        self.is_ended = true;
+    }
+
+    /// Sends what is encrypted.
+    pub(super) fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            let mut below = Below { io: &mut self.io, context, first: None };
+            match self.session.write_tls(&mut below) {
+                Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.most = SLOW;
+                    return Poll::Pending;
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads once from the socket below and decrypts what is whole; ready with how much came, zero at the end.
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut below = Below { io: &mut self.io, context, first: None };
+        let count = match self.session.read_tls(&mut below) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                // Tickets, and answers to a change of keys, wait for nothing.
+                if self.session.wants_write()
+                    && let Poll::Ready(Err(error)) = self.poll_drain(context)
+                {
+                    return Poll::Ready(Err(error));
+                }
+                return Poll::Pending;
+            }
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let first = below.first;
+        self.first = self.first.or(first);
+        self.received = self.received.saturating_add(count);
+        if let Err(error) = self.session.process_new_packets() {
+            return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, error)));
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Writes once; ready with how many bytes the system has taken. After `Pending` the same bytes must come first again.
+    pub(in crate::transport) fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.owed == 0 {
+            self.owed = self.encrypt(slices)?;
+        }
+        ready!(self.poll_drain(context))?;
+        self.most = FAST;
+        Poll::Ready(Ok(std::mem::take(&mut self.owed)))
+    }
+
+    /// Encrypts as much as may be at a time.
+    fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let (mut used, mut room) = (0, self.most);
+        for (piece, slice) in pieces.iter_mut().zip(slices.iter().take_while(|slice| !slice.is_empty())) {
+            *piece = IoSlice::new(&slice[..slice.len().min(room)]);
+            (used, room) = (used + 1, room - piece.len());
+            if room == 0 {
+                break;
+            }
+        }
+        match &pieces[..used] {
+            [one] => self.session.writer().write(one),
+            many => self.session.writer().write_vectored(many),
+        }
+    }
+
+    fn end(&mut self) {
+        if !self.is_ended {
+            self.is_ended = true;
+            self.session.send_close_notify();
+        }
+    }
+}
+
+impl AsyncRead for TlsSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            match this.session.reader().read(into.initialize_unfilled()) {
+                Ok(count) => {
+                    into.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // The connection ended and its other end has not said so: what came may be cut short.
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            ready!(this.poll_receive(context))?;
+        }
+    }
+}
+
+impl AsyncWrite for TlsSocket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        ready!(this.poll_drain(context))?;
+        this.most = FAST;
+        let count = this.encrypt(slices)?;
+        // What is not sent yet is sent before the next bytes, or at the flush.
+        match this.poll_drain(context) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(count)),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_drain(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.end();
+        ready!(this.poll_drain(context))?;
+        Pin::new(&mut this.io).poll_shutdown(context)
+    }
+}
+
+impl Drop for TlsSocket {
+    /// Says that no more comes, if the system takes it at once.
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.end();
+            let _ = self.poll_drain(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! TLS with clients: real curl and openssl, clients that speak something else or nothing, certificates that change, and names.
+
+use plimsoll_e2e::certificates::{certificate, curl, s_client, signed_certificate, tls_address};
+use plimsoll_e2e::{Folder, Nginx, Plimsoll, exchange};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const REQUEST: &str = "GET /page.html HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n";
+
+/// A site of files behind a gateway that has these keys in `[tls]`, and these lines behind it.
+struct Secure {
+    gateway: Plimsoll,
+    tls: SocketAddr,
+    certificates: Folder,
+    _server: Nginx,
+}
+
+fn configuration(server: SocketAddr, keys: &str, more: &str) -> String {
+    format!(
+        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n\n\
+         [tls]\nlisten = \"127.0.0.1:0\"\n{keys}\n\n\
+         [upstream.app]\naddress = \"{server}\"\nmax_connections = 8\ncapacity = {{ workers = 8 }}\n\n{more}\n"
+    )
+}
+
+impl Secure {
+    fn run(keys: impl Fn(&Folder) -> String, more: &str) -> Secure {
+        let certificates = Folder::new();
+        let site = Folder::new();
+        site.write("page.html", "<p>a page</p>\n");
+        site.write("large.bin", vec![b'x'; 3 << 20]);
+        let server = Nginx::files(site.path());
+        // nginx has the files open while the folder goes with its value: it is kept beside them.
+        std::mem::forget(site);
+        let mut gateway = Plimsoll::run(&configuration(server.address, &keys(&certificates), more));
+        let tls = tls_address(&mut gateway);
+        Secure { gateway, tls, certificates, _server: server }
+    }
+
+    /// With one certificate, for shop.test.
+    fn shop() -> Secure {
+        Secure::run(|folder| named(folder, "shop", "shop.test"), "")
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.certificates.path().join(name).display().to_string()
+    }
+}
+
+fn named(folder: &Folder, name: &str, host: &str) -> String {
+    let (chain, key) = certificate(folder, name, host);
+    format!("certificate = \"{}\"\nkey = \"{}\"", chain.display(), key.display())
+}
+
+#[test]
+fn curl_gets_a_page_and_a_large_file_in_both_versions_on_one_connection() {
+    let site = Secure::shop();
+    let authority = site.file("shop.pem");
+    for version in [["--tls-max", "1.2"], ["--tlsv1.3", "--http1.1"]] {
+        let arguments = [&version[..], &["--cacert", &authority, "--include"]].concat();
+        let (code, text) = curl(site.tls, "shop.test", "/page.html", &arguments);
+        assert!(
+            code == 0 && text.contains("200 OK") && text.contains("a page"),
+            "{version:?}: {code} {text}"
+        );
+        let print = "%{num_connects} %{size_download} %{http_code}\n";
+        let second = "https://shop.test/page.html";
+        let arguments = [
+            &version[..],
+            &["--cacert", &authority, "-o", "/dev/null", "-o", "/dev/null", "-w", print, second],
+        ]
+        .concat();
+        let (code, text) = curl(site.tls, "shop.test", "/large.bin", &arguments);
+        assert_eq!((code, text.as_str()), (0, "1 14 200\n0 3145728 200\n"), "{version:?}");
+    }
+    assert!(site.gateway.metric("plimsoll_tls_handshakes_total") >= 4.0);
+}
+
+#[test]
+fn a_session_goes_on_where_an_earlier_one_ended() {
+    let site = Secure::shop();
+    let kept = site.file("session");
+    for version in ["-tls1_2", "-tls1_3"] {
+        let first = s_client(site.tls, &[version, "-servername", "shop.test", "-sess_out", &kept], REQUEST);
+        assert!(first.contains("a page") && first.contains("\nNew, "), "{first}");
+        let second = s_client(site.tls, &[version, "-servername", "shop.test", "-sess_in", &kept], REQUEST);
+        assert!(second.contains("a page") && second.contains("\nReused, "), "{version}: {second}");
+    }
+    let page = site.gateway.ask_admin("/metrics").text();
+    assert!(page.contains("plimsoll_tls_handshakes_total{kind=\"resumed\"} 2"), "{page}");
+}
+
+#[test]
+fn what_is_no_handshake_is_answered_counted_and_ended() {
+    let site = Secure::shop();
+    let plain = exchange(site.tls, REQUEST);
+    assert_eq!(plain.status, 400);
+    assert!(plain.text().contains("https://"), "{}", plain.text());
+    for bytes in [
+        &b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\xff"[..],
+        b"\x80\x2e\x01\x00\x02",
+        b"\x00\x00\x00\x00\x00\x00",
+    ] {
+        let mut stream = TcpStream::connect(site.tls).expect("the gateway accepts");
+        stream.write_all(bytes).expect("the gateway reads");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer));
+        assert!(answer.is_empty() || answer[0] == 0x15, "an alert, or nothing: {answer:?}");
+    }
+    let offer = s_client(site.tls, &["-alpn", "spdy/1"], REQUEST);
+    assert!(offer.contains("no application protocol"), "{offer}");
+    let old = s_client(site.tls, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], REQUEST);
+    assert!(old.contains("alert handshake failure"), "{old}");
+    let page = site.gateway.ask_admin("/metrics").text();
+    assert!(page.contains("plimsoll_tls_handshakes_total{kind=\"failed\"} 6"), "{page}");
+    let (code, text) = curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]);
+    assert!(code == 0 && text.contains("a page"), "{text}");
+}
+
+#[test]
+fn a_slow_handshake_is_given_up_as_a_slow_head_is() {
+    let site = Secure::run(|folder| named(folder, "shop", "shop.test"), "[timeouts]\nhead = \"500ms\"");
+    let begin = Instant::now();
+    let mut slow: Vec<TcpStream> =
+        (0..20).map(|_| TcpStream::connect(site.tls).expect("it accepts")).collect();
+    for (at, stream) in slow.iter_mut().enumerate() {
+        // A record that is announced and does not come, and for every other one not even that.
+        if at % 2 == 0 {
+            stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00").expect("it reads");
+        }
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
+    }
+    for mut stream in slow {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("the connection ends");
+    }
+    assert!(begin.elapsed() >= Duration::from_millis(400));
+    let (code, text) = curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]);
+    assert!(code == 0 && text.contains("a page"), "{text}");
+}
+
+#[test]
+fn a_client_gets_the_certificate_of_the_name_that_it_asks_for() {
+    let more = "[[site]]\nname = \"all\"\nhost = [\"shop.test\", \"blog.test\", \"www.blog.test\", \"other.test\"]\n";
+    let keys = |folder: &Folder| {
+        for (name, host) in [("shop", "shop.test"), ("blog", "blog.test"), ("wild", "*.blog.test")] {
+            certificate(folder, name, host);
+        }
+        let files = |ending: &str| {
+            let all = ["shop", "blog", "wild"]
+                .map(|name| format!("\"{}\"", folder.path().join(format!("{name}.{ending}")).display()));
+            all.join(", ")
+        };
+        format!("certificate = [{}]\nkey = [{}]", files("pem"), files("key"))
+    };
+    let site = Secure::run(keys, more);
+    for (host, file) in [("shop.test", "shop"), ("blog.test", "blog"), ("www.blog.test", "wild")] {
+        let authority = site.file(&format!("{file}.pem"));
+        let (code, text) = curl(site.tls, host, "/page.html", &["--cacert", &authority]);
+        assert!(code == 0 && text.contains("a page"), "{host}: {text}");
+    }
+    let shown = s_client(site.tls, &["-servername", "other.test"], REQUEST);
+    assert!(shown.contains("CN = shop.test"), "the first is for every other name: {shown}");
+    let shown = s_client(site.tls, &["-noservername"], REQUEST);
+    assert!(shown.contains("CN = shop.test"), "{shown}");
+    let checked = Plimsoll::output(&["check", &site.gateway.file().display().to_string()]);
+    let warning = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert!(checked.status.success() && warning.contains("no certificate is for other.test"), "{warning}");
+    assert_eq!(warning.matches("no certificate is for").count(), 1, "{warning}");
+}
+
+/// A connection that stays open while certificates change, held by openssl.
+#[test]
+fn new_certificates_are_used_without_a_reload_and_wrong_ones_are_not() {
+    let mut site = Secure::shop();
+    let first = fs::read(site.file("shop.pem")).expect("the certificate");
+    let (code, _) = curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]);
+    assert_eq!(code, 0);
+    // A file that is no certificate: the earlier one stays, and the log says so.
+    fs::write(site.file("shop.pem"), "no certificate\n").expect("written");
+    site.gateway.process.wait_for("refusal", |log| {
+        (log.contains("the earlier ones stay in use")
+            && log.contains("shop.pem: there is no certificate in it"))
+        .then_some(())
+    });
+    let kept = site.certificates.write("kept.pem", &first);
+    let arguments = ["--cacert", &kept.display().to_string()];
+    assert_eq!(curl(site.tls, "shop.test", "/page.html", &arguments).0, 0);
+    // A reload refuses it too.
+    let refused = site.gateway.post_reload();
+    assert!(
+        refused.text().contains("there is no certificate in it"),
+        "{} {}",
+        refused.status,
+        refused.text()
+    );
+    // A new one with its key is used by the next handshake.
+    certificate(&site.certificates, "shop", "shop.test");
+    site.gateway.process.wait_for("renewal", |log| log.contains("handshakes use the new ones").then_some(()));
+    assert_eq!(
+        curl(site.tls, "shop.test", "/page.html", &arguments).0,
+        60,
+        "the first one is not shown any more"
+    );
+    let (code, text) = curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]);
+    assert!(code == 0 && text.contains("a page"), "{text}");
+}
+
+#[test]
+fn a_reload_under_keep_alive_loses_no_request() {
+    let mut site = Secure::shop();
+    let (pages, tls, authority) = (60, site.tls, site.file("shop.pem"));
+    let client = std::thread::spawn(move || {
+        let print = "%{http_code} %{num_connects}\n";
+        let limit = ["--cacert", &authority, "--rate", "20/s", "-o", "/dev/null", "-w", print];
+        curl(tls, "shop.test", &format!("/page.html?[1-{pages}]"), &limit)
+    });
+    for nth in 1..=3 {
+        std::thread::sleep(Duration::from_millis(500));
+        certificate(&site.certificates, "shop", "shop.test");
+        site.gateway.hang_up(nth);
+    }
+    let (code, text) = client.join().expect("curl ends");
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(text.matches("200 ").count(), pages, "{text}");
+    let connections: usize =
+        text.lines().filter_map(|line| line.split(' ').nth(1)?.parse::<usize>().ok()).sum();
+    assert_eq!(connections, 1, "it is one connection: {text}");
+}
+
+#[test]
+fn clients_are_told_apart_by_their_certificates() {
+    let more = "[[site]]\nname = \"site\"\n[[site.class]]\nname = \"partners\"\npriority = 1\n\
+                match = { header = { x-client = \"partner.test\" } }\n[report]\nwhen = \"always\"\n\
+                [access_log]\nfile = \"access.log\"\n";
+    let keys = |folder: &Folder| {
+        let own = named(folder, "shop", "shop.test");
+        let authority = certificate(folder, "authority", "authority.test");
+        signed_certificate(folder, "partner", "partner.test", &authority);
+        certificate(folder, "stranger", "stranger.test");
+        format!(
+            "{own}\nclient_ca = \"{}\"\nclient_certificates = \"optional\"\nclient_header = \"x-client\"",
+            authority.0.display()
+        )
+    };
+    let mut site = Secure::run(keys, more);
+    let authority = site.file("shop.pem");
+    let ask = |who: Option<&str>, more: &[&str]| {
+        let own = who.map(|who| [site.file(&format!("{who}.pem")), site.file(&format!("{who}.key"))]);
+        let own: Vec<&str> =
+            own.iter().flat_map(|[chain, key]| ["--cert", chain.as_str(), "--key", key]).collect();
+        curl(
+            site.tls,
+            "shop.test",
+            "/page.html",
+            &[&["--cacert", &authority, "--http1.1"], &own[..], more].concat(),
+        )
+    };
+    assert_eq!(ask(Some("partner"), &[]).0, 0);
+    assert_eq!(ask(None, &["--header", "x-client: partner.test"]).0, 0);
+    let (code, text) = ask(Some("stranger"), &[]);
+    assert_ne!(code, 0, "{text}");
+    site.gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+    assert!(site.gateway.stop().success());
+    let log = site.gateway.file().parent().unwrap_or(Path::new("")).join("access.log");
+    let lines = fs::read_to_string(log).expect("the log");
+    let classes: Vec<bool> = lines.lines().map(|line| line.contains("\"partners\"")).collect();
+    assert_eq!(classes, [true, false], "{lines}");
+}
+
+#[test]
+fn a_configuration_says_which_file_is_wrong() {
+    let folder = Folder::new();
+    let (shop, shop_key) = certificate(&folder, "shop", "shop.test");
+    let (_, other_key) = certificate(&folder, "other", "other.test");
+    let refused = |keys: String| {
+        let server = SocketAddr::from(([127, 0, 0, 1], 8));
+        let file = folder.write("plimsoll.toml", configuration(server, &keys, ""));
+        let output = Plimsoll::output(&["check", &file.display().to_string()]);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let (shop, shop_key, other_key) = (shop.display(), shop_key.display(), other_key.display());
+    let missing = refused("certificate = \"none.pem\"\nkey = \"none.key\"".to_owned());
+    assert!(missing.contains("none.pem: cannot be read") && missing.contains("[tls]"), "{missing}");
+    let swapped = refused(format!("certificate = \"{shop_key}\"\nkey = \"{shop}\""));
+    assert!(swapped.contains("shop.key: there is no certificate in it"), "{swapped}");
+    let other = refused(format!("certificate = \"{shop}\"\nkey = \"{other_key}\""));
+    assert!(other.contains("other.key: this is not the key of") && other.contains("shop.pem"), "{other}");
+    let few = refused(format!("certificate = [\"{shop}\", \"{shop}\"]\nkey = \"{shop_key}\""));
+    assert!(few.contains("1 keys are named for 2 certificates"), "{few}");
+}
