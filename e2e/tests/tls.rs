@@ -62,10 +62,7 @@ fn curl_gets_a_page_and_a_large_file_in_both_versions_on_one_connection() {
     for version in [["--tls-max", "1.2"], ["--tlsv1.3", "--http1.1"]] {
         let arguments = [&version[..], &["--cacert", &authority, "--include"]].concat();
         let (code, text) = curl(site.tls, "shop.test", "/page.html", &arguments);
-        assert!(
-            code == 0 && text.contains("200 OK") && text.contains("a page"),
-            "{version:?}: {code} {text}"
-        );
+        assert!(code == 0 && text.contains(" 200") && text.contains("a page"), "{version:?}: {code} {text}");
         let print = "%{num_connects} %{size_download} %{http_code}\n";
         let second = "https://shop.test/page.html";
         let arguments = [

@@ -2,6 +2,7 @@
 
 use crate::admin::{Operator, Owner, OwnerCell};
 use crate::client::storage::Storage;
+use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
 use crate::listen::bound::BoundSocket;
 use crate::listen::inherited::Inherited;
@@ -85,6 +86,7 @@ impl Gateway {
             reloads: Mutex::new(Reloads::start()),
             storage: Arc::new(Storage::new(threads)),
             tls,
+            floods: EndedConnections::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
             tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)?),

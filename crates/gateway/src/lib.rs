@@ -1,4 +1,4 @@
-//! The gateway: an HTTP/1.1 reverse proxy and file server that drives the engine in real time.
+//! The gateway: an HTTP/1.1 and HTTP/2 reverse proxy and file server that drives the engine in real time.
 //!
 //! A request's way is one direction, room by room; each arrow is a call that returns a value:
 //!
@@ -9,9 +9,9 @@
 //! request   -> depart
 //! ```
 //!
-//! `http1` is the wire format, pure functions over bytes, and `transport` the sockets that carry it. `runtime` holds what
-//! runs: one worker thread per core, each with a lane of the engine, and the ticker that runs the control loops. [`admin`]
-//! is the operator's view. Nothing in
+//! `http1` is the wire format, pure functions over bytes; `http2` brings heads of streams into its form; `transport` has the
+//! sockets that carry them. `runtime` holds what runs: one worker thread per core, each with a lane of the engine, and the
+//! ticker that runs the control loops. [`admin`] is the operator's view. Nothing in
 //! this crate decides which request is served how: the engine does.
 //!
 //! Not here: reading a configuration (the crate `plimsoll-config`), signals and the command line.
@@ -25,6 +25,8 @@ pub mod fuzzing;
 mod gateway;
 #[doc(hidden)]
 pub mod http1;
+#[doc(hidden)]
+pub mod http2;
 mod listen;
 mod request;
 mod runtime;

@@ -28,6 +28,8 @@ pub struct Settings {
     pub admin: Option<SocketAddr>,
     /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
     pub admin_names: Vec<Pattern>,
+    /// Whether clients may speak HTTP/2 without TLS, by its preface.
+    pub h2c: bool,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
     /// Proxies whose forwarding fields are believed.
@@ -71,6 +73,7 @@ impl Default for Settings {
             tls: None,
             admin: Some((Ipv4Addr::LOCALHOST, 9090).into()),
             admin_names: Vec::new(),
+            h2c: false,
             threads: 0,
             trusted_proxies: Vec::new(),
             real_ip_header: RealIpHeader::default(),
@@ -220,6 +223,8 @@ pub struct Limits {
     pub body_bytes: u64,
     /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
     pub connections: usize,
+    /// The most requests under way on one connection of HTTP/2.
+    pub streams: u32,
     /// How much of a request's body is read before the request arrives; what is longer streams while it holds a place.
     pub request_buffer: u64,
     /// How much of a response may wait in a file for a client that is slower than the upstream.
@@ -237,6 +242,7 @@ impl Default for Limits {
             head_memory: 64 << 20,
             body_bytes: 1 << 30,
             connections: 50_000,
+            streams: 128,
             request_buffer: 1 << 30,
             response_buffer: 1 << 30,
             buffer_memory: 128 << 20,

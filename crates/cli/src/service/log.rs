@@ -13,7 +13,10 @@ use std::io::{self, Write};
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::thread;
+use tracing::subscriber::set_global_default;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::Subscriber as Lines;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 /// How many lines may wait to be written.
 const LINES: usize = 4096;
@@ -29,12 +32,17 @@ pub(crate) fn start(_blocked: Signals) {
     // systemd.exec(5): set where stderr is connected to the journal.
     let is_started = LOG.set(writer).is_ok()
         && match std::env::var_os("JOURNAL_STREAM") {
-            Some(_) => tracing::subscriber::set_global_default(lines.without_time().finish()).is_ok(),
-            None => tracing::subscriber::set_global_default(lines.finish()).is_ok(),
+            Some(_) => set_global_default(lines.without_time().finish().with(own_lines())).is_ok(),
+            None => set_global_default(lines.finish().with(own_lines())).is_ok(),
         };
     if is_started {
         std::panic::set_hook(Box::new(tell_panic));
     }
+}
+
+/// Lines about what the gateway does. What a library says of single frames is left out: clients could fill the log with it.
+fn own_lines() -> Targets {
+    Targets::new().with_default(LevelFilter::INFO).with_target("h2", LevelFilter::OFF)
 }
 
 pub(crate) fn dropped() -> u64 {

@@ -64,6 +64,8 @@ section! { "[gateway]"
         /// Names by which that listener may be asked; one `*` stands for anything. Addresses and `localhost` need no entry: any
         /// other name is refused, since a page's author could lead visitors' browsers here by a name of their own.
         admin_names: OneOrMany<HostPattern>, optional;
+        /// Whether clients may speak HTTP/2 without TLS (h2c), as they do who know that the gateway does.
+        h2c: bool, default(Settings::default().h2c);
         /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
         mode: Mode, default(Mode::default());
         /// Worker threads. Default: one per CPU.
@@ -134,6 +136,8 @@ section! { "[limits]"
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
         /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
         connections: Whole<1, 10_000_000>, default(Whole(Limits::default().connections as u64));
+        /// The most requests under way at once on one connection of HTTP/2.
+        streams: Whole<1, 65536>, default(Whole(Limits::default().streams.into()));
         /// How much of a request's body is read before the request is put to the server, in memory and then in a
         /// temporary file, so that a slow client holds no place there. What is longer streams.
         request_buffer: Size, default(Size(Limits::default().request_buffer));
@@ -201,6 +205,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         tls: tls::tls(file.tls.as_ref(), name, findings),
         admin: keys.admin.value.0,
         admin_names: listed(&keys.admin_names, |name| Pattern::new(&name.0)),
+        h2c: keys.h2c.value,
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         real_ip_header: keys.real_ip_header.value,
@@ -248,6 +253,7 @@ fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
         head_memory: usize::try_from(keys.head_memory.value.0).unwrap_or(usize::MAX),
         body_bytes: keys.body.value.0,
         connections: keys.connections.value.0 as usize,
+        streams: keys.streams.value.0 as u32,
         request_buffer: keys.request_buffer.value.0,
         response_buffer: keys.response_buffer.value.0,
         buffer_memory: keys.buffer_memory.value.0,

@@ -19,6 +19,8 @@ section! { "[tls]"
         key: OneOrMany<Text>, optional;
         /// The oldest version that is spoken.
         min_version: TlsVersion, default(TlsVersion::V1_2);
+        /// Whether HTTP/2 is spoken with clients that can.
+        http2: bool, default(true);
         /// The file of the authorities, in PEM, that sign the certificates of clients. Absent: clients are not asked for any.
         client_ca: Text, optional;
         /// Whether a client must show a certificate.
@@ -55,6 +57,7 @@ pub(super) fn tls(
     Some(TlsSettings {
         certificates: certificates(keys, name, findings),
         only_1_3: keys.min_version.value == TlsVersion::V1_3,
+        only_http1: !keys.http2.value,
         clients: clients(keys, name, findings),
     })
 }

@@ -5,6 +5,7 @@
 //! every other figure is of the last control period.
 
 use crate::client::storage::Buffered;
+use crate::http2::floods::{self, Http2Status};
 use crate::runtime::reload::Reloaded;
 use crate::settings::SeedSource;
 use plimsoll_core::Difference;
@@ -16,6 +17,7 @@ use plimsoll_core::telemetry::status::{
     Status, TypeStatus,
 };
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// The document as indented JSON with a line's end.
 pub(super) fn render(document: &impl Serialize) -> String {
@@ -62,13 +64,14 @@ macro_rules! document {
 
 document! {
     /// What `/status` answers with.
-    pub(super) StatusDocument<'a>(status: &'a Status, seed: SeedSource, buffered: Buffered) {
+    pub(super) StatusDocument<'a>(status: &'a Status, seed: SeedSource, buffered: Buffered, http2: Http2Status) {
         at_seconds: f64 = status.at.as_secs_f64(),
         mode: &'static str = mode_word(status.mode),
         period_seconds: f64 = status.period.as_secs_f64(),
         rejection_cost_seconds: Option<f64> = status.rejection_cost_seconds,
         clients: ClientsDocument = ClientsDocument::new(status, seed),
         buffers: BuffersDocument = BuffersDocument::new(buffered),
+        http2: Http2Document = Http2Document::new(http2),
         upstreams: Vec<PlantDocument<'a>> = plants(status).map(PlantDocument::new).collect(),
         sites: Vec<SiteDocument<'a>> = status.sites.iter().map(|site| SiteDocument::new(status, site)).collect(),
         plan: Vec<PlanDocument<'a>> = status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
@@ -82,6 +85,17 @@ document! {
         memory_bytes: u64 = buffered.in_memory,
         file_bytes: u64 = buffered.in_files,
         file_failures: u64 = buffered.failures,
+    }
+}
+
+document! {
+    /// HTTP/2: the limits of a connection, of its streams and of the frames that ask for nothing, and how many were ended for
+    /// such frames.
+    Http2Document(http2: Http2Status) {
+        streams: u32 = http2.streams,
+        idle_frames: u32 = floods::ALLOWANCE,
+        idle_frames_per_second: u32 = floods::A_SECOND,
+        ended: BTreeMap<&'static str, u64> = http2.ended.map(|(flood, count)| (flood.as_str(), count)).into(),
     }
 }
 

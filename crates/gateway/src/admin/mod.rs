@@ -62,7 +62,12 @@ fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Respons
         "/status" => page(
             StatusCode::OK,
             JSON,
-            document::render(&StatusDocument::new(&scrape.status, scrape.seed_from, scrape.buffered)),
+            document::render(&StatusDocument::new(
+                &scrape.status,
+                scrape.seed_from,
+                scrape.buffered,
+                scrape.http2,
+            )),
         ),
         "/healthz" => match health {
             Health::Running => text(StatusCode::OK, "ok\n"),

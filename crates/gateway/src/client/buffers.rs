@@ -94,6 +94,15 @@ impl Buffer {
         buffer
     }
 
+    /// Memory of its own size, as it is.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        if matches!(bytes.len(), SMALL | LARGE) {
+            return Buffer::fitting(&bytes);
+        }
+        FITTED.set(FITTED.get() + bytes.len());
+        Buffer { bytes: bytes.into() }
+    }
+
     fn take(class: usize, size: usize) -> Self {
         let kept = POOL.with_borrow_mut(|pool| {
             let spare = &mut pool[class];

@@ -88,6 +88,19 @@ impl Inbox {
         Ok(count)
     }
 
+    /// Appends as much of `bytes` as there is room for, and returns how much that is. A buffer is taken if there is none.
+    pub(crate) fn put(&mut self, bytes: &[u8], large: bool) -> usize {
+        if bytes.is_empty() {
+            return 0;
+        }
+        let end = self.end;
+        let buffer = self.unpack(large || bytes.len() > SMALL);
+        let count = bytes.len().min(buffer.len() - end);
+        buffer[end..end + count].copy_from_slice(&bytes[..count]);
+        self.end += count;
+        count
+    }
+
     /// Whether [`make_room`](Self::make_room) makes room.
     pub(crate) fn can_grow(&self) -> bool {
         self.start > 0 || self.buffer.as_ref().is_none_or(|buffer| buffer.len() < LARGE)

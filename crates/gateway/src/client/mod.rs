@@ -18,4 +18,5 @@ pub(crate) mod requested;
 pub(crate) mod socket;
 pub(crate) mod standing;
 pub(crate) mod storage;
+pub(crate) mod stream;
 pub(crate) mod wire;

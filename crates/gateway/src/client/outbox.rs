@@ -3,7 +3,7 @@
 //! What a slow client leaves for long goes into a temporary file: first come the pieces in memory, then the file's bytes,
 //! then the pieces that came since and are not in the file.
 
-use super::buffers::Buffer;
+use super::buffers::{Buffer, LARGE};
 use super::storage::{Storage, StorageFault, Store};
 use crate::settings::Limits;
 use crate::transport::socket::Socket;
@@ -21,7 +21,7 @@ pub(crate) enum Bytes {
 }
 
 impl Bytes {
-    fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             Bytes::Pooled(buffer) => buffer,
             Bytes::Shared(bytes) => bytes,
@@ -223,7 +223,31 @@ impl Outbox {
         Poll::Ready(Ok(self.advance(count)))
     }
 
-    fn advance(&mut self, mut count: usize) -> Written {
+    /// How long the next bytes are that can be taken at once, about.
+    pub(crate) fn next_length(&self) -> usize {
+        match (self.pieces.front(), &self.stored) {
+            (Some(piece), _) => piece.range.len(),
+            (None, Some(_)) => LARGE,
+            (None, None) => 0,
+        }
+    }
+
+    /// The next bytes, which are brought back from the file if they are there; `None` if there are none.
+    pub(crate) fn front(&mut self) -> io::Result<Option<&[u8]>> {
+        self.close_drained();
+        if self.pieces.is_empty() && self.stored.is_some() {
+            self.load()?;
+        }
+        Ok(self.pieces.front().map(|piece| &piece.bytes.as_slice()[piece.range.clone()]))
+    }
+
+    /// Takes all of [`front`](Self::front), with its memory.
+    pub(crate) fn pop_front(&mut self) -> Option<(Bytes, Range<usize>)> {
+        self.pieces.pop_front().map(|piece| (piece.bytes, piece.range))
+    }
+
+    /// Takes `count` bytes that are in memory.
+    pub(crate) fn advance(&mut self, mut count: usize) -> Written {
         let mut written = Written { body: 0, bytes: count as u64 };
         while count > 0 {
             let Some(piece) = self.pieces.front_mut() else { break };

@@ -44,7 +44,7 @@ impl Requested {
     /// The `Connection` field that the client needs, if any.
     pub(crate) fn write_connection(&self, out: &mut Vec<u8>) {
         match (self.version, self.keep_alive) {
-            (Version::Http11, true) => {}
+            (Version::Http11 | Version::Http2, true) => {}
             (Version::Http10, true) => out.extend_from_slice(b"connection: keep-alive\r\n"),
             (_, false) => out.extend_from_slice(b"connection: close\r\n"),
         }

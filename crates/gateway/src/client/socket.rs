@@ -36,6 +36,11 @@ impl<W: Wire> Client<W> {
         self.inbox.held() + self.outbox.held() + self.io.held() + self.besides
     }
 
+    /// How much of that it holds while its request waits. The buffer around its bytes is given back where many wait.
+    pub(crate) fn held_while_waiting(&self) -> usize {
+        self.inbox.bytes().len() + self.io.held() + self.besides
+    }
+
     /// Reads once. Zero means that the client has left.
     pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>, large: bool) -> Poll<io::Result<usize>> {
         self.io.poll_fill(&mut self.inbox, context, large)
@@ -170,6 +175,6 @@ impl<W: Wire> Client<W> {
                 Poll::Pending => return Poll::Pending,
             }
         }
-        Poll::Pending
+        self.io.poll_gone(context)
     }
 }

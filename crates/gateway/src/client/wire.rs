@@ -26,6 +26,9 @@ pub(crate) trait Wire {
         large: bool,
     ) -> Poll<io::Result<usize>>;
 
+    /// Ready once the client has left, where that can be told without a read.
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()>;
+
     /// Writes once from `outbox`; ready with nothing if the client has taken all of it.
     fn poll_write(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<Written>>;
 
@@ -56,6 +59,10 @@ impl Wire for Socket {
         large: bool,
     ) -> Poll<io::Result<usize>> {
         inbox.poll_fill(self, context, large)
+    }
+
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
     }
 
     fn poll_write(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<Written>> {

@@ -94,6 +94,20 @@ impl<'a> Decoder<'a> {
         matches!(self.state, DecoderState::Done | DecoderState::UntilClose)
     }
 
+    /// How many bytes of payload come next, before any byte of framing.
+    pub fn payload_ahead(&self) -> u64 {
+        match self.state {
+            DecoderState::Length(left) | DecoderState::Data(left) => left,
+            DecoderState::UntilClose => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    /// Whether the next byte is one of the trailers, their last line included.
+    pub fn is_in_trailers(&self) -> bool {
+        matches!(self.state, DecoderState::Trailers(_))
+    }
+
     /// Takes as much of `input` as belongs to the body.
     pub fn advance(&mut self, input: &[u8]) -> Result<Taken, Refusal> {
         let mut taken = Taken::default();

@@ -41,7 +41,7 @@ pub enum FieldKind {
 }
 
 /// What `name` means. An underscore counts as a dash: CGI does not tell them apart, so that a client's `X_Forwarded_For`
-/// would otherwise pass for the gateway's field. [`collect`] marks such a field as hop by hop.
+/// would otherwise pass for the gateway's field. [`kind_as_named`] marks such a field as hop by hop.
 pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
     let is = |known: &[u8]| {
         name.iter().zip(known).all(|(&a, &b)| a.to_ascii_lowercase() == b || (a == b'_' && b == b'-'))
@@ -64,6 +64,15 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
         17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
         21 if is(b"endpoint-load-metrics") => FieldKind::LoadReport,
         _ => FieldKind::Other,
+    }
+}
+
+/// What a field of this name means in a message: one that is known, but named with an underscore, is hop by hop.
+pub(crate) fn kind_as_named(name: &[u8]) -> FieldKind {
+    match kind_of(name) {
+        FieldKind::Other => FieldKind::Other,
+        _ if name.contains(&b'_') => FieldKind::HopByHop,
+        kind => kind,
     }
 }
 
@@ -183,11 +192,8 @@ pub(crate) fn collect(head: &[u8], parsed: &[httparse::Header<'_>], fields: &mut
     fields.clear();
     fields.extend(parsed.iter().map(|header| {
         let name = header.name.as_bytes();
-        let mut kind = kind_of(name);
-        if kind != FieldKind::Other && name.contains(&b'_') {
-            kind = FieldKind::HopByHop;
-        }
-        Field { name: Span::within(head, name), value: Span::within(head, header.value.trim_ascii()), kind }
+        let value = Span::within(head, header.value.trim_ascii());
+        Field { name: Span::within(head, name), value, kind: kind_as_named(name) }
     }));
 }
 

@@ -77,6 +77,8 @@ pub enum Version {
     Http10,
     #[default]
     Http11,
+    /// A stream's.
+    Http2,
 }
 
 impl Version {
@@ -84,6 +86,7 @@ impl Version {
         match self {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
         }
     }
 }

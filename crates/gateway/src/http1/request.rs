@@ -34,6 +34,21 @@ pub struct RequestHead {
     pub upgrade: bool,
     /// `HEAD`: the response has no body.
     pub is_head: bool,
+    /// The client takes trailers, as gRPC's clients say; a stream's alone.
+    pub takes_trailers: bool,
+}
+
+/// A head whose parts came one by one, as those of a stream do: ranges of a buffer, behind which its fields are.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadParts {
+    /// How many bytes the parts and the fields take.
+    pub length: usize,
+    pub method: Span,
+    pub target: Span,
+    /// Empty if the client did not say.
+    pub authority: Span,
+    /// Whether the message goes on behind its head.
+    pub has_body: bool,
 }
 
 impl RequestHead {
@@ -60,6 +75,35 @@ impl RequestHead {
             .ok_or(Refusal::bad("the Connection field names too many fields"))?;
         self.read_expectation(head)?;
         self.read_options(head, options);
+        self.takes_trailers = false;
+        Ok(())
+    }
+
+    /// Reads a stream's head, whose fields are in [`fields`](Self::fields) already. It is held to what a text is held to.
+    pub fn take(&mut self, head: &[u8], parts: HeadParts) -> Result<(), Refusal> {
+        (self.length, self.method, self.version) = (parts.length, parts.method, Version::Http2);
+        self.is_head = self.method.of(head) == b"HEAD";
+        self.check_method(head)?;
+        if !matches!(parts.target.of(head), b"*" | [b'/', ..]) {
+            return Err(Refusal::bad("the path does not begin with a slash"));
+        }
+        self.read_target(head, parts.target)?;
+        self.authority = parts.authority;
+        self.read_host(head)?;
+        let lengths = field::read_lengths(head, &self.fields)?;
+        self.framing = match lengths.content_length {
+            _ if lengths.chunked => return Err(Refusal::bad("a stream has no Transfer-Encoding")),
+            Some(1..) if !parts.has_body => {
+                return Err(Refusal::bad("Content-Length announces a body that does not come"));
+            }
+            None if parts.has_body => Framing::Chunked,
+            Some(length @ 1..) => Framing::Length(length),
+            Some(0) | None => Framing::None,
+        };
+        self.read_expectation(head)?;
+        let mut te = self.fields.iter().filter(|field| field.name.of(head) == b"te");
+        self.takes_trailers = te.any(|field| field.value.of(head).eq_ignore_ascii_case(b"trailers"));
+        (self.keep_alive, self.upgrade) = (true, false);
         Ok(())
     }
 
@@ -152,10 +196,20 @@ impl RequestHead {
         }
         match host {
             None if self.version == Version::Http11 => return Err(Refusal::bad("the Host field is missing")),
+            None if self.version == Version::Http2 && self.authority.is_empty() => {
+                return Err(Refusal::bad("neither :authority nor Host names a host"));
+            }
             Some(host) if !is_authority(host.of(head)) => {
                 return Err(Refusal::bad("the Host field is malformed"));
             }
             Some(host) if self.authority.is_empty() => self.authority = host,
+            // An absolute target overrides Host (RFC 9112 3.2.2); a stream's two must agree (RFC 9113 8.3.1).
+            Some(host)
+                if self.version == Version::Http2
+                    && !host.of(head).eq_ignore_ascii_case(self.authority.of(head)) =>
+            {
+                return Err(Refusal::bad(":authority and Host differ"));
+            }
             _ => {}
         }
         if !is_authority(self.authority.of(head)) {
@@ -184,15 +238,15 @@ impl RequestHead {
                 return Err(Refusal::with(417, "the only expectation supported is 100-continue"));
             }
             // HTTP/1.0 clients do not know interim responses; the field is then ignored (RFC 9110 10.1.1).
-            self.expects_continue = self.version == Version::Http11 && self.framing != Framing::None;
+            self.expects_continue = self.version != Version::Http10 && self.framing != Framing::None;
         }
         Ok(())
     }
 
     fn read_options(&mut self, head: &[u8], options: ConnectionOptions) {
         self.keep_alive = match self.version {
-            Version::Http11 => !options.close,
             Version::Http10 => options.keep_alive && !options.close,
+            Version::Http11 | Version::Http2 => !options.close,
         };
         let mut wanted = false;
         for line in self.fields.iter().filter(|field| field.kind == FieldKind::Upgrade) {

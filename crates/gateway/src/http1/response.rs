@@ -57,8 +57,8 @@ impl ResponseHead {
             .ok_or(Refusal::bad("the upstream's Connection field names too many fields"))?;
         self.keep_alive = self.framing != Framing::UntilClose
             && match self.version {
-                Version::Http11 => !options.close,
                 Version::Http10 => options.keep_alive && !options.close,
+                Version::Http11 | Version::Http2 => !options.close,
             };
         Ok(())
     }

@@ -14,6 +14,7 @@ use crate::client::socket::Client;
 use crate::client::standing::Standing;
 use crate::http1::Refusal;
 use crate::http1::scan::HeadScan;
+use crate::http2::frames::PREFACE;
 use crate::runtime::worker::Worker;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
@@ -44,20 +45,26 @@ enum Awaited {
     Idle,
 }
 
-/// Serves HTTP/1 on a socket until one side ends it.
-pub(super) async fn run(guard: &SlotGuard, io: Socket, origin: &Origin) {
+/// Serves HTTP/1 on a socket until one side ends it. Where the client turns out to speak HTTP/2, the socket is returned with
+/// the bytes that came.
+pub(super) async fn run(guard: &SlotGuard, io: Socket, origin: &Origin) -> Option<(Socket, Vec<u8>)> {
     guard.slot.idle_from(guard.worker.coarse());
     let mut resting = Some(io);
+    let mut may_be_http2 = guard.worker.tables().settings.h2c && !origin.is_secure;
     while let Some(mut io) = resting.take() {
         let mut inbox = Inbox::default();
         if !guard.rest(&mut io, &mut inbox).await {
-            return;
+            return None;
+        }
+        if std::mem::take(&mut may_be_http2) && guard.is_preface(&mut io, &mut inbox).await {
+            return Some((io, inbox.bytes().to_vec()));
         }
         let ready = &guard.worker.ready;
         ready.set(ready.get() + 1);
         resting = serve_until_idle(guard, io, inbox, origin).await;
         ready.set(ready.get() - 1);
     }
+    None
 }
 
 /// On the heap, where it takes memory only until the connection rests again; made outside of the task, which would otherwise
@@ -91,6 +98,28 @@ impl SlotGuard {
         .await;
         slot.busy();
         has_come
+    }
+}
+
+impl SlotGuard {
+    /// Whether a connection of HTTP/2 begins. A beginning of its preface is waited out: no method of HTTP/1 has it whole.
+    async fn is_preface(&self, io: &mut Socket, inbox: &mut Inbox) -> bool {
+        self.slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.head)));
+        poll_fn(|context| {
+            while inbox.bytes().len() < PREFACE.len() && PREFACE.starts_with(inbox.bytes()) {
+                match inbox.poll_fill(io, context, false) {
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending if self.worker.is_draining() || self.slot.expired() => {
+                        return Poll::Ready(());
+                    }
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        inbox.bytes().starts_with(PREFACE)
     }
 }
 

@@ -76,8 +76,7 @@ impl<W: Wire> Way<W> {
         let mut has_room = true;
         poll_fn(|context| {
             let verdict = self.client.poll_verdict(context);
-            has_room =
-                verdict.is_ready() || waiting.hold(self.client.inbox.bytes().len() + self.client.besides);
+            has_room = verdict.is_ready() || waiting.hold(self.client.held_while_waiting());
             if has_room { verdict } else { Poll::Ready(()) }
         })
         .await;

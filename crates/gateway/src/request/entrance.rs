@@ -1,7 +1,7 @@
 //! An accepted connection until what is spoken on it is known: it takes its slot, and goes on as that protocol's connection.
 
 use super::peer::Origin;
-use super::{connection, handshake};
+use super::{connection, handshake, streams};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use crate::transport::plain::{DetachedSocket, PlainSocket};
@@ -77,7 +77,12 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
     } else {
         (Socket::Plain(io), Protocol::Http1)
     };
-    match protocol {
+    let http2 = match protocol {
         Protocol::Http1 => connection::run(&guard, io, &origin).await,
+        Protocol::Http2 => Some((io, Vec::new())),
+    };
+    if let Some((io, first)) = http2 {
+        // On the heap, so that the task of a connection of HTTP/1 has no room for it.
+        Box::pin(streams::run(&guard, io, first, &origin)).await;
     }
 }

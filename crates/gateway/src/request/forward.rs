@@ -166,7 +166,7 @@ impl<W: Wire> Way<W> {
             }
             End::Failed(refusal) => self.fail(refusal, requested, permit).await,
             End::Broken(outcome) => {
-                if after.ends_with_connection {
+                if after.ends_with_connection || !W::IN_ORDER {
                     // The client would take a plain close for the end of the body.
                     self.client.io.abort();
                 }

@@ -65,6 +65,8 @@ impl Outgoing<'_> {
         }
         if head.upgrade {
             out.extend_from_slice(b"connection: upgrade\r\n");
+        } else if head.takes_trailers {
+            out.extend_from_slice(b"te: trailers\r\nconnection: te\r\n");
         }
         out.extend_from_slice(self.mark.line());
         Forwarding { bytes: self.bytes, head, peer: self.peer, settings: self.settings }.write(out);

@@ -12,6 +12,7 @@ use super::tables::{PublishedTables, ThreadTables};
 use crate::client::buffers;
 use crate::client::standing::{StandingClients, make_room_in_files};
 use crate::client::storage::Storage;
+use crate::http2::floods::EndedConnections;
 use crate::listen::acceptor;
 use crate::listen::bound::Listening;
 use crate::listen::placement::SpareTime;
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     pub reloads: Mutex<Reloads>,
     pub storage: Arc<Storage>,
     pub tls: TlsServer,
+    pub floods: EndedConnections,
     /// What requests carry that this gateway has sent on.
     pub mark: LoopMark,
     /// How many workers plants have reported since the last tick, each with the plant's number.

@@ -6,4 +6,5 @@ pub(crate) enum Protocol {
     /// HTTP/1.0 and 1.1: also what is spoken where nothing was agreed.
     #[default]
     Http1,
+    Http2,
 }

@@ -146,7 +146,8 @@ impl<W: Wire> Exchange<'_, W> {
         let complete = self.request.is_complete();
         // A full buffer waits for the upstream, or holds a next request that is too long to read past.
         if !self.client.inbox.has_room() {
-            return None;
+            let has_left = self.client.io.poll_gone(context).is_ready();
+            return has_left.then(|| self.give_up(End::Broken(Outcome::Abandoned)));
         }
         match self.client.poll_fill(context, !complete) {
             Poll::Pending => None,

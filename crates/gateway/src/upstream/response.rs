@@ -266,7 +266,7 @@ impl<'a> ResponseSide<'a> {
                 return Err(Fault::Malformed("the upstream sent too many interim responses"));
             }
             // HTTP/1.0 does not know interim responses.
-            if self.terms.requested.version == Version::Http11 {
+            if self.terms.requested.version != Version::Http10 {
                 self.write_head(length, Framing::None);
                 outbox.push_head(self.scratch);
             }

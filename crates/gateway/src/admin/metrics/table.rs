@@ -4,6 +4,7 @@ use super::{Labels, Metric, Read, Sampled, label, labels};
 use crate::admin::Owner;
 use crate::admin::document::mode_word;
 use crate::client::storage::Buffered;
+use crate::http2::floods::Http2Status;
 use crate::runtime::lock;
 use crate::runtime::reload::Reloads;
 use crate::runtime::worker::Shared;
@@ -25,6 +26,7 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) buffered: Buffered,
     /// Handshakes with clients that were full, went on from an earlier one, and failed.
     pub(in crate::admin) handshakes: [u64; 3],
+    pub(in crate::admin) http2: Http2Status,
 }
 
 impl Scrape {
@@ -37,6 +39,7 @@ impl Scrape {
             seed_from: shared.tables.current().settings.hash_seed_from,
             buffered: shared.storage.buffered(),
             handshakes: shared.tls.handshakes.counts(),
+            http2: shared.floods.status(shared.tables.current().settings.limits.streams),
         }
     }
 }
@@ -68,6 +71,8 @@ metrics! {
     "plimsoll_tls_handshakes_total", "TLS handshakes with clients: full, resumed from an earlier one, or failed.",
         Gateway(|all| std::iter::zip(["full", "resumed", "failed"], all.handshakes)
             .map(|(kind, count)| (label("kind", kind), count)).collect::<Vec<_>>());
+    "plimsoll_http2_connections_ended_total", "Connections of HTTP/2 that were ended for frames that ask for nothing, by the frame.",
+        Gateway(|all| all.http2.ended.map(|(flood, count)| (label("flood", flood.as_str()), count)));
     "plimsoll_workers", "Requests that the upstream works on at once.",
         Plants(|own| own.workers);
     "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",

@@ -9,6 +9,7 @@ use super::metrics::Scrape;
 use super::operator::Pulse;
 use super::*;
 use crate::client::storage::Buffered;
+use crate::http2::floods::EndedConnections;
 use crate::runtime::reload::Reloads;
 use crate::settings::SeedSource;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
@@ -122,6 +123,7 @@ fn scrape(status: Status) -> Scrape {
         seed_from: SeedSource::Kept,
         handshakes: [7, 5, 3],
         buffered: Buffered::default(),
+        http2: EndedConnections::default().status(128),
     }
 }
 
@@ -130,9 +132,14 @@ fn render_metrics(status: &Status) -> String {
     metrics::render(scrape(status.clone()))
 }
 
+fn document_of(status: &Status) -> StatusDocument<'_> {
+    let http2 = EndedConnections::default().status(128);
+    StatusDocument::new(status, SeedSource::Kept, Buffered::default(), http2)
+}
+
 /// The text of `/status`, in one line.
 fn status_line(status: &Status) -> String {
-    serde_json::to_string(&StatusDocument::new(status, SeedSource::Kept, Buffered::default())).unwrap()
+    serde_json::to_string(&document_of(status)).unwrap()
 }
 
 fn ask(method: Method, path: &str) -> Response<String> {
@@ -188,6 +195,7 @@ fn the_status_document() {
     let expected = r#"{
 "at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,
 "clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
+"http2":{"streams":128,"idle_frames":1000,"idle_frames_per_second":100,"ended":{"codec":0,"empty_frames":0,"pings":0,"resets":0,"settings":0,"windows":0}},
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "service_level":1.25,"bias":-0.01,"set_point_reduction":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"tunnels":0,"unfinished_seconds":null,
@@ -205,7 +213,7 @@ fn the_status_document() {
 "reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"too-many-streams":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
     assert_eq!(status_line(&status), expected.replace('\n', ""));
-    let text = document::render(&StatusDocument::new(&status, SeedSource::Kept, Buffered::default()));
+    let text = document::render(&document_of(&status));
     assert!(text.starts_with("{\n  \"at_seconds\": 12.5,\n") && text.ends_with("\n}\n"));
 }
 
@@ -216,10 +224,7 @@ fn a_status_before_the_first_tick_renders() {
     status.classes[0].levels = vec![String::new(); MAX_LEVELS];
     status.plants[0].utilization_offered = f64::NAN;
     exposition::lint(&render_metrics(&status)).unwrap();
-    assert!(
-        document::render(&StatusDocument::new(&status, SeedSource::Kept, Buffered::default()))
-            .contains("\"offered\": null")
-    );
+    assert!(document::render(&document_of(&status)).contains("\"offered\": null"));
     let nothing = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (plants, sites, plan, classes) = nothing;
     let empty = Status { plants, sites, plan, classes, ..sample() };

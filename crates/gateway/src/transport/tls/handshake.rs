@@ -60,7 +60,10 @@ impl TlsSocket {
 
     /// The protocol that both ends agreed on.
     pub(crate) fn protocol(&self) -> Protocol {
-        Protocol::Http1
+        match self.session.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
+        }
     }
 
     /// Whether the handshake was whole, or went on from an earlier one.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// The protocols that clients are offered, best first.
-const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 impl TlsSettings {
     /// Reads every file.
@@ -96,7 +96,8 @@ impl TlsServer {
             Some(clients) => builder.with_client_cert_verifier(verifier(clients).map_err(one)?),
         };
         let mut config = builder.with_cert_resolver(Arc::new(certificates));
-        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        config.alpn_protocols =
+            PROTOCOLS[usize::from(settings.only_http1)..].iter().map(|name| name.to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         // A ticket stands in for the client's certificate: it must not outlive what was asked of that.
         config.ticketer = match &settings.clients {

@@ -9,6 +9,8 @@ pub struct TlsSettings {
     pub certificates: Vec<CertificateFiles>,
     /// Whether TLS 1.2 is refused.
     pub only_1_3: bool,
+    /// Whether HTTP/2 is not spoken.
+    pub only_http1: bool,
     /// The authorities over clients, if clients are asked for certificates.
     pub clients: Option<ClientCertificates>,
 }

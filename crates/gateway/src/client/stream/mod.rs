@@ -1,0 +1,99 @@
+//! A stream of an HTTP/2 connection as a client's wire: one request, its response, and nothing behind them.
+//!
+//! [`incoming`] brings the request's body into the inbox, [`outgoing`] takes the response out of the outbox, both framed as
+//! upstreams of HTTP/1.1 frame them; a [`chunk`] tells when its bytes have reached the socket.
+
+mod chunk;
+mod incoming;
+mod outgoing;
+
+pub(crate) use chunk::Chunk;
+
+use super::inbox::Inbox;
+use super::outbox::{Outbox, Written};
+use super::wire::Wire;
+use crate::http1::body::Framing;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use incoming::RequestFrames;
+use outgoing::ResponseFrames;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+pub(crate) struct Stream {
+    incoming: RequestFrames,
+    outgoing: ResponseFrames,
+}
+
+impl Stream {
+    pub(crate) fn new(receive: RecvStream, respond: SendResponse<Chunk>) -> Self {
+        Stream { incoming: RequestFrames::new(receive), outgoing: ResponseFrames::new(respond) }
+    }
+
+    /// Whether the request ended with its head.
+    pub(crate) fn is_end(&self) -> bool {
+        self.incoming.is_end()
+    }
+
+    /// Whether the client was sent a whole response.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.outgoing.has_all()
+    }
+
+    /// Begins with a request whose head was read.
+    pub(crate) fn begin(&mut self, framing: Framing, is_head: bool) {
+        self.incoming.frame(framing);
+        self.outgoing.to_head = is_head;
+    }
+}
+
+impl Wire for Stream {
+    const IN_ORDER: bool = false;
+
+    fn poll_fill(
+        &mut self,
+        inbox: &mut Inbox,
+        context: &mut Context<'_>,
+        large: bool,
+    ) -> Poll<io::Result<usize>> {
+        match ready!(self.incoming.poll_fill(inbox, context, large)) {
+            Some(result) => Poll::Ready(result),
+            // The end of a body is not the end of its client.
+            None => self.outgoing.poll_gone(context).map(|()| Ok(0)),
+        }
+    }
+
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.outgoing.poll_gone(context)
+    }
+
+    fn poll_write(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<Written>> {
+        self.outgoing.poll_write(outbox, context)
+    }
+
+    /// A stream is never upgraded.
+    fn poll_send(&mut self, _: &[u8], _: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
+    fn poll_end(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// What its socket has not sent belongs to other streams too, so that nothing can be said.
+    fn unacknowledged(&self) -> u64 {
+        0
+    }
+
+    fn is_written(&self) -> bool {
+        self.outgoing.pending() == 0
+    }
+
+    fn held(&self) -> usize {
+        self.incoming.held() + self.outgoing.pending()
+    }
+
+    fn abort(&mut self) {
+        self.outgoing.abort();
+    }
+}

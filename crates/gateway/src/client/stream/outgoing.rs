@@ -1,0 +1,213 @@
+//! A response as a stream takes it: the outbox's bytes, taken apart into head, payload and trailers.
+//!
+//! Bytes are handed to the connection only as far as the client gives a window for them, and as far as the connection has
+//! written what it was given before: what the client does not take stays in the outbox, which may move it to a file.
+
+use super::chunk::{Chunk, Flight};
+use crate::client::buffers::Buffer;
+use crate::client::outbox::{Bytes, Outbox, Written};
+use crate::http1::body::Decoder;
+use crate::http1::response::ResponseHead;
+use crate::http1::scan::HeadScan;
+use crate::http2::head;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+enum Sending {
+    Head(SendResponse<Chunk>),
+    Body(SendStream<Chunk>),
+}
+
+pub(super) struct ResponseFrames {
+    sending: Sending,
+    /// Whether the request was `HEAD`.
+    pub(super) to_head: bool,
+    head: ResponseHead,
+    body: Decoder<'static>,
+    /// The lines of the trailers, as far as they came.
+    trailers: Vec<u8>,
+    has_ended: bool,
+    flight: Rc<Flight>,
+}
+
+impl ResponseFrames {
+    pub(super) fn new(respond: SendResponse<Chunk>) -> Self {
+        ResponseFrames {
+            sending: Sending::Head(respond),
+            to_head: false,
+            head: ResponseHead::default(),
+            body: Decoder::new(crate::http1::body::Framing::None),
+            trailers: Vec::new(),
+            has_ended: false,
+            flight: Rc::default(),
+        }
+    }
+
+    /// Whether all of a response was written.
+    pub(super) fn has_all(&self) -> bool {
+        self.has_ended && self.flight.pending() == 0 && matches!(self.sending, Sending::Body(_))
+    }
+
+    /// How many bytes are on their way to the socket.
+    pub(super) fn pending(&self) -> usize {
+        self.flight.pending()
+    }
+
+    /// Ready once the client has reset the stream, or has left.
+    pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.sending {
+            Sending::Head(respond) => respond.poll_reset(context).map(drop),
+            Sending::Body(stream) => stream.poll_reset(context).map(drop),
+        }
+    }
+
+    /// Ends a response that cannot be finished.
+    pub(super) fn abort(&mut self) {
+        if !self.has_ended {
+            match &mut self.sending {
+                Sending::Head(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
+                Sending::Body(stream) => stream.send_reset(Reason::INTERNAL_ERROR),
+            }
+            self.has_ended = true;
+        }
+    }
+
+    pub(super) fn poll_write(
+        &mut self,
+        outbox: &mut Outbox,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Written>> {
+        let all = self.poll_hand_over(outbox, context)?;
+        let bytes = self.flight.take_written();
+        if bytes > 0 || (all.is_ready() && self.flight.pending() == 0) {
+            return Poll::Ready(Ok(Written { body: bytes, bytes }));
+        }
+        self.flight.watch(context);
+        ready!(self.poll_gone(context));
+        Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+    }
+
+    /// Hands over what may go; ready when the outbox is empty.
+    fn poll_hand_over(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Sending::Head(respond) = &mut self.sending {
+            let Some(text) = outbox.front()? else { return Poll::Ready(Ok(())) };
+            let length = HeadScan::default().advance(text, text.len()).ok().flatten();
+            let length = length.ok_or(io::ErrorKind::InvalidData)?;
+            self.head.parse(&text[..length], self.to_head).map_err(|_| io::ErrorKind::InvalidData)?;
+            let response = head::response(&text[..length], &self.head).ok_or(io::ErrorKind::InvalidData)?;
+            outbox.advance(length);
+            if self.head.is_interim() {
+                respond.send_informational(response).map_err(io::Error::other)?;
+                continue;
+            }
+            self.body = Decoder::new(self.head.framing);
+            self.has_ended = self.body.is_done();
+            let stream = respond.send_response(response, self.has_ended).map_err(io::Error::other)?;
+            self.sending = Sending::Body(stream);
+        }
+        if self.has_ended {
+            outbox.clear();
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_body(outbox, context)
+    }
+
+    fn poll_body(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (mut gathered, mut room) = (Vec::new(), 0);
+        while !self.body.is_done() {
+            let ahead = usize::try_from(self.body.payload_ahead()).unwrap_or(usize::MAX);
+            if ahead > 0 && room == 0 {
+                self.send(std::mem::take(&mut gathered), false)?;
+                let wanted = outbox.next_length();
+                if wanted == 0 {
+                    return Poll::Ready(Ok(()));
+                }
+                room = ready!(self.poll_room(wanted, context))?;
+            }
+            let Some(front) = outbox.front()? else {
+                self.send(gathered, false)?;
+                self.give_room_back();
+                return Poll::Ready(Ok(()));
+            };
+            let count = if ahead == 0 { 1 } else { front.len().min(ahead).min(room) };
+            let (is_all, is_trailer) = (count == front.len(), self.body.is_in_trailers());
+            self.body.advance(&front[..count]).map_err(|_| io::ErrorKind::InvalidData)?;
+            if ahead == 0 {
+                if is_trailer {
+                    self.trailers.extend_from_slice(&front[..count]);
+                }
+                outbox.advance(count);
+                continue;
+            }
+            room -= count;
+            // A whole piece keeps its memory, unless others follow in the same frame.
+            if is_all && gathered.is_empty() && self.head.content_length.is_some() {
+                if let Some((bytes, range)) = outbox.pop_front() {
+                    self.send_chunk(bytes, range, self.body.is_done())?;
+                }
+            } else {
+                gathered.extend_from_slice(&front[..count]);
+                outbox.advance(count);
+            }
+        }
+        if !self.has_ended {
+            self.end(gathered)?;
+        }
+        outbox.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    /// How many bytes may be handed over.
+    fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Sending::Body(stream) = &mut self.sending else { return Poll::Ready(Ok(0)) };
+        loop {
+            if stream.capacity() > 0 {
+                return Poll::Ready(Ok(stream.capacity()));
+            }
+            stream.reserve_capacity(wanted);
+            if stream.capacity() == 0 {
+                match ready!(stream.poll_capacity(context)) {
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
+                    None => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+                }
+            }
+        }
+    }
+
+    /// Leaves the connection's window to others.
+    fn give_room_back(&mut self) {
+        if let Sending::Body(stream) = &mut self.sending {
+            stream.reserve_capacity(0);
+        }
+    }
+
+    fn end(&mut self, gathered: Vec<u8>) -> io::Result<()> {
+        // The last line of the section, which is empty, is all that most have.
+        let trailers = head::read_trailers(&self.trailers).ok_or(io::ErrorKind::InvalidData)?;
+        let has_trailers = !trailers.is_empty();
+        self.send(gathered, !has_trailers)?;
+        if let (true, Sending::Body(stream)) = (has_trailers, &mut self.sending) {
+            stream.send_trailers(trailers).map_err(io::Error::other)?;
+        }
+        self.has_ended = true;
+        Ok(())
+    }
+
+    fn send(&mut self, bytes: Vec<u8>, is_last: bool) -> io::Result<()> {
+        if bytes.is_empty() && !is_last {
+            return Ok(());
+        }
+        let length = bytes.len();
+        self.send_chunk(Bytes::Pooled(Buffer::of(bytes)), 0..length, is_last)
+    }
+
+    fn send_chunk(&mut self, bytes: Bytes, range: std::ops::Range<usize>, is_last: bool) -> io::Result<()> {
+        let Sending::Body(stream) = &mut self.sending else { return Ok(()) };
+        self.has_ended |= is_last;
+        stream.send_data(Chunk::new(bytes, range, &self.flight), is_last).map_err(io::Error::other)
+    }
+}

@@ -1,0 +1,216 @@
+//! Floods: frames that cost the gateway work and ask for nothing, or take back what they asked for.
+//!
+//! Each connection has an account of [`ALLOWANCE`] units, into which [`A_SECOND`] come back each second. A frame of these kinds
+//! takes from it; a request that was answered brings [`AN_ANSWER`] in, and each [`BYTES_A_UNIT`] bytes that were written bring
+//! one, since a client that takes much must say so often. Where the account is empty the connection ends with
+//! `ENHANCE_YOUR_CALM`, and is counted by the kind of its last frame.
+//!
+//! | frame | takes | the flood |
+//! |---|---|---|
+//! | `RST_STREAM` | 5 | rapid resets: requests that are begun and thrown away |
+//! | `PING`, `SETTINGS` | 1 | each is answered |
+//! | `WINDOW_UPDATE` | 1 | windows of a byte, each of which makes a frame of a byte |
+//! | `DATA` of no byte, `CONTINUATION`, `PRIORITY`, others | 1 | they say nothing |
+//!
+//! `h2` itself ends connections whose heads have no end, and those that reset what was not yet looked at.
+
+use super::frames::{END_OR_ACK, FrameHead, kind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What the account holds at most.
+pub const ALLOWANCE: u32 = 1000;
+/// What comes back each second.
+pub const A_SECOND: u32 = 100;
+/// What an answered request brings.
+pub const AN_ANSWER: u32 = 4;
+/// How many written bytes bring one unit.
+pub const BYTES_A_UNIT: u64 = 4096;
+
+/// What a connection was ended for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flood {
+    Resets,
+    Pings,
+    Settings,
+    Windows,
+    /// Frames that say nothing.
+    Empty,
+    /// What `h2` found itself.
+    Codec,
+}
+
+impl Flood {
+    pub(crate) const ALL: [Flood; 6] =
+        [Flood::Resets, Flood::Pings, Flood::Settings, Flood::Windows, Flood::Empty, Flood::Codec];
+
+    /// The word for metrics and status.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Flood::Resets => "resets",
+            Flood::Pings => "pings",
+            Flood::Settings => "settings",
+            Flood::Windows => "windows",
+            Flood::Empty => "empty_frames",
+            Flood::Codec => "codec",
+        }
+    }
+}
+
+/// How many connections were ended for each flood.
+#[derive(Debug, Default)]
+pub(crate) struct EndedConnections([AtomicU64; Flood::ALL.len()]);
+
+/// The limits of HTTP/2 that are in force, and how many connections were ended for each flood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Http2Status {
+    /// The most streams at once on a connection.
+    pub streams: u32,
+    /// By flood, in the order of [`Flood::ALL`].
+    pub ended: [(Flood, u64); Flood::ALL.len()],
+}
+
+impl EndedConnections {
+    pub(crate) fn count(&self, flood: Flood) {
+        self.0[flood as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn status(&self, streams: u32) -> Http2Status {
+        Http2Status { streams, ended: Flood::ALL.map(|flood| (flood, self.0[flood as usize].load(Relaxed))) }
+    }
+}
+
+/// A connection's account.
+#[derive(Clone, Debug)]
+pub struct FrameAccount {
+    /// In millionths of a unit.
+    balance: u64,
+    /// Written bytes that have not brought a unit yet.
+    written: u64,
+}
+
+const UNIT: u64 = 1_000_000;
+const FULL: u64 = ALLOWANCE as u64 * UNIT;
+
+impl Default for FrameAccount {
+    fn default() -> Self {
+        FrameAccount { balance: FULL, written: 0 }
+    }
+}
+
+impl FrameAccount {
+    fn add(&mut self, millionths: u64) {
+        self.balance = self.balance.saturating_add(millionths).min(FULL);
+    }
+
+    /// Time has passed.
+    pub fn wait(&mut self, time: Duration) {
+        self.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX).saturating_mul(A_SECOND.into()));
+    }
+
+    /// A request was answered.
+    pub fn answered(&mut self) {
+        self.add(u64::from(AN_ANSWER) * UNIT);
+    }
+
+    /// Bytes were written.
+    pub fn wrote(&mut self, bytes: u64) {
+        self.written += bytes;
+        self.add(self.written / BYTES_A_UNIT * UNIT);
+        self.written %= BYTES_A_UNIT;
+    }
+
+    /// A frame came. What flood it belongs to, if the account cannot pay for it.
+    pub fn take(&mut self, frame: FrameHead) -> Option<Flood> {
+        let is_end_or_ack = frame.flags & END_OR_ACK != 0;
+        let (flood, cost) = match frame.kind {
+            kind::RST_STREAM => (Flood::Resets, 5),
+            kind::PING if !is_end_or_ack => (Flood::Pings, 1),
+            kind::SETTINGS if !is_end_or_ack => (Flood::Settings, 1),
+            kind::WINDOW_UPDATE => (Flood::Windows, 1),
+            kind::DATA if frame.length == 0 && !is_end_or_ack => (Flood::Empty, 1),
+            kind::DATA | kind::HEADERS => return None,
+            // An answer that was not asked for says nothing either.
+            _ => (Flood::Empty, 1),
+        };
+        let left = self.balance.checked_sub(cost * UNIT);
+        self.balance = left.unwrap_or(0);
+        left.is_none().then_some(flood)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, length: usize) -> FrameHead {
+        FrameHead { length, kind, flags }
+    }
+
+    /// How many such frames one upon another are allowed.
+    fn allowed(account: &mut FrameAccount, frame: FrameHead) -> (u32, Flood) {
+        let mut count = 0;
+        loop {
+            if let Some(flood) = account.take(frame) {
+                return (count, flood);
+            }
+            count += 1;
+            assert!(count <= ALLOWANCE, "no end");
+        }
+    }
+
+    #[test]
+    fn each_flood_has_its_end_and_its_name() {
+        for (frame, count, flood) in [
+            (frame(kind::RST_STREAM, 0, 4), 200, Flood::Resets),
+            (frame(kind::PING, 0, 8), 1000, Flood::Pings),
+            (frame(kind::SETTINGS, 0, 6), 1000, Flood::Settings),
+            (frame(kind::WINDOW_UPDATE, 0, 4), 1000, Flood::Windows),
+            (frame(kind::DATA, 0, 0), 1000, Flood::Empty),
+            (frame(kind::CONTINUATION, 0, 1), 1000, Flood::Empty),
+            (frame(kind::PRIORITY, 0, 5), 1000, Flood::Empty),
+            (frame(kind::PING, END_OR_ACK, 8), 1000, Flood::Empty),
+            (frame(200, 0, 0), 1000, Flood::Empty),
+        ] {
+            assert_eq!(allowed(&mut FrameAccount::default(), frame), (count, flood));
+        }
+    }
+
+    #[test]
+    fn requests_and_their_bodies_cost_nothing() {
+        let mut account = FrameAccount::default();
+        for frame in [frame(kind::HEADERS, 5, 40), frame(kind::DATA, 0, 1), frame(kind::DATA, 1, 0)] {
+            assert!((0..10_000).all(|_| account.take(frame).is_none()));
+        }
+    }
+
+    #[test]
+    fn time_answers_and_bytes_bring_units_up_to_the_allowance() {
+        let mut account = FrameAccount::default();
+        account.wait(Duration::from_secs(1000));
+        let ping = frame(kind::PING, 0, 8);
+        assert_eq!(allowed(&mut account, ping).0, ALLOWANCE, "no more than it holds");
+        account.wait(Duration::from_millis(500));
+        assert_eq!(allowed(&mut account, ping).0, A_SECOND / 2);
+        (0..10).for_each(|_| account.answered());
+        assert_eq!(allowed(&mut account, ping).0, 10 * AN_ANSWER);
+        (0..10).for_each(|_| account.wrote(BYTES_A_UNIT / 2));
+        assert_eq!(allowed(&mut account, ping).0, 5);
+    }
+
+    #[test]
+    fn windows_of_a_byte_are_a_flood_and_those_of_a_download_are_none() {
+        let window = frame(kind::WINDOW_UPDATE, 0, 4);
+        let rounds = |bytes: u64| {
+            let mut account = FrameAccount::default();
+            (0..100_000)
+                .take_while(|_| {
+                    account.wrote(bytes);
+                    account.take(window).is_none()
+                })
+                .count()
+        };
+        assert!(rounds(10) < 1100);
+        assert_eq!(rounds(16 * 1024), 100_000);
+    }
+}

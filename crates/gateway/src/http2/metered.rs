@@ -1,0 +1,119 @@
+//! A connection's socket with a meter: what comes in is seen frame by frame before `h2` reads it.
+
+use super::floods::{Flood, FrameAccount};
+use super::frames::FrameMeter;
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What is known of a connection's frames.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    frames: RefCell<FrameMeter>,
+    account: RefCell<FrameAccount>,
+    flood: Cell<Option<Flood>>,
+}
+
+impl Meter {
+    /// The flood that the connection is to be ended for.
+    pub(crate) fn flood(&self) -> Option<Flood> {
+        self.flood.get()
+    }
+
+    pub(crate) fn account(&self, act: impl FnOnce(&mut FrameAccount)) {
+        act(&mut self.account.borrow_mut());
+    }
+
+    /// The number of the frame or the head whose end has not come, and how many bytes of it have.
+    pub(crate) fn unfinished(&self) -> (u64, usize) {
+        let frames = self.frames.borrow();
+        (frames.number(), frames.unfinished())
+    }
+
+    fn read(&self, bytes: &[u8]) {
+        let mut account = self.account.borrow_mut();
+        self.frames.borrow_mut().read(bytes, |frame| {
+            if let Some(flood) = account.take(frame) {
+                self.flood.set(self.flood.get().or(Some(flood)));
+            }
+        });
+    }
+}
+
+pub(crate) struct Metered<T> {
+    io: T,
+    /// Bytes that were read before it was known what is spoken.
+    first: Vec<u8>,
+    meter: Rc<Meter>,
+}
+
+impl<T> Metered<T> {
+    pub(crate) fn new(io: T, first: Vec<u8>, meter: Rc<Meter>) -> Self {
+        Metered { io, first, meter }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let own = self.get_mut();
+        let before = into.filled().len();
+        let result = if own.first.is_empty() {
+            Pin::new(&mut own.io).poll_read(context, into)
+        } else {
+            let count = own.first.len().min(into.remaining());
+            into.put_slice(&own.first[..count]);
+            own.first.drain(..count);
+            Poll::Ready(Ok(()))
+        };
+        own.meter.read(&into.filled()[before..]);
+        result
+    }
+}
+
+impl<T: AsyncWrite + Unpin> Metered<T> {
+    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(count)) = &written {
+            self.meter.account(|account| account.wrote(*count as u64));
+        }
+        written
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.wrote(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(context, slices);
+        self.wrote(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
