@@ -12,7 +12,7 @@ use crate::runtime::Clock;
 use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
 use crate::runtime::reload::{Reloader, Reloads};
-use crate::runtime::tables::{PublishedTables, Tables};
+use crate::runtime::tables::{PoolParts, PublishedTables, Tables};
 use crate::runtime::ticker::Ticker;
 use crate::runtime::worker::{Shared, Worker};
 use crate::settings::{Address, Backend, Listener, Settings};
@@ -75,6 +75,7 @@ impl Gateway {
         let numbers = engine.prepare(promises).map_err(|problems| invalid(problems.join("; ")))?;
         let tls = TlsServer::new()?;
         tls.install(tls.prepare(settings.tls.as_ref()).map_err(|wrong| invalid(wrong.join("\n")))?);
+        let pools = PoolParts::prepare(&settings, threads).map_err(|wrong| invalid(wrong.join("\n")))?;
         let Bound { listeners: listening, sockets, kept: listeners } =
             bind_all(&settings.listen, threads, inherited)?;
         let shared = Arc::new(Shared {
@@ -89,7 +90,7 @@ impl Gateway {
             floods: EndedConnections::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
-            tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)?),
+            tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, &pools)?),
         });
         let engine = Arc::new(Mutex::new(engine));
         let ticker = Ticker::start(engine.clone(), shared.clone())?;
@@ -160,6 +161,16 @@ impl Gateway {
     /// The engine's status.
     pub fn status(&self) -> Status {
         lock(&self.engine).status()
+    }
+
+    /// Why TLS with upstreams fails, as far as that is news: a sentence for each upstream.
+    pub fn upstream_faults(&self) -> Vec<String> {
+        let tables = self.shared.tables.current();
+        let faults = tables.plants.iter().enumerate().filter_map(|(plant, row)| {
+            let why = row.upstream.as_ref()?.secured.as_ref()?.take_news()?;
+            Some(format!("upstream {}: TLS fails: {why}", tables.names.plant(plant).unwrap_or_default()))
+        });
+        faults.collect()
     }
 
     /// Client connections open now.
@@ -269,7 +280,7 @@ pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> 
         return Err(invalid(format!("{plants} plants have {backends} backends: give one for each")));
     }
     for (backend, plant) in settings.backends.iter().zip(&promises.plants) {
-        if matches!(backend, Backend::Upstream { addresses } if addresses.is_empty()) {
+        if matches!(backend, Backend::Upstream { addresses, .. } if addresses.is_empty()) {
             return Err(invalid(format!("the upstream {} has no address: give at least one", plant.name)));
         }
     }

@@ -11,7 +11,7 @@ pub use crate::request::signed::Signed;
 pub use crate::transport::address::{Address, Listener};
 pub use crate::transport::tls::certificate::Certificate;
 pub use crate::transport::tls::names::is_for;
-pub use crate::transport::tls::settings::{CertificateFiles, ClientCertificates, TlsSettings};
+pub use crate::transport::tls::settings::{CertificateFiles, ClientCertificates, TlsSettings, UpstreamTls};
 use plimsoll_core::promises::Network;
 use plimsoll_core::request::Pattern;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -303,7 +303,9 @@ pub enum Backend {
     /// One server, or several that are alike.
     Upstream {
         /// Their addresses.
-        addresses: Vec<SocketAddr>,
+        addresses: Vec<Address>,
+        /// How TLS is spoken with them, if it is.
+        tls: Option<UpstreamTls>,
     },
     /// A folder.
     Files(FilesSettings),

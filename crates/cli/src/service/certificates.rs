@@ -4,10 +4,10 @@
 //! read again once they have changed and then stayed as they are for one look: a chain and its key are not written at once.
 
 use crate::output::failure::Failure;
-use plimsoll_config::Configuration;
+use plimsoll_config::{Backend, Configuration};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Reloader;
-use plimsoll_gateway::settings::{Certificate, is_for};
+use plimsoll_gateway::settings::{Certificate, TlsSettings, is_for};
 use std::io;
 use std::path::PathBuf;
 use std::thread;
@@ -16,10 +16,21 @@ use std::time::{Duration, SystemTime};
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Reads them all.
+/// Reads them all, and the files of authorities over upstreams.
 pub(crate) fn read(configuration: &Configuration) -> Result<Vec<Certificate>, Failure> {
-    let tls = configuration.gateway.settings.tls.as_ref();
-    tls.map_or(Ok(Vec::new()), |tls| tls.read().map_err(|wrong| Failure::Input(told(&wrong))))
+    let Configuration { promises, gateway } = configuration;
+    let own = gateway.settings.tls.as_ref().map_or(Ok(Vec::new()), TlsSettings::read);
+    let wrong = own.as_ref().err().into_iter().flatten().map(|wrong| format!("error: {wrong} (under [tls])"));
+    let upstreams =
+        promises.plants.iter().zip(&gateway.backends).filter_map(|(plant, backend)| match backend {
+            // What this system trusts may be otherwise where the gateway runs.
+            Backend::Upstream { tls: Some(tls), .. } if tls.authorities.is_some() => {
+                Some(format!("error: {} (`ca` under [upstream.{}.tls])", tls.check().err()?, plant.name))
+            }
+            _ => None,
+        });
+    let wrong: Vec<String> = wrong.chain(upstreams).collect();
+    if wrong.is_empty() { Ok(own.unwrap_or_default()) } else { Err(Failure::Input(wrong.join("\n"))) }
 }
 
 /// Reads them for a gateway, which runs with one that has expired all the same: most of its clients may not mind.
@@ -33,12 +44,8 @@ pub(crate) fn read_to_run(configuration: &Configuration) -> Result<(), Failure> 
 pub(crate) fn check(configuration: &Configuration) -> Result<Vec<Certificate>, Failure> {
     let certificates = read(configuration)?;
     let untimely: Vec<String> = certificates.iter().filter_map(Certificate::untimely).collect();
-    if untimely.is_empty() { Ok(certificates) } else { Err(Failure::Input(told(&untimely))) }
-}
-
-fn told(wrong: &[String]) -> String {
-    let lines: Vec<String> = wrong.iter().map(|wrong| format!("error: {wrong} (under [tls])")).collect();
-    lines.join("\n")
+    let told: Vec<String> = untimely.iter().map(|wrong| format!("error: {wrong} (under [tls])")).collect();
+    if told.is_empty() { Ok(certificates) } else { Err(Failure::Input(told.join("\n"))) }
 }
 
 /// What may surprise: hosts of sites that no certificate is for.

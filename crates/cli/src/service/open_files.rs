@@ -79,8 +79,9 @@ fn own_files(settings: &Settings) -> u64 {
         threads => threads,
     };
     let folders = settings.backends.iter().filter(|backend| matches!(backend, Backend::Files(_))).count();
-    let admin = u64::from(settings.admin.is_some()) * (A_RUNTIME + 1);
-    threads as u64 * (A_RUNTIME + settings.listen.len() as u64 + folders as u64) + admin
+    // Each socket that listens is kept once more, to be handed over.
+    let admin = u64::from(settings.admin.is_some()) * (A_RUNTIME + 2);
+    threads as u64 * (A_RUNTIME + 2 * settings.listen.len() as u64 + folders as u64) + admin
 }
 
 /// How many clients there may be, with `limit` open files, of which `least` are the gateway's own, and `upstreams`

@@ -4,8 +4,8 @@ use crate::output::failure::Failure;
 use crate::service::{certificates, own_listeners};
 use plimsoll_config::{self as config, Configuration, Seed};
 use plimsoll_core::promises::Plant;
-use plimsoll_gateway::settings::{Backend, Settings, Signed};
-use std::net::{SocketAddr, ToSocketAddrs};
+use plimsoll_gateway::settings::{Address, Backend, Settings, Signed, UpstreamTls};
+use std::net::ToSocketAddrs;
 
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
     own_listeners::refuse(configuration)?;
@@ -36,12 +36,16 @@ pub(crate) fn signed(configuration: &Configuration) -> Result<Signed, Failure> {
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {
     match backend {
-        config::Backend::Upstream { addresses, .. } => {
-            let mut all = Vec::new();
-            for address in addresses {
+        config::Backend::Upstream { addresses, tls, .. } => {
+            let (mut all, mut names) = (Vec::new(), Vec::new());
+            for (number, address) in addresses.iter().enumerate() {
                 all.extend(look_up(&plant.name, address)?);
+                // Each address of a name must show a certificate for the name.
+                let name = tls.as_ref().and_then(|tls| tls.names.get(number)).cloned();
+                names.resize(all.len(), name.unwrap_or_default());
             }
-            Ok(Backend::Upstream { addresses: all })
+            let tls = tls.as_ref().map(|tls| UpstreamTls { names, ..tls.clone() });
+            Ok(Backend::Upstream { addresses: all, tls })
         }
         config::Backend::Files(files) if files.root.is_dir() => Ok(Backend::Files(files.clone())),
         config::Backend::Files(files) => Err(Failure::Input(format!(
@@ -53,15 +57,19 @@ fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure>
     }
 }
 
-/// The addresses of one server, `host:port`. A name may have several: they are members of the upstream alike.
-fn look_up(upstream: &str, address: &str) -> Result<Vec<SocketAddr>, Failure> {
+/// The addresses of one server, `host:port`, or the path of its Unix socket. A name may have several: they are members of the
+/// upstream alike.
+fn look_up(upstream: &str, address: &str) -> Result<Vec<Address>, Failure> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        return Ok(vec![Address::Unix(path.into())]);
+    }
     let unknown = |why: String| {
         Failure::Failed(format!(
             "[upstream.{upstream}]: `{address}` cannot be looked up: {why}\nWrite an IP address, or see to the name."
         ))
     };
     let found = address.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let found: Vec<SocketAddr> = found.collect();
+    let found: Vec<Address> = found.map(Address::Tcp).collect();
     if found.is_empty() { Err(unknown("it has no address".to_owned())) } else { Ok(found) }
 }
 
@@ -85,11 +93,12 @@ mod tests {
              [[site.level]]\nname = \"full\"\n",
         )
         .unwrap();
-        let Backend::Upstream { addresses } = &settings.backends[0] else {
+        let Backend::Upstream { addresses, .. } = &settings.backends[0] else {
             panic!("{:?}", settings.backends)
         };
-        assert!(addresses.iter().any(|address| address.ip().is_loopback() && address.port() == 81));
-        assert!(addresses.contains(&"127.0.0.2:82".parse().unwrap()));
+        let loopback = |address: &Address| matches!(address, Address::Tcp(at) if at.ip().is_loopback() && at.port() == 81);
+        assert!(addresses.iter().any(loopback));
+        assert!(addresses.contains(&Address::Tcp("127.0.0.2:82".parse().unwrap())));
         assert_eq!((settings.admin, settings.threads, settings.hash_seed), (None, 3, 9));
         assert_eq!(settings.forwarded, ForwardedFields::Both);
         assert_eq!((settings.report.mode, settings.report.name.as_str()), (ReportMode::Always, "x-level"));

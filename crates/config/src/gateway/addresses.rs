@@ -74,12 +74,54 @@ texts! {
     HostPort(String, "a host with port", "127.0.0.1:8000", None) = host_with_port;
 }
 
+/// Where an upstream listens.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServerAddress {
+    /// Host and port, or `unix:` and a path.
+    pub(crate) at: String,
+    /// Whether it is a URL that says that TLS is spoken there.
+    pub(crate) is_secure: bool,
+}
+
+impl TextField for ServerAddress {
+    const SHAPE: TextShape = TextShape {
+        what: "a host with port, `https://` and a host, or `unix:` and a path",
+        example: "127.0.0.1:8000",
+        pattern: None,
+        unit: None,
+    };
+
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        if text.starts_with("unix:") {
+            return <Address as TextField>::parse(text)
+                .map(|_| ServerAddress { at: text.to_owned(), is_secure: false });
+        }
+        let Some(rest) = text.strip_prefix("https://") else {
+            return HostPort::parse(text).map(|plain| ServerAddress { at: plain.0, is_secure: false });
+        };
+        let host = rest.strip_suffix('/').unwrap_or(rest);
+        if let Some((host, _)) = host.split_once('/') {
+            let message = format!("`{}` has a path; requests bring their own", quoted(text));
+            return bad(
+                message,
+                format!("write `\"https://{}\"`; a level puts a `prefix` before paths", quoted(host)),
+            );
+        }
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        let at = if has_port { host.to_owned() } else { format!("{host}:443") };
+        HostPort::parse(&at).map(|plain| ServerAddress { at: plain.0, is_secure: true })
+    }
+
+    fn show(&self) -> String {
+        if self.is_secure { format!("https://{}", self.at) } else { self.at.clone() }
+    }
+}
+
 fn host_with_port(text: &str) -> Result<String, Refusal> {
     if let Some((scheme, rest)) = text.split_once("://") {
         let rest = rest.split('/').next().unwrap_or(rest);
         let message = format!("`{}` is a URL; this takes host and port", quoted(text));
         let help = match scheme {
-            "https" => "TLS to upstreams is not spoken: name the server's plain HTTP port".to_owned(),
             _ if rest.contains(':') => format!("write `\"{}\"`", quoted(rest)),
             _ => format!("write `\"{}:80\"`", quoted(rest)),
         };
@@ -202,11 +244,11 @@ pub(super) fn check_upstreams(file: &ConfigurationKeys, findings: &mut Findings)
         .collect();
     let upstreams = file.upstream.value.0.iter().flat_map(|(_, upstream)| upstream.value.address.iter());
     for address in upstreams.flat_map(|addresses| &addresses.value.0) {
-        let Some((own, span)) = listeners.iter().find(|(own, _)| reaches(&address.value.0, *own)) else {
+        let Some((own, span)) = listeners.iter().find(|(own, _)| reaches(&address.value.at, *own)) else {
             continue;
         };
         refuse!(findings, Conflict at &address.span,
-            format!("{} is where the gateway itself listens: requests would come back to it", address.value.0),
+            format!("{} is where the gateway itself listens: requests would come back to it", address.value.at),
             help: "write the server's own address and port",
             beside span => format!("{own} is given"));
     }

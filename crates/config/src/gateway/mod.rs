@@ -21,7 +21,7 @@ mod values;
 mod workers;
 
 use crate::agent::HttpUrl;
-use plimsoll_gateway::settings::{FilesSettings, Settings};
+use plimsoll_gateway::settings::{FilesSettings, Settings, UpstreamTls};
 use std::path::PathBuf;
 
 /// What a file says of the gateway.
@@ -53,8 +53,10 @@ pub enum Seed {
 pub enum Backend {
     /// Servers that speak HTTP/1.1.
     Upstream {
-        /// `host:port` of each; equal members of one plant.
+        /// `host:port` of each, or `unix:` and a path; equal members of one plant.
         addresses: Vec<String>,
+        /// How TLS is spoken with them, if it is.
+        tls: Option<UpstreamTls>,
         /// The page on which the server says how many workers it has.
         workers_from: Option<HttpUrl>,
     },

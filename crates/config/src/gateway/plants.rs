@@ -1,7 +1,7 @@
 //! Upstreams and folders: the plants of the promises, and what serves each of them.
 
 use super::Backend;
-use super::addresses::HostPort;
+use super::addresses::{ServerAddress, in_folder_of};
 use super::file::{ConfigurationKeys, unique};
 use super::http::HeaderName;
 use super::workers::{CapacityKeys, Workers};
@@ -11,14 +11,15 @@ use crate::syntax::{
 };
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense, Tunnels};
 use plimsoll_core::time::Duration;
-use plimsoll_gateway::settings::FilesSettings;
+use plimsoll_gateway::settings::{FilesSettings, UpstreamTls};
 use std::path::{Path, PathBuf};
 
 section! { "[upstream.NAME]"
     /// A server behind the gateway, whose utilization is held at its load line.
     UpstreamKeys {
-        /// Where it listens, HTTP/1.1 without TLS. Several addresses are equal members, together one capacity.
-        address: OneOrMany<HostPort>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
+        /// Where it listens: `"127.0.0.1:8000"`, `"https://app.internal"` for TLS, or `"unix:/run/app.sock"`. Several addresses
+        /// are equal members, together one capacity.
+        address: OneOrMany<ServerAddress>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
         /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
         /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are
         /// to be found, the most to look for.
@@ -37,8 +38,21 @@ section! { "[upstream.NAME]"
         /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
         /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
         cost_header: HeaderName, optional;
+        /// How TLS is spoken with it. Its addresses need no `https://` then.
+        tls: Table<UpstreamTlsKeys>, optional;
         /// What it can carry.
         capacity: CapacityKeys, section;
+    }
+}
+
+section! { "[upstream.NAME.tls]"
+    /// TLS with an upstream. Its certificate must be for its name and signed by an authority; there is no way to trust any.
+    UpstreamTlsKeys {
+        /// The file of the authorities that may have signed its certificate, in PEM, or of that certificate itself. Absent:
+        /// the authorities that this system trusts. A relative path is taken from the folder of this file.
+        ca: Text, optional;
+        /// The name that its certificate must have. Absent: the host of its address; for a Unix socket `localhost`.
+        server_name: Text, optional;
     }
 }
 
@@ -162,7 +176,7 @@ pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut 
     let mut all = Plants::default();
     for (name, keys) in &file.upstream.value.0 {
         all.plants.push(upstream(&name.value, &keys.value, findings));
-        all.backends.push(servers(&keys.value, findings));
+        all.backends.push(servers(&keys.value, file_name, findings));
     }
     // A folder has as many workers as the gateway has threads.
     let threads = file.gateway.value.threads.as_ref().map(|threads| threads.value.0 as u32);
@@ -213,17 +227,56 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
     }
 }
 
-fn servers(keys: &UpstreamKeys, findings: &mut Findings) -> Backend {
+fn servers(keys: &UpstreamKeys, file_name: &str, findings: &mut Findings) -> Backend {
     let mut addresses: Vec<String> = Vec::new();
     for address in keys.address.iter().flat_map(|list| &list.value.0) {
-        if addresses.contains(&address.value.0) {
+        let at = match address.value.at.strip_prefix("unix:") {
+            Some(path) => {
+                let folder = Path::new(file_name).parent().unwrap_or(Path::new(""));
+                format!("unix:{}", folder.join(path).display())
+            }
+            None => address.value.at.clone(),
+        };
+        if addresses.contains(&at) {
             refuse!(findings, Duplicate at &address.span,
-                format!("`{}` is named twice", quoted(&address.value.0)), help: "keep one of them");
+                format!("`{}` is named twice", quoted(&at)), help: "keep one of them");
         }
-        addresses.push(address.value.0.clone());
+        addresses.push(at);
     }
+    let tls = secured(keys, &addresses, file_name, findings);
     let workers_from = keys.capacity.value.workers_from.as_ref().map(|page| page.value.clone());
-    Backend::Upstream { addresses, workers_from }
+    Backend::Upstream { addresses, tls, workers_from }
+}
+
+/// How TLS is spoken with an upstream, if its section or its addresses say that it is.
+fn secured(
+    keys: &UpstreamKeys,
+    addresses: &[String],
+    file_name: &str,
+    findings: &mut Findings,
+) -> Option<UpstreamTls> {
+    let own = keys.tls.as_ref().map(|keys| &keys.value.0);
+    let named: Vec<_> = keys.address.iter().flat_map(|list| &list.value.0).collect();
+    let secure = named.iter().find(|address| address.value.is_secure);
+    if own.is_none()
+        && let (Some(secure), Some(plain)) = (secure, named.iter().find(|address| !address.value.is_secure))
+    {
+        refuse!(findings, Conflict at &plain.span,
+            "some addresses of this upstream speak TLS and some do not", help: "write `https://` before each or none; make two upstreams of them otherwise",
+            beside &secure.span => "this one speaks TLS");
+    }
+    if own.is_none() && secure.is_none() {
+        return None;
+    }
+    let server_name = own.and_then(|own| own.server_name.as_ref());
+    let name = |address: &String| match server_name {
+        Some(name) => name.value.0.clone(),
+        None if address.starts_with("unix:") => "localhost".to_owned(),
+        None => address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned(),
+    };
+    let names = addresses.iter().map(name).collect();
+    let authorities = own.and_then(|own| own.ca.as_ref()).map(|file| in_folder_of(file_name, file, findings));
+    Some(UpstreamTls { names, authorities })
 }
 
 fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) -> Plant {

@@ -7,6 +7,7 @@
 use crate::files::Files;
 use crate::gateway::check;
 use crate::runtime::lock;
+use crate::runtime::tables::PoolParts;
 use crate::runtime::worker::Shared;
 use crate::settings::{Backend, Settings, TlsSettings};
 use plimsoll_core::admission::aces::RateForecasts;
@@ -136,15 +137,15 @@ impl Reloader {
         check(&settings, promises).map_err(|error| vec![error.to_string()])?;
         folders_open(&settings, promises)?;
         let tls = self.shared.tls.prepare(settings.tls.as_ref())?;
+        let pools = PoolParts::prepare(&settings, self.shared.mailboxes.len())?;
         // The lock is held to the end: reloads come one at a time.
         let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
         let before = self.shared.tables.current();
         let sections = sections(&before.settings, &settings);
         let needs_restart = pin(&before.settings, &mut settings);
-        let tables = before
-            .next(settings, promises, &reload, self.shared.mailboxes.len())
-            .map_err(|error| vec![error.to_string()])?;
+        let tables =
+            before.next(settings, promises, &reload, &pools).map_err(|error| vec![error.to_string()])?;
         self.shared.tables.publish(tables);
         self.shared.tls.install(tls);
         let mut changes = engine.apply(reload.clone());

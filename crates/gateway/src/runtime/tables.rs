@@ -8,10 +8,12 @@ use super::names::Names;
 use crate::access_log::logs::AccessLogs;
 use crate::files::Files;
 use crate::runtime::lock;
-use crate::settings::{Backend, Settings};
+use crate::settings::{Backend, Settings, UpstreamTls};
+use crate::upstream::connect::Secured;
 use crate::upstream::pool::{ConnectionBounds, Upstream};
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
 use plimsoll_core::{Changes, Difference, Reload};
+use rustls::ClientConfig;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -25,6 +27,32 @@ pub(crate) struct Tables {
     pub plants: Vec<PlantRow>,
     pub access_logs: AccessLogs,
     pub names: Names,
+}
+
+/// What pools of connections are made from, besides the settings.
+pub(crate) struct PoolParts {
+    pub threads: usize,
+    /// By backend: what connections that speak TLS begin with.
+    clients: Vec<Option<Arc<ClientConfig>>>,
+}
+
+impl PoolParts {
+    /// Reads the files of authorities.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn prepare(settings: &Settings, threads: usize) -> Result<Self, Vec<String>> {
+        let (mut clients, mut wrong) = (Vec::new(), Vec::new());
+        for backend in &settings.backends {
+            let tls = match backend {
+                Backend::Upstream { tls, .. } => tls.as_ref(),
+                Backend::Files(_) => None,
+            };
+            let client = tls.map(UpstreamTls::prepare).transpose();
+            clients.push(client.map_err(|error| wrong.push(error)).ok().flatten());
+        }
+        if wrong.is_empty() { Ok(PoolParts { threads, clients }) } else { Err(wrong) }
+    }
 }
 
 /// What serves a plant.
@@ -122,20 +150,29 @@ impl Tables {
         settings: Settings,
         promises: &Promises,
         reload: &Reload,
-        threads: usize,
+        pools: &PoolParts,
     ) -> io::Result<Tables> {
         let access_logs = self.access_logs.next(&settings.access_log, reload.site_numbers())?;
         let names = self.names.next(promises, reload);
         let mut next = Tables { plants: self.plants.clone(), settings, access_logs, names };
         let backends = std::mem::take(&mut next.settings.backends).into_iter();
-        for ((backend, plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers()) {
+        let backends = backends.zip(&pools.clients);
+        for (((backend, client), plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers())
+        {
             let known = self.plants.get(number).filter(|known| known.backend == backend);
             let upstream = match &backend {
                 Backend::Files(_) => None,
-                Backend::Upstream { addresses } => {
+                Backend::Upstream { addresses, tls } => {
+                    let known = known.and_then(|known| known.upstream.clone());
+                    let secured = tls.as_ref().zip(client.clone());
+                    if let (Some(known), Some((_, client))) = (&known, &secured) {
+                        known.secured.iter().for_each(|secured| secured.renew(client.clone()));
+                    }
+                    let secured = secured.map(|(tls, client)| Secured::new(tls, client)).transpose();
+                    let secured = secured.map_err(io::Error::other)?;
                     let bounds = bounds(plant, promises.control.mode);
-                    let new = || Arc::new(Upstream::new(addresses.clone(), bounds, threads));
-                    Some(known.and_then(|known| known.upstream.clone()).unwrap_or_else(new))
+                    let new = Upstream::new(addresses.clone(), bounds, pools.threads);
+                    Some(known.unwrap_or_else(|| Arc::new(new.secured_by(secured))))
                 }
             };
             let reported = plant.sense == Sense::Reported;

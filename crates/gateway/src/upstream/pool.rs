@@ -10,12 +10,13 @@
 //!
 //! Why not a pool per thread: with 8 prefork workers and 24 clients, such pools gave 16 clients no connection at all.
 
+use super::connect::{Secured, connect};
 use super::health::{AddressHealth, choose};
 use super::load_report::LoadReports;
 use crate::http1::Refusal;
 use crate::runtime::Clock;
 use crate::runtime::lock;
-use crate::transport::plain::PlainSocket;
+use crate::settings::Address;
 use crate::transport::socket::Socket;
 use plimsoll_core::time::Instant;
 use std::io;
@@ -25,12 +26,15 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// A server, or several alike, and all connections to them.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Address>,
+    /// Those of the network, which redirects may name.
+    network: Vec<SocketAddr>,
+    /// TLS, if it is spoken.
+    pub secured: Option<Secured>,
     /// The host that it is sent where the client named none.
     pub name: String,
     health: Vec<AddressHealth>,
@@ -47,7 +51,7 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+        &self.network
     }
 }
 
@@ -85,6 +89,8 @@ pub(crate) struct Lease {
 pub(crate) enum ConnectError {
     Refused,
     TimedOut,
+    /// The server speaks no TLS, or its certificate is not trusted.
+    Untrusted,
     /// This process, or this machine, has no file descriptor left.
     OutOfDescriptors,
 }
@@ -94,6 +100,7 @@ impl ConnectError {
         let (status, why) = match self {
             ConnectError::Refused => (502, "the upstream does not accept connections"),
             ConnectError::TimedOut => (504, "the upstream does not accept connections in time"),
+            ConnectError::Untrusted => (502, "the upstream speaks no TLS that can be trusted"),
             ConnectError::OutOfDescriptors => {
                 (503, "the gateway has no file descriptor left for a connection")
             }
@@ -122,10 +129,22 @@ pub(crate) struct ConnectionBounds {
 }
 
 impl Upstream {
-    pub(crate) fn new(addresses: Vec<SocketAddr>, bounds: ConnectionBounds, threads: usize) -> Self {
+    pub(crate) fn new(addresses: Vec<Address>, bounds: ConnectionBounds, threads: usize) -> Self {
         Upstream {
             health: addresses.iter().map(|_| AddressHealth::default()).collect(),
-            name: addresses.first().map(SocketAddr::to_string).unwrap_or_default(),
+            name: match addresses.first() {
+                Some(Address::Tcp(address)) => address.to_string(),
+                // As curl calls what is behind a Unix socket.
+                _ => "localhost".to_owned(),
+            },
+            network: addresses
+                .iter()
+                .filter_map(|address| match address {
+                    Address::Tcp(address) => Some(*address),
+                    Address::Unix(_) => None,
+                })
+                .collect(),
+            secured: None,
             addresses,
             most_open: AtomicUsize::new(bounds.open),
             most_kept: AtomicUsize::new(bounds.kept),
@@ -135,6 +154,11 @@ impl Upstream {
             turn: AtomicUsize::new(0),
             reports: LoadReports::default(),
         }
+    }
+
+    /// The same with TLS, if it is spoken.
+    pub(crate) fn secured_by(self, secured: Option<Secured>) -> Self {
+        Upstream { secured, ..self }
     }
 
     /// From now on in use, within these bounds.
@@ -210,13 +234,9 @@ impl Upstream {
                 Ok(ticket) => ticket,
                 Err(lease) => return Ok(lease),
             };
-            let connecting = TcpStream::connect(self.addresses[address]);
-            let result = match tokio::time::timeout(options.connect_timeout, connecting).await {
-                Ok(result) => {
-                    result.and_then(|io| io.set_nodelay(true).map(|()| Socket::Plain(PlainSocket::Tcp(io))))
-                }
-                Err(_) => Err(io::ErrorKind::TimedOut.into()),
-            };
+            let connecting = connect(&self.addresses[address], address, self.secured.as_ref());
+            let connected = tokio::time::timeout(options.connect_timeout, connecting).await;
+            let result = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             match result {
                 Ok(io) => {
                     self.health[address].succeeded();
@@ -228,8 +248,11 @@ impl Upstream {
                     // The pause begins now: counted from before a long try, it would be over already.
                     now = options.clock.now();
                     self.health[address].failed(now);
-                    let timed_out = error.kind() == io::ErrorKind::TimedOut;
-                    last = if timed_out { ConnectError::TimedOut } else { ConnectError::Refused };
+                    last = match error.kind() {
+                        io::ErrorKind::TimedOut => ConnectError::TimedOut,
+                        io::ErrorKind::InvalidData => ConnectError::Untrusted,
+                        _ => ConnectError::Refused,
+                    };
                     tried |= 1 << (address % 64);
                 }
             }
@@ -294,7 +317,8 @@ mod tests {
             queued.push(stream);
             assert!(queued.len() < 10, "the queue never fills");
         }
-        let upstream = Arc::new(Upstream::new(vec![address], ConnectionBounds { open: 1, kept: 1 }, 1));
+        let upstream =
+            Arc::new(Upstream::new(vec![address.into()], ConnectionBounds { open: 1, kept: 1 }, 1));
         let clock = Clock::start();
         let connect_timeout = Duration::from_millis(100);
         let begin = clock.now();

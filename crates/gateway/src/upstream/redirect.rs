@@ -55,14 +55,17 @@ impl AskedPlace<'_> {
     }
 
     /// Whether the authority is one of the upstream's addresses, or the client's host at the port of one, which is another
-    /// than the client asked. A server on port 80 does not name its port.
+    /// than the client asked. A server on its scheme's own port does not name it.
     fn is_upstream(&self, scheme: &[u8], authority: &[u8]) -> bool {
         let (host, named) = (self.host(), without_port(authority));
         let is_other_port = !authority.eq_ignore_ascii_case(host);
         self.addresses.iter().any(|address| {
             let at_its_port = match authority.get(named.len() + 1..) {
                 Some(port) => port == address.port().to_string().as_bytes(),
-                None => address.port() == 80 && scheme.eq_ignore_ascii_case(b"http://"),
+                None => {
+                    (address.port() == 80 && scheme.eq_ignore_ascii_case(b"http://"))
+                        || (address.port() == 443 && scheme.eq_ignore_ascii_case(b"https://"))
+                }
             };
             let is_own = is_other_port && named.eq_ignore_ascii_case(without_port(host));
             at_its_port && (is_own || without_port(address.to_string().as_bytes()) == named)

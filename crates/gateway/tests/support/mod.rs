@@ -218,7 +218,10 @@ pub fn settings(addresses: &[SocketAddr]) -> Settings {
         listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
         admin: None,
         threads: 1,
-        backends: vec![Backend::Upstream { addresses: addresses.to_vec() }],
+        backends: vec![Backend::Upstream {
+            addresses: addresses.iter().map(|address| (*address).into()).collect(),
+            tls: None,
+        }],
         ..Settings::default()
     }
 }

@@ -34,3 +34,12 @@ pub struct ClientCertificates {
     /// The request header that has the name in the client's certificate; what the client itself sends under it is dropped.
     pub header: Option<String>,
 }
+
+/// How TLS is spoken with an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamTls {
+    /// The name that each of its addresses must have in its certificate, parallel to them.
+    pub names: Vec<String>,
+    /// The certificates in PEM of those who may have signed it, or the server's own; `None` for the system's authorities.
+    pub authorities: Option<PathBuf>,
+}

@@ -1,0 +1,90 @@
+//! A new connection to one address of an upstream: TCP or a Unix socket, and TLS over it where the upstream speaks that.
+
+use crate::runtime::lock;
+use crate::settings::{Address, UpstreamTls};
+use crate::transport::plain::PlainSocket;
+use crate::transport::socket::Socket;
+use crate::transport::tls::client::server_name;
+use crate::transport::tls::session::TlsSocket;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::future::poll_fn;
+use std::io;
+use std::sync::{Arc, Mutex};
+use tokio::net::{TcpStream, UnixStream};
+
+/// TLS with an upstream.
+#[derive(Debug)]
+pub(crate) struct Secured {
+    /// Which a reload may replace, since the file of the authorities may have changed.
+    config: Mutex<Arc<ClientConfig>>,
+    /// By address.
+    names: Vec<ServerName<'static>>,
+    fault: Mutex<TlsFault>,
+}
+
+/// Why the last handshake failed, and whether the operator knows it.
+#[derive(Debug, Default)]
+struct TlsFault {
+    why: Option<String>,
+    is_told: bool,
+}
+
+impl Secured {
+    pub(crate) fn new(settings: &UpstreamTls, config: Arc<ClientConfig>) -> Result<Self, String> {
+        let names = settings.names.iter().map(|name| server_name(name)).collect::<Result<_, _>>()?;
+        Ok(Secured { config: Mutex::new(config), names, fault: Mutex::default() })
+    }
+
+    pub(crate) fn renew(&self, config: Arc<ClientConfig>) {
+        *lock(&self.config) = config;
+    }
+
+    /// Why handshakes fail, if that is news.
+    pub(crate) fn take_news(&self) -> Option<String> {
+        let mut fault = lock(&self.fault);
+        let is_news = !std::mem::replace(&mut fault.is_told, true);
+        fault.why.clone().filter(|_| is_news)
+    }
+
+    async fn secure(&self, io: PlainSocket, address: usize) -> io::Result<Socket> {
+        let name = self.names.get(address).cloned().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut io = TlsSocket::connect(io, lock(&self.config).clone(), name)?;
+        let agreed = poll_fn(|context| io.poll_handshake(context)).await;
+        let mut fault = lock(&self.fault);
+        match agreed {
+            Ok(()) => {
+                *fault = TlsFault::default();
+                Ok(Socket::Tls(io))
+            }
+            Err(error) => {
+                let mut why = error.to_string();
+                if why.contains("CaUsedAsEndEntity") {
+                    why.push_str("; it signed for itself: name it as `ca` if it is to be trusted");
+                }
+                let why = Some(why);
+                if fault.why != why {
+                    *fault = TlsFault { why, is_told: false };
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Connects to the address of this number. The error of a server that is not trusted, or speaks no TLS, is `InvalidData`.
+pub(super) async fn connect(to: &Address, number: usize, secured: Option<&Secured>) -> io::Result<Socket> {
+    let io = match to {
+        Address::Tcp(to) => {
+            let io = TcpStream::connect(to).await?;
+            io.set_nodelay(true)?;
+            PlainSocket::Tcp(io)
+        }
+        Address::Unix(path) => PlainSocket::Unix(UnixStream::connect(path).await?),
+    };
+    match secured {
+        None => Ok(Socket::Plain(io)),
+        // On the heap, so that connections without TLS need no room for it.
+        Some(secured) => Box::pin(secured.secure(io, number)).await,
+    }
+}
