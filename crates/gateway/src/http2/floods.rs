@@ -25,7 +25,7 @@ pub const A_SECOND: u32 = 100;
 /// What an answered request brings.
 pub const AN_ANSWER: u32 = 4;
 /// How many written bytes bring one unit.
-pub const BYTES_A_UNIT: u64 = 4096;
+pub const BYTES_A_UNIT: u64 = 512;
 
 /// What a connection was ended for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

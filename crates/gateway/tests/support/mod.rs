@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs")]
 
+pub mod http2;
+
 use plimsoll_core::promises::{Control, Guarantee, Mode, Plant, Promises, Site};
 use plimsoll_core::request::Pattern;
 use plimsoll_gateway::settings::Backend;
@@ -115,6 +117,12 @@ impl Peer {
                 Ok(_) => head.push_str(&line),
             }
         }
+    }
+
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("a line");
+        line
     }
 
     pub fn exactly(&mut self, count: usize) -> Vec<u8> {

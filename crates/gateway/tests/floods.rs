@@ -1,0 +1,193 @@
+//! Clients of HTTP/2 that send frames for their own sake, or frames that do not end: the connection ends, and every request
+//! that was begun on it is accounted for once.
+
+mod support;
+
+use plimsoll_gateway::settings::{Limits, Timeouts};
+use plimsoll_gateway::{Gateway, Settings};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use support::http2::*;
+use support::*;
+
+const ENHANCE_YOUR_CALM: u32 = 11;
+const NO_ERROR: u32 = 0;
+
+fn gateway_to(origin: &Origin, limits: Limits, timeouts: Timeouts) -> Gateway {
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let settings = Settings { h2c: true, admin, limits, timeouts, ..settings(&[origin.address]) };
+    Gateway::start(settings, &promises(8)).expect("a gateway")
+}
+
+/// An upstream that takes a moment for each request.
+fn slow() -> Origin {
+    Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            std::thread::sleep(Duration::from_millis(50));
+            if peer.send_response(b"page").is_err() {
+                return;
+            }
+        }
+    })
+}
+
+fn plain(origin: &Origin) -> Gateway {
+    gateway_to(origin, Limits::default(), Timeouts::default())
+}
+
+/// Sends pieces until the gateway takes no more, or for the `most` times. Returns the code that it ends the connection with.
+fn flood(gateway: &Gateway, most: u32, mut piece: impl FnMut(u32) -> Vec<u8>) -> Option<u32> {
+    let mut peer = raw(address(gateway));
+    let mut reader = Peer::new(peer.stream.get_ref().try_clone().expect("a second handle"));
+    let code = std::thread::spawn(move || goaway(&mut reader));
+    for number in 0..most {
+        if peer.send(piece(number)).is_err() {
+            break;
+        }
+    }
+    let _ = peer.stream.get_ref().shutdown(std::net::Shutdown::Write);
+    let code = code.join().expect("no panic");
+    eventually("the connection is gone", || gateway.client_connections() == 0);
+    code
+}
+
+/// How many connections were ended for this flood, as the operator is told.
+fn ended(gateway: &Gateway, flood: &str) -> u32 {
+    let mut operator = Peer::connect(gateway.admin_addr().expect("the operator's listener"));
+    let (_, page) = operator.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let name = format!("plimsoll_http2_connections_ended_total{{flood=\"{flood}\"}} ");
+    let page = String::from_utf8(page).expect("text");
+    let line = page.lines().find_map(|line| line.strip_prefix(&name)).expect("the counter");
+    line.parse().expect("a count")
+}
+
+#[test]
+fn frames_that_ask_for_nothing_end_the_connection() {
+    let origin = Origin::serving(b"page");
+    let gateway = plain(&origin);
+    let begin = |number: u32| if number == 0 { frame(HEADERS, 4, 1, &get_fields()) } else { Vec::new() };
+    flood(&gateway, 100_000, |_| frame(PING, 0, 0, &[7; 8]));
+    flood(&gateway, 100_000, |_| frame(SETTINGS, 0, 0, &[]));
+    flood(&gateway, 100_000, |_| frame(WINDOW_UPDATE, 0, 0, &1_u32.to_be_bytes()));
+    flood(&gateway, 100_000, |number| [begin(number), frame(DATA, 0, 1, &[])].concat());
+    flood(&gateway, 100_000, |number| frame(PRIORITY, 0, 2 * number + 1, &[0, 0, 0, 0, 1]));
+    for (name, count) in [("pings", 1), ("settings", 1), ("windows", 1), ("resets", 0)] {
+        assert_eq!(ended(&gateway, name), count, "{name}");
+    }
+    // `h2` has a limit of its own for empty frames.
+    assert_eq!(ended(&gateway, "empty_frames") + ended(&gateway, "codec"), 2);
+    settled(&gateway);
+    // What a client may well do ends nothing.
+    let code = flood(&gateway, 500, |_| frame(PING, 0, 0, &[7; 8]));
+    assert_eq!((code, ended(&gateway, "pings")), (None, 1));
+}
+
+#[test]
+fn heads_without_an_end_end_the_connection() {
+    let origin = Origin::serving(b"page");
+    let gateway = plain(&origin);
+    // A field that is never told again: `x: y...`.
+    let piece = [&[0, 1, b'x', 100][..], &[b'y'; 100]].concat();
+    let endless = |number: u32| {
+        let (kind, fields) =
+            if number == 0 { (HEADERS, get_fields()) } else { (CONTINUATION, piece.clone()) };
+        frame(kind, 0, 1, &fields)
+    };
+    flood(&gateway, 100_000, endless);
+    assert_eq!(ended(&gateway, "codec") + ended(&gateway, "empty_frames"), 1);
+    assert_eq!(gateway.status().classes.iter().map(|class| class.counts.arrivals).sum::<u64>(), 0);
+}
+
+#[test]
+fn rapid_resets_end_the_connection_and_lose_no_place() {
+    let origin = slow();
+    let gateway = plain(&origin);
+    let (fields, cancel) = (get_fields(), 8_u32.to_be_bytes());
+    flood(&gateway, 100_000, |number| {
+        let stream = 2 * number + 1;
+        [frame(HEADERS, 5, stream, &fields), frame(RST_STREAM, 0, stream, &cancel)].concat()
+    });
+    assert_eq!(ended(&gateway, "resets") + ended(&gateway, "codec"), 1);
+    settled(&gateway);
+    let before = ended(&gateway, "resets");
+    // Slowly enough that each request is begun before it is taken back.
+    let code = flood(&gateway, 2000, |number| {
+        std::thread::sleep(Duration::from_millis(1));
+        let stream = 2 * (number / 2) + 1;
+        match number % 2 {
+            0 => frame(HEADERS, 5, stream, &fields),
+            _ => frame(RST_STREAM, 0, stream, &cancel),
+        }
+    });
+    assert_eq!((code, ended(&gateway, "resets") - before), (Some(ENHANCE_YOUR_CALM), 1));
+    settled(&gateway);
+    let arrivals: u64 = gateway.status().classes.iter().map(|class| class.counts.arrivals).sum();
+    let ended: u64 = outcomes(&gateway).iter().sum();
+    assert!(arrivals < 1000 && ended <= arrivals, "{ended} of {arrivals}");
+    assert_eq!(Connection::new(address(&gateway)).get("/").text(), "page", "others are served");
+}
+
+#[test]
+fn more_streams_than_may_be_are_refused_and_the_rest_is_served() {
+    let origin = slow();
+    let gateway = gateway_to(&origin, Limits { streams: 4, ..Limits::default() }, Timeouts::default());
+    let mut peer = raw(address(&gateway));
+    for stream in 0..10 {
+        peer.send(frame(HEADERS, 5, 2 * stream + 1, &get_fields())).expect("sent");
+    }
+    eventually("four are answered", || outcomes(&gateway)[0] == 4);
+    settled(&gateway);
+    let arrivals: u64 = gateway.status().classes.iter().map(|class| class.counts.arrivals).sum();
+    assert_eq!(arrivals, 4, "a refused stream is no request");
+    // A client that knows the limit waits for a place.
+    let mut client = Connection::new(address(&gateway));
+    assert_eq!(client.get("/").text(), "page");
+    let responses: Vec<_> = (0..12).map(|_| client.begin(request("GET", "/"), false).0).collect();
+    for response in responses {
+        assert_eq!(client.answer(response).expect("an answer").text(), "page");
+    }
+}
+
+#[test]
+fn what_is_begun_and_not_ended_is_given_up() {
+    let origin = Origin::serving(b"page");
+    let timeouts = Timeouts { head: Duration::from_millis(500), ..Timeouts::default() };
+    let gateway = gateway_to(&origin, Limits::default(), timeouts);
+    let head = frame(HEADERS, 0, 1, &get_fields());
+    let preface = b"PRI * HTTP/2.0\r\n\r\n";
+    for (name, bytes) in [("a head", &head[..]), ("a frame", &head[..12]), ("a frame's head", &head[..3])] {
+        let since = Instant::now();
+        let mut peer = raw(address(&gateway));
+        peer.send(bytes).expect("sent");
+        assert_eq!(goaway(&mut peer), Some(NO_ERROR), "{name}");
+        assert!(since.elapsed() < Duration::from_secs(15), "{name}");
+    }
+    let mut peer = Peer::connect(address(&gateway));
+    peer.send(preface).expect("sent");
+    peer.rest();
+    eventually("all are gone", || gateway.client_connections() == 0);
+}
+
+#[test]
+fn unfinished_heads_have_a_bound_together() {
+    let origin = Origin::serving(b"page");
+    let limits = Limits { head_memory: 4096, ..Limits::default() };
+    let gateway = gateway_to(&origin, limits, Timeouts::default());
+    let fields = [&get_fields()[..], &[0, 1, b'x', 100], &[b'y'; 100]].concat();
+    let mut peers: Vec<Peer> = (0..40)
+        .map(|_| {
+            let mut peer = raw(address(&gateway));
+            peer.send(frame(HEADERS, 0, 1, &fields)).expect("sent");
+            // Each is waited for before the next, so that their order is known.
+            std::thread::sleep(Duration::from_millis(5));
+            peer
+        })
+        .collect();
+    let open = || gateway.client_connections();
+    eventually("the oldest are gone", || (20..40).contains(&open()));
+    assert_eq!(goaway(&mut peers[0]), Some(NO_ERROR));
+    let mut last = peers.pop().expect("the last");
+    last.send(frame(CONTINUATION, 4, 1, &[0, 1, b'z', 1, b'z'])).expect("sent");
+    last.send(frame(DATA, 1, 1, &[])).expect("sent");
+    eventually("it is answered", || outcomes(&gateway)[0] == 1);
+}
