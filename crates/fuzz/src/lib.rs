@@ -10,12 +10,14 @@
 //! - [`reports`]: what servers say of their load
 //! - [`served`]: files that clients ask for
 //! - [`site`]: pages, sheets and images of anybody's site
+//! - [`streams`]: frames of HTTP/2, and heads of its streams
 
 pub mod differential;
 pub mod messages;
 pub mod reports;
 pub mod served;
 pub mod site;
+pub mod streams;
 pub mod texts;
 
 /// A target's name, and its function.
@@ -33,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("drawing", site::drawing),
     ("files", served::files),
     ("forwarding", messages::forwarding),
+    ("frames", streams::frames),
     ("image", site::image),
     ("load_report", reports::load_report),
     ("normal_path", texts::normal_path),
@@ -42,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     ("sheet", site::sheet),
     ("signed", texts::signed),
     ("status_page", reports::status_page),
+    ("stream", streams::stream),
     ("workload", texts::workload),
 ];
 

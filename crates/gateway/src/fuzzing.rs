@@ -34,6 +34,33 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     Some((written, client))
 }
 
+/// A stream's head as its server gets it, and what rules see of it.
+#[derive(Debug)]
+pub struct ForwardedStream {
+    pub written: Vec<u8>,
+    pub host: String,
+    pub path: String,
+    pub framing: Framing,
+}
+
+/// A stream's head; `None` if it is refused.
+pub fn forwarded_stream(
+    parts: &http::request::Parts,
+    has_body: bool,
+    peer: IpAddr,
+    settings: &Settings,
+) -> Option<ForwardedStream> {
+    let (mut bytes, mut head) = (Vec::new(), RequestHead::default());
+    crate::http2::head::request(parts, has_body, &mut bytes, &mut head).ok()?;
+    let peer = Peer::new(&Origin::plain(peer), &settings.trusted_proxies);
+    let mut written = Vec::new();
+    let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
+    Outgoing { bytes: &bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, mark }
+        .write(&mut written);
+    let host = String::from_utf8_lossy(head.host(&bytes)).into_owned();
+    Some(ForwardedStream { written, host, path: head.rule_path(&bytes).to_owned(), framing: head.framing })
+}
+
 /// A response's head as a client of HTTP/1.1 gets it; `None` if it is refused or not whole.
 pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
     let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
