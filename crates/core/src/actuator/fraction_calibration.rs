@@ -29,6 +29,16 @@ const FEWEST: u64 = 20;
 const MOST: f64 = 7.0;
 
 impl FractionCalibration {
+    /// The calibration, as the logarithm of a ratio.
+    pub(crate) fn log_ratio(&self) -> f64 {
+        self.log_ratio
+    }
+
+    /// Goes on from a calibration and the service level that was set by it.
+    pub(crate) fn restore(&mut self, log_ratio: f64, set: f64) {
+        (self.log_ratio, self.set) = (log_ratio.clamp(-MOST, MOST), set);
+    }
+
     /// The service level at which requests are served as m says; `top` is M.
     pub(crate) fn service_level(&mut self, m: f64, top: f64) -> f64 {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));

@@ -30,6 +30,7 @@ pub use utilization::laws::feed_forward::FeedForward;
 pub use utilization::laws::paper::PaperPi;
 pub use utilization::laws::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 pub use utilization::tuning;
+pub use workers::KnownWorkers;
 
 /// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes what the
 /// step gives out.

@@ -9,12 +9,14 @@
 //! - `loops`: the sensors and loops that it runs
 //! - `published_state`: what loops write and lanes read
 //! - `reload`: brings new promises into force
+//! - `learned`: what is kept for the engine after this one
 //! - `idle`: periods without requests, in which no utilization loop is stepped
 //! - `status`: what the status shows
 
 mod control_period;
 mod idle;
 mod lane;
+mod learned;
 mod loops;
 pub(crate) mod published_state;
 mod reload;
@@ -22,6 +24,7 @@ mod status;
 mod timers;
 
 pub use lane::Lane;
+pub use learned::{Learned, LearnedClass, LearnedLevel, LearnedPlant};
 pub use reload::Reload;
 
 use crate::admission::aces::RateForecasts;

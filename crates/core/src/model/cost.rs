@@ -40,6 +40,28 @@ struct CostRun {
     before: [f64; 3],
 }
 
+/// What is known of a cost, to be kept: a [`CostEstimate`] without the run that may become a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KnownCost {
+    /// How many requests it is the mean of, the latest counting most; 0 while none was seen.
+    pub weight: f64,
+    /// Mean work of a request [server seconds].
+    pub seconds: f64,
+    /// Mean body bytes of a request.
+    pub bytes: f64,
+    /// The variance of one request's work.
+    pub variance: f64,
+}
+
+impl KnownCost {
+    /// Whether it can be: what is kept may have been damaged.
+    pub fn is_possible(&self) -> bool {
+        let KnownCost { weight, seconds, bytes, variance } = *self;
+        let whole = [weight, seconds, bytes, variance].iter().all(|value| *value >= 0.0 && value.is_finite());
+        whole && (weight == 0.0 || (seconds > 0.0 && variance > 0.0))
+    }
+}
+
 /// What one period showed: requests released, their work, their body bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Served {
@@ -68,6 +90,18 @@ const STEP_DEVIATIONS: f64 = 4.0;
 pub(crate) const EVIDENCE: f64 = 8.0;
 
 impl CostEstimate {
+    /// Goes on from what was known.
+    pub fn from_known(known: KnownCost) -> Self {
+        let KnownCost { weight, seconds, bytes, variance } = known;
+        CostEstimate { weight, seconds, bytes, variance, expected: seconds, ..CostEstimate::default() }
+    }
+
+    /// What is known, to be kept.
+    pub fn known(&self) -> KnownCost {
+        let CostEstimate { weight, seconds, bytes, variance, .. } = *self;
+        KnownCost { weight, seconds, bytes, variance }
+    }
+
     /// Learns from a period's sums; returns whether the cost stepped.
     pub fn learn(&mut self, served: Served) -> bool {
         let n = served.requests;

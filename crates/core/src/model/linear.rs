@@ -28,6 +28,30 @@ pub struct LinearModel {
     periods: u32,
 }
 
+/// What is known of a line, to be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KnownLine {
+    /// a [s per request] and b [s per KiB].
+    pub theta: [f64; 2],
+    /// The information behind them, by row: first, off-diagonal, last.
+    pub information: [f64; 3],
+    /// Variance of one request's work around the line [s^2].
+    pub residual_variance: f64,
+    /// Periods that it was learned from.
+    pub periods: u32,
+}
+
+impl KnownLine {
+    /// Whether it can be: what is kept may have been damaged.
+    pub fn is_possible(&self) -> bool {
+        let [first, across, last] = self.information;
+        let finite = self.theta.iter().chain(&self.information).all(|value| value.is_finite());
+        let spread = self.residual_variance >= 0.0 && self.residual_variance.is_finite();
+        // Information about samples that are collinear to rounding is as good as singular.
+        finite && spread && first > 0.0 && last > 0.0 && across * across <= first * last * (1.0 + 1e-9)
+    }
+}
+
 /// What an excited direction forgets in a period: `1 - exp(-1/30)`, so that all but 1/e is forgotten after 30.
 const MOST_FORGOTTEN: f64 = 0.0327838995179941;
 /// Bytes are counted in KiB inside, so that both columns of the regression are of one magnitude.
@@ -85,6 +109,18 @@ impl LinearModel {
             residual_variance: per_request_seconds * per_request_seconds,
             periods: 1,
         }
+    }
+
+    /// Goes on from what was known.
+    pub fn from_known(known: KnownLine) -> Self {
+        let KnownLine { theta, information, residual_variance, periods } = known;
+        LinearModel { theta, information, residual_variance, periods }
+    }
+
+    /// What is known, to be kept.
+    pub fn as_known(&self) -> KnownLine {
+        let LinearModel { theta, information, residual_variance, periods } = *self;
+        KnownLine { theta, information, residual_variance, periods }
     }
 
     /// Learns from a period's samples; those without requests do not count. Returns whether anything was learned.

@@ -26,9 +26,9 @@ mod tracker;
 
 pub(crate) use common_fall::CommonFall;
 pub(crate) use cost::EVIDENCE;
-pub use cost::{CostEstimate, Served};
+pub use cost::{CostEstimate, KnownCost, Served};
 pub use delay::{Traffic, erlang_c, queue_delay, response_percentile};
-pub use linear::LinearModel;
+pub use linear::{KnownLine, LinearModel};
 pub(crate) use normal::normal_quantile;
 pub use service_histogram::{ServiceHistogram, TIME_BINS, time_bin};
 pub use service_time::{Batch, ServiceTime};

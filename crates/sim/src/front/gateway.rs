@@ -11,7 +11,7 @@ use plimsoll_core::request::{
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
-use plimsoll_core::{Engine, Lane};
+use plimsoll_core::{Engine, Lane, Learned};
 
 /// The engine, one lane, and the permits of requests under way.
 pub struct Gateway {
@@ -42,6 +42,16 @@ impl Gateway {
     /// What it has learned of how rates go on.
     pub fn rate_forecasts(&self) -> RateForecasts {
         self.engine.rate_forecasts()
+    }
+
+    /// What its engine has learned.
+    pub fn learned(&self) -> Learned {
+        self.engine.learned()
+    }
+
+    /// Goes on from what another gateway has learned, as [`Engine::restore`].
+    pub fn restore(&mut self, learned: &Learned, at_once: bool) -> Vec<String> {
+        self.engine.restore(learned, at_once)
     }
 
     /// Hands on what the engine decided about waiting requests.

@@ -126,6 +126,11 @@ impl Allocation {
         has_contract.then(|| self.shares[class.group].site_level)
     }
 
+    /// Goes on from an m of the plant as a whole.
+    pub(crate) fn restore(&mut self, level: f64) {
+        (self.level, self.wanted) = (level, level);
+    }
+
     /// Whether every class has its highest level.
     pub(crate) fn is_at_top(&self, plant: &PlantView) -> bool {
         let mut groups = self.groups.iter().zip(&plant.groups);

@@ -49,6 +49,16 @@ impl Levels {
         self.set = highest(plant);
     }
 
+    /// By class of the view: the calibration of its service level.
+    pub(super) fn calibration(&self, place: usize) -> f64 {
+        self.shares[place].log_ratio()
+    }
+
+    /// Goes on from what was learned of a class of the view, and from the service level that was set.
+    pub(super) fn restore(&mut self, place: usize, calibration: f64, set: f64) {
+        self.shares[place].restore(calibration, set);
+    }
+
     /// The levels that apply the allocation.
     pub(crate) fn set(
         &mut self,

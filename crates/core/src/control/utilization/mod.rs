@@ -15,6 +15,7 @@
 pub(crate) mod costs;
 pub(crate) mod demand;
 pub(crate) mod laws;
+pub(crate) mod learned;
 mod levels;
 mod observation;
 pub(crate) mod offered;

@@ -141,6 +141,21 @@ impl Evidence {
         Evidence { gains, now: Stretch::new(), before: Stretch::new(), highest: 0 }
     }
 
+    pub(super) fn gains(&self) -> &[f64] {
+        &self.gains
+    }
+
+    /// Goes on from evidence that was kept; false if it is none.
+    pub(super) fn restore(&mut self, gains: &[f64], highest: u32) -> bool {
+        // What speaks against a number is bounded, so a difference beyond this was never written.
+        let whole = gains.len() == LOADS && gains.iter().all(|gain| gain.abs() <= 1e9);
+        if whole {
+            self.gains.copy_from_slice(gains);
+            (self.highest, self.now, self.before) = (highest, Stretch::new(), Stretch::new());
+        }
+        whole
+    }
+
     pub(super) fn observe(&mut self, counted: &Counted) {
         self.now.add(counted);
         if departures(self.now.sum(), self.now.squares) >= STRETCH {

@@ -20,6 +20,7 @@
 
 use super::evidence::{Counted, Evidence, Fit};
 use crate::promises::WorkerBounds;
+use alloc::vec::Vec;
 
 /// Departures at a limit before it moves up (`SETTLED`), and before it moves down or back from a trial (`SETTLED_LONG`; more,
 /// since a limit that is too low leaves workers idle).
@@ -36,6 +37,23 @@ const UP: f64 = 1.25;
 const DOWN: f64 = 0.75;
 /// The larger step up until throughput was seen to level off, so that a difference shows sooner.
 const FIRST_UP: f64 = 2.0;
+
+/// What was found of a plant's workers, to be kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownWorkers {
+    /// How many there are.
+    pub workers: u32,
+    /// The most requests in service at once.
+    pub limit: u32,
+    /// The largest number that the evidence allows.
+    pub possible: u32,
+    /// Whether throughput was seen to level off.
+    pub found: bool,
+    /// The highest number in service that was seen.
+    pub highest: u32,
+    /// What speaks for each number in service against the one below it.
+    pub evidence: Vec<f64>,
+}
 
 /// The law of one plant.
 pub(crate) struct WorkersLaw {
@@ -75,6 +93,24 @@ impl WorkersLaw {
             trial: None,
             is_above: false,
         }
+    }
+
+    pub(crate) fn known(&self) -> KnownWorkers {
+        let WorkersLaw { workers, limit, possible, found, .. } = *self;
+        let (highest, evidence) = (self.evidence.highest, self.evidence.gains().to_vec());
+        KnownWorkers { workers, limit, possible, found, highest, evidence }
+    }
+
+    pub(crate) fn restore(&mut self, known: &KnownWorkers) -> bool {
+        let bounds = self.bounds.least..=self.bounds.most;
+        let within =
+            [known.workers, known.limit, known.possible].iter().all(|number| bounds.contains(number));
+        if !within || !self.evidence.restore(&known.evidence, known.highest) {
+            return false;
+        }
+        (self.workers, self.limit, self.possible) = (known.workers, known.limit, known.possible);
+        self.found = known.found;
+        true
     }
 
     pub(crate) fn bounds(&self) -> WorkerBounds {

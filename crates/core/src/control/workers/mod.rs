@@ -12,6 +12,7 @@ use crate::telemetry::counters::{LOADS, LaneCounters, LoadCounters};
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use evidence::Counted;
+pub use law::KnownWorkers;
 use law::WorkersLaw;
 
 /// The most workers that may be there, as a multiple of the number that was found: one more than seven. A wider doubt would
@@ -93,6 +94,23 @@ impl WorkerSearch {
         let zeros = alloc::vec![0; LOADS];
         let law = WorkersLaw::new(bounds, start);
         WorkerSearch { measured_with: law.workers(), law, guard, before: (zeros.clone(), zeros, 0) }
+    }
+
+    /// What was found, to be kept.
+    pub(crate) fn known(&self) -> KnownWorkers {
+        self.law.known()
+    }
+
+    /// Goes on from what was found before; false if that cannot be, or lies outside the bounds.
+    pub(crate) fn restore(&mut self, known: &KnownWorkers) -> bool {
+        let restored = self.law.restore(known);
+        self.measured_with = self.law.workers();
+        restored
+    }
+
+    /// The number of workers, and the most requests in service at once.
+    pub(crate) fn capacity(&self) -> (u32, u32) {
+        (self.law.workers(), self.law.limit())
     }
 
     /// Takes the number of workers that the server reports.

@@ -128,6 +128,10 @@ impl FeedForward {
 }
 
 impl Law for FeedForward {
+    fn restore(&mut self, bias: f64) {
+        self.bias = bias.clamp(-1.0, LARGEST_BIAS);
+    }
+
     fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms) {
         let demand = seen.demand;
         let waiting = demand.backlog(seen.level);

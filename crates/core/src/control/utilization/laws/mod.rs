@@ -122,6 +122,9 @@ pub trait Law: Send {
     /// The target of the next period.
     fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms);
 
+    /// Goes on from the bias that another process had found; a law without one has nothing to take.
+    fn restore(&mut self, _bias: f64) {}
+
     /// Lets the terms fade over idle periods: no request came or was there, with m at M.
     fn idle(&mut self, periods: u32, set_point: f64);
 }

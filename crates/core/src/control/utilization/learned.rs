@@ -1,0 +1,64 @@
+//! What the loop of a plant goes on from after a restart: its service levels and the correction of its law.
+
+use super::UtilizationLoop;
+use alloc::vec::Vec;
+
+/// The state of a plant's loop, as plain data.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct LoopState {
+    /// m of the plant as a whole.
+    pub(crate) level: f64,
+    pub(crate) bias: f64,
+}
+
+/// The state of one class in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ClassState {
+    pub(crate) class: usize,
+    /// m of its group, or of the plant where nothing is shared.
+    pub(crate) allocated: f64,
+    /// ln of the part of the requests behind a fraction of the clients.
+    pub(crate) calibration: f64,
+    /// m as set.
+    pub(crate) set: f64,
+}
+
+impl UtilizationLoop {
+    pub(crate) fn state(&self) -> LoopState {
+        LoopState { level: self.allocation.level, bias: self.status.bias }
+    }
+
+    /// The state of each class whose service level the loop moves; `set` is m as applied, by class number.
+    pub(crate) fn class_states(&self, set: &[f64]) -> Vec<ClassState> {
+        let owned = self.view.classes.iter().enumerate();
+        let owned = owned.filter(|(_, class)| class.owns_actuator && !class.exempt);
+        let state = |(place, class): (usize, &super::view::ClassView)| ClassState {
+            class: class.class,
+            allocated: self.allocation.wanted(&self.view, class),
+            calibration: self.levels.calibration(place),
+            set: set[class.class],
+        };
+        owned.map(state).collect()
+    }
+
+    /// Goes on from a bias, and from the service levels where they still hold.
+    pub(crate) fn restore(&mut self, state: LoopState, classes: Option<&[ClassState]>) {
+        self.law.restore(state.bias);
+        self.status.bias = state.bias;
+        let Some(classes) = classes else { return };
+        self.allocation.restore(state.level.clamp(0.0, self.view.top));
+        self.status.service_level = self.allocation.level;
+        let mut lowest = self.allocation.level;
+        for own in classes {
+            let place = self.view.classes.iter().position(|class| class.class == own.class);
+            let Some(place) = place else { continue };
+            let class = &self.view.classes[place];
+            if self.view.is_shared {
+                self.allocation.set_group_level(&self.view, class, own.allocated.max(0.0));
+                lowest = lowest.min(own.allocated);
+            }
+            self.levels.restore(place, own.calibration, own.set);
+        }
+        self.allocation.rejects = lowest < 1.0;
+    }
+}
