@@ -3,18 +3,20 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A new, empty folder, readable by the unprivileged users that servers change to; removed on drop.
-#[derive(Debug)]
-pub struct Folder(TempDir);
+/// A new, empty folder, readable by the unprivileged users that servers change to; removed on the drop of its last copy.
+#[derive(Clone, Debug)]
+pub struct Folder(Arc<TempDir>);
 
 impl Folder {
     /// Makes one. Panics if the system's folder for temporary files is not writable.
     #[expect(clippy::new_without_default, reason = "making a folder is no default value")]
     pub fn new() -> Folder {
         let made = tempfile::Builder::new().prefix("plimsoll-e2e-").tempdir();
-        let folder = Folder(made.unwrap_or_else(|error| panic!("cannot make a folder: {error}")));
+        let made = made.unwrap_or_else(|error| panic!("cannot make a folder: {error}"));
+        let folder = Folder(Arc::new(made));
         open_to_all(folder.path());
         folder
     }

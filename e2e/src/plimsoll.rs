@@ -31,7 +31,15 @@ impl Plimsoll {
 
     /// The same, with these variables in its environment.
     pub fn run_with(configuration: &str, variables: &[(&str, &str)]) -> Plimsoll {
-        let folder = Folder::new();
+        Plimsoll::run_in(Folder::new(), configuration, variables)
+    }
+
+    /// Starts it in the folder of one that has ended, with what that one has left there.
+    pub fn run_again(ended: &Plimsoll, configuration: &str) -> Plimsoll {
+        Plimsoll::run_in(ended.folder.clone(), configuration, &[])
+    }
+
+    fn run_in(folder: Folder, configuration: &str, variables: &[(&str, &str)]) -> Plimsoll {
         let file = folder.write("plimsoll.toml", configuration);
         let log = folder.path().join("plimsoll.log");
         let mut command = Command::new(binary());

@@ -201,7 +201,7 @@ fn what_needs_a_restart_is_said() {
 #[test]
 fn the_seed_is_drawn_at_the_first_start_and_kept() {
     let origin = origin();
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("seed.seed");
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("seed.state");
     // None is there from an earlier run of the tests.
     let _ = std::fs::remove_file(&file);
     let mut before = None;
@@ -209,9 +209,10 @@ fn the_seed_is_drawn_at_the_first_start_and_kept() {
         let mut gateway = Running::start("seed", &origin);
         let status = ask(gateway.admin, "/status");
         assert!(status.contains("\"seed\": \"kept\""), "{status}");
-        let seed = std::fs::read_to_string(&file).expect("it was written");
-        assert!(seed.trim().parse::<u64>().is_ok(), "{seed}");
-        assert!(!status.contains(seed.trim()), "the seed itself is a secret");
+        let text = std::fs::read_to_string(&file).expect("it was written");
+        let state: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        let seed = state["seed"].as_u64().expect("it has the seed").to_string();
+        assert!(!status.contains(&seed), "the seed itself is a secret");
         assert_eq!(*before.get_or_insert_with(|| seed.clone()), seed, "a restart changes nobody's level");
         gateway.signal(Signal::SIGHUP);
         assert!(gateway.says("reloaded ").contains("nothing changed"));

@@ -19,7 +19,7 @@ use crate::settings::{Address, Backend, Listener, Settings};
 use crate::transport::tls::server::TlsServer;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::Status;
-use plimsoll_core::{Engine, Lane};
+use plimsoll_core::{Engine, Lane, LearnedState};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -45,24 +45,31 @@ pub struct Gateway {
     listeners: Vec<OwnedFd>,
 }
 
+/// What a gateway has of the one before it.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// Sockets that listen; those whose addresses the settings have are taken out.
+    pub sockets: Inherited,
+    /// What was learned, and whether it is of this moment, so that service levels hold too; taken out.
+    pub learned: Option<(LearnedState, bool)>,
+    /// What of it did not fit the promises, a sentence each.
+    pub left_out: Vec<String>,
+}
+
 impl Gateway {
     /// Binds, starts the threads, and returns once all of them accept connections.
     ///
     /// # Errors
     /// An address is taken, a folder cannot be opened, or settings and promises do not fit each other.
     pub fn start(settings: Settings, promises: &Promises) -> io::Result<Gateway> {
-        Gateway::start_on(&mut Inherited::default(), settings, promises)
+        Gateway::start_after(&mut Before::default(), settings, promises)
     }
 
-    /// The same, on sockets that listen already: those whose addresses the settings have are taken out of `inherited`.
+    /// The same, on sockets that listen already, going on from what an earlier gateway has learned.
     ///
     /// # Errors
     /// As [`start`](Gateway::start).
-    pub fn start_on(
-        inherited: &mut Inherited,
-        settings: Settings,
-        promises: &Promises,
-    ) -> io::Result<Gateway> {
+    pub fn start_after(before: &mut Before, settings: Settings, promises: &Promises) -> io::Result<Gateway> {
         check(&settings, promises)?;
         let threads = match settings.threads {
             0 => thread::available_parallelism()?.get(),
@@ -70,14 +77,17 @@ impl Gateway {
         };
         // A token has eight bits for its thread.
         let threads = threads.min(256);
-        let (engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
+        let (mut engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
             .map_err(|problems| invalid(problems.join("; ")))?;
         let numbers = engine.prepare(promises).map_err(|problems| invalid(problems.join("; ")))?;
         let tls = TlsServer::new()?;
         tls.install(tls.prepare(settings.tls.as_ref()).map_err(|wrong| invalid(wrong.join("\n")))?);
         let pools = PoolParts::prepare(&settings, threads).map_err(|wrong| invalid(wrong.join("\n")))?;
         let Bound { listeners: listening, sockets, kept: listeners } =
-            bind_all(&settings.listen, threads, inherited)?;
+            bind_all(&settings.listen, threads, &mut before.sockets)?;
+        if let Some((learned, at_once)) = before.learned.take() {
+            before.left_out = engine.restore(&learned, at_once);
+        }
         let shared = Arc::new(Shared {
             mailboxes: (0..threads).map(|_| Arc::default()).collect(),
             spare: (0..threads).map(|_| SpareTime::default()).collect(),
@@ -103,7 +113,7 @@ impl Gateway {
         if let Some(address) = gateway.shared.tables.current().settings.admin {
             let owner = gateway.owner.clone();
             let (engine, shared) = (gateway.engine.clone(), gateway.shared.clone());
-            let listener = Operator::listen(address, inherited)?;
+            let listener = Operator::listen(address, &mut before.sockets)?;
             gateway.listeners.push(listener.try_clone()?.into());
             gateway.operator = Some(Operator::start(listener, engine, shared, owner)?);
         }

@@ -34,7 +34,7 @@ pub mod settings;
 mod transport;
 mod upstream;
 
-pub use gateway::Gateway;
+pub use gateway::{Before, Gateway};
 pub use listen::inherited::Inherited;
 pub use runtime::reload::{Reloaded, Reloader, Reloads};
 pub use settings::Settings;

@@ -1,17 +1,17 @@
-//! A restart in the middle of an overload: an engine that goes on from what another one has learned serves the right shares from
-//! its first seconds on, and its twin, which begins with nothing, does not.
+//! A restart in the middle of an overload: an engine that goes on from what another one has learned serves the right shares
+//! from its first seconds on, and its twin, which begins with nothing, does not.
 //!
-//! Eight workers of 40 ms, exponential, at 3 and at 9 times what they carry; light pages take a fifth. With 3 times the load some
-//! clients keep the full pages; with 9 times light pages for everybody are too much.
-
-mod scenario;
+//! Eight workers of 40 ms, exponential, at 3 and at 9 times what they carry; light pages take a fifth. With 3 times the load
+//! some clients keep the full pages; with 9 times light pages for everybody are too much.
 
 use plimsoll_core::promises::{Plant, Promises, Site, WorkerBounds};
-use plimsoll_core::{Engine, Learned};
+use plimsoll_core::{Engine, LearnedState};
 use plimsoll_sim::front::Gateway;
-use plimsoll_sim::workload::Law;
+use plimsoll_sim::workload::{
+    Arrivals, Clients, Content, Discipline, Law, Page, Phase, Plant as Server, Process, Stream, Version,
+    Workload,
+};
 use plimsoll_sim::{Run, Setup};
-use scenario::Scenario;
 use std::time::Duration;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 8101..=8110;
@@ -19,37 +19,60 @@ const CAPACITY: f64 = 200.0;
 /// The seconds after the restart that are judged.
 const FIRST: usize = 4;
 
-fn scene(times: f64, found: bool, seconds: u64, seed: u64) -> Scenario {
+/// What happens to an engine.
+struct Scene {
+    promises: Promises,
+    workload: Workload,
+    seed: u64,
+}
+
+fn scene(times: f64, found: bool, seconds: u64, seed: u64) -> Scene {
     let mut plant = Plant::new("server", if found { 16 } else { 8 });
     if found {
         plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
         plant.max_connections = 1024;
     }
-    Scenario {
-        promises: Promises::of(plant, Site::new("site", &["light", "full"])),
-        load: vec![(Duration::ZERO, times * CAPACITY)],
-        duration: Duration::from_secs(seconds),
-        workers: 8,
-        service: vec![Duration::from_millis(8), Duration::from_millis(40)],
-        bytes: vec![2_000, 10_000],
-        service_time: Law::Exponential,
-        listen_queue: 1024,
-        faults: Vec::new(),
-        reports: false,
-        clients: 2000,
-        skew: 1.0,
-        seed,
-    }
+    let page = Page {
+        method: "GET".to_owned(),
+        host: "shop.example".to_owned(),
+        path: "/".to_owned(),
+        headers: Vec::new(),
+        weight: 1.0,
+        bytes: 10_000.0,
+        bytes_law: Law::Deterministic,
+        service: None,
+        service_law: None,
+    };
+    let load = Phase { from: Duration::ZERO, rate: times * CAPACITY, to: None };
+    let stream = Stream {
+        name: "visitors".to_owned(),
+        arrivals: Arrivals::Process { process: Process::Poisson, rate: vec![load] },
+        content: Content::Pages(vec![page]),
+        clients: Clients { count: 2000, skew: 1.0, first_address: 0x0a00_0000 },
+        patience: None,
+        retry: None,
+    };
+    let server = Server {
+        law: Law::Exponential,
+        ..Server::new(Discipline::Workers(8), 1024, Duration::from_millis(40))
+    };
+    let workload = Workload {
+        streams: vec![stream],
+        plants: vec![server],
+        versions: vec![vec![Version { cost: Some(0.2), bytes: 0.2 }, Version::FULL]],
+        duration: Some(Duration::from_secs(seconds)),
+        ..Workload::default()
+    };
+    Scene { promises: Promises::of(plant, Site::new("site", &["light", "full"])), workload, seed }
 }
 
 /// Runs a scene with a gateway that goes on from `learned`, and returns what that one has learned.
-fn run(scene: &Scenario, learned: Option<&Learned>) -> (Run, Learned) {
-    let workload = scene.workload();
+fn run(scene: &Scene, learned: Option<&LearnedState>) -> (Run, LearnedState) {
     let mut gateway = Gateway::new(&scene.promises, scene.seed).expect("it is possible");
     if let Some(learned) = learned {
         assert_eq!(gateway.restore(learned, true), Vec::<String>::new());
     }
-    let setup = Setup { promises: &scene.promises, workload: &workload, seed: scene.seed };
+    let setup = Setup { promises: &scene.promises, workload: &scene.workload, seed: scene.seed };
     let run = setup.run_with(&mut gateway, &mut ()).expect("it runs");
     (run, gateway.learned())
 }
@@ -109,7 +132,7 @@ fn what_does_not_fit_is_left_out() {
     let (_, learned) = run(&own, None);
     let mut other = own.promises.clone();
     other.sites[0].levels[0].name = "lighter".to_owned();
-    let restored = |promises: &Promises, learned: &Learned| {
+    let restored = |promises: &Promises, learned: &LearnedState| {
         let (mut engine, _) = Engine::new(promises, 1, 1).expect("it is possible");
         (engine.restore(learned, true), engine.learned())
     };

@@ -11,7 +11,7 @@ use crate::output::promised::{self, Promised};
 use crate::output::type_costs;
 use crate::output::units::Unit;
 use crate::output::{json, text};
-use crate::service::{client_seed, resolve};
+use crate::service::{resolve, state};
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
@@ -29,7 +29,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
         None => Vec::new(),
     };
     let promises = &configuration.promises;
-    let seed = client_seed::find(&configuration, &arguments.file)?.map(|(seed, _)| seed);
+    let seed = state::seed::find(&configuration, &arguments.file);
     let request = TypedRequest::new(arguments, resolve::signed(&configuration)?);
     let explanation = plimsoll_core::request::explain::explain(promises, seed.unwrap_or(0), &request)
         .map_err(|wrong| Failure::Input(wrong.join("\n")))?;

@@ -9,12 +9,13 @@ use crate::service::open_files::{fit_connections, open_now};
 use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
 use crate::service::signals::{Requested, Signals};
+use crate::service::state::{KnownState, StateFile, seed};
 use crate::service::upgrade::{Start, Upgrade};
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{certificates, client_seed, log, resolve};
+use crate::service::{certificates, log, resolve};
 use plimsoll_config::Configuration;
 use plimsoll_core::admission::aces::RateForecasts;
-use plimsoll_gateway::{Gateway, Settings};
+use plimsoll_gateway::{Before, Gateway, Settings};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,14 +33,21 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);
     let requests = signals.receive()?;
-    let file = arguments.file.clone();
-    let Some(first) = unless_stopped(&requests, move || First::read(&file))? else { return Ok(()) };
-    let First { configuration, mut settings, seed, known } = first;
+    let (file, handed_over) = (arguments.file.clone(), start.learned.take());
+    let read = move || First::read(&file, handed_over.as_deref());
+    let Some(first) = unless_stopped(&requests, read)? else { return Ok(()) };
+    let First { configuration, mut settings, seed, known, state } = first;
     let forecast = configuration.gateway.trends.as_deref();
     let open_files = open_now();
     fit_connections(&mut settings, &configuration.promises, open_files)?;
-    let gateway = Gateway::start_on(&mut start.inherited, settings, &configuration.promises)
+    let mut before = Before {
+        sockets: std::mem::take(&mut start.inherited),
+        learned: state.learned(),
+        ..Before::default()
+    };
+    let gateway = Gateway::start_after(&mut before, settings, &configuration.promises)
         .map_err(|error| not_started(&error))?;
+    state.tell_left_out(&before.left_out);
     for listener in gateway.listening() {
         tracing::info!("listening on {listener}");
     }
@@ -50,6 +58,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         file: arguments.file.clone(),
         gateway: gateway.reloader(),
         seed,
+        state: StateFile::default(),
         worker_counts: WorkerCounts::default(),
         forecast: ForecastFile::default(),
         open_files,
@@ -57,17 +66,20 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         turns: Arc::default(),
         incidents: Arc::default(),
     };
+    let known = known.or_else(|| state.rate_forecasts().filter(|_| forecast.is_none()));
     reload.forecast.follow(forecast, known, &reload.gateway);
+    reload.state.follow(&configuration, &reload.file, seed);
     reload.worker_counts.follow(&configuration);
-    let counting = reload.worker_counts.clone().start(gateway.reloader());
-    counting.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
-    let following = certificates::follow(gateway.reloader());
-    following.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
+    let threads = reload.worker_counts.clone().start(gateway.reloader());
+    let threads = threads.and_then(|()| reload.state.start(gateway.reloader()));
+    let threads = threads.and_then(|()| certificates::follow(gateway.reloader()));
+    threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
-    start.ready();
+    start.ready(&before.sockets);
     match watch(&gateway, &requests, &reload) {
         Some(successor) => hand_over(gateway, requests, successor),
         None => {
+            reload.state.save(&reload.gateway);
             reload.forecast.save(&reload.gateway);
             drain(gateway, signals);
         }
@@ -79,18 +91,20 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
 struct First {
     configuration: Configuration,
     settings: Settings,
-    seed: client_seed::Known,
+    seed: seed::Known,
     known: Option<RateForecasts>,
+    state: KnownState,
 }
 
 impl First {
-    fn read(file: &Path) -> Result<Self, Failure> {
+    fn read(file: &Path, handed_over: Option<&str>) -> Result<Self, Failure> {
         let configuration = source::read(file)?;
         let mut settings = resolve::settings(&configuration)?;
-        let seed = client_seed::draw(&configuration, file)?;
+        let state = KnownState::find(&configuration, file, handed_over);
+        let seed = seed::draw(&configuration, &state);
         (settings.hash_seed, settings.hash_seed_from) = seed;
         let known = configuration.gateway.trends.as_deref().map(rate_forecast::read).transpose()?;
-        Ok(First { configuration, settings, seed, known })
+        Ok(First { configuration, settings, seed, known, state })
     }
 }
 
@@ -111,6 +125,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
             }
         }
         if let Some(successor) = upgrade.successor() {
+            reload.state.give_up();
             break Some(successor);
         }
         reload.forecast.look(&reload.gateway);
@@ -129,7 +144,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
 fn begin_upgrade(upgrade: &Upgrade, gateway: &Gateway, reload: &Reload) {
     reload.forecast.save(&reload.gateway);
     let sockets = gateway.listeners().iter().map(OwnedFd::try_clone).collect();
-    upgrade.begin(sockets, String::new());
+    upgrade.begin(sockets, reload.state.hand_over(&reload.gateway));
 }
 
 /// Lets requests under way finish.

@@ -1,9 +1,8 @@
 //! What a long-running command needs beside its work: signals, reload, upgrade, the event log, workers counted at upstreams,
-//! and the rate forecast's file. In come the gateway's status and the operator's wishes; out go log lines and new settings.
+//! what is kept of what was learned. In come the gateway's status and the operator's wishes; out go log lines and new settings.
 
 pub(crate) mod aside;
 pub(crate) mod certificates;
-pub(crate) mod client_seed;
 pub(crate) mod events;
 pub(crate) mod log;
 pub(crate) mod open_files;
@@ -13,5 +12,6 @@ pub(crate) mod rate_forecast;
 pub(crate) mod reload;
 pub(crate) mod resolve;
 pub(crate) mod signals;
+pub(crate) mod state;
 pub(crate) mod upgrade;
 pub(crate) mod worker_counts;

@@ -10,9 +10,11 @@ use crate::service::aside::Readings;
 use crate::service::events::Incidents;
 use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
+use crate::service::state::{StateFile, seed};
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{client_seed, log, resolve};
+use crate::service::{log, resolve};
 use plimsoll_gateway::admin::Owner;
+use plimsoll_gateway::settings::SeedSource;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,7 +25,8 @@ use std::thread;
 pub(crate) struct Reload {
     pub(crate) file: PathBuf,
     pub(crate) gateway: Reloader,
-    pub(crate) seed: client_seed::Known,
+    pub(crate) seed: seed::Known,
+    pub(crate) state: StateFile,
     pub(crate) worker_counts: WorkerCounts,
     pub(crate) forecast: ForecastFile,
     /// How many files were open before the start.
@@ -102,9 +105,9 @@ impl Reload {
             let configuration = source::read(&file)?;
             let known = forecast.read_other(configuration.gateway.trends.as_deref())?;
             let mut settings = resolve::settings(&configuration)?;
-            // A seed that could not be kept stays in force, and so does one whose file is gone.
-            let seed = client_seed::find(&configuration, &file)?.unwrap_or(known_seed);
-            (settings.hash_seed, settings.hash_seed_from) = seed;
+            // A seed that was drawn stays in force.
+            let told = configuration.gateway.seed.map(|seed| (seed, SeedSource::Told));
+            (settings.hash_seed, settings.hash_seed_from) = told.unwrap_or(known_seed);
             Ok((settings, known, configuration))
         });
         let read = read.inspect_err(|_| self.gateway.refuse());
@@ -118,6 +121,8 @@ impl Reload {
             format!("{name}: {}", wrong.join(&format!("\n{name}: ")))
         })?;
         self.worker_counts.follow(&configuration);
+        self.state.follow(&configuration, &self.file, self.seed);
+        self.state.save(&self.gateway);
         self.forecast.save(&self.gateway);
         self.forecast.follow(configuration.gateway.trends.as_deref(), known, &self.gateway);
         Ok(reloaded)

@@ -2,7 +2,7 @@
 
 use crate::output::failure::Failure;
 use crate::service::{certificates, own_listeners};
-use plimsoll_config::{self as config, Configuration, Seed};
+use plimsoll_config::{self as config, Configuration};
 use plimsoll_core::promises::Plant;
 use plimsoll_gateway::settings::{Address, Backend, Settings, Signed, UpstreamTls};
 use std::net::ToSocketAddrs;
@@ -14,10 +14,7 @@ pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failur
     let backends = promises.plants.iter().zip(&gateway.backends);
     let backends =
         backends.map(|(plant, backend)| self::backend(plant, backend)).collect::<Result<_, _>>()?;
-    let hash_seed = match gateway.seed {
-        Seed::Told(seed) => seed,
-        Seed::Kept(_) => gateway.settings.hash_seed,
-    };
+    let hash_seed = gateway.seed.unwrap_or(gateway.settings.hash_seed);
     let signed = signed(configuration)?;
     Ok(Settings { backends, hash_seed, signed, ..gateway.settings.clone() })
 }

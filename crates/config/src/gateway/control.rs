@@ -1,10 +1,10 @@
 //! `[control]`: the law, its period, and the file of rate forecasts.
 
-use super::Seed;
+use super::StatePlace;
 use super::deadlines;
 use super::file::GatewayKeys;
 use super::values::{LawName, LeastToMost};
-use crate::diagnostic::{Findings, exclusive, places, quoted, refuse};
+use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{GainMargin, OneOrMany, Text, listed, section};
 use plimsoll_core::promises::{
     Admission, Control, DelayParts, LEAST_REKEY_PERIODS, Promises, UtilizationLaw,
@@ -77,22 +77,16 @@ pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut 
     }
 }
 
-/// Where the seed of the client hash is from.
-pub(super) fn seed(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> Seed {
-    exclusive(
-        &places!(keys => seed, seed_file),
-        "leave one of them out: a seed that is told needs no file",
-        findings,
-    );
-    if let Some(seed) = &keys.seed {
-        return Seed::Told(seed.value.0);
+/// Where the state is kept.
+pub(super) fn state(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> StatePlace {
+    let Some(file) = &keys.state else { return StatePlace::BesideFile };
+    match file.value.0.as_str() {
+        "off" => return StatePlace::Nowhere,
+        "" => refuse!(findings, BadValue at &file.span,
+            "a file without a name", help: "write one, such as `state = \"plimsoll.state\"`, or `\"off\"`"),
+        _ => {}
     }
-    let Some(file) = &keys.seed_file else { return Seed::Kept(None) };
-    if file.value.0.is_empty() {
-        refuse!(findings, BadValue at &file.span,
-            "a file without a name", help: "write one, such as `seed_file = \"plimsoll.seed\"`");
-    }
-    Seed::Kept(Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0)))
+    StatePlace::At(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0))
 }
 
 /// What counts only if it is signed; the keys are read later.

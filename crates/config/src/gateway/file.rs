@@ -90,12 +90,13 @@ section! { "[gateway]"
         forwarded: ForwardedFields, default(ForwardedFields::default());
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
         /// a client keeps its level from one to the other. Absent: drawn at the first start, so that nobody can compute its
-        /// luck, and kept in `seed_file`.
+        /// luck, and kept in `state`.
         seed: Whole<0, { i64::MAX as u64 }>, optional;
-        /// The file that keeps the seed that was drawn. Absent: this file's name with the ending `.seed`, in
-        /// `$STATE_DIRECTORY` where systemd gives one, else beside this file. A relative path is taken from the folder of this
-        /// file.
-        seed_file: Text, optional;
+        /// The file that keeps what was learned (costs, workers, service levels, the seed that was drawn) for the next
+        /// start, so that a restart in an overload does not begin blind; or `"off"`. Absent: this file's name with the ending
+        /// `.state`, in `$STATE_DIRECTORY` where systemd gives one, else beside this file. A relative path is taken from the
+        /// folder of this file.
+        state: Text, optional;
         /// The time in which the choice of clients turns once round, such as `"1d"`: each client then has the better level as
         /// long as any other, and few change level at once. Absent: it is always the same clients.
         rekey: Duration, optional;
@@ -223,9 +224,10 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         ..Settings::default()
     };
     let trends = control::trends(&file.control.value, name, findings);
-    let seed = control::seed(keys, name, findings);
+    let seed = keys.seed.as_ref().map(|seed| seed.value.0);
+    let state = control::state(keys, name, findings);
     let signing_keys = control::signing_keys(keys, name, findings);
-    let gateway = Gateway { settings, backends: plants.backends, trends, seed, signing_keys };
+    let gateway = Gateway { settings, backends: plants.backends, trends, seed, state, signing_keys };
     let promises = Promises { plants: plants.plants, sites, control };
     control::suits(&file.control.value, &promises, findings);
     Configuration { promises, gateway }

@@ -33,19 +33,24 @@ pub struct Gateway {
     pub backends: Vec<Backend>,
     /// The file that keeps what was learned of how rates go on.
     pub trends: Option<PathBuf>,
-    /// Where the seed of the client hash is from.
-    pub seed: Seed,
+    /// The seed of the client hash, if the file tells it.
+    pub seed: Option<u64>,
+    /// Where what was learned is kept.
+    pub state: StatePlace,
     /// The file of the keys by which headers and cookies are signed.
     pub signing_keys: Option<PathBuf>,
 }
 
-/// Where the seed of the client hash is from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seed {
-    /// The configuration.
-    Told(u64),
-    /// It is drawn at the first start, and kept in this file; `None` for a file of the configuration's own name.
-    Kept(Option<PathBuf>),
+/// Where what was learned is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StatePlace {
+    /// Nowhere.
+    Nowhere,
+    /// In a file of the configuration's own name.
+    #[default]
+    BesideFile,
+    /// In this file.
+    At(PathBuf),
 }
 
 /// What serves a plant's requests, before names are looked up.

@@ -14,7 +14,7 @@
 
 use super::Engine;
 use crate::control::KnownWorkers;
-use crate::control::utilization::learned::{ClassState, LoopState};
+use crate::control::utilization::learned::{ClassLoopState, LoopState};
 use crate::model::{CostEstimate, KnownCost, KnownLine, LinearModel};
 use crate::promises::Costs;
 use crate::promises::registry::RegisteredClass;
@@ -22,7 +22,7 @@ use alloc::{format, string::String, vec::Vec};
 
 /// Everything that is kept.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Learned {
+pub struct LearnedState {
     /// By class.
     pub classes: Vec<LearnedClass>,
     /// By plant.
@@ -74,8 +74,8 @@ pub struct LearnedPlant {
 
 impl Engine {
     /// What was learned so far.
-    pub fn learned(&self) -> Learned {
-        let states: Vec<ClassState> =
+    pub fn learned(&self) -> LearnedState {
+        let states: Vec<ClassLoopState> =
             self.loops.utilization.iter().flat_map(|plant| plant.class_states(&self.loops.applied)).collect();
         let plants = self.registry.promises.plants.iter().enumerate().map(|(number, plant)| {
             let LoopState { level, bias } = self.loops.utilization[number].state();
@@ -86,10 +86,10 @@ impl Engine {
             let state = states.iter().find(|state| state.class == member.class);
             self.learned_class(&member, state)
         });
-        Learned { classes: classes.collect(), plants: plants.collect() }
+        LearnedState { classes: classes.collect(), plants: plants.collect() }
     }
 
-    fn learned_class(&self, member: &RegisteredClass<'_>, state: Option<&ClassState>) -> LearnedClass {
+    fn learned_class(&self, member: &RegisteredClass<'_>, state: Option<&ClassLoopState>) -> LearnedClass {
         let costs = &self.loops.costs[member.class];
         let level = |(number, name): (usize, &String)| LearnedLevel {
             name: name.clone(),
@@ -111,10 +111,10 @@ impl Engine {
         self.registry.promises.plants[self.rows[class].plants[level]].name.clone()
     }
 
-    /// Goes on from what another engine has learned. `at_once`: this engine takes the place of that one without a pause, so that
-    /// its service levels hold too. To be called before the first [`tick`](Engine::tick). Returns what was left out, a sentence
-    /// each.
-    pub fn restore(&mut self, learned: &Learned, at_once: bool) -> Vec<String> {
+    /// Goes on from what another engine has learned. `at_once`: this engine takes the place of that one without a pause, so
+    /// that its service levels hold too. To be called before the first [`tick`](Engine::tick). Returns what was left out, a
+    /// sentence each.
+    pub fn restore(&mut self, learned: &LearnedState, at_once: bool) -> Vec<String> {
         let mut left_out = Vec::new();
         let members: Vec<(usize, String, String)> = self
             .registry
@@ -170,7 +170,7 @@ impl Engine {
         &mut self,
         number: usize,
         own: &LearnedPlant,
-        states: &[ClassState],
+        states: &[ClassLoopState],
         at_once: bool,
     ) -> Option<String> {
         let state = LoopState { level: own.service_level, bias: own.bias };
@@ -201,10 +201,10 @@ impl Engine {
     }
 }
 
-fn state_of(class: usize, own: &LearnedClass) -> ClassState {
+fn state_of(class: usize, own: &LearnedClass) -> ClassLoopState {
     let [set, allocated] = own.service_level.map(|m| if m.is_finite() { m.max(0.0) } else { 0.0 });
     let calibration = if own.calibration.is_finite() { own.calibration } else { 0.0 };
-    ClassState { class, allocated, calibration, set }
+    ClassLoopState { class, allocated, calibration, set }
 }
 
 fn as_numbers(costs: Costs) -> [f64; 3] {

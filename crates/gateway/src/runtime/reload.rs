@@ -13,7 +13,7 @@ use crate::settings::{Backend, Settings, TlsSettings};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
-use plimsoll_core::{Changes, Engine};
+use plimsoll_core::{Changes, Engine, LearnedState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
@@ -79,6 +79,11 @@ impl Reloader {
         if let Some(plant) = status.plants.iter().position(named) {
             lock(&self.shared.reported_workers).push((plant, workers));
         }
+    }
+
+    /// What the engine has learned, to be kept for the next one.
+    pub fn learned(&self) -> LearnedState {
+        lock(&self.engine).learned()
     }
 
     /// What was learned of how rates develop, for admission by budget.

@@ -11,7 +11,7 @@ use plimsoll_core::request::{
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
-use plimsoll_core::{Engine, Lane, Learned};
+use plimsoll_core::{Engine, Lane, LearnedState};
 
 /// The engine, one lane, and the permits of requests under way.
 pub struct Gateway {
@@ -45,12 +45,12 @@ impl Gateway {
     }
 
     /// What its engine has learned.
-    pub fn learned(&self) -> Learned {
+    pub fn learned(&self) -> LearnedState {
         self.engine.learned()
     }
 
     /// Goes on from what another gateway has learned, as [`Engine::restore`].
-    pub fn restore(&mut self, learned: &Learned, at_once: bool) -> Vec<String> {
+    pub fn restore(&mut self, learned: &LearnedState, at_once: bool) -> Vec<String> {
         self.engine.restore(learned, at_once)
     }
 

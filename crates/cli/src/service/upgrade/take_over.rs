@@ -15,6 +15,8 @@ use std::os::unix::process::parent_id;
 pub(crate) struct Start {
     /// The sockets that listen already.
     pub(crate) inherited: Inherited,
+    /// What the gateway before this one has learned, as it wrote it.
+    pub(crate) learned: Option<String>,
     predecessor: Option<Predecessor>,
 }
 
@@ -44,8 +46,8 @@ impl Start {
     }
 
     /// Says where the sockets are from, and tells the gateway before this one that it may go.
-    pub(crate) fn ready(self) {
-        for address in self.inherited.addresses() {
+    pub(crate) fn ready(self, left: &Inherited) {
+        for address in left.addresses() {
             tracing::warn!(
                 "the socket of {address} was handed over and is closed: no `listen` under [gateway] has it"
             );
@@ -66,9 +68,10 @@ fn predecessor() -> Option<u32> {
 
 fn take_over(process: u32) -> io::Result<Start> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let (sockets, _) = passing::receive(&socket)?;
+    let (sockets, learned) = passing::receive(&socket)?;
     let inherited = Inherited::new(sockets)?;
-    Ok(Start { inherited, predecessor: Some(Predecessor { process, socket }) })
+    let learned = Some(learned).filter(|learned| !learned.is_empty());
+    Ok(Start { inherited, learned, predecessor: Some(Predecessor { process, socket }) })
 }
 
 /// The sockets that systemd has opened (`LISTEN_FDS`, sd_listen_fds(3)).

@@ -13,7 +13,7 @@ pub(crate) struct LoopState {
 
 /// The state of one class in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ClassState {
+pub(crate) struct ClassLoopState {
     pub(crate) class: usize,
     /// m of its group, or of the plant where nothing is shared.
     pub(crate) allocated: f64,
@@ -29,10 +29,10 @@ impl UtilizationLoop {
     }
 
     /// The state of each class whose service level the loop moves; `set` is m as applied, by class number.
-    pub(crate) fn class_states(&self, set: &[f64]) -> Vec<ClassState> {
+    pub(crate) fn class_states(&self, set: &[f64]) -> Vec<ClassLoopState> {
         let owned = self.view.classes.iter().enumerate();
         let owned = owned.filter(|(_, class)| class.owns_actuator && !class.exempt);
-        let state = |(place, class): (usize, &super::view::ClassView)| ClassState {
+        let state = |(place, class): (usize, &super::view::ClassView)| ClassLoopState {
             class: class.class,
             allocated: self.allocation.wanted(&self.view, class),
             calibration: self.levels.calibration(place),
@@ -42,7 +42,7 @@ impl UtilizationLoop {
     }
 
     /// Goes on from a bias, and from the service levels where they still hold.
-    pub(crate) fn restore(&mut self, state: LoopState, classes: Option<&[ClassState]>) {
+    pub(crate) fn restore(&mut self, state: LoopState, classes: Option<&[ClassLoopState]>) {
         self.law.restore(state.bias);
         self.status.bias = state.bias;
         let Some(classes) = classes else { return };

@@ -8,7 +8,7 @@
 
 use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
 use crate::output::failure::replace;
-use crate::service::client_seed::drawn;
+use crate::service::state::seed::drawn;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,0 +1,197 @@
+//! What the gateway has learned, kept for the process after this one: the seed by which clients are chosen, costs, workers,
+//! biases, service levels, and how rates go on (`state` under [gateway]).
+//!
+//! The file is read at the start. It is written every ten seconds, at a reload and at the end: the new content beside the file,
+//! and then in its place, so that a reader or a crash meets the old content or the new one whole. Only this user may read it,
+//! since who knows the seed can compute which clients get the better level. A process that another one replaces hands its state
+//! over directly, and leaves the file to that one.
+//!
+//! A state that cannot be read, or does not fit the configuration, ends nothing: it is left out, and the log says so.
+
+mod document;
+pub(crate) mod seed;
+
+use crate::output::failure;
+use document::StateDocument;
+use plimsoll_config::{Configuration, StatePlace};
+use plimsoll_core::LearnedState;
+use plimsoll_core::admission::aces::RateForecasts;
+use plimsoll_gateway::Reloader;
+use plimsoll_gateway::settings::SeedSource;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+/// How often the file is written.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// What is known at the start.
+#[derive(Debug, Default)]
+pub(crate) struct KnownState {
+    /// Where it is kept.
+    path: Option<PathBuf>,
+    document: Option<StateDocument>,
+}
+
+impl KnownState {
+    /// The state that the process before this one has handed over, or that of the file.
+    pub(crate) fn find(configuration: &Configuration, file: &Path, handed_over: Option<&str>) -> Self {
+        let path = path(configuration, file);
+        let document = match (handed_over, &path) {
+            (Some(text), _) => understood(text, "what was handed over"),
+            (None, Some(path)) => read(path),
+            (None, None) => None,
+        };
+        KnownState { path, document }
+    }
+
+    /// What an engine goes on from, and whether it is so new that service levels hold too.
+    pub(crate) fn learned(&self) -> Option<(LearnedState, bool)> {
+        self.document.as_ref().map(StateDocument::learned)
+    }
+
+    /// How rates go on, if this is where it is kept.
+    pub(crate) fn rate_forecasts(&self) -> Option<RateForecasts> {
+        self.document.as_ref()?.rate_forecasts.as_ref()?.parse().ok()
+    }
+
+    /// Says what of it does not fit the configuration.
+    pub(crate) fn tell_left_out(&self, left_out: &[String]) {
+        for what in left_out {
+            tracing::warn!("of what an earlier run has learned, this is left out: {what}");
+        }
+        let path = self.path.as_ref().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
+        if self.document.is_some() && left_out.is_empty() {
+            tracing::info!("goes on from what an earlier run has learned ({path})");
+        }
+    }
+}
+
+/// Reads the file; nothing if there is none, or if it is none of ours.
+fn read(path: &Path) -> Option<StateDocument> {
+    let name = path.display();
+    match fs::read_to_string(path) {
+        Ok(text) => understood(&text, &name.to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => {
+            tracing::warn!("what an earlier run has learned is not used: cannot read {name}: {error}");
+            None
+        }
+    }
+}
+
+fn understood(text: &str, name: &str) -> Option<StateDocument> {
+    let document = StateDocument::parse(text);
+    document
+        .map_err(|wrong| tracing::warn!("what an earlier run has learned is not used: {name}: {wrong}"))
+        .ok()
+}
+
+/// Where the state is kept: where the configuration says, else in a file of its own name.
+fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf> {
+    match &configuration.gateway.state {
+        StatePlace::Nowhere => return None,
+        StatePlace::At(path) => return Some(path.clone()),
+        StatePlace::BesideFile => {}
+    }
+    let own = file.with_extension("state");
+    // systemd names several folders with colons between.
+    let state = env::var("STATE_DIRECTORY").unwrap_or_default();
+    Some(match (state.split(':').next().filter(|folder| !folder.is_empty()), own.file_name()) {
+        (Some(state), Some(name)) => Path::new(state).join(name),
+        _ => own,
+    })
+}
+
+/// Writes a file that only this user may read, in the place of the one at `path`; of one that is there, it is an error where
+/// `replaces` is false.
+fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
+    let mut new = tempfile::NamedTempFile::new_in(failure::folder(path))?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    let placed = if replaces { new.persist(path) } else { new.persist_noclobber(path) };
+    placed.map(drop).map_err(|failed| failed.error)
+}
+
+/// The file of a running gateway.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StateFile(Arc<Mutex<KeptFile>>);
+
+#[derive(Debug, Default)]
+struct KeptFile {
+    path: Option<PathBuf>,
+    /// The seed, if it was drawn.
+    seed: Option<u64>,
+    /// Whether the rate forecast has a file of its own.
+    has_trends: bool,
+    /// Whether the last write failed, which was said then.
+    fails: bool,
+    /// Another process has taken over what is kept.
+    is_given_up: bool,
+}
+
+impl StateFile {
+    /// Keeps the state where this configuration says, from now on.
+    pub(crate) fn follow(&self, configuration: &Configuration, file: &Path, (seed, from): seed::Known) {
+        let mut kept = self.kept();
+        kept.path = path(configuration, file);
+        kept.seed = (from != SeedSource::Told).then_some(seed);
+        kept.has_trends = configuration.gateway.trends.is_some();
+    }
+
+    /// Writes the file every ten seconds from now on.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub(crate) fn start(&self, gateway: Reloader) -> io::Result<()> {
+        let own = self.clone();
+        let write = move || {
+            loop {
+                thread::sleep(EVERY);
+                own.save(&gateway);
+            }
+        };
+        thread::Builder::new().name("state".to_owned()).spawn(write).map(drop)
+    }
+
+    /// The state now, for the process that takes this one's place.
+    pub(crate) fn hand_over(&self, gateway: &Reloader) -> String {
+        self.kept().document(gateway).text()
+    }
+
+    /// Leaves the file to the process that has taken this one's place.
+    pub(crate) fn give_up(&self) {
+        self.kept().is_given_up = true;
+    }
+
+    /// Writes the file now, if there is one.
+    pub(crate) fn save(&self, gateway: &Reloader) {
+        let mut kept = self.kept();
+        let Some(path) = kept.path.clone().filter(|_| !kept.is_given_up) else { return };
+        let written = write(&path, &kept.document(gateway).text(), true);
+        if let Err(error) = &written
+            && !kept.fails
+        {
+            tracing::warn!(
+                "cannot write {}: {error}; a restart begins with nothing learned. Name a file that can be written (`state` under \
+                 [gateway]), or `\"off\"`",
+                path.display()
+            );
+        }
+        kept.fails = written.is_err();
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptFile> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeptFile {
+    fn document(&self, gateway: &Reloader) -> StateDocument {
+        let forecasts = Some(gateway.rate_forecasts())
+            .filter(|known| !self.has_trends && *known != RateForecasts::default());
+        StateDocument::new(gateway.learned(), self.seed, forecasts.map(|known| known.to_string()))
+    }
+}
