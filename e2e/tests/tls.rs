@@ -270,6 +270,28 @@ fn clients_are_told_apart_by_their_certificates() {
 }
 
 #[test]
+fn requests_without_tls_are_redirected_and_those_with_it_are_told_to_stay() {
+    let keys = |folder: &Folder| named(folder, "shop", "shop.test") + "\nredirect = 8443\nhsts = \"180d\"";
+    let site = Secure::run(keys, "");
+    let ask = |head: &str| exchange(site.gateway.address, head.replace('\n', "\r\n"));
+    let page = ask("GET /page.html?a=b HTTP/1.1\nHost: shop.test:80\nConnection: close\n\n");
+    assert_eq!((page.status, page.header("location")), (301, Some("https://shop.test:8443/page.html?a=b")));
+    assert_eq!(page.header("strict-transport-security"), None);
+    let order = ask("POST /order HTTP/1.1\nHost: shop.test\nContent-Length: 2\nConnection: close\n\nab");
+    assert_eq!((order.status, order.header("location")), (308, Some("https://shop.test:8443/order")));
+    let forged = ask("GET / HTTP/1.1\nHost: shop.test\nX-Forwarded-Proto: https\nConnection: close\n\n");
+    assert_eq!(forged.status, 301);
+    let proof = ask("GET /.well-known/acme-challenge/x HTTP/1.1\nHost: shop.test\nConnection: close\n\n");
+    assert_eq!(proof.status, 404, "it is for the server behind");
+    for version in ["--http1.1", "--http2"] {
+        let arguments = ["--cacert", &site.file("shop.pem"), "--include", version];
+        let (code, text) = curl(site.tls, "shop.test", "/page.html", &arguments);
+        assert!(code == 0 && text.contains("strict-transport-security: max-age=15552000\r\n"), "{text}");
+        assert!(text.contains(" 200"), "{text}");
+    }
+}
+
+#[test]
 fn a_configuration_says_which_file_is_wrong() {
     let folder = Folder::new();
     let (shop, shop_key) = certificate(&folder, "shop", "shop.test");

@@ -40,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     ("load_report", reports::load_report),
     ("normal_path", texts::normal_path),
     ("page", site::page),
+    ("proxy_header", messages::proxy_header),
     ("request", messages::request),
     ("response", messages::response),
     ("sheet", site::sheet),

@@ -155,3 +155,13 @@ pub fn response(bytes: &[u8]) {
         assert_eq!(payload(decoder(), &[rest]), payload(decoder(), &[first, second]));
     }
 }
+
+/// A header of the PROXY protocol ends within the bytes, and no more of them change what it says.
+pub fn proxy_header(bytes: &[u8]) {
+    let Some((length, source)) = plimsoll_gateway::fuzzing::proxy_header(bytes) else { return };
+    assert!(length <= bytes.len(), "{length}");
+    assert_eq!(plimsoll_gateway::fuzzing::proxy_header(&bytes[..length]), Some((length, source)));
+    for end in 0..length {
+        assert_eq!(plimsoll_gateway::fuzzing::proxy_header(&bytes[..end]), None, "{end}");
+    }
+}

@@ -11,6 +11,7 @@ use crate::request::head::Outgoing;
 use crate::request::loop_mark::LoopMark;
 use crate::request::peer::{Origin, Peer};
 use crate::settings::Settings;
+use crate::transport::proxy_header::Header;
 use crate::upstream::head::Incoming;
 use crate::upstream::load_report::{self, LoadReports};
 use crate::upstream::redirect::AskedPlace;
@@ -20,6 +21,15 @@ use std::time::{Duration, Instant};
 
 /// The longest head.
 const LIMIT: usize = 64 * 1024;
+
+/// How long a header of the PROXY protocol is that these bytes begin with, and the address that it has; `None` if they begin
+/// with none, or not with all of one.
+pub fn proxy_header(bytes: &[u8]) -> Option<(usize, Option<IpAddr>)> {
+    match Header::read(bytes) {
+        Header::Whole(length, source) => Some((length, source)),
+        Header::Begun(_) | Header::None => None,
+    }
+}
 
 /// A request's head as its server gets it, and the client that it is counted for; `None` if it is refused or not whole.
 pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec<u8>, IpAddr)> {

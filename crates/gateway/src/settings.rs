@@ -32,6 +32,8 @@ pub struct Settings {
     pub h2c: bool,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
+    /// Proxies whose connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: Vec<Network>,
     /// Proxies whose forwarding fields are believed.
     pub trusted_proxies: Vec<Network>,
     /// Which of their fields.
@@ -75,6 +77,7 @@ impl Default for Settings {
             admin_names: Vec::new(),
             h2c: false,
             threads: 0,
+            proxy_protocol: Vec::new(),
             trusted_proxies: Vec::new(),
             real_ip_header: RealIpHeader::default(),
             trusted_headers: Vec::new(),

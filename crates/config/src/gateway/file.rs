@@ -70,6 +70,10 @@ section! { "[gateway]"
         mode: Mode, default(Mode::default());
         /// Worker threads. Default: one per CPU.
         threads: Whole<1, 1024>, optional;
+        /// Load balancers in front of the gateway whose connections begin with a header of the PROXY protocol, version 1 or 2,
+        /// which has the client's address. From there a connection without one is closed. Clients of a Unix socket are at
+        /// `127.0.0.1`.
+        proxy_protocol: OneOrMany<Network>, optional;
         /// Proxies in front of the gateway: what they say in `real_ip_header` about a client's address is believed.
         trusted_proxies: OneOrMany<Network>, optional;
         /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does
@@ -208,6 +212,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         admin_names: listed(&keys.admin_names, |name| Pattern::new(&name.0)),
         h2c: keys.h2c.value,
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
+        proxy_protocol: listed(&keys.proxy_protocol, |network| *network),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         real_ip_header: keys.real_ip_header.value,
         trusted_headers: listed(&keys.trusted_headers, |name| name.0.clone()),

@@ -3,7 +3,8 @@
 use super::addresses::in_folder_of;
 use super::http::HeaderName;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Located, OneOrMany, Table, Text, section, words};
+use crate::syntax::{Located, OneOrMany, Table, Text, Whole, section, words};
+use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{Address, CertificateFiles, ClientCertificates, TlsSettings};
 
 section! { "[tls]"
@@ -21,6 +22,12 @@ section! { "[tls]"
         min_version: TlsVersion, default(TlsVersion::V1_2);
         /// Whether HTTP/2 is spoken with clients that can.
         http2: bool, default(true);
+        /// The port to which requests that come without TLS are redirected, usually 443. Absent: they are served. Those that a
+        /// trusted proxy had over TLS are served, and `/.well-known/acme-challenge/`.
+        redirect: Whole<1, 65_535>, optional;
+        /// For how long browsers are told to use TLS alone for a host (`Strict-Transport-Security`), such as `"180d"`. What an
+        /// upstream says of it is dropped then. Absent: they are told nothing. It cannot be taken back.
+        hsts: Duration, optional;
         /// The file of the authorities, in PEM, that sign the certificates of clients. Absent: clients are not asked for any.
         client_ca: Text, optional;
         /// Whether a client must show a certificate.
@@ -58,6 +65,8 @@ pub(super) fn tls(
         certificates: certificates(keys, name, findings),
         only_1_3: keys.min_version.value == TlsVersion::V1_3,
         only_http1: !keys.http2.value,
+        redirect: keys.redirect.as_ref().map(|port| port.value.0 as u16),
+        hsts: keys.hsts.as_ref().map_or(Duration::ZERO, |time| time.value),
         clients: clients(keys, name, findings),
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::http1::Version;
 use crate::http1::request::RequestHead;
+use crate::http1::write::write_number;
 use plimsoll_core::request::Reason;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Requested {
     pub keep_alive: bool,
     pub is_head: bool,
     pub upgrade: bool,
+    /// For how many seconds the client is to use TLS alone (RFC 6797); 0 for no word of it.
+    pub secure_seconds: u64,
 }
 
 impl Requested {
@@ -38,11 +41,15 @@ impl Requested {
             keep_alive: head.keep_alive,
             is_head: head.is_head,
             upgrade: head.upgrade,
+            secure_seconds: 0,
         }
     }
 
-    /// The `Connection` field that the client needs, if any.
+    /// The `Connection` field that the client needs, if any, and how long it is to use TLS alone.
     pub(crate) fn write_connection(&self, out: &mut Vec<u8>) {
+        if self.secure_seconds > 0 {
+            write_number(out, b"strict-transport-security: max-age=", self.secure_seconds);
+        }
         match (self.version, self.keep_alive) {
             (Version::Http11 | Version::Http2, true) => {}
             (Version::Http10, true) => out.extend_from_slice(b"connection: keep-alive\r\n"),

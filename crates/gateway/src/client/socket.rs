@@ -126,9 +126,14 @@ impl<W: Wire> Client<W> {
     /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which may overtake the
     /// response.
     pub(crate) async fn linger(&mut self, worker: &Worker) {
-        let _ = poll_fn(|context| self.io.poll_end(context)).await;
         self.inbox.consume(usize::MAX);
         self.slot.arm(Some(worker.after(LINGER)));
+        poll_fn(|context| match self.io.poll_end(context) {
+            // A client that takes nothing is not told by TLS that no more comes.
+            Poll::Pending if !self.slot.expired() => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
         let mut total = 0;
         poll_fn(|context| {
             while total < 4 * DISCARD_LIMIT {

@@ -152,6 +152,7 @@ pub(super) fn phrase(status: u16) -> &'static str {
         206 => "Partial Content",
         301 => "Moved Permanently",
         304 => "Not Modified",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
         403 => "Forbidden",
         404 => "Not Found",

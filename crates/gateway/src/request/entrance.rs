@@ -1,7 +1,7 @@
 //! An accepted connection until what is spoken on it is known: it takes its slot, and goes on as that protocol's connection.
 
-use super::peer::Origin;
-use super::{connection, handshake, streams};
+use super::peer::{Origin, is_in};
+use super::{connection, handshake, proxied, streams};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use crate::transport::plain::{DetachedSocket, PlainSocket};
@@ -67,7 +67,13 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
         Poll::Ready(())
     })
     .await;
-    let Accepted { io, peer, tls } = accepted;
+    let Accepted { mut io, mut peer, tls } = accepted;
+    if is_in(&guard.worker.tables().settings.proxy_protocol, peer.to_canonical()) {
+        match Box::pin(proxied::source(&guard, &mut io, peer)).await {
+            Some(source) => peer = source,
+            None => return,
+        }
+    }
     let mut origin = Origin { is_secure: tls, ..Origin::plain(peer) };
     let (io, protocol) = if tls {
         // On the heap, where it takes memory only while it lasts.

@@ -2,11 +2,12 @@
 //!
 //! In: a connection that `listen` has placed on this thread. Out: responses.
 //!
-//! A request's [`way`] is one for all wires, and generic over them. A connection begins at the [`entrance`], where TLS is
-//! spoken with a [`handshake`]; where HTTP/1 is spoken, [`connection`] waits for one head after another on its socket; where
-//! HTTP/2 is, [`streams`] has a way for each stream. Each state of a request has its file: reading the body ([`body`]), waiting
-//! for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
-//! ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]).
+//! A request's [`way`] is one for all wires, and generic over them. A connection begins at the [`entrance`], where a proxy
+//! says whose it is ([`proxied`]) and TLS is spoken with a [`handshake`]; where HTTP/1 is spoken, [`connection`] waits for one
+//! head after another on its socket; where HTTP/2 is, [`streams`] has a way for each stream. Each state of a request has its
+//! file: sent to come again with TLS ([`secured`]), reading the body ([`body`]), waiting for its place ([`decision`]),
+//! forwarded to an upstream ([`forward`], then `upstream`) or served from a folder ([`mod@file`]), answered by the gateway
+//! itself ([`answer`]), or switched to another protocol ([`tunnel`]).
 //! [`head`] writes what upstreams get, [`peer`] and [`forwarding`] say where it came from, [`signed`] what can be believed;
 //! [`loop_mark`] finds requests that come back.
 //!
@@ -25,6 +26,8 @@ pub(crate) mod head;
 mod logged;
 pub(crate) mod loop_mark;
 pub(crate) mod peer;
+mod proxied;
+mod secured;
 pub(crate) mod signed;
 mod streams;
 mod tunnel;

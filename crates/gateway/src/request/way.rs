@@ -88,6 +88,7 @@ impl<W: Wire> Way<W> {
         let mut requested = Requested::of(&self.head);
         requested.keep_alive &= !self.worker.is_draining();
         let classified = self.classify();
+        requested.secure_seconds = self.secure_seconds();
         self.begin_log_entry(classified);
         if self.worker.shared.mark.is_on(self.client.inbox.bytes(), &self.head.fields) {
             return self.turn_away(loop_mark::COME_BACK, requested).await;
@@ -96,6 +97,9 @@ impl<W: Wire> Way<W> {
             let refusal = Refusal::with(421, "no site of this gateway has this host");
             return self.turn_away(refusal, requested).await;
         };
+        if self.is_to_be_secured() {
+            return self.redirect_to_tls(requested).await;
+        }
         if self.head.expects_continue
             && let Some(rejection) = self.reject_before_body(&target)
         {

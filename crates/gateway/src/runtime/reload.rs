@@ -184,6 +184,7 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     differing([
         ("tls", old.tls != new.tls),
+        ("proxy_protocol", old.proxy_protocol != new.proxy_protocol),
         ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
         ("trusted_headers", old.trusted_headers != new.trusted_headers),
         ("signed cookies and headers", old.signed != new.signed),

@@ -4,8 +4,8 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// A connected socket, registered with its thread's selector.
@@ -47,6 +47,21 @@ impl PlainSocket {
             PlainSocket::Tcp(io) => DetachedSocket::Tcp(io.as_fd().try_clone_to_owned()?.into()),
             PlainSocket::Unix(io) => DetachedSocket::Unix(io.as_fd().try_clone_to_owned()?.into()),
         })
+    }
+
+    /// Looks at the bytes that come next, and leaves them there. Zero is the end.
+    pub(crate) fn poll_peek(&self, context: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.poll_read_ready(context))?;
+            let peeked = either!(self, io => io.try_io(Interest::READABLE, || {
+                let (count, _) = rustix::net::recv(io.as_fd(), &mut *into, rustix::net::RecvFlags::PEEK)?;
+                Ok(count)
+            }));
+            match peeked {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                peeked => return Poll::Ready(peeked),
+            }
+        }
     }
 
     #[inline]

@@ -45,6 +45,10 @@ impl Incoming<'_> {
                 _ => true,
             };
             let name = field.name.of(self.bytes);
+            // Where the gateway says how long TLS alone is used, it has one author.
+            let passes = passes
+                && (self.requested.secure_seconds == 0
+                    || !name.eq_ignore_ascii_case(b"strict-transport-security"));
             if passes && !name.eq_ignore_ascii_case(self.report_name.as_bytes()) {
                 let value = field.value.of(self.bytes);
                 match self.asked.mapped(name, value) {

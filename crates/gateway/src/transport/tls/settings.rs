@@ -1,6 +1,7 @@
 //! What the operator says of TLS.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How TLS is spoken with clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,6 +12,10 @@ pub struct TlsSettings {
     pub only_1_3: bool,
     /// Whether HTTP/2 is not spoken.
     pub only_http1: bool,
+    /// The port that requests without TLS are redirected to, if they are.
+    pub redirect: Option<u16>,
+    /// For how long clients are told to use TLS alone (RFC 6797); zero for no word of it.
+    pub hsts: Duration,
     /// The authorities over clients, if clients are asked for certificates.
     pub clients: Option<ClientCertificates>,
 }

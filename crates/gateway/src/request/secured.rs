@@ -1,0 +1,77 @@
+//! Requests that come without TLS where they should come with it, and what clients with TLS are told of that.
+
+use super::answer::write_start;
+use super::way::{Next, Way};
+use crate::client::requested::Requested;
+use crate::client::wire::Wire;
+use crate::http1::field::FieldKind;
+use crate::settings::RealIpHeader;
+
+/// Where authorities look for the proof that a site is its operator's (RFC 8555 8.3). They ask without TLS.
+const CHALLENGES: &str = "/.well-known/acme-challenge/";
+
+impl<W: Wire> Way<W> {
+    /// Whether the client's own connection speaks TLS, as far as this gateway or a trusted proxy tells.
+    fn is_secure(&self) -> bool {
+        let told = |kind| {
+            let mut fields = self.head.fields.iter();
+            let field = fields.find(|field| self.peer.trusted && field.kind == kind)?;
+            Some(field.value.of(self.client.inbox.bytes()))
+        };
+        if self.peer.is_secure {
+            return true;
+        }
+        match self.worker.tables().settings.real_ip_header {
+            RealIpHeader::XForwardedFor => {
+                told(FieldKind::XForwardedProto).is_some_and(|proto| proto.eq_ignore_ascii_case(b"https"))
+            }
+            RealIpHeader::Forwarded => {
+                let value = told(FieldKind::Forwarded).unwrap_or_default();
+                let first = value.split(|&byte| byte == b',').next().unwrap_or_default();
+                super::peer::parameter(first, b"proto=")
+                    .is_some_and(|proto| proto.eq_ignore_ascii_case(b"https"))
+            }
+        }
+    }
+
+    /// For how many seconds the client is to use TLS alone. A word of it counts only over TLS.
+    pub(super) fn secure_seconds(&self) -> u64 {
+        let tables = self.worker.tables();
+        let seconds = tables.settings.tls.as_ref().map_or(0, |tls| tls.hsts.as_secs());
+        if seconds > 0 && self.is_secure() { seconds } else { 0 }
+    }
+
+    /// Whether the request is to come again with TLS.
+    pub(super) fn is_to_be_secured(&self) -> bool {
+        let tables = self.worker.tables();
+        let is_wanted = tables.settings.tls.as_ref().is_some_and(|tls| tls.redirect.is_some());
+        is_wanted
+            && !self.is_secure()
+            && !self.head.host(self.client.inbox.bytes()).is_empty()
+            && !self.head.rule_path(self.client.inbox.bytes()).starts_with(CHALLENGES)
+    }
+
+    /// Names the same place with TLS. Methods other than GET and HEAD stay what they are (308).
+    pub(super) async fn redirect_to_tls(&mut self, mut requested: Requested) -> Next {
+        requested.keep_alive &= self.may_discard();
+        let tables = self.worker.tables();
+        let port = tables.settings.tls.as_ref().and_then(|tls| tls.redirect).unwrap_or(443);
+        let (bytes, head, out) = (self.client.inbox.bytes(), &self.head, &mut self.scratch);
+        let status = if matches!(head.method.of(bytes), b"GET" | b"HEAD") { 301 } else { 308 };
+        out.clear();
+        write_start(out, status, &self.worker.date.borrow());
+        out.extend_from_slice(b"location: https://");
+        out.extend_from_slice(head.host(bytes));
+        if port != 443 {
+            out.extend_from_slice(format!(":{port}").as_bytes());
+        }
+        let target = head.target.of(bytes);
+        out.extend_from_slice(if target.starts_with(b"/") { target } else { b"/" });
+        out.extend_from_slice(b"\r\ncontent-length: 0\r\n");
+        requested.write_connection(out);
+        out.extend_from_slice(b"\r\n");
+        self.client.outbox.push_head(&self.scratch);
+        self.log_turned_away(status, None, 0);
+        self.finish(requested, None).await
+    }
+}
