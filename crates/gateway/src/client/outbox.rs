@@ -243,7 +243,9 @@ impl Outbox {
 
     /// Takes all of [`front`](Self::front), with its memory.
     pub(crate) fn pop_front(&mut self) -> Option<(Bytes, Range<usize>)> {
-        self.pieces.pop_front().map(|piece| (piece.bytes, piece.range))
+        let piece = self.pieces.pop_front()?;
+        self.close_drained();
+        Some((piece.bytes, piece.range))
     }
 
     /// Takes `count` bytes that are in memory.

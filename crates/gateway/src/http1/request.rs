@@ -90,6 +90,9 @@ impl RequestHead {
         self.read_target(head, parts.target)?;
         self.authority = parts.authority;
         self.read_host(head)?;
+        if self.authority.is_empty() {
+            return Err(Refusal::bad("neither :authority nor Host names a host"));
+        }
         let lengths = field::read_lengths(head, &self.fields)?;
         self.framing = match lengths.content_length {
             _ if lengths.chunked => return Err(Refusal::bad("a stream has no Transfer-Encoding")),
@@ -196,9 +199,6 @@ impl RequestHead {
         }
         match host {
             None if self.version == Version::Http11 => return Err(Refusal::bad("the Host field is missing")),
-            None if self.version == Version::Http2 && self.authority.is_empty() => {
-                return Err(Refusal::bad("neither :authority nor Host names a host"));
-            }
             Some(host) if !is_authority(host.of(head)) => {
                 return Err(Refusal::bad("the Host field is malformed"));
             }

@@ -110,7 +110,7 @@ impl SlotGuard {
                 match inbox.poll_fill(io, context, false) {
                     Poll::Ready(Ok(1..)) => {}
                     Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending if self.worker.is_draining() || self.slot.expired() => {
+                    Poll::Pending if self.worker.ends_idle() || self.slot.expired() => {
                         return Poll::Ready(());
                     }
                     Poll::Pending => return Poll::Pending,

@@ -34,7 +34,7 @@ pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket) -> Option<Agreed> 
     let mut standing = Standing::default();
     let is_agreed = poll_fn(|context| match io.poll_handshake(context) {
         Poll::Ready(result) => Poll::Ready(result.is_ok()),
-        Poll::Pending if slot.expired() || worker.is_draining() => Poll::Ready(false),
+        Poll::Pending if slot.expired() || worker.ends_idle() => Poll::Ready(false),
         Poll::Pending => {
             if io.received() > 0 {
                 slot.busy();

@@ -98,7 +98,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         let mut handshake = pin!(builder.handshake(Metered::new(io, first, meter.clone())));
         poll_fn(|context| match handshake.as_mut().poll(context) {
             Poll::Ready(result) => Poll::Ready(result.ok()),
-            Poll::Pending if slot.expired() || worker.is_draining() => Poll::Ready(None),
+            Poll::Pending if slot.expired() || worker.ends_idle() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         })
         .await
@@ -188,7 +188,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         }
         let since = *self.idle_since.get_or_insert(now);
         if self.state == State::Leaving {
-            self.arm(Some(since + LINGER));
+            // Where the gateway drains, a request that is on its way still is waited for as long as on HTTP/1.1.
+            let may_wait = worker.is_draining() && !worker.ends_idle();
+            self.arm((!may_wait).then(|| since + LINGER));
             return if self.guard.slot.expired() { Look::End } else { Look::Wait };
         }
         let unfinished_until = self.unfinished.map(|(_, since)| since + timeouts.head);
