@@ -10,6 +10,7 @@ use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
 use crate::service::signals::{Requested, Signals};
 use crate::service::state::{KnownState, StateFile, seed};
+use crate::service::supervisor::{self, Watchdog};
 use crate::service::upgrade::{Start, Upgrade};
 use crate::service::worker_counts::WorkerCounts;
 use crate::service::{certificates, log, resolve};
@@ -76,6 +77,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
     start.ready(&before.sockets);
+    supervisor::ready();
     match watch(&gateway, &requests, &reload) {
         Some(successor) => hand_over(gateway, requests, successor),
         None => {
@@ -112,7 +114,7 @@ impl First {
 /// one's place: which one.
 fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> Option<u32> {
     let mut events = EventLog::new(reload.incidents.clone());
-    let upgrade = Upgrade::default();
+    let (upgrade, mut watchdog) = (Upgrade::default(), Watchdog::new());
     let successor = loop {
         match requests.recv_timeout(LOOK) {
             Ok(Requested::Reload) => reload.begin(),
@@ -125,11 +127,14 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
             }
         }
         if let Some(successor) = upgrade.successor() {
+            supervisor::is_replaced_by(successor);
             reload.state.give_up();
             break Some(successor);
         }
         reload.forecast.look(&reload.gateway);
-        for line in events.look(&gateway.status()) {
+        let status = gateway.status();
+        watchdog.look(&status);
+        for line in events.look(&status) {
             tracing::info!("{line}");
         }
         gateway.upstream_faults().iter().for_each(|fault| tracing::warn!("{fault}"));
@@ -150,6 +155,7 @@ fn begin_upgrade(upgrade: &Upgrade, gateway: &Gateway, reload: &Reload) {
 /// Lets requests under way finish.
 fn drain(gateway: Gateway, signals: Signals) {
     let limit = gateway.drain_timeout();
+    supervisor::stopping();
     tracing::info!("stopping: requests under way have {} s to finish", limit.as_secs_f64());
     finish(gateway, move || signals.wait_for_stop(), |gateway| gateway.drain(limit));
 }

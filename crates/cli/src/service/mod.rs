@@ -13,5 +13,6 @@ pub(crate) mod reload;
 pub(crate) mod resolve;
 pub(crate) mod signals;
 pub(crate) mod state;
+pub(crate) mod supervisor;
 pub(crate) mod upgrade;
 pub(crate) mod worker_counts;

@@ -12,7 +12,7 @@ use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
 use crate::service::state::{StateFile, seed};
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{log, resolve};
+use crate::service::{log, resolve, supervisor};
 use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::settings::SeedSource;
 use plimsoll_gateway::{Reloaded, Reloader};
@@ -91,7 +91,9 @@ impl Reload {
     }
 
     fn reload_in_turn(&self, _turn: MutexGuard<'_, ()>) -> Result<Reloaded, String> {
+        supervisor::reloading();
         let result = self.apply();
+        supervisor::ready();
         match &result {
             Ok(reloaded) => tracing::info!("reloaded {}: {reloaded}", self.file.display()),
             Err(wrong) => tracing::warn!("not reloaded, everything stays as it was:\n{wrong}"),
