@@ -23,6 +23,31 @@ pub fn signed_certificate(
     made(folder, name, host, &by)
 }
 
+/// The same as [`certificate`], for two days of January 2020.
+pub fn expired_certificate(folder: &Folder, name: &str, host: &str) -> (PathBuf, PathBuf) {
+    let (chain, key) = certificate(folder, name, host);
+    let settings = format!(
+        "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n\
+         x509_extensions=x\n[p]\ncommonName=supplied\n[x]\nsubjectAltName=DNS:{host}\n"
+    );
+    folder.write("ca.cnf", settings);
+    folder.write("index.txt", "");
+    folder.write("serial", "01\n");
+    let script = "openssl req -new -key \"$1\" -subj \"/CN=$2\" -out request.csr && openssl ca -batch -config ca.cnf -selfsign \
+                  -notext -keyfile \"$1\" -in request.csr -out \"$0\" -startdate 200101000000Z -enddate 200103000000Z";
+    let ran = Command::new("sh")
+        .arg("-c")
+        .arg(script)
+        .arg(&chain)
+        .arg(&key)
+        .arg(host)
+        .current_dir(folder.path())
+        .output();
+    let ran = ran.unwrap_or_else(|error| panic!("cannot run openssl: {error}"));
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    (chain, key)
+}
+
 fn made(folder: &Folder, name: &str, host: &str, by: &[&str]) -> (PathBuf, PathBuf) {
     let (chain, key) = (folder.path().join(format!("{name}.pem")), folder.path().join(format!("{name}.key")));
     let made = Command::new(program("openssl"))

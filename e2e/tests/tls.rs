@@ -1,6 +1,8 @@
 //! TLS with clients: real curl and openssl, clients that speak something else or nothing, certificates that change, and names.
 
-use plimsoll_e2e::certificates::{certificate, curl, s_client, signed_certificate, tls_address};
+use plimsoll_e2e::certificates::{
+    certificate, curl, expired_certificate, s_client, signed_certificate, tls_address,
+};
 use plimsoll_e2e::{Folder, Nginx, Plimsoll, exchange};
 use std::fs;
 use std::io::{Read, Write};
@@ -310,6 +312,12 @@ fn a_configuration_says_which_file_is_wrong() {
     assert!(swapped.contains("shop.key: there is no certificate in it"), "{swapped}");
     let other = refused(format!("certificate = \"{shop}\"\nkey = \"{other_key}\""));
     assert!(other.contains("other.key: this is not the key of") && other.contains("shop.pem"), "{other}");
+    let (old, old_key) = expired_certificate(&folder, "old", "shop.test");
+    let expired = refused(format!("certificate = \"{}\"\nkey = \"{}\"", old.display(), old_key.display()));
+    assert!(
+        expired.contains("old.pem: the certificate expired ") && expired.contains(" days ago"),
+        "{expired}"
+    );
     let few = refused(format!("certificate = [\"{shop}\", \"{shop}\"]\nkey = \"{shop_key}\""));
     assert!(few.contains("1 keys are named for 2 certificates"), "{few}");
 }

@@ -4,6 +4,7 @@
 //! each says which file is wrong, how, and what to do.
 
 use super::settings::CertificateFiles;
+use rustls::InconsistentKeys;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -55,11 +56,20 @@ impl Certificate {
             )
         })?;
         let key = CertifiedKey::new(chain, key);
-        if key.keys_match().is_err() {
-            return Err(format!(
-                "{}: this is not the key of {name}; name the key that the certificate was made with",
-                files.key.display()
-            ));
+        match key.keys_match() {
+            // A key that does not tell its public half is taken as it is.
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => {
+                return Err(format!(
+                    "{}: this is not the key of {name}; name the key that the certificate was made with",
+                    files.key.display()
+                ));
+            }
+            Err(_) => {
+                return Err(format!(
+                    "{name}: no client takes this certificate: it is not of version 3; make it with `subjectAltName`"
+                ));
+            }
         }
         Ok(Certificate { files: files.clone(), names, valid_until, key })
     }
