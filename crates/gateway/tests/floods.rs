@@ -51,14 +51,18 @@ fn flood(gateway: &Gateway, most: u32, mut piece: impl FnMut(u32) -> Vec<u8>) ->
     code
 }
 
-/// How many connections were ended for this flood, as the operator is told.
-fn ended(gateway: &Gateway, flood: &str) -> u32 {
+/// The value of a metric with its labels, as the operator is told.
+fn metric(gateway: &Gateway, name: &str) -> f64 {
     let mut operator = Peer::connect(gateway.admin_addr().expect("the operator's listener"));
     let (_, page) = operator.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let name = format!("plimsoll_http2_connections_ended_total{{flood=\"{flood}\"}} ");
     let page = String::from_utf8(page).expect("text");
-    let line = page.lines().find_map(|line| line.strip_prefix(&name)).expect("the counter");
-    line.parse().expect("a count")
+    let line = page.lines().find_map(|line| line.strip_prefix(name)).expect("the metric");
+    line.trim().parse().expect("a number")
+}
+
+/// How many connections were ended for this flood.
+fn ended(gateway: &Gateway, flood: &str) -> u32 {
+    metric(gateway, &format!("plimsoll_http2_connections_ended_total{{flood=\"{flood}\"}}")) as u32
 }
 
 #[test]
@@ -190,4 +194,53 @@ fn unfinished_heads_have_a_bound_together() {
     last.send(frame(CONTINUATION, 4, 1, &[0, 1, b'z', 1, b'z'])).expect("sent");
     last.send(frame(DATA, 1, 1, &[])).expect("sent");
     eventually("it is answered", || outcomes(&gateway)[0] == 1);
+}
+
+/// Asks for a large page on many streams whose client gives no window until all places are free, and returns how many streams
+/// got all of it in the end, and how many were reset.
+fn without_a_window(gateway: &Gateway, streams: u32, length: usize) -> (u32, u32) {
+    let mut peer = raw(address(gateway));
+    let window = |size: u32| frame(SETTINGS, 0, 0, &[&[0, 4][..], &size.to_be_bytes()].concat());
+    peer.send(window(0)).expect("sent");
+    for stream in 0..streams {
+        peer.send(frame(HEADERS, 5, 2 * stream + 1, &get_fields())).expect("sent");
+    }
+    eventually("all have left the server", || {
+        let plant = &gateway.status().plants[0];
+        let arrivals: u64 = gateway.status().classes.iter().map(|class| class.counts.arrivals).sum();
+        (arrivals, plant.in_service, plant.waiting) == (streams.into(), 0, 0)
+    });
+    eventually("little is in memory", || metric(gateway, "plimsoll_buffer_bytes{in=\"memory\"}") < 2e6);
+    let all = frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
+    peer.send([window(1 << 20), all].concat()).expect("sent");
+    let (mut ended, mut reset, mut bytes) = (0, 0, vec![0; streams as usize]);
+    while ended + reset < streams {
+        let head = peer.exactly(9);
+        let payload = peer.exactly(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize);
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) / 2;
+        match head[3] {
+            DATA => {
+                bytes[stream as usize] += payload.len();
+                ended += u32::from(head[4] & 1);
+                assert!(head[4] & 1 == 0 || bytes[stream as usize] == length, "the end is the end");
+            }
+            RST_STREAM => reset += 1,
+            kind => assert_ne!(kind, GOAWAY, "the connection stays"),
+        }
+    }
+    (ended, reset)
+}
+
+#[test]
+fn streams_without_a_window_hold_no_place_and_memory_within_its_bound() {
+    const LENGTH: usize = 300_000;
+    static BODY: [u8; LENGTH] = [b'x'; LENGTH];
+    let origin = Origin::serving(&BODY);
+    // Beyond what clients that are waited for may hold, those that stand the longest are given up.
+    let limits = Limits { buffer_memory: 1 << 20, ..Limits::default() };
+    let gateway = gateway_to(&origin, limits, Timeouts::default());
+    let (ended, reset) = without_a_window(&gateway, 40, LENGTH);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [ended.into(), 0, reset.into()]);
+    assert!(ended > 0, "not all are given up");
 }

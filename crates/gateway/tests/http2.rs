@@ -486,3 +486,64 @@ fn without_the_key_the_preface_is_no_request() {
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(slow.ask("OST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").1, b"page");
 }
+
+#[test]
+fn a_call_of_grpc_goes_both_ways_at_once() {
+    // Each message is answered before the next one is sent.
+    let origin = Origin::start(|mut peer| {
+        let Some(head) = peer.head() else { return };
+        assert_eq!(field(&head, "transfer-encoding"), Some("chunked"));
+        let begin = "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n";
+        peer.send(begin).expect("sent");
+        loop {
+            let size = usize::from_str_radix(peer.line().trim(), 16).expect("a size");
+            let message = peer.exactly(size);
+            assert_eq!(peer.line(), "\r\n");
+            if size == 0 {
+                let _ = peer.send("0\r\ngrpc-status: 0\r\n\r\n");
+                return;
+            }
+            peer.send([format!("{size:x}\r\n").as_bytes(), &message, b"\r\n"].concat()).expect("sent");
+        }
+    });
+    let gateway = gateway_to(&origin);
+    let mut client = connect(&gateway);
+    let call = request("POST", "/service/call").header("content-type", "application/grpc");
+    let (response, mut body) = client.begin(call.header("te", "trailers"), true);
+    body.send_data(Bytes::from_static(b"first"), false).expect("sent");
+    let mut answer = client.wait(response).expect("a head").into_body();
+    let next = |answer: &mut h2::RecvStream| client.wait(answer.data()).map(|bytes| bytes.expect("bytes"));
+    assert_eq!(next(&mut answer).as_deref(), Some(&b"first"[..]));
+    for message in [&b"second"[..], b"third"] {
+        body.send_data(Bytes::from_static(message), false).expect("sent");
+        assert_eq!(next(&mut answer).as_deref(), Some(message));
+    }
+    body.send_data(Bytes::new(), true).expect("sent");
+    assert_eq!(next(&mut answer), None);
+    let trailers = client.wait(answer.trailers()).expect("no error").expect("trailers");
+    assert_eq!(trailers["grpc-status"], "0");
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [1, 0, 0]);
+}
+
+#[test]
+fn events_pass_as_they_come() {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        if peer.head().is_some() {
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: one\n\n";
+            peer.send(head).expect("sent");
+            eventually("the test has seen the first", || may.load(SeqCst));
+            let _ = peer.send("data: two\n\n");
+        }
+    });
+    let gateway = gateway_to(&origin);
+    let mut client = connect(&gateway);
+    let (response, _) = client.begin(request("GET", "/events"), false);
+    let mut events = client.wait(response).expect("a head").into_body();
+    assert_eq!(&client.wait(events.data()).expect("an event").expect("bytes")[..], b"data: one\n\n");
+    go.store(true, SeqCst);
+    assert_eq!(client.wait(read_body(&mut events)).expect("the rest"), b"data: two\n\n");
+    settled(&gateway);
+}
