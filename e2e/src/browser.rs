@@ -26,16 +26,20 @@ const LOOK: &str = "JSON.stringify({
     broken: [...document.images].filter(i => i.complete && i.src && !i.naturalWidth).map(i => i.src),
     links: [...document.links].map(a => a.href) })";
 
-/// The script that waits for fonts and pictures, ends fade-ins, and says what a reader can read.
+/// The script that waits for fonts and for the pictures that are seen, ends fade-ins, and says what a reader can read. A picture
+/// that is not seen may wait for ever: it loads when it comes into view.
 const SETTLE: &str = "(async () => {
-    const late = i => i.complete ? 0 : new Promise(done => { i.onload = i.onerror = done; setTimeout(done, 5000) });
+    const late = i => i.complete ? 0 : new Promise(done => { i.onload = i.onerror = done });
+    const calm = document.createElement('style');
+    calm.textContent = '*, *::before, *::after { transition: none !important }';
+    document.documentElement.append(calm);
     await document.fonts.ready;
-    await Promise.all([...document.images].map(late));
-    await Promise.all([...document.images].map(i => i.decode().catch(() => 0)));
+    const seen = [...document.images].filter(i => i.checkVisibility());
+    seen.forEach(i => { i.loading = 'eager'; i.decoding = 'sync' });
+    await Promise.all(seen.map(late));
     for (const one of document.getAnimations()) { try { one.finish() } catch (endless) { one.cancel() } }
-    await new Promise(requestAnimationFrame);
     return document.body ? document.body.innerText : '' })()";
-/// The width of the window (pixels), its height at first, and the most that a picture has.
+/// The width and the height of the window (pixels), and the most height that a picture has.
 const WINDOW: (u64, u64, u64) = (1280, 900, 6000);
 
 /// A page as a visitor sees it, from top to bottom.
@@ -159,17 +163,15 @@ impl Browser {
         Viewed { broken: list("broken"), links: list("links"), ..viewed }
     }
 
-    /// Loads a page, shows all of it at once, so that pictures that load late come too, waits until it moves no more, and takes
-    /// its picture.
+    /// Loads a page, and the pictures further down too, waits until it moves no more, and takes its picture from top to bottom, as
+    /// a window of the usual height shows it to somebody who scrolls.
     pub fn portrait(&mut self, address: &str) -> Portrait {
-        let window = |height: u64| json!({ "width": WINDOW.0, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        self.call("Emulation.setDeviceMetricsOverride", window(WINDOW.1));
+        let window =
+            json!({ "width": WINDOW.0, "height": WINDOW.1, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", window);
         let still = json!({ "features": [{ "name": "prefers-reduced-motion", "value": "reduce" }] });
         self.call("Emulation.setEmulatedMedia", still);
         let mut viewed = self.view(address);
-        let height = json!({ "expression": "document.documentElement.scrollHeight", "returnByValue": true });
-        let height = self.call("Runtime.evaluate", height)["result"]["value"].as_u64().unwrap_or(WINDOW.1);
-        self.call("Emulation.setDeviceMetricsOverride", window(height.clamp(WINDOW.1, WINDOW.2)));
         let settle = json!({ "expression": SETTLE, "returnByValue": true, "awaitPromise": true });
         let said = self.call_noting("Runtime.evaluate", settle, &mut viewed);
         // What comes after the last answer belongs to the page, too.
@@ -179,7 +181,11 @@ impl Browser {
                 self.note(&message, &mut viewed);
             }
         }
-        let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let height = json!({ "expression": "document.documentElement.scrollHeight", "returnByValue": true });
+        let height = self.call("Runtime.evaluate", height)["result"]["value"].as_u64().unwrap_or(WINDOW.1);
+        let all = json!({ "x": 0, "y": 0, "width": WINDOW.0, "height": height.clamp(WINDOW.1, WINDOW.2), "scale": 1 });
+        let shot = json!({ "format": "png", "captureBeyondViewport": true, "clip": all });
+        let shot = self.call("Page.captureScreenshot", shot);
         let picture = STANDARD.decode(shot["data"].as_str().unwrap_or_default());
         let words: Vec<&str> =
             said["result"]["value"].as_str().unwrap_or_default().split_whitespace().collect();

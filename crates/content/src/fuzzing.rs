@@ -78,7 +78,8 @@ pub fn reduced_image(bytes: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let size = (width > 1 && height > 1).then_some((width / 2, height / 2));
-    let reduction = Reduction { factor: Some(4.0), similarity: 0.8, size, any_format: true, variant: true };
+    let reduction =
+        Reduction { factor: Some(4.0), similarity: 0.8, enough: 0.9, size, any_format: true, variant: true };
     let copies = crate::image::reduced(bytes, reduction).ok()?;
     Some(copies.named.or(copies.variant)?.written)
 }

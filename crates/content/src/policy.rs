@@ -44,7 +44,8 @@ words! {
     Step {
         /// Large images are written again in fewer bytes (CA 2, 3.3).
         Images = "images",
-        /// Images of medium size too; at the lean level by half the factor, and half as far from the original at most.
+        /// Images of medium size too; at the lean level by half the factor, and between the light level's similarity and that of
+        /// large images at least.
         Medium = "medium",
         /// Images get the size at which pages show them, for screens of one and of two densities.
         Sizes = "sizes",
@@ -65,7 +66,7 @@ words! {
         Lazy = "lazy",
         /// Videos load when they are started; until then their poster is shown.
         Video = "video",
-        /// Frames of other hosts, such as maps and films, become links to them.
+        /// Frames of other hosts, such as maps and films, show a link that loads them.
         Embeds = "embeds",
         /// Elements and files that are tagged or ruled expendable go, scripts and fonts too.
         Expendable = "expendable",
@@ -135,7 +136,7 @@ impl Default for Policy {
         Policy {
             without: Vec::new(),
             image_limit_bytes: 32 * 1024,
-            medium_limit_bytes: 4 * 1024,
+            medium_limit_bytes: 1024,
             factor: 8.0,
             similarity: 0.85,
             avif: false,

@@ -24,14 +24,14 @@ image on one page; light is what a visitor takes for the site, in fewer bytes; f
 Steps, any of which --without leaves out:
   images       light: images in as few bytes as the similarity allows; lean: those above
                the limit in 1/8 of the bytes, or as few as stay similar
-  medium       those above the medium limit too; lean: in 1/4, half as far from the original
+  medium       those above the medium limit too; lean: in 1/4, with more care
   sizes        images have the size at which pages show them, for plain screens and for
                those of twice the density
   webp         a WebP stands beside each image (photo.jpg.webp), for clients that take it
   photographs  photographs that are PNG or GIF become JPEG or WebP under their name
   lazy         images further down load when they are seen
   video        videos load when they are started
-  embeds       frames of other hosts, such as maps and films, become links to them
+  embeds       frames of other hosts, such as maps and films, show a link that loads them
   expendable   what is tagged or ruled expendable goes
   compressed   each text has a compressed copy beside it (page.html.gz), at full too:
                the gateway sends it, nginx with `gzip_static on`

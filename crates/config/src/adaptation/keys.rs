@@ -12,7 +12,7 @@ section! { "the file"
         /// Images above this size are large: at the lean level they are reduced by `factor`. Default: 32 KiB.
         image_limit: Size, optional;
         /// Images above this size are written again. Up to `image_limit` they are of medium size: at the lean level half the
-        /// factor, half as far from the original at most. Default: 4 KiB.
+        /// factor, and at most one and a half times as far from the original as at the light level. Default: 1 KiB.
         medium_limit: Size, optional;
         /// Images below this size are cosmetic: the lean level goes without them. Default: 1 KiB.
         cosmetic_limit: Size, optional;
@@ -79,7 +79,7 @@ words! {
         "responsive" => Responsive, "of the candidates for several screens the smallest stays; lean only";
         "lazy" => Lazy, "images further down load when they are seen";
         "video" => Video, "videos load when they are started";
-        "embeds" => Embeds, "frames of other hosts, such as maps and films, become links to them";
+        "embeds" => Embeds, "frames of other hosts, such as maps and films, show a link that loads them";
         "expendable" => Expendable, "what is tagged or ruled expendable goes";
         "compressed" => Compressed, "each text has a compressed copy beside it, at full too";
         "vector" => Vector, "what no browser draws goes from SVG images";

@@ -27,8 +27,10 @@ use std::hash::Hasher;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The form of the file, and the way in which images are reduced: a change of either makes all anew.
+/// The form of the file: a change makes all anew.
 const VERSION: u64 = 2;
+/// The way in which images are reduced and compared: a change makes them anew.
+const METHOD: u64 = 2;
 
 /// A tree that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,9 +289,11 @@ impl Known {
 /// by the key, and two images meet in 128 bits by chance alone, which never happens.
 pub(crate) fn key(bytes: &[u8], reduction: &Reduction) -> String {
     let mut hasher = SipHasher13::new();
+    hasher.write_u64(METHOD);
     hasher.write(bytes);
     hasher.write_u64(reduction.factor.unwrap_or(0.0).to_bits());
     hasher.write_u64(reduction.similarity.to_bits());
+    hasher.write_u64(reduction.enough.to_bits());
     let (width, height) = reduction.size.unwrap_or_default();
     hasher.write_u64(width as u64);
     hasher.write_u64(height as u64);

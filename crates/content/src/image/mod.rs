@@ -64,6 +64,8 @@ pub(crate) struct Reduction {
     pub(crate) factor: Option<f64>,
     /// The least similarity to the original, at the size that it gets.
     pub(crate) similarity: f64,
+    /// Beyond this similarity no byte is spent, although the factor would leave some.
+    pub(crate) enough: f64,
     /// Width and height that it gets, if not its own.
     pub(crate) size: Option<(usize, usize)>,
     /// Whether a PNG or GIF may become a JPEG or WebP under its name.
@@ -93,9 +95,9 @@ enum Read {
 /// # Errors
 /// What is wrong with it: it is broken, or of a kind that is not reduced.
 pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Copies, String> {
-    let Reduction { factor, similarity, size, any_format, variant } = reduction;
-    let wanted =
-        Wanted { bytes: factor.map_or(0, |factor| (bytes.len() as f64 / factor) as usize), similarity };
+    let Reduction { factor, similarity, enough, size, any_format, variant } = reduction;
+    let most = factor.map_or(0, |factor| (bytes.len() as f64 / factor) as usize);
+    let wanted = Wanted { bytes: most, similarity, enough };
     let (format, (width, height)) = format(bytes).zip(dimensions(bytes)).ok_or(UNKNOWN)?;
     within_bounds(width, height)?;
     let is_large = width.saturating_mul(height) > LARGE;
@@ -212,6 +214,7 @@ mod tests {
         let wanted = |any_format| Reduction {
             factor: Some(8.0),
             similarity: 0.7,
+            enough: 1.0,
             size: None,
             any_format,
             variant: false,
@@ -237,8 +240,14 @@ mod tests {
         };
         let samples = (0..WIDTH * HEIGHT).flat_map(pixel).collect();
         let drawing = png_of(&Raster { width: WIDTH, height: HEIGHT, channels: 4, samples });
-        let wanted =
-            Reduction { factor: Some(8.0), similarity: 0.9, size: None, any_format: true, variant: true };
+        let wanted = Reduction {
+            factor: Some(8.0),
+            similarity: 0.9,
+            enough: 1.0,
+            size: None,
+            any_format: true,
+            variant: true,
+        };
         let found = reduced(&drawing, wanted).unwrap();
         assert!(found.named.is_none_or(|found| format(&found.written) == Some(ImageType::Png)));
     }

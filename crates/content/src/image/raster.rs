@@ -64,9 +64,9 @@ impl Raster {
         Raster { width, height, channels: 3, samples }
     }
 
-    /// Half as wide and half as high.
-    pub(crate) fn half(&self) -> Raster {
-        self.reduced(self.width.div_ceil(2), self.height.div_ceil(2))
+    /// A quarter as wide and as high.
+    pub(crate) fn quarter(&self) -> Raster {
+        self.reduced(self.width.div_ceil(4), self.height.div_ceil(4))
     }
 
     /// Scaled to fewer pixels: each the mean of the area that it covers, where a pixel at the edge counts by the part of it
@@ -126,20 +126,20 @@ impl Raster {
     }
 
     /// What is seen on a `ground` of this brightness: luma; and, of a picture in colour, the differences of blue and of
-    /// red at half the size.
+    /// red at a quarter of the size.
     pub(crate) fn planes(&self, ground: u8) -> Vec<Plane> {
         let luma = self.luma(ground);
         if self.channels == 1 {
             return vec![luma];
         }
-        let half = self.on(ground).half();
+        let quarter = self.on(ground).quarter();
         let plane = |weights: [i32; 3]| {
-            let samples = half.samples.as_chunks::<3>().0.iter().map(|pixel| {
+            let samples = quarter.samples.as_chunks::<3>().0.iter().map(|pixel| {
                 let sum: i32 =
                     pixel.iter().zip(weights).map(|(&part, weight)| i32::from(part) * weight).sum();
                 ((sum + (128 << 16) + (1 << 15)) >> 16).clamp(0, 255) as u8
             });
-            Plane { width: half.width, height: half.height, samples: samples.collect() }
+            Plane { width: quarter.width, height: quarter.height, samples: samples.collect() }
         };
         vec![luma, plane(BLUE), plane(RED)]
     }

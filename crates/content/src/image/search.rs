@@ -18,6 +18,8 @@ pub(super) struct Wanted {
     pub(super) bytes: usize,
     /// The least similarity; it counts more than the bytes.
     pub(super) similarity: f64,
+    /// Beyond this similarity no byte is spent.
+    pub(super) enough: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -28,20 +30,22 @@ pub(crate) struct Found {
 }
 
 impl Wanted {
-    /// The better one of two files that are similar enough: the more similar one of those that fit, else the smaller one.
+    /// The better one of two files that are similar enough: the more similar one of those that fit, unless both are as
+    /// similar as is worth it; else the smaller one.
     pub(super) fn better(self, one: Found, other: Found) -> Found {
         let fits = |found: &Found| found.written.len() <= self.bytes && found.similarity >= self.similarity;
+        let worth_more = one.similarity.min(other.similarity) < self.enough;
         let first = match (fits(&one), fits(&other)) {
-            (true, true) => one.similarity >= other.similarity,
-            (false, false) => one.written.len() <= other.written.len(),
+            (true, true) if worth_more => one.similarity >= other.similarity,
+            (true, true) | (false, false) => one.written.len() <= other.written.len(),
             (first, _) => first,
         };
         if first { one } else { other }
     }
 }
 
-/// The most similar file that fits. If no file that fits is similar enough, the smallest one that is similar enough; `None`
-/// if there is none.
+/// The most similar file that fits, or the smallest one that is as similar as is worth it. If no file that fits is similar
+/// enough, the smallest one that is; `None` if there is none.
 pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
     let ladder = &mut ladder;
     let fitting = last_that_fits(ladder, wanted.bytes).map(|written| {
@@ -49,8 +53,12 @@ pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
         Found { written, similarity }
     });
     match fitting {
+        Some(found) if found.similarity > wanted.enough => {
+            let smallest = first_similar(ladder, wanted.enough);
+            Some(smallest.filter(|smallest| smallest.written.len() < found.written.len()).unwrap_or(found))
+        }
         Some(found) if found.similarity >= wanted.similarity => Some(found),
-        _ => first_similar(ladder, wanted),
+        _ => first_similar(ladder, wanted.similarity),
     }
 }
 
@@ -104,18 +112,40 @@ fn last_that_fits(ladder: &mut Ladder, bytes: usize) -> Option<Vec<u8>> {
     found
 }
 
-/// The lowest step that is similar enough.
-fn first_similar(ladder: &mut Ladder, wanted: Wanted) -> Option<Found> {
+/// The search ends at a file that is so little more similar than it has to be: the next lower step is hardly smaller.
+const CLOSE: f64 = 0.004;
+
+/// The lowest step that is at least so similar, or one that is hardly above it.
+///
+/// Similarity grows smoothly with the step, so the next try is where the line between the two steps around it meets the
+/// wanted one; but once in two tries what is left is halved, since the line may be far from straight.
+fn first_similar(ladder: &mut Ladder, least: f64) -> Option<Found> {
     let (mut low, mut high, mut found) = (0, ladder.steps, None);
-    while low < high {
-        let step = low + (high - low) / 2;
+    // What the steps below `low` and at `high` were found to be.
+    let (mut below, mut above): (Option<f64>, Option<f64>) = (None, None);
+    for tries in 0.. {
+        if low >= high {
+            break;
+        }
+        let half = low + (high - low) / 2;
+        let step = match (below, above) {
+            (Some(below), Some(above)) if tries % 2 == 0 => {
+                let part = (least - below) / (above - below);
+                let ahead = part * (high - low + 1) as f64;
+                ((low as f64 - 1.0 + ahead).ceil() as usize).clamp(low, high - 1)
+            }
+            _ => half,
+        };
         let written = (ladder.write)(step)?;
         let similarity = (ladder.similarity)(&written);
-        if similarity >= wanted.similarity {
-            high = step;
+        if similarity >= least {
+            (high, above) = (step, Some(similarity));
             found = Some(Found { written, similarity });
+            if similarity - least < CLOSE {
+                break;
+            }
         } else {
-            low = step + 1;
+            (low, below) = (step + 1, Some(similarity));
         }
     }
     found
@@ -144,7 +174,7 @@ mod tests {
 
     fn of(bytes: usize, similarity: f64) -> (u8, usize) {
         let writes = Rc::default();
-        let found = best(model(&writes), Wanted { bytes, similarity }).unwrap();
+        let found = best(model(&writes), Wanted { bytes, similarity, enough: 1.0 }).unwrap();
         (found.written[0], writes.get())
     }
 
@@ -158,7 +188,13 @@ mod tests {
     #[test]
     fn what_cannot_fit_keeps_the_factor_that_it_can() {
         assert_eq!(of(100, 0.75).0, 75);
+        let enough = Wanted { bytes: 702, similarity: 0.3, enough: 0.4 };
+        assert_eq!(
+            best(model(&Rc::default()), enough).unwrap().written[0],
+            40,
+            "no byte beyond what is seen"
+        );
         assert_eq!(of(0, 0.75).0, 75, "as few bytes as are similar enough");
-        assert_eq!(best(model(&Rc::default()), Wanted { bytes: 100, similarity: 1.1 }), None);
+        assert_eq!(best(model(&Rc::default()), Wanted { bytes: 100, similarity: 1.1, enough: 1.1 }), None);
     }
 }

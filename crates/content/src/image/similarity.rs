@@ -8,8 +8,10 @@
 //! Windows are squares of 8 pixels, 4 apart, put together from sums of 4 by 4: as good as the paper's Gaussian for
 //! ranking, and whole numbers until the last step. The mean of the windows is taken for each square *region* of 32 pixels,
 //! and the least of these means counts: a mean over the picture hides a sky that became three bands behind a thousand
-//! leaves that did not. Brightness is compared at full size. The two differences of colour are compared at half the size,
-//! where the eye and every codec look for them: brightness alone does not see a photograph lose its colours.
+//! leaves that did not. Brightness is compared at full size, and the two differences of colour at a quarter of it: the eye is
+//! less and less sensitive to patterns of colour above a cycle a degree, and blind to them at a third of the frequency at
+//! which it still sees brightness (Mullen, "The contrast sensitivity of human colour vision to red-green and blue-yellow
+//! chromatic gratings", J. Physiology 359, 1985). Brightness alone does not see a photograph lose its colours.
 
 use super::raster::{Plane, Raster};
 
@@ -41,8 +43,8 @@ impl Original {
                 .zip(&seen)
                 .enumerate()
                 .map(|(number, (one, other))| {
-                    // Colour has half the size, and so have its regions.
-                    worst(one, other, if number == 0 { REGION } else { REGION / 2 })
+                    // Colour has a quarter of the size, and so have its regions.
+                    worst(one, other, if number == 0 { REGION } else { REGION / 4 })
                 })
                 .fold(1.0, f64::min)
         };

@@ -79,7 +79,14 @@ mod tests {
     }
 
     fn wanted(factor: f64, similarity: f64) -> Reduction {
-        Reduction { factor: Some(factor), similarity, size: None, any_format: false, variant: false }
+        Reduction {
+            factor: Some(factor),
+            similarity,
+            enough: 1.0,
+            size: None,
+            any_format: false,
+            variant: false,
+        }
     }
 
     #[test]

@@ -155,6 +155,8 @@ impl<'a> Decisions<'a> {
         let reduction = Reduction {
             factor: None,
             similarity: self.policy.least_similarity(self.level),
+            // A lower level has no image in more bytes than a higher one.
+            enough: self.policy.similarity,
             size: self.size(path, if self.level == Level::Lean { 1.0 } else { DENSITY }),
             any_format: self.takes(Step::Photographs),
             variant: self.takes(Step::Variants) && !self.site.tree.files.contains_key(&variant),
@@ -167,7 +169,7 @@ impl<'a> Decisions<'a> {
             (_, true, _) if !self.takes(Step::Medium) => None,
             (true, _, Level::Lean) => Some(Reduction { factor: Some(factor), ..reduction }),
             (_, true, Level::Lean) => {
-                let similarity = f64::midpoint(1.0, reduction.similarity);
+                let similarity = f64::midpoint(self.policy.similarity, reduction.similarity);
                 Some(Reduction { factor: Some((factor / 2.0).max(1.0)), similarity, ..reduction })
             }
             (true, ..) | (_, true, _) => Some(reduction),

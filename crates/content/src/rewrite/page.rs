@@ -16,6 +16,9 @@ use crate::text::reference::{Target, relative};
 /// The number of images that load at once whatever the step `lazy` says, because they are seen first.
 const EAGER: usize = 3;
 
+/// How the link in the place of a frame looks: in the middle.
+const FACADE: &str = "display:grid;place-items:center;height:100vh;margin:0;font:1rem sans-serif";
+
 /// A page that is being rewritten.
 struct Rewriter<'a> {
     decisions: &'a Decisions<'a>,
@@ -224,19 +227,28 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// A frame of another host gives way to a link with its class.
+    /// A frame of another host shows a link, which loads into it what it was for; an object gives way to a link.
     fn embed(&mut self, element: &Element) {
         let Some(source) = element.get("src").or_else(|| element.get("data")) else { return };
         let (Target::Elsewhere, Some(whole)) = (self.document.resolve(source), element.whole()) else {
             return;
         };
-        if !self.decisions.takes(Step::Embeds) {
+        // A frame with a text of its own does not load its address.
+        if !self.decisions.takes(Step::Embeds) || element.get("srcdoc").is_some() {
             return;
         }
         let host = source.split("//").nth(1).and_then(|rest| rest.split(['/', '?']).next()).unwrap_or(source);
         let title = element.words("title").or_else(|| element.words("aria-label")).unwrap_or(host);
         let class = element.words("class").map(|class| format!(" class=\"{}\"", escaped(class)));
         let class = class.unwrap_or_default();
+        if element.name == "iframe" {
+            // The frame keeps its place and its look, so that nothing below it moves.
+            let link =
+                format!("<body style=\"{FACADE}\"><a href=\"{}\">{}</a>", escaped(source), escaped(title));
+            self.edits.set(element, "srcdoc", &link);
+            self.edits.unset(self.document.text(), element, "src");
+            return;
+        }
         self.edits.replace(whole, format!("<a href=\"{}\"{class}>{}</a>", escaped(source), escaped(title)));
     }
 
