@@ -26,8 +26,8 @@ const LOOK: &str = "JSON.stringify({
     broken: [...document.images].filter(i => i.complete && i.src && !i.naturalWidth).map(i => i.src),
     links: [...document.links].map(a => a.href) })";
 
-/// The script that waits for fonts and for the pictures that are seen, ends fade-ins, and says what a reader can read. A picture
-/// that is not seen may wait for ever: it loads when it comes into view.
+/// The script that waits for fonts and for the pictures that are seen, ends fade-ins, and says what a reader can read. A
+/// picture that is not seen may wait for ever: it loads when it comes into view.
 const SETTLE: &str = "(async () => {
     const late = i => i.complete ? 0 : new Promise(done => { i.onload = i.onerror = done });
     const calm = document.createElement('style');
@@ -163,8 +163,8 @@ impl Browser {
         Viewed { broken: list("broken"), links: list("links"), ..viewed }
     }
 
-    /// Loads a page, and the pictures further down too, waits until it moves no more, and takes its picture from top to bottom, as
-    /// a window of the usual height shows it to somebody who scrolls.
+    /// Loads a page, and the pictures further down too, waits until it moves no more, and takes its picture from top to
+    /// bottom, as a window of the usual height shows it to somebody who scrolls.
     pub fn portrait(&mut self, address: &str) -> Portrait {
         let window =
             json!({ "width": WINDOW.0, "height": WINDOW.1, "deviceScaleFactor": 1, "mobile": false });

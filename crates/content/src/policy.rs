@@ -44,8 +44,8 @@ words! {
     Step {
         /// Large images are written again in fewer bytes (CA 2, 3.3).
         Images = "images",
-        /// Images of medium size too; at the lean level by half the factor, and between the light level's similarity and that of
-        /// large images at least.
+        /// Images of medium size too; at the lean level by half the factor, and one and a half times as far from the original
+        /// as at the light level at most.
         Medium = "medium",
         /// Images get the size at which pages show them, for screens of one and of two densities.
         Sizes = "sizes",
