@@ -5,6 +5,7 @@
 mod waits;
 
 use plimsoll_core::promises::{Site, WorkerBounds};
+use plimsoll_sim::workload::{Law, Process};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use waits::{Answer, Flow, Heard, Scene, mean};
@@ -97,6 +98,38 @@ fn eight_workers_are_found_whatever_the_share_of_light_pages() {
             );
             assert!(limits.iter().all(|limit| (7..=20).contains(limit)), "{promise:?} at {load}: {limits:?}");
         }
+    }
+}
+
+/// Few at once, and all alike: the files of a page that are asked for together, and four clients that ask again at once. Their
+/// requests start together and end together, so the last of them is alone for a moment only. That is no sign of a server with
+/// one worker.
+#[test]
+fn requests_that_start_and_end_together_hide_no_worker() {
+    let pages = Process::Modulated {
+        ratio: 1e9,
+        burst: Duration::from_micros(20),
+        calm: Duration::from_secs_f64(4.0 / 60.0),
+    };
+    let clients = Process::Surge { users: 4, waits: true };
+    for (name, process, rate) in [("pages of five files", pages, 60.0), ("four clients", clients, 2000.0)] {
+        let (mut lost, mut least, mut answers) = (vec![], u32::MAX, vec![]);
+        for seed in SEEDS {
+            let mut scene = scene(Promise::Nothing, 1.0, seed);
+            (scene.law, scene.site) = (Law::Deterministic, Site::new("site", &["full"]));
+            scene.flows = vec![Flow::new("default", rate)];
+            scene.flows[0].process = process;
+            let heard = scene.run();
+            lost.push(turned_away(&heard, 0.0, END));
+            least = least.min(heard.workers.iter().copied().min().unwrap_or(0));
+            answers.push(heard.mean(0, SETTLED));
+        }
+        println!(
+            "{name}: turned away {:.4}, workers {least} and more, {:.1} ms",
+            mean(&lost),
+            1e3 * mean(&answers)
+        );
+        assert!(largest(&lost) == 0.0 && least >= 3, "{name}: {lost:?}, {least}");
     }
 }
 

@@ -217,18 +217,24 @@ pub(crate) struct PlantCounters {
 /// Bins of the number in service: each number up to 16, then eight to the octave, up to what a gate counts.
 pub(crate) const LOADS: usize = 16 + 12 * 8;
 
-/// Time, and the work of the requests that departed, by how many requests were in service.
+/// Time, and the work of the requests that departed, by how many requests were in service; and their work and service times by
+/// how many were in service right after their start.
 #[repr(C)]
 pub(crate) struct LoadCounters {
     pub(crate) time_ns: [Counter; LOADS],
     pub(crate) work: [Counter; LOADS],
+    pub(crate) service_ns: [Counter; LOADS],
+    pub(crate) work_started: [Counter; LOADS],
     pub(crate) squares: Counter,
 }
 
 impl LoadCounters {
-    /// Counts the departure of a request that usually costs this, when so many were in service.
-    pub(crate) fn depart(&self, in_service: u32, usual: u32) {
-        self.work[load_bin(in_service)].add(u64::from(usual));
+    /// Counts the departure of a request that usually costs this: how many were in service after its start and at its end, and
+    /// how long it took.
+    pub(crate) fn depart(&self, [start, end]: [u32; 2], service_ns: u64, usual: u32) {
+        self.service_ns[load_bin(start)].add(service_ns);
+        self.work_started[load_bin(start)].add(u64::from(usual));
+        self.work[load_bin(end)].add(u64::from(usual));
         self.squares.add(u64::from(usual) * u64::from(usual));
     }
 }
@@ -236,7 +242,13 @@ impl LoadCounters {
 impl Default for LoadCounters {
     fn default() -> Self {
         let none = || [const { Counter::new() }; LOADS];
-        LoadCounters { time_ns: none(), work: none(), squares: Counter::new() }
+        LoadCounters {
+            time_ns: none(),
+            work: none(),
+            service_ns: none(),
+            work_started: none(),
+            squares: Counter::new(),
+        }
     }
 }
 

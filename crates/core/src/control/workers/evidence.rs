@@ -16,7 +16,10 @@
 //! What one stretch can say is bounded, because the speed may change within it. What all of them say is bounded too, as in
 //! Page's test, so that evidence that no longer holds is soon outweighed. What is known about s is forgotten only as fast as
 //! new departures tell of the same question: hours with few in service do not erase that eight workers are all.
+//!
+//! What requests that start together say (`together.rs`) is added at the end.
 
+use super::together::{Started, Together};
 use crate::telemetry::counters::{LOADS, bin_loads, load_bin};
 use alloc::vec::Vec;
 use libm::log;
@@ -30,8 +33,9 @@ const MEMORY: f64 = 400.0;
 /// A smaller difference in L is chance: half the square of three and a half deviations.
 const EVIDENCE: f64 = 6.0;
 /// The most that a stretch, and all of them, speak against a number.
-const MOST_OF_STRETCH: f64 = 3.0;
-const MOST: f64 = 12.0;
+pub(super) const MOST_OF_STRETCH: f64 = 3.0;
+pub(super) const MOST: f64 = 12.0;
+
 /// The counts since the last step.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
@@ -39,6 +43,9 @@ pub(crate) struct Counted {
     pub(crate) seconds: [f64; LOADS],
     /// What the requests that departed cost, in any unit, and the sum of its squares.
     pub(crate) work: [f64; LOADS],
+    /// Their service times and the same cost, by bin of the number in service after their start.
+    pub(crate) service: [f64; LOADS],
+    pub(crate) work_started: [f64; LOADS],
     pub(crate) squares: f64,
     /// Whether requests wait.
     pub(crate) waits: bool,
@@ -65,6 +72,8 @@ impl Counted {
 struct Stretch {
     seconds: Vec<f64>,
     work: Vec<f64>,
+    service: Vec<f64>,
+    work_started: Vec<f64>,
     squares: f64,
 }
 
@@ -72,6 +81,7 @@ struct Stretch {
 pub(super) struct Evidence {
     /// By bin: L of its number, less L of the number of the bin below.
     gains: Vec<f64>,
+    together: Together,
     /// The present stretch and the one before it.
     now: Stretch,
     before: Stretch,
@@ -94,18 +104,23 @@ pub(super) struct Fit {
 
 impl Stretch {
     fn new() -> Self {
-        Stretch { seconds: alloc::vec![0.0; LOADS], work: alloc::vec![0.0; LOADS], squares: 0.0 }
+        let none = || alloc::vec![0.0; LOADS];
+        Stretch { seconds: none(), work: none(), service: none(), work_started: none(), squares: 0.0 }
     }
 
     fn clear(&mut self) {
         self.seconds.fill(0.0);
         self.work.fill(0.0);
+        self.service.fill(0.0);
+        self.work_started.fill(0.0);
         self.squares = 0.0;
     }
 
     fn add(&mut self, counted: &Counted) {
         self.seconds.iter_mut().zip(&counted.seconds).for_each(|(sum, more)| *sum += more);
         self.work.iter_mut().zip(&counted.work).for_each(|(sum, more)| *sum += more);
+        self.service.iter_mut().zip(&counted.service).for_each(|(sum, more)| *sum += more);
+        self.work_started.iter_mut().zip(&counted.work_started).for_each(|(sum, more)| *sum += more);
         self.squares += counted.squares;
     }
 
@@ -137,8 +152,14 @@ fn departures(work: f64, squares: f64) -> f64 {
 
 impl Evidence {
     pub(super) fn new() -> Self {
-        let gains = alloc::vec![0.0; LOADS];
-        Evidence { gains, now: Stretch::new(), before: Stretch::new(), highest: 0 }
+        let none = || alloc::vec![0.0; LOADS];
+        Evidence {
+            gains: none(),
+            together: Together::new(),
+            now: Stretch::new(),
+            before: Stretch::new(),
+            highest: 0,
+        }
     }
 
     pub(super) fn gains(&self) -> &[f64] {
@@ -195,13 +216,18 @@ impl Evidence {
         }
         self.highest = known.map_or(self.highest, |(bin, ..)| middle(*bin) as u32);
         self.bound_evidence();
+        self.together.judge(&Started { service: &self.now.service, work: &self.now.work_started }, unit);
         core::mem::swap(&mut self.before, &mut self.now);
         self.now.clear();
     }
 
     /// Keeps what speaks against each number below [`MOST`].
     fn bound_evidence(&mut self) {
-        let best = self.likelihoods().map(|(_, own)| own).fold(f64::NEG_INFINITY, f64::max);
+        let sums = self.gains.iter().scan(0.0, |sum, gain| {
+            *sum += gain;
+            Some(*sum)
+        });
+        let best = sums.fold(f64::NEG_INFINITY, f64::max);
         let (mut sum, mut kept) = (0.0, 0.0);
         for (bin, gain) in self.gains.iter_mut().enumerate() {
             sum += *gain;
@@ -231,22 +257,22 @@ impl Evidence {
             upper: middle(upper) as u32,
             against_more: best.1 - last,
             against_limit: best.1 - at_limit,
-            lower_seen: best.1 - self.gains[0] > EVIDENCE,
+            lower_seen: best.1 - self.gains[0] - self.together.against[0] > EVIDENCE,
             // Unless the evidence rejects the highest number tried, throughput may still rise.
             flat: best.1 - last > EVIDENCE,
         }
     }
     /// L by bin, up to a constant.
     fn likelihoods(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
-        self.gains.iter().enumerate().scan(0.0, |sum, (bin, gain)| {
+        self.gains.iter().zip(&self.together.against).enumerate().scan(0.0, |sum, (bin, (gain, together))| {
             *sum += gain;
-            Some((bin, *sum))
+            Some((bin, *sum + together))
         })
     }
 }
 
 /// The middle of a bin.
-fn middle(bin: usize) -> f64 {
+pub(super) fn middle(bin: usize) -> f64 {
     let (least, most) = bin_loads(bin);
     f64::from(least + most) * 0.5
 }

@@ -273,8 +273,16 @@ mod tests {
         random: &mut Random,
     ) -> Counted {
         let (seconds, work) = ([0.0; LOADS], [0.0; LOADS]);
-        let mut counted =
-            Counted { seconds, work, squares: 0.0, waits: false, held_back: false, slow: false };
+        let mut counted = Counted {
+            seconds,
+            work,
+            service: [0.0; LOADS],
+            work_started: [0.0; LOADS],
+            squares: 0.0,
+            waits: false,
+            held_back: false,
+            slow: false,
+        };
         for _ in 0..250 {
             let wanted = wanted(random);
             counted.waits |= wanted > f64::from(limit);

@@ -5,6 +5,7 @@
 
 mod evidence;
 mod law;
+mod together;
 
 use crate::control::{Due, Loop};
 use crate::promises::WorkerBounds;
@@ -26,8 +27,18 @@ pub(crate) struct WorkerSearch {
     guard: Duration,
     /// The number of workers that the costs of requests were measured with.
     measured_with: u32,
-    /// Time (ns) and work by number in service, and the squares, as counted up to the last step.
-    before: (Vec<u64>, Vec<u64>, u64),
+    /// As counted up to the last step.
+    before: Sums,
+}
+
+/// Sums over all lanes, by bin of the number in service.
+#[derive(Clone)]
+struct Sums {
+    time_ns: Vec<u64>,
+    work: Vec<u64>,
+    service_ns: Vec<u64>,
+    work_started: Vec<u64>,
+    squares: u64,
 }
 
 /// What a step observes.
@@ -91,9 +102,11 @@ impl Loop for WorkerSearch {
 
 impl WorkerSearch {
     pub(crate) fn new(bounds: WorkerBounds, start: u32, guard: Duration) -> Self {
-        let zeros = alloc::vec![0; LOADS];
+        let none = || alloc::vec![0; LOADS];
+        let before =
+            Sums { time_ns: none(), work: none(), service_ns: none(), work_started: none(), squares: 0 };
         let law = WorkersLaw::new(bounds, start);
-        WorkerSearch { measured_with: law.workers(), law, guard, before: (zeros.clone(), zeros, 0) }
+        WorkerSearch { measured_with: law.workers(), law, guard, before }
     }
 
     /// What was found, to be kept.
@@ -130,22 +143,32 @@ impl WorkerSearch {
 
     /// What was counted in all lanes since the last step.
     fn count(&mut self, input: &SearchInput<'_>) -> Counted {
-        let (seconds, work) = ([0.0; LOADS], [0.0; LOADS]);
+        let none = [0.0; LOADS];
         let slow = input.service_time > self.guard;
         let (waits, held_back) = (input.waits, input.held_back);
-        let mut counted = Counted { seconds, work, squares: 0.0, waits, held_back, slow };
-        let sum = |of: &dyn Fn(&LoadCounters) -> u64| {
-            input.lanes.iter().map(|lane| of(&lane.plants[input.plant].by_load)).fold(0, u64::wrapping_add)
+        let mut counted = Counted {
+            seconds: none,
+            work: none,
+            service: none,
+            work_started: none,
+            squares: 0.0,
+            waits,
+            held_back,
+            slow,
         };
+        let since = |before: &mut u64, of: &dyn Fn(&LoadCounters) -> u64| {
+            let loads = input.lanes.iter().map(|lane| of(&lane.plants[input.plant].by_load));
+            let sum = loads.fold(0, u64::wrapping_add);
+            sum.wrapping_sub(core::mem::replace(before, sum)) as f64
+        };
+        let before = &mut self.before;
         for bin in 0..LOADS {
-            let (time, work) = (sum(&|c| c.time_ns[bin].get()), sum(&|c| c.work[bin].get()));
-            counted.seconds[bin] = time.wrapping_sub(self.before.0[bin]) as f64 * 1e-9;
-            counted.work[bin] = work.wrapping_sub(self.before.1[bin]) as f64;
-            (self.before.0[bin], self.before.1[bin]) = (time, work);
+            counted.seconds[bin] = since(&mut before.time_ns[bin], &|c| c.time_ns[bin].get()) * 1e-9;
+            counted.work[bin] = since(&mut before.work[bin], &|c| c.work[bin].get());
+            counted.service[bin] = since(&mut before.service_ns[bin], &|c| c.service_ns[bin].get()) * 1e-9;
+            counted.work_started[bin] = since(&mut before.work_started[bin], &|c| c.work_started[bin].get());
         }
-        let squares = sum(&|c| c.squares.get());
-        counted.squares = squares.wrapping_sub(self.before.2) as f64;
-        self.before.2 = squares;
+        counted.squares = since(&mut before.squares, &|c| c.squares.get());
         counted
     }
 }
@@ -159,7 +182,7 @@ mod tests {
     fn a_step_counts_what_is_new_in_all_lanes_and_only_where_the_limit_holds() {
         let lanes = [0; 2].map(|_| Arc::new(LaneCounters::default().grown(1, 1)));
         for lane in &lanes {
-            lane.plants[0].by_load.depart(3, 20);
+            lane.plants[0].by_load.depart([2, 3], 40_000_000, 20);
             lane.plants[0].by_load.time_ns[load_bin(3)].add(500_000_000);
         }
         let bounds = WorkerBounds { least: 1, most: 64 };

@@ -117,10 +117,12 @@ impl Lane {
         class.response_times.add(response_ns);
         let plant = &self.counters.plants[permit.plant()];
         plant.releases.add(1);
-        plant.service_ns.add(now.nanos_since(permit.started));
+        let service_ns = now.nanos_since(permit.started);
+        plant.service_ns.add(service_ns);
         if self.published.plants[permit.plant()].capacity.found {
             let words = &self.published.classes[usize::from(permit.class)].words;
-            plant.by_load.depart(in_service, words.usual(permit.level));
+            let loads = [permit.in_service_at_start, in_service];
+            plant.by_load.depart(loads, service_ns, words.usual(permit.level));
         }
     }
 
