@@ -40,6 +40,7 @@ class Case:
     threads: int = 1
     connections: int = CONNECTIONS
     figure: str = "cpu"  # or "p99"
+    tls: bool = False  # over TLS 1.3, each connection with one handshake
     refused: bool = False  # every answer must be a rejection, else none may be
     values: dict = field(default_factory=dict)  # proxy -> one figure for each round, None where it failed
 
@@ -52,6 +53,8 @@ def cases():
         Case("503, 1 thread", "/refused", refused=True),
         Case("1 KB, 2 threads", "/1k", threads=2),
         Case("64 KB, 2 threads", "/64k", threads=2),
+        Case("1 KB over TLS 1.3", "/1k", tls=True),
+        Case("64 KB over TLS 1.3", "/64k", tls=True),
         Case("1 KB, p99 at 8 clients", "/1k", connections=MODERATE, figure="p99"),
         Case("64 KB, p99 at 8 clients", "/64k", connections=MODERATE, figure="p99"),
     ]
@@ -101,6 +104,11 @@ def server_for(running, proxy, case):
     return running.get((proxy, case.threads, case.refused and proxy == "plimsoll"))
 
 
+def url(server, case):
+    """Where a case asks."""
+    return (server.secure_url if case.tls else server.url) + case.path
+
+
 def run_round(running, all_cases, options, skipped, turn):
     """Loads every proxy once for every case; who goes first changes from round to round."""
     order = ORDER[turn % 3 :] + ORDER[: turn % 3]
@@ -113,8 +121,8 @@ def run_round(running, all_cases, options, skipped, turn):
                 continue
             if case.refused:
                 # Plimsoll's loop has been calm since the last round, and needs a period to see that it is not.
-                measure.wrk(server.url + case.path, case.connections, 2, options.load_core)
-            cost, load = measure.cpu_per_request(server, case.path, case.connections, options.seconds, options.load_core)
+                measure.wrk(url(server, case), case.connections, 2, options.load_core)
+            cost, load = measure.cpu_per_request(server, url(server, case), case.connections, options.seconds, options.load_core)
             wanted = load.requests if case.refused else 0
             if load.errors or abs(load.refused - wanted) > 0.02 * load.requests:
                 skipped.append(f"{proxy}, {case.name}: {load.errors} errors, {load.refused} refused of {load.requests}")
@@ -129,7 +137,7 @@ def warm_up(running, all_cases, options):
         for proxy in ORDER:
             server = server_for(running, proxy, case)
             if server and case.figure == "cpu":
-                measure.wrk(server.url + case.path, case.connections, 1, options.load_core)
+                measure.wrk(url(server, case), case.connections, 1, options.load_core)
 
 
 def beside(running, options, skipped):
@@ -142,7 +150,7 @@ def beside(running, options, skipped):
         for proxy in ORDER:
             server = server_for(running, proxy, case)
             if server:
-                calls, how = measure.system_calls_per_request(server, case.path, CONNECTIONS, 2, options.load_core)
+                calls, how = measure.system_calls_per_request(server, url(server, case), CONNECTIONS, 2, options.load_core)
                 row[proxy] = calls
                 if calls is None:
                     skipped.append(f"{proxy}, {row['name']}: {how}")

@@ -68,21 +68,21 @@ def wrk(url, connections, seconds, core):
     return parse_wrk(done.stdout)
 
 
-def cpu_per_request(proxy, path, connections, seconds, core):
+def cpu_per_request(proxy, url, connections, seconds, core):
     """(microseconds of the proxy's CPU per answered request, the load that was offered)."""
     before = cpu_seconds(proxy.pids())
-    load = wrk(proxy.url + path, connections, seconds, core)
+    load = wrk(url, connections, seconds, core)
     spent = cpu_seconds(proxy.pids()) - before
     return spent / max(load.requests, 1) * 1e6, load
 
 
-def system_calls_per_request(proxy, path, connections, seconds, core):
+def system_calls_per_request(proxy, url, connections, seconds, core):
     """(calls per request, the tool that counted), or (None, why not).
 
     perf's tracepoint hardly slows the proxy. strace does, and so changes how many events one wake-up brings; it is
     what is left where tracepoints may not be read.
     """
-    command = ["taskset", "-c", core, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", proxy.url + path]
+    command = ["taskset", "-c", core, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", url]
     if shutil.which("perf"):
         pids = ",".join(map(str, proxy.pids()))
         perf = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", pids, "--"] + command

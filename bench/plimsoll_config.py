@@ -6,6 +6,12 @@ listen = "127.0.0.1:0"
 admin = "127.0.0.1:0"
 threads = {threads}
 
+[tls]
+listen = "127.0.0.1:0"
+certificate = "bench.pem"
+http2 = false
+min_version = "1.3"
+
 [upstream.origin]
 address = "127.0.0.1:{origin}"
 max_connections = 256

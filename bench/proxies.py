@@ -38,6 +38,8 @@ http {{
   upstream origin {{ server 127.0.0.1:{origin}; keepalive 256; keepalive_requests {forever}; keepalive_timeout 600s; keepalive_time 1d; }}
   server {{
     listen 127.0.0.1:{port} backlog=4096 reuseport;
+    listen 127.0.0.1:{secure} ssl backlog=4096 reuseport;
+    ssl_certificate {dir}/bench.pem; ssl_certificate_key {dir}/bench.pem; ssl_protocols TLSv1.3;
     location = /refused {{ return 503; }}
     location / {{
       proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
@@ -64,6 +66,7 @@ defaults
   option forwardfor
 frontend bench
   bind 127.0.0.1:{port} backlog 4096
+  bind 127.0.0.1:{secure} backlog 4096 ssl crt {dir}/bench.pem ssl-min-ver TLSv1.3
   http-request set-header X-Forwarded-Proto http
   http-request return status 503 hdr Retry-After 1 if {{ path /refused }}
   default_backend origin
@@ -88,6 +91,7 @@ class Server:
 
     def __init__(self, name, command, cores, port, directory, environment=None):
         self.name, self.url, self.address = name, f"http://127.0.0.1:{port}", ("127.0.0.1", port)
+        self.secure_url = None
         self._log = open(os.path.join(directory, f"{name}.out"), "wb")
         self._process = subprocess.Popen(
             ["taskset", "-c", cores] + command,
@@ -99,6 +103,11 @@ class Server:
     def listen_at(self, port):
         """For a server that chose its own port."""
         self.url, self.address = f"http://127.0.0.1:{port}", ("127.0.0.1", port)
+
+    def with_tls_at(self, port):
+        """It speaks TLS at this port too."""
+        self.secure_url = f"https://127.0.0.1:{port}"
+        return self
 
     def log(self):
         """What it printed."""
@@ -160,8 +169,19 @@ def _write(directory, name, text):
     return path
 
 
+def make_certificate(directory):
+    """A certificate of P-256 and its key in one file, as HAProxy wants them."""
+    command = [_program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
+    command += ["-subj", "/CN=bench.test", "-addext", "subjectAltName=DNS:bench.test"]
+    parts = [os.path.join(directory, name) for name in ("bench.key", "bench.crt")]
+    subprocess.run(command + ["-keyout", parts[0], "-out", parts[1]], check=True, capture_output=True)
+    both = "".join(open(part, encoding="ascii").read() for part in parts)
+    return _write(directory, "bench.pem", both)
+
+
 def start_origin(directory, core):
     """Two static files, from the page cache."""
+    make_certificate(directory)
     os.makedirs(os.path.join(directory, "files"), exist_ok=True)
     for name, size in (("1k", 1024), ("64k", 65536)):
         _write(directory, f"files/{name}", "x" * size)
@@ -173,18 +193,22 @@ def start_origin(directory, core):
 
 def start_nginx(directory, origin, threads, cores):
     """nginx as a reverse proxy."""
-    port = free_port()
-    text = NGINX.format(dir=directory, port=port, origin=origin.address[1], threads=threads, forever=FOREVER)
+    port, secure = free_port(), free_port()
+    text = NGINX.format(
+        dir=directory, port=port, secure=secure, origin=origin.address[1], threads=threads, forever=FOREVER
+    )
     config = _write(directory, f"nginx{threads}.conf", text)
     command = [_program("nginx"), "-e", f"{directory}/nginx.log", "-c", config]
-    return Server("nginx", command, cores, port, directory).wait_ready()
+    return Server("nginx", command, cores, port, directory).wait_ready().with_tls_at(secure)
 
 
 def start_haproxy(directory, origin, threads, cores):
     """HAProxy as a reverse proxy."""
-    port = free_port()
-    config = _write(directory, f"haproxy{threads}.cfg", HAPROXY.format(port=port, origin=origin.address[1], threads=threads))
-    return Server("haproxy", [_program("haproxy"), "-db", "-f", config], cores, port, directory).wait_ready()
+    port, secure = free_port(), free_port()
+    text = HAPROXY.format(dir=directory, port=port, secure=secure, origin=origin.address[1], threads=threads)
+    config = _write(directory, f"haproxy{threads}.cfg", text)
+    server = Server("haproxy", [_program("haproxy"), "-db", "-f", config], cores, port, directory)
+    return server.wait_ready().with_tls_at(secure)
 
 
 def start_plimsoll(binary, text, directory, threads, cores):
@@ -195,10 +219,14 @@ def start_plimsoll(binary, text, directory, threads, cores):
     server = Server("plimsoll", [binary, "run", config], cores, 0, directory)
     until = time.monotonic() + 10
     while time.monotonic() < until and server.alive():
-        found = re.search(r"\blistening on 127\.0\.0\.1:(\d+)", server.log())
-        if found:
+        log = server.log()
+        found = re.search(r"\blistening on 127\.0\.0\.1:(\d+)$", log, re.MULTILINE)
+        secure = re.search(r"\blistening on 127\.0\.0\.1:(\d+) \(TLS\)$", log, re.MULTILINE)
+        # What is said after the listeners says that all of them are there.
+        if found and "admin on " in log:
             server.listen_at(int(found.group(1)))
-            return server.wait_ready()
+            ready = server.wait_ready()
+            return ready.with_tls_at(int(secure.group(1))) if secure else ready
         time.sleep(0.02)
     log = server.log()
     server.stop()
