@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks generate fmt release
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak generate fmt release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,6 +74,9 @@ fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly to
 bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
+
+soak: release ## ten minutes of everything at once: twice the capacity, a server that fails, reloads, upgrades, a full disk (SOAK="--minutes 60")
+	python3 bench/soak.py --plimsoll $(BIN) $(SOAK)
 
 attacks: release ## hostile clients and failing parts, at Plimsoll and at nginx in the same way: a table, which fails nothing
 	python3 bench/attacks.py --plimsoll $(BIN) $(ATTACKS)

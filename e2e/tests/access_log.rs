@@ -130,6 +130,10 @@ fn a_full_disk_loses_lines_and_no_request() {
         assert_eq!(get(gateway.address, "/page").status, 200);
         assert!(start.elapsed() < PATIENCE, "no line is lost");
     }
+    // Another log does not make up for them: a counter does not go back.
+    gateway.rewrite(&file.replace("/dev/full", "access.log"));
+    gateway.hang_up(1);
+    assert!(gateway.metric("plimsoll_access_log_lines_dropped_total") > 0.0);
     assert!(gateway.stop().success());
 }
 

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A file that is written behind a buffer.
 #[derive(Debug)]
@@ -13,12 +13,23 @@ pub(super) struct LogFile {
     file: BufWriter<File>,
     /// Set when the file is to be opened anew.
     reopen: Arc<AtomicBool>,
+    /// Counts lines that lie in the buffer at the end and cannot be written.
+    lost: Arc<AtomicU64>,
 }
 
 impl LogFile {
-    pub(super) fn open(path: PathBuf, reopen: Arc<AtomicBool>) -> io::Result<Self> {
+    pub(super) fn open(path: PathBuf, reopen: Arc<AtomicBool>, lost: Arc<AtomicU64>) -> io::Result<Self> {
         let file = BufWriter::new(open(&path)?);
-        Ok(LogFile { path, file, reopen })
+        Ok(LogFile { path, file, reopen, lost })
+    }
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        if self.file.flush().is_err() {
+            let lines = self.file.buffer().iter().filter(|byte| **byte == b'\n').count();
+            self.lost.fetch_add(lines as u64, Relaxed);
+        }
     }
 }
 
@@ -49,11 +60,21 @@ mod tests {
     use std::fs;
 
     #[test]
+    fn lines_that_lie_in_the_buffer_at_the_end_are_counted() -> io::Result<()> {
+        let lost = Arc::<AtomicU64>::default();
+        let mut log = LogFile::open("/dev/full".into(), Arc::default(), lost.clone())?;
+        log.write_all(b"first\nsecond\n")?;
+        drop(log);
+        assert_eq!(lost.load(Relaxed), 2);
+        Ok(())
+    }
+
+    #[test]
     fn a_file_that_was_moved_away_keeps_what_came_before() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         let (path, moved) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
         let reopen = Arc::new(AtomicBool::new(false));
-        let mut log = LogFile::open(path.clone(), reopen.clone())?;
+        let mut log = LogFile::open(path.clone(), reopen.clone(), Arc::default())?;
         log.write_all(b"first\n")?;
         fs::rename(&path, &moved)?;
         log.write_all(b"second\n")?;

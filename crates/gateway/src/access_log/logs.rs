@@ -5,7 +5,7 @@ use super::lossy::LossyWriter;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes.
 const LINES: usize = 65_536;
@@ -61,26 +61,34 @@ pub(crate) struct AccessLog {
     pub form: LogForm,
     writer: LossyWriter,
     reopen: Arc<AtomicBool>,
+    /// Where the lines of all logs are counted that were lost, those that found this log's queue full once it is closed.
+    lost: Arc<AtomicU64>,
 }
 
 impl AccessLog {
-    fn open(target: &LogTarget, form: LogForm) -> io::Result<Arc<Self>> {
+    fn open(target: &LogTarget, form: LogForm, lost: &Arc<AtomicU64>) -> io::Result<Arc<Self>> {
         let reopen = Arc::<AtomicBool>::default();
         let writer = match target {
-            LogTarget::Stdout => LossyWriter::new(BufWriter::new(io::stdout()), LINES),
+            LogTarget::Stdout => LossyWriter::counting(BufWriter::new(io::stdout()), LINES, lost.clone()),
             LogTarget::File(path) => {
-                let file = LogFile::open(path.clone(), reopen.clone()).map_err(|error| {
+                let file = LogFile::open(path.clone(), reopen.clone(), lost.clone()).map_err(|error| {
                     let why = format!("the access log {} cannot be opened: {error}", path.display());
                     io::Error::new(error.kind(), why)
                 })?;
-                LossyWriter::new(file, LINES)
+                LossyWriter::counting(file, LINES, lost.clone())
             }
         };
-        Ok(Arc::new(AccessLog { target: target.clone(), form, writer, reopen }))
+        Ok(Arc::new(AccessLog { target: target.clone(), form, writer, reopen, lost: lost.clone() }))
     }
 
     pub(super) fn write(&self, line: &[u8]) {
         self.writer.write(line);
+    }
+}
+
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        self.lost.fetch_add(self.writer.refused(), Relaxed);
     }
 }
 
@@ -91,6 +99,8 @@ pub(crate) struct AccessLogs {
     open: Vec<Arc<AccessLog>>,
     shared: Option<Arc<AccessLog>>,
     sites: Vec<Option<Arc<AccessLog>>>,
+    /// How many lines were lost, but for those that found the queue of a log full that is open.
+    lost: Arc<AtomicU64>,
 }
 
 impl AccessLogs {
@@ -103,7 +113,7 @@ impl AccessLogs {
         settings: &AccessLogSettings,
         numbers: impl Iterator<Item = u16>,
     ) -> io::Result<Self> {
-        let mut next = AccessLogs::default();
+        let mut next = AccessLogs { lost: self.lost.clone(), ..AccessLogs::default() };
         next.shared =
             settings.target.as_ref().map(|target| next.log(self, target, settings.form)).transpose()?;
         let sites = settings.sites.iter().chain(std::iter::repeat(&SiteLog::Shared));
@@ -127,7 +137,7 @@ impl AccessLogs {
         }
         let log = match before.open.iter().find(same) {
             Some(log) => log.clone(),
-            None => AccessLog::open(target, form)?,
+            None => AccessLog::open(target, form, &self.lost)?,
         };
         self.open.push(log.clone());
         Ok(log)
@@ -148,9 +158,9 @@ impl AccessLogs {
         }
     }
 
-    /// How many lines were lost, of the logs that are open.
+    /// How many lines were lost.
     pub(crate) fn dropped(&self) -> u64 {
-        self.open.iter().map(|log| log.writer.dropped()).sum()
+        self.lost.load(Relaxed) + self.open.iter().map(|log| log.writer.refused()).sum::<u64>()
     }
 }
 

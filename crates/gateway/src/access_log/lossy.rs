@@ -27,7 +27,15 @@ pub struct LossyWriter {
 impl LossyWriter {
     /// A writer whose queue has room for `lines` pieces.
     pub fn new(stream: impl Write + Send + 'static, lines: usize) -> Self {
-        let failed = Arc::<AtomicU64>::default();
+        LossyWriter::counting(stream, lines, Arc::default())
+    }
+
+    /// The same; pieces that the stream does not take are counted in `failed`, with those of other writers.
+    pub(super) fn counting(
+        stream: impl Write + Send + 'static,
+        lines: usize,
+        failed: Arc<AtomicU64>,
+    ) -> Self {
         let builder =
             NonBlockingBuilder::default().lossy(true).buffered_lines_limit(lines).thread_name("log");
         let (queue, thread) = builder.finish(Counting { stream, failed: failed.clone() });
@@ -47,7 +55,12 @@ impl LossyWriter {
 
     /// How many pieces were lost: they could not be written, or not in time.
     pub fn dropped(&self) -> u64 {
-        self.refused.dropped_lines() as u64 + self.failed.load(Relaxed)
+        self.refused() + self.failed.load(Relaxed)
+    }
+
+    /// How many pieces found the queue full.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.dropped_lines() as u64
     }
 
     /// Waits until all is written, at most two seconds.
