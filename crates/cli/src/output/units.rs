@@ -136,8 +136,11 @@ fn bytes(count: f64) -> String {
     }
 }
 
-/// The last part of a path.
+/// The last part of a path. A front in its product's words (`nginx: limit_req rate=200r/s`) is no path and stands as it is.
 pub(crate) fn short(name: &str) -> String {
+    if name.contains(": ") {
+        return name.to_owned();
+    }
     let file = std::path::Path::new(name).file_name();
     file.map_or(name.to_owned(), |file| file.to_string_lossy().into_owned())
 }
@@ -156,6 +159,15 @@ pub(crate) fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_front_is_no_path() {
+        let fronts = ["sites/shop.toml", "concurrency:64", "nginx: limit_req rate=200r/s burst=50"];
+        assert_eq!(
+            fronts.map(short),
+            ["shop.toml", "concurrency:64", "nginx: limit_req rate=200r/s burst=50"]
+        );
+    }
 
     #[test]
     fn numbers_and_times_read_well() {
