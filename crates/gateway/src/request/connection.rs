@@ -76,7 +76,9 @@ fn serve_until_idle(
     origin: &Origin,
 ) -> Pin<Box<impl Future<Output = Option<Socket>>>> {
     let client = Client { io, inbox, outbox: Outbox::default(), slot: guard.slot.clone(), besides: 0 };
-    Box::pin(Way::new(guard.worker.clone(), client, origin).serve_until_idle())
+    let mut way = Way::new(guard.worker.clone(), client, origin);
+    // Lent to what is awaited: a way that moved into it would have its room twice.
+    Box::pin(async move { way.serve_until_idle().await.then_some(way.client.io) })
 }
 
 impl SlotGuard {
@@ -124,16 +126,16 @@ impl SlotGuard {
 }
 
 impl Way<Socket> {
-    /// Serves requests until there is none for a moment, and returns the socket then; `None` at the connection's end.
-    async fn serve_until_idle(mut self) -> Option<Socket> {
+    /// Serves requests until there is none for a moment. False at the connection's end.
+    async fn serve_until_idle(&mut self) -> bool {
         let last = self.serve().await;
         if last == Next::Rest {
-            return Some(self.client.io);
+            return true;
         }
         if last == Next::Linger || !self.client.inbox.is_empty() {
             self.client.linger(&self.worker).await;
         }
-        None
+        false
     }
 
     /// Serves one request after another; returns how that ends.
