@@ -53,6 +53,32 @@ fn origin() -> (SocketAddr, Receiver<String>, std::sync::mpsc::Sender<()>) {
     (address, paths, go)
 }
 
+/// The model turns away what comes while as many as the limit are there, at once, and nothing afterwards.
+#[test]
+fn nginx_turns_away_what_comes_beside_its_limit_of_connections() {
+    let (origin, paths, go) = origin();
+    let folder = Folder::new();
+    let zone = "limit_conn_zone $server_name zone=all:1m;";
+    let server =
+        format!("server_name e2e.test;\nlimit_conn all 1;\nlocation / {{ proxy_pass http://{origin}; }}");
+    let nginx = Nginx::logging(folder.path(), None, (zone, &server));
+    let address = nginx.address;
+    let get = |path: &str| get(address, path).status;
+    thread::scope(|scope| {
+        let first = scope.spawn(|| get("/first"));
+        assert_eq!(paths.recv().as_deref(), Ok("/first"));
+        assert_eq!([get("/second"), get("/third")], [503, 503], "the limit is one");
+        let _ = go.send(());
+        assert_eq!(first.join().ok(), Some(200));
+        let _ = go.send(());
+        // nginx counts a connection until the request is logged, which its client does not see.
+        let start = Instant::now();
+        while get("/fourth") != 200 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the place is never free");
+        }
+    });
+}
+
 /// How many wait before HAProxy's server, by its own statistics.
 fn waiting(proxy: SocketAddr) -> usize {
     let page = get(proxy, "/statistics;csv").text();
