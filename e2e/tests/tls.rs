@@ -5,7 +5,7 @@ use plimsoll_e2e::certificates::{
 };
 use plimsoll_e2e::{Folder, Nginx, Plimsoll, exchange};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,6 +76,55 @@ fn curl_gets_a_page_and_a_large_file_in_both_versions_on_one_connection() {
         assert_eq!((code, text.as_str()), (0, "1 14 200\n0 3145728 200\n"), "{version:?}");
     }
     assert!(site.gateway.metric("plimsoll_tls_handshakes_total") >= 4.0);
+}
+
+/// Answers one request after another, each on a connection of its own, with the number of bytes of its body and their sum.
+fn adding_up() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = std::io::BufReader::new(&stream);
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.trim().parse().unwrap_or(0);
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            drop(reader.read_exact(&mut body));
+            plimsoll_e2e::answer(&stream, &told(&body));
+        }
+    });
+    address
+}
+
+fn told(body: &[u8]) -> String {
+    let sum = body.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    format!("{} {sum}", body.len())
+}
+
+#[test]
+fn bodies_of_any_size_pass_in_both_versions_and_to_slow_clients() {
+    let certificates = Folder::new();
+    let keys = named(&certificates, "shop", "shop.test");
+    let mut gateway = Plimsoll::run(&configuration(adding_up(), &keys, ""));
+    let tls = tls_address(&mut gateway);
+    let authority = certificates.path().join("shop.pem").display().to_string();
+    for size in [1, 4096, 16 * 1024 + 1, 5 << 20] {
+        let body: Vec<u8> = (0..size).map(|at| (at * 7 + at / 251) as u8).collect();
+        let file = certificates.write("body", &body).display().to_string();
+        for version in [&["--tls-max", "1.2", "--http1.1"][..], &["--tlsv1.3", "--http1.1"], &["--http2"]] {
+            let more = ["--cacert", &authority, "--header", "Expect:", "--data-binary", &format!("@{file}")];
+            let (code, text) = curl(tls, "shop.test", "/", &[version, &more].concat());
+            assert_eq!((code, text), (0, told(&body)), "{size} bytes, {version:?}");
+        }
+    }
+    let site = Secure::shop();
+    let print = "%{size_download}";
+    let slow = ["--cacert", &site.file("shop.pem"), "--limit-rate", "1M", "-o", "/dev/null", "-w", print];
+    assert_eq!(curl(site.tls, "shop.test", "/large.bin", &slow), (0, "3145728".to_owned()));
 }
 
 #[test]
