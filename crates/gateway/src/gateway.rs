@@ -258,6 +258,7 @@ impl Gateway {
             // A panic was reported by the thread itself; nothing is left to do here.
             let _ = thread.join();
         }
+        self.shared.tables.current().access_logs.finish();
         // Connections that were given to a thread that had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();

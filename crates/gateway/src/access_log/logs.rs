@@ -158,6 +158,11 @@ impl AccessLogs {
         }
     }
 
+    /// Waits until all lines are written, a moment at most: the end of the process would lose those that are in a queue.
+    pub(crate) fn finish(&self) {
+        self.open.iter().for_each(|log| log.writer.finish());
+    }
+
     /// How many lines were lost.
     pub(crate) fn dropped(&self) -> u64 {
         self.lost.load(Relaxed) + self.open.iter().map(|log| log.writer.refused()).sum::<u64>()
