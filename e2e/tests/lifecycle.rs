@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use plimsoll_e2e::configuration::{before, plain, two_levels};
 use plimsoll_e2e::flows::{Flow, Recorded};
 use plimsoll_e2e::{Apache, Folder, PlayedUpstream, Plimsoll, SLOW_PAGES, answer, get};
+use plimsoll_load::ErrorKind;
 use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
@@ -84,7 +85,9 @@ fn a_killed_upstream_loses_no_accounting() {
     drop(apache);
     let (tally, _) = running.join();
     assert!(tally.status(502) > 0, "{:?} {:?}", tally.by_status, tally.errors);
-    assert_eq!(tally.server_errors(), 0, "every client got an answer: {:?}", tally.errors);
+    // A page that the server had begun ends early; each other client got an answer.
+    let lost = tally.server_errors() - tally.errors_of(ErrorKind::Truncated);
+    assert_eq!(lost, 0, "every client got an answer: {:?}", tally.errors);
     for gauge in ["plimsoll_in_flight", "plimsoll_in_service", "plimsoll_waiting"] {
         gateway.wait_for_metric(gauge, 0.0);
     }
