@@ -1,5 +1,5 @@
 //! What the gateway has learned, kept for the process after this one: the seed by which clients are chosen, costs, workers,
-//! biases, service levels, and how rates go on (`state` under [gateway]).
+//! biases, service levels, and how rates go on (`state` of `[gateway]`).
 //!
 //! The file is read at the start. It is written every ten seconds, at a reload and at the end: the new content beside the file,
 //! and then in its place, so that a reader or a crash meets the old content or the new one whole. Only this user may read it,
