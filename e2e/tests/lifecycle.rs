@@ -85,9 +85,10 @@ fn a_killed_upstream_loses_no_accounting() {
     drop(apache);
     let (tally, _) = running.join();
     assert!(tally.status(502) > 0, "{:?} {:?}", tally.by_status, tally.errors);
-    // A page that the server had begun ends early; each other client got an answer.
-    let lost = tally.server_errors() - tally.errors_of(ErrorKind::Truncated);
-    assert_eq!(lost, 0, "every client got an answer: {:?}", tally.errors);
+    // A page that the server had begun ends early, one for each worker at most; each other client got an answer.
+    let begun = tally.errors_of(ErrorKind::Truncated);
+    assert!(begun <= u64::from(SLOW_PAGES.workers), "{:?}", tally.errors);
+    assert_eq!(tally.server_errors() - begun, 0, "every client got an answer: {:?}", tally.errors);
     for gauge in ["plimsoll_in_flight", "plimsoll_in_service", "plimsoll_waiting"] {
         gateway.wait_for_metric(gauge, 0.0);
     }

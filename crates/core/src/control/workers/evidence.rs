@@ -41,11 +41,12 @@ pub(super) const MOST: f64 = 12.0;
 pub(crate) struct Counted {
     /// Seconds by bin of the number in service.
     pub(crate) seconds: [f64; LOADS],
-    /// What the requests that departed cost, in any unit, and the sum of its squares.
+    /// What the requests that departed cost, in any unit.
     pub(crate) work: [f64; LOADS],
     /// Their service times and the same cost, by bin of the number in service after their start.
     pub(crate) service: [f64; LOADS],
     pub(crate) work_started: [f64; LOADS],
+    /// The sum of the squares of what they cost.
     pub(crate) squares: f64,
     /// Whether requests wait.
     pub(crate) waits: bool,
@@ -162,8 +163,10 @@ impl Evidence {
         }
     }
 
-    pub(super) fn gains(&self) -> &[f64] {
-        &self.gains
+    /// By bin: L of its number, less L of the number of the bin below, with what requests that start together say.
+    pub(super) fn gains(&self) -> Vec<f64> {
+        let mut below = 0.0;
+        self.likelihoods().map(|(_, own)| own - core::mem::replace(&mut below, own)).collect()
     }
 
     /// Goes on from evidence that was kept; false if it is none.
@@ -262,6 +265,7 @@ impl Evidence {
             flat: best.1 - last > EVIDENCE,
         }
     }
+
     /// L by bin, up to a constant.
     fn likelihoods(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.gains.iter().zip(&self.together.against).enumerate().scan(0.0, |sum, (bin, (gain, together))| {
@@ -275,4 +279,20 @@ impl Evidence {
 pub(super) fn middle(bin: usize) -> f64 {
     let (least, most) = bin_loads(bin);
     f64::from(least + most) * 0.5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without what they say a gateway that starts anew would take the server for one with few workers.
+    #[test]
+    fn evidence_that_is_kept_has_what_requests_that_start_together_say() {
+        let mut evidence = Evidence::new();
+        evidence.together.against[load_bin(1)] = -9.0;
+        evidence.gains[load_bin(3)] = -2.0;
+        let mut restored = Evidence::new();
+        assert!(restored.restore(&evidence.gains(), 3));
+        assert!(restored.likelihoods().eq(evidence.likelihoods()));
+    }
 }

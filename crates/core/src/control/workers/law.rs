@@ -97,7 +97,7 @@ impl WorkersLaw {
 
     pub(crate) fn known(&self) -> KnownWorkers {
         let WorkersLaw { workers, limit, possible, found, .. } = *self;
-        let (highest, evidence) = (self.evidence.highest, self.evidence.gains().to_vec());
+        let (highest, evidence) = (self.evidence.highest, self.evidence.gains());
         KnownWorkers { workers, limit, possible, found, highest, evidence }
     }
 
