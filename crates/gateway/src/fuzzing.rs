@@ -6,6 +6,7 @@ use crate::files::{FileBody, FileFields, FileRequest, Files, FilesSettings};
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
+use crate::http1::rules::HeaderRules;
 use crate::http1::scan::HeadScan;
 use crate::request::head::Outgoing;
 use crate::request::loop_mark::LoopMark;
@@ -40,7 +41,9 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     let client = peer.client(bytes, &head, settings);
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
-    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, mark }.write(&mut written);
+    let rules = &HeaderRules::default();
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark }
+        .write(&mut written);
     Some((written, client))
 }
 
@@ -65,7 +68,8 @@ pub fn forwarded_stream(
     let peer = Peer::new(&Origin::plain(peer), &settings.trusted_proxies);
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
-    Outgoing { bytes: &bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, mark }
+    let rules = &HeaderRules::default();
+    Outgoing { bytes: &bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark }
         .write(&mut written);
     let host = String::from_utf8_lossy(head.host(&bytes)).into_owned();
     Some(ForwardedStream { written, host, path: head.rule_path(&bytes).to_owned(), framing: head.framing })
@@ -84,8 +88,8 @@ pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
         AskedPlace { prefix: "/full", sent: b"GET /full/ HTTP/1.1\r\nhost: h\r\n\r\n", addresses: &[] };
     let requested = Requested { keep_alive: true, is_head, ..Requested::default() };
     let (report, report_name, hide_load) = (None, "x-plimsoll", true);
-    let mut written = Vec::new();
-    Incoming { bytes, head: &head, requested, framing, report, report_name, hide_load, asked }
+    let (mut written, rules) = (Vec::new(), &HeaderRules::default());
+    Incoming { bytes, head: &head, requested, framing, report, report_name, hide_load, rules, asked }
         .write(&mut written);
     Some(written)
 }

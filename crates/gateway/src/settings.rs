@@ -7,6 +7,7 @@
 pub use crate::access_log::{AccessLogSettings, LogForm, LogTarget, SiteLog};
 pub use crate::client::storage::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
+pub use crate::http1::rules::{HeaderRules, SiteHeaders};
 pub use crate::request::signed::Signed;
 pub use crate::transport::address::{Address, Listener};
 pub use crate::transport::tls::certificate::Certificate;
@@ -62,6 +63,9 @@ pub struct Settings {
     /// How each level rewrites requests: by site of the promises, then by level, lowest first; nothing where there is
     /// none.
     pub rewrites: Vec<Vec<Rewrite>>,
+    /// How rules change the header fields of each site's requests and responses: by site of the promises; no rules where
+    /// there is none.
+    pub headers: Vec<SiteHeaders>,
     /// The key of the client hash. Clients keep their level on every instance and after a restart with the same key.
     pub hash_seed: u64,
     /// Where that key is from.
@@ -91,6 +95,7 @@ impl Default for Settings {
             timeouts: Timeouts::default(),
             backends: Vec::new(),
             rewrites: Vec::new(),
+            headers: Vec::new(),
             hash_seed: 0,
             hash_seed_from: SeedSource::Told,
         }
@@ -101,6 +106,11 @@ impl Settings {
     /// The request header that has the name in the client's certificate, in lower case.
     pub(crate) fn client_header(&self) -> Option<&str> {
         self.tls.as_ref()?.clients.as_ref()?.header.as_deref()
+    }
+
+    /// The header rules of a site, by its number.
+    pub(crate) fn headers_of(&self, site: u16) -> &SiteHeaders {
+        self.headers.get(usize::from(site)).unwrap_or(SiteHeaders::NONE)
     }
 }
 

@@ -7,11 +7,12 @@
 use super::access_log::{AccessLogKeys, access_log};
 use super::addresses::Admin;
 use super::control::ControlKeys;
+use super::headers::HeaderRuleKeys;
 use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::tls::TlsKeys;
-use super::{Gateway, addresses, control, plants, sites, tls, workers};
+use super::{Gateway, addresses, control, headers, plants, sites, tls, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Table, Text, Whole, listed, section};
@@ -92,6 +93,11 @@ section! { "[gateway]"
         signing_key_file: Text, optional;
         /// Which request headers tell the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
+        /// How request headers are changed on their way to upstreams, for every site.
+        request_headers: Table<HeaderRuleKeys>, optional;
+        /// How response headers of upstreams and folders are changed, for every site. What the gateway answers itself, such as
+        /// a rejection, stays as it is: a rule for `cache-control` would have caches keep it.
+        response_headers: Table<HeaderRuleKeys>, optional;
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
         /// a client keeps its level from one to the other. Absent: drawn at the first start, so that nobody can compute its
         /// luck, and kept in `state`.
@@ -226,6 +232,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,
+        headers: headers::resolve(file, findings),
         ..Settings::default()
     };
     let trends = control::trends(&file.control.value, name, findings);

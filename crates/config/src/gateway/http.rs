@@ -60,11 +60,11 @@ texts! {
         }
         bad(format!("`{}` is no header name", quoted(text)), "use letters, digits and `-`, such as `x-plan`")
     };
-    /// The name of a header that a level may set.
+    /// The name of a header that a level or a rule may change.
     SetHeaderName(String, "a header name", "x-quality", None) = |text| {
         let name = HeaderName::parse(text)?.0;
         if FRAMING.contains(&name.as_str()) || name.starts_with("x-forwarded-") {
-            let message = format!("a level may not set `{name}`: the gateway itself does");
+            let message = format!("`{name}` cannot be changed: the gateway itself writes it");
             let help = "use a header of your own, such as `x-quality`";
             return Err((Code::Conflict, Complaint::new(message, help)));
         }
@@ -143,12 +143,15 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// Headers that frame the message or belong to one connection: a level that set them could split requests.
-const FRAMING: [&str; 11] = [
+/// Headers that frame the message, belong to one connection or are written by the gateway: changed, they could split requests.
+const FRAMING: [&str; 14] = [
+    "cdn-loop",
     "connection",
     "content-length",
+    "date",
     "expect",
     "host",
+    "http2-settings",
     "keep-alive",
     "proxy-connection",
     "te",

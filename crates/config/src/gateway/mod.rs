@@ -10,6 +10,7 @@ mod classes;
 mod control;
 mod deadlines;
 pub(crate) mod file;
+mod headers;
 mod hosts;
 pub(crate) mod http;
 mod levels;

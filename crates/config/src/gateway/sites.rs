@@ -3,6 +3,7 @@
 use super::classes::{self, ClassKeys, MatchKeys, classes, condition, priority};
 use super::deadlines::TypeKeys;
 use super::file::{ConfigurationKeys, unique};
+use super::headers::HeaderRuleKeys;
 use super::http::{HeaderName, HostPattern};
 use super::levels::{LevelKeys, ONLY_LEVEL, levels};
 use super::plants::{CostKeys, Plants, costs};
@@ -75,6 +76,10 @@ section! { "[[site]]"
         /// places at most, so that they starve nobody; name their `client` too. They go as they came, without a level's
         /// prefix and headers: where every level has a prefix, their pages lie at the root beside the trees.
         exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
+        /// How request headers are changed on their way to the upstream, after the rules of `[gateway]`.
+        request_headers: Table<HeaderRuleKeys>, optional;
+        /// How response headers of the upstream or folder are changed, after the rules of `[gateway]`.
+        response_headers: Table<HeaderRuleKeys>, optional;
         /// Where its requests are written down: a file, `"stdout"` or `"off"`. Absent: where `[access_log]` says.
         access_log: Text, optional;
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.

@@ -48,8 +48,15 @@ pub struct Taken {
 pub struct Decoder<'a> {
     state: DecoderState,
     /// Fields that no trailer may name.
-    reserved: &'a [(String, String)],
+    reserved: Reserved<'a>,
     refuses_extensions: bool,
+}
+
+/// Fields that the gateway itself sets or drops.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reserved<'a> {
+    fields: &'a [(String, String)],
+    dropped: &'a [String],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,14 +81,19 @@ impl<'a> Decoder<'a> {
             Framing::Chunked => DecoderState::Size { size: 0, digits: 0 },
             Framing::UntilClose => DecoderState::UntilClose,
         };
-        Decoder { state, reserved: &[], refuses_extensions: false }
+        Decoder { state, reserved: Reserved::default(), refuses_extensions: false }
     }
 
     /// A request's body. Extensions of chunks are refused: no client needs them, and servers differ in where they end.
     /// Trailers named like one of `fields` are refused too: a server that merges trailers into the head would take them for
     /// these.
     pub fn of_request(self, fields: &'a [(String, String)]) -> Self {
-        Decoder { reserved: fields, refuses_extensions: true, ..self }
+        Decoder { reserved: Reserved { fields, ..self.reserved }, refuses_extensions: true, ..self }
+    }
+
+    /// Trailers of these names are refused, since the head's fields of these names are dropped or replaced.
+    pub fn without(self, dropped: &'a [String]) -> Self {
+        Decoder { reserved: Reserved { dropped, ..self.reserved }, ..self }
     }
 
     /// Whether the body's last byte was seen.
@@ -229,7 +241,7 @@ enum TrailerPlace {
 
 impl Trailers {
     /// True when the empty line is complete.
-    fn byte(&mut self, byte: u8, reserved: &[(String, String)]) -> Result<bool, Refusal> {
+    fn byte(&mut self, byte: u8, reserved: Reserved<'_>) -> Result<bool, Refusal> {
         self.total += 1;
         if self.total > MAX_TRAILERS {
             return Err(Refusal::with(431, "the trailers are too large"));
@@ -261,10 +273,11 @@ impl Trailers {
     }
 
     /// A recipient may merge trailers into the head, so that no trailer may change framing or routing.
-    fn check_name(&self, reserved: &[(String, String)]) -> Result<(), Refusal> {
+    fn check_name(&self, reserved: Reserved<'_>) -> Result<(), Refusal> {
         // A longer name is compared by its beginning and its length, which refuses too many names and never too few.
         let known = self.name_length.min(self.name.len());
-        let is_reserved = reserved.iter().any(|(name, _)| {
+        let fields = reserved.fields.iter().map(|(name, _)| name);
+        let is_reserved = fields.chain(reserved.dropped).any(|name| {
             name.len() == self.name_length && is_alike(&name.as_bytes()[..known], &self.name[..known])
         });
         let is_known =

@@ -11,6 +11,7 @@ pub mod body;
 pub mod field;
 pub mod request;
 pub mod response;
+pub mod rules;
 pub mod scan;
 pub(crate) mod write;
 

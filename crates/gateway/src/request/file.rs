@@ -96,8 +96,9 @@ impl<W: Wire> Way<W> {
         let out = &mut self.scratch;
         out.clear();
         answer::write_start(out, response.status, &self.worker.date.borrow());
-        out.extend_from_slice(response.headers.block().as_bytes());
-        for (name, value) in response.headers.extra() {
+        let rules = &started.headers.response;
+        rules.write_kept(response.headers.block(), out);
+        for (name, value) in response.headers.extra().filter(|(name, _)| !rules.drops(name.as_bytes())) {
             for part in [name, ": ", value, "\r\n"] {
                 out.extend_from_slice(part.as_bytes());
             }
@@ -105,11 +106,12 @@ impl<W: Wire> Way<W> {
         let phrase = answer::phrase(response.status);
         let is_error = response.status >= 400;
         if is_error {
-            out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
+            rules.write_kept("content-type: text/plain; charset=utf-8\r\n", out);
             write_number(out, b"content-length: ", phrase.len() as u64 + 1);
         } else if let Some(length) = response.content_length {
             write_number(out, b"content-length: ", length);
         }
+        out.extend_from_slice(rules.lines());
         if let Some(report) = &started.report {
             report.write(out);
         }

@@ -11,7 +11,7 @@ use crate::client::standing::Standing;
 use crate::client::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
-use crate::settings::{ReportMode, Rewrite, Settings};
+use crate::settings::{HeaderRules, ReportMode, Rewrite, Settings, SiteHeaders};
 use crate::upstream::exchange::{End, Exchange};
 use crate::upstream::pool::Upstream;
 use crate::upstream::progress::Progress;
@@ -30,6 +30,7 @@ pub(super) struct Started<'a> {
     pub rewrites: &'a [Rewrite],
     pub report: Option<LevelReport<'a>>,
     pub requested: Requested,
+    pub headers: &'a SiteHeaders,
 }
 
 /// What an exchange leaves behind.
@@ -74,6 +75,7 @@ impl<W: Wire> Way<W> {
                 .then(|| report(settings, permit.level(), permit.reason())),
             permit: PermitGuard::new(&self.worker, permit, self.entry.take()),
             requested,
+            headers: settings.headers_of(target.site),
         };
         match tables.plants.get(started.plant).and_then(|row| row.upstream.as_ref()) {
             Some(upstream) => self.proxy(upstream, started).await,
@@ -82,14 +84,14 @@ impl<W: Wire> Way<W> {
     }
 
     async fn proxy(&mut self, pool: &Arc<Upstream>, started: Started<'_>) -> Next {
-        let Started { mut permit, tables, plant, rewrites, report, requested } = started;
-        self.write_variants(rewrites, &tables.settings, &pool.name);
+        let Started { mut permit, tables, plant, rewrites, report, requested, headers } = started;
+        self.write_variants(rewrites, &headers.request, &tables.settings, &pool.name);
         self.note_besides();
         let streams = self.head.framing != Framing::None && self.streams();
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
         self.client.inbox.consume(self.head.length);
         let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
-        let body = Decoder::new(self.head.framing).of_request(reserved);
+        let body = Decoder::new(self.head.framing).of_request(reserved).without(headers.request.dropped());
         let variants = &self.variants;
         let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit());
         (request.awaits_continue, request.is_repeatable) = (self.head.expects_continue, is_repeatable);
@@ -107,6 +109,7 @@ impl<W: Wire> Way<W> {
             report_name: tables.settings.report.reserved_name(),
             reports: tables.plants[plant].reported.then_some(&pool.reports),
             cost_header: tables.plants[plant].cost_header.as_deref(),
+            rules: &headers.response,
             falls_back: variants.get(1).is_some(),
             rewrites,
             sent: variants.get(0).unwrap_or_default(),
@@ -180,10 +183,17 @@ impl<W: Wire> Way<W> {
     }
 
     /// Writes the heads that the upstream may get: that of the level, and those above while one falls back to the next.
-    fn write_variants(&mut self, rewrites: &[Rewrite], settings: &Settings, fallback_host: &str) {
+    fn write_variants(
+        &mut self,
+        rewrites: &[Rewrite],
+        rules: &HeaderRules,
+        settings: &Settings,
+        fallback_host: &str,
+    ) {
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
         let mark = &self.worker.shared.mark;
-        let outgoing = |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host, mark };
+        let outgoing =
+            |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host, rules, mark };
         self.variants.begin(|out| outgoing(rewrites.first()).write(out));
         let may_fall_back = retry::may_fall_back(head.method.of(bytes), head);
         for pair in rewrites.windows(2).take_while(|pair| may_fall_back && pair[0].falls_back) {

@@ -10,6 +10,7 @@ use super::peer::Peer;
 use crate::http1::body::Framing;
 use crate::http1::field::{FieldKind, is_alike};
 use crate::http1::request::RequestHead;
+use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number};
 use crate::settings::{Rewrite, Settings};
 
@@ -22,6 +23,8 @@ pub(crate) struct Outgoing<'a> {
     pub settings: &'a Settings,
     /// Named where the client named no host: HTTP/1.1 must name one, and servers refuse an empty one.
     pub fallback_host: &'a str,
+    /// The site's rules.
+    pub rules: &'a HeaderRules,
     /// The gateway's mark.
     pub mark: &'a LoopMark,
 }
@@ -73,6 +76,7 @@ impl Outgoing<'_> {
         if let (Some(name), Some(certificate)) = (self.settings.client_header(), &self.peer.certificate) {
             write_field(out, name.as_bytes(), certificate.as_bytes());
         }
+        out.extend_from_slice(self.rules.lines());
         for (name, value) in self.rewrite.iter().flat_map(|rewrite| &rewrite.headers) {
             write_field(out, name.as_bytes(), value.as_bytes());
         }
@@ -80,6 +84,9 @@ impl Outgoing<'_> {
     }
 
     fn is_replaced(&self, name: &[u8]) -> bool {
+        if self.rules.drops(name) {
+            return true;
+        }
         let replaced = self.rewrite.iter().flat_map(|rewrite| &rewrite.headers).map(|(own, _)| own.as_str());
         let mut replaced = replaced.chain(self.settings.client_header());
         replaced.any(|own| is_alike(own.as_bytes(), name))

@@ -183,13 +183,8 @@ impl Tables {
             next.plants.resize(next.plants.len().max(number + 1), row.clone());
             next.plants[number] = row;
         }
-        let mut rewrites = self.settings.rewrites.clone();
-        let mut new = std::mem::take(&mut next.settings.rewrites).into_iter();
-        for site in reload.site_numbers().map(usize::from) {
-            rewrites.resize(rewrites.len().max(site + 1), Vec::new());
-            rewrites[site] = new.next().unwrap_or_default();
-        }
-        next.settings.rewrites = rewrites;
+        next.settings.rewrites = by_number(&self.settings.rewrites, next.settings.rewrites, reload);
+        next.settings.headers = by_number(&self.settings.headers, next.settings.headers, reload);
         Ok(next)
     }
 
@@ -211,7 +206,8 @@ impl Tables {
         }
     }
 
-    /// Adds to `changes` what changed of plants and sites besides their promises: addresses, folders, rewrites.
+    /// Adds to `changes` what changed of plants and sites besides their promises: addresses, folders, rewrites, header
+    /// rules.
     pub(crate) fn note_changes(
         &self,
         before: &Tables,
@@ -234,7 +230,8 @@ impl Tables {
             tables.settings.rewrites.get(usize::from(site)).cloned().unwrap_or_default()
         };
         for (site, number) in promises.sites.iter().zip(reload.site_numbers()) {
-            if rewrites(before, number) != rewrites(self, number) {
+            let same_headers = before.settings.headers_of(number) == self.settings.headers_of(number);
+            if !same_headers || rewrites(before, number) != rewrites(self, number) {
                 note(&mut changes.sites, &site.name);
             }
         }
@@ -246,6 +243,17 @@ impl PlantRow {
     fn differs(&self, before: Option<&PlantRow>) -> bool {
         before.is_none_or(|before| before.backend != self.backend)
     }
+}
+
+/// What a list says of each site, by its number: `before`, with what `new` says in the order of the promises.
+fn by_number<T: Clone + Default>(before: &[T], new: Vec<T>, reload: &Reload) -> Vec<T> {
+    let mut list = before.to_vec();
+    let mut new = new.into_iter();
+    for site in reload.site_numbers().map(usize::from) {
+        list.resize(list.len().max(site + 1), T::default());
+        list[site] = new.next().unwrap_or_default();
+    }
+    list
 }
 
 fn bounds(plant: &Plant, mode: Mode) -> ConnectionBounds {

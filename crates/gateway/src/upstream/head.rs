@@ -7,6 +7,7 @@ use crate::client::requested::{LevelReport, Requested};
 use crate::http1::body::Framing;
 use crate::http1::field::FieldKind;
 use crate::http1::response::ResponseHead;
+use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number, write_status};
 
 /// A response on its way to a client.
@@ -20,6 +21,8 @@ pub(crate) struct Incoming<'a> {
     pub report_name: &'a str,
     /// The load report is for the gateway: the client does not see it.
     pub hide_load: bool,
+    /// The site's rules.
+    pub rules: &'a HeaderRules,
     /// What the upstream was asked for, which its answer must not name.
     pub asked: AskedPlace<'a>,
 }
@@ -47,6 +50,7 @@ impl Incoming<'_> {
             let name = field.name.of(self.bytes);
             // Where the gateway says how long TLS alone is used, it has one author.
             let passes = passes
+                && !self.rules.drops(name)
                 && (self.requested.secure_seconds == 0
                     || !name.eq_ignore_ascii_case(b"strict-transport-security"));
             if passes && !name.eq_ignore_ascii_case(self.report_name.as_bytes()) {
@@ -67,6 +71,9 @@ impl Incoming<'_> {
                 }
             }
             Framing::None | Framing::UntilClose => {}
+        }
+        if !head.is_interim() {
+            out.extend_from_slice(self.rules.lines());
         }
         if switching {
             out.extend_from_slice(b"connection: upgrade\r\n");

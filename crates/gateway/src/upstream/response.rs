@@ -13,6 +13,7 @@ use crate::client::outbox::{Bytes, Outbox};
 use crate::client::requested::{LevelReport, Requested};
 use crate::http1::body::{Decoder, Framing};
 use crate::http1::response::ResponseHead;
+use crate::http1::rules::HeaderRules;
 use crate::http1::scan::HeadScan;
 use crate::http1::{Refusal, Version};
 use crate::settings::Rewrite;
@@ -42,6 +43,8 @@ pub(crate) struct ResponseTerms<'a> {
     pub reports: Option<&'a LoadReports>,
     /// Where the upstream reports what the request cost.
     pub cost_header: Option<&'a str>,
+    /// The rules of the request's site for what its client gets.
+    pub rules: &'a HeaderRules,
     /// Whether a 404 is not the client's response but a reason to request the next level.
     pub falls_back: bool,
     /// The rewrites of the level and of those above.
@@ -277,14 +280,15 @@ impl<'a> ResponseSide<'a> {
     fn write_head(&mut self, length: usize, framing: Framing) {
         let Some(buffer) = &self.buffer else { return };
         self.scratch.clear();
-        let ResponseTerms { requested, report, report_name, reports, rewrites, sent, addresses, .. } =
-            self.terms;
+        let ResponseTerms {
+            requested, report, report_name, reports, rules, rewrites, sent, addresses, ..
+        } = self.terms;
         let hide_load = reports.is_some();
         let prefix = rewrites.first().map_or("", |rewrite| &rewrite.prefix);
         let asked = AskedPlace { prefix, sent, addresses };
         let bytes = &buffer[self.start..self.start + length];
         let head = &*self.head;
-        Incoming { bytes, head, requested, framing, report, report_name, hide_load, asked }
+        Incoming { bytes, head, requested, framing, report, report_name, hide_load, rules, asked }
             .write(self.scratch);
     }
 

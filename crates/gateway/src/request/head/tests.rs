@@ -8,12 +8,23 @@ fn network(text: &str, prefix_bits: u8) -> Network {
 }
 
 fn forwarded(peer: &str, text: &str, settings: &Settings, rewrite: Option<&Rewrite>) -> String {
+    ruled(peer, text, settings, rewrite, &HeaderRules::default())
+}
+
+fn ruled(
+    peer: &str,
+    text: &str,
+    settings: &Settings,
+    rewrite: Option<&Rewrite>,
+    rules: &HeaderRules,
+) -> String {
     let mut head = RequestHead::default();
     head.parse(text.as_bytes()).expect("a good request");
     let peer = Peer::new(&Origin::plain(peer.parse().expect("an address")), &settings.trusted_proxies);
     let mut out = Vec::new();
     let (bytes, fallback_host, mark) = (text.as_bytes(), "origin:80", &LoopMark::default());
-    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, mark }.write(&mut out);
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark }
+        .write(&mut out);
     String::from_utf8(out).expect("text")
 }
 
@@ -98,6 +109,28 @@ fn levels_rewrite_path_and_fields() {
     assert_eq!(
         forwarded("::1", text, &settings, Some(&rewrite)),
         "GET /light/ HTTP/1.1\r\nhost: h\r\nX-Quality: low\r\n\r\n"
+    );
+}
+
+#[test]
+fn rules_replace_what_clients_send_and_a_level_adds_to_them() {
+    let own = |text: &str| text.to_owned();
+    let rules = HeaderRules::new(
+        vec![own("x-site"), own("cookie")],
+        vec![(own("x-site"), own("shop")), (own("x-tag"), own("a"))],
+    );
+    let headers = vec![("x-quality".to_owned(), "low".to_owned())];
+    let rewrite = Rewrite { headers, ..Rewrite::default() };
+    let settings = Settings { forwarded: ForwardedFields::None, ..Settings::default() };
+    let text =
+        "GET / HTTP/1.1\r\nHost: h\r\nX_Site: made-up\r\nCookie: a=b\r\nX-Tag: b\r\nX-Quality: c\r\n\r\n";
+    assert_eq!(
+        ruled("::1", text, &settings, Some(&rewrite), &rules),
+        "GET / HTTP/1.1\r\nhost: h\r\nX-Tag: b\r\nx-site: shop\r\nx-tag: a\r\nx-quality: low\r\n\r\n"
+    );
+    assert_eq!(
+        ruled("::1", text, &settings, None, &rules),
+        "GET / HTTP/1.1\r\nhost: h\r\nX-Tag: b\r\nX-Quality: c\r\nx-site: shop\r\nx-tag: a\r\n\r\n"
     );
 }
 

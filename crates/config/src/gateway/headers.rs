@@ -1,0 +1,113 @@
+//! Rules that change the header fields of requests and responses: the gateway's, and each site's after them.
+
+use super::file::ConfigurationKeys;
+use super::http::{HeaderValue, SetHeaderName};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Located, OneOrMany, Pairs, Table, section};
+use plimsoll_gateway::settings::{HeaderRules, SiteHeaders};
+use std::ops::Range;
+
+section! { "header rules"
+    /// How header fields are changed. First what is set or removed is dropped, whatever its value, then what is set or added is
+    /// written. A site's own rules are applied after the gateway's. Values are sent as they stand here: they have no variables.
+    HeaderRuleKeys {
+        /// Fields that replace those of the same name: `{ x-site = "shop" }`.
+        set: Pairs<SetHeaderName, HeaderValue>, optional;
+        /// Fields that are sent beside those of the same name, one or a list for each name.
+        add: Pairs<SetHeaderName, OneOrMany<HeaderValue>>, optional;
+        /// Names of fields that are left out.
+        remove: OneOrMany<SetHeaderName>, optional;
+    }
+}
+
+/// A key of header rules that may be absent.
+pub(super) type OptionalRules = Option<Located<Table<HeaderRuleKeys>>>;
+
+impl HeaderRuleKeys {
+    fn rules(&self) -> HeaderRules {
+        let set = || self.set.iter().flat_map(|set| &set.value.0);
+        let removed = self.remove.iter().flat_map(|names| &names.value.0).map(|name| &name.value.0);
+        let dropped = set().map(|(name, _)| &name.value.0).chain(removed).cloned().collect();
+        let set = set().map(|(name, value)| (name.value.0.clone(), value.value.0.clone()));
+        let add = self.add.iter().flat_map(|add| &add.value.0).flat_map(|(name, values)| {
+            values.value.0.iter().map(|value| (name.value.0.clone(), value.value.0.clone()))
+        });
+        HeaderRules::new(dropped, set.chain(add).collect())
+    }
+
+    /// Each name in a rule, and where.
+    fn names(&self) -> impl Iterator<Item = (&str, &Range<usize>)> {
+        let set = self.set.iter().flat_map(|set| &set.value.0).map(|(name, _)| name);
+        let add = self.add.iter().flat_map(|add| &add.value.0).map(|(name, _)| name);
+        let remove = self.remove.iter().flat_map(|names| &names.value.0);
+        set.chain(add).chain(remove).map(|name| (name.value.0.as_str(), &name.span))
+    }
+}
+
+/// The rules of each site; of one if the file lists none.
+pub(super) fn resolve(file: &ConfigurationKeys, findings: &mut Findings) -> Vec<SiteHeaders> {
+    let keys = &file.gateway.value;
+    let sites = &file.site.value.0;
+    check(file, &keys.request_headers, &keys.response_headers, findings);
+    for site in sites {
+        check(file, &site.value.request_headers, &site.value.response_headers, findings);
+    }
+    let gateway =
+        SiteHeaders { request: rules(&keys.request_headers), response: rules(&keys.response_headers) };
+    if sites.is_empty() {
+        return vec![gateway];
+    }
+    let of_site = |site: &Located<super::sites::SiteKeys>| SiteHeaders {
+        request: gateway.request.followed_by(&rules(&site.value.request_headers)),
+        response: gateway.response.followed_by(&rules(&site.value.response_headers)),
+    };
+    sites.iter().map(of_site).collect()
+}
+
+fn rules(keys: &OptionalRules) -> HeaderRules {
+    keys.as_ref().map_or_else(HeaderRules::default, |keys| keys.value.0.rules())
+}
+
+/// Refuses rules that contradict each other, and rules for fields that another key of the file has the gateway write.
+fn check(
+    file: &ConfigurationKeys,
+    request: &OptionalRules,
+    response: &OptionalRules,
+    findings: &mut Findings,
+) {
+    let tls = file.tls.as_ref().map(|tls| &tls.value.0);
+    let certificate = tls.and_then(|tls| tls.client_header.as_ref());
+    let certificate = certificate.map(|name| (name.value.0.as_str(), "`client_header` of `[tls]`"));
+    let levels = file.site.value.0.iter().flat_map(|site| &site.value.level.value.0);
+    let set_by_levels = levels.flat_map(|level| level.value.headers.iter().flat_map(|set| &set.value.0));
+    let set_by_levels = set_by_levels.map(|(name, _)| (name.value.0.as_str(), "the `headers` of a level"));
+    check_one(request, &certificate.into_iter().chain(set_by_levels).collect::<Vec<_>>(), findings);
+    let report = (file.report.value.header.value.0.as_str(), "`[report]`");
+    let hsts = tls.and_then(|tls| tls.hsts.as_ref());
+    let hsts = hsts.map(|_| ("strict-transport-security", "`hsts` of `[tls]`"));
+    check_one(response, &[report].into_iter().chain(hsts).collect::<Vec<_>>(), findings);
+}
+
+/// `written` are the names that the gateway writes, and which part of the file says so.
+fn check_one(rules: &OptionalRules, written: &[(&str, &str)], findings: &mut Findings) {
+    let Some(rules) = rules else { return };
+    let keys = &rules.value.0;
+    if rules.sound && keys.names().next().is_none() {
+        refuse!(findings, BadValue at &rules.span,
+            "rules without a header change nothing", help: "write `set`, `add` or `remove`, or leave the key out");
+    }
+    let mut known: Vec<(&str, &Range<usize>)> = Vec::new();
+    for (name, span) in keys.names() {
+        if let Some((_, first)) = known.iter().find(|(other, _)| *other == name) {
+            refuse!(findings, Conflict at span,
+                format!("two rules are about `{name}`"),
+                help: "`set` replaces what came, `add` leaves it: keep one of the rules",
+                beside first => "the first is");
+        }
+        if let Some((_, author)) = written.iter().find(|(other, _)| *other == name) {
+            refuse!(findings, Conflict at span,
+                format!("{author} has the gateway write `{name}` already"), help: "leave it out here");
+        }
+        known.push((name, span));
+    }
+}
