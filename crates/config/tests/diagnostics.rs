@@ -83,3 +83,36 @@ fn a_diagnostic_has_its_place_as_plain_fields() {
     assert_eq!(&diagnostics.source()[found.span.clone()], "max_conections");
     assert_eq!(found.help, "did you mean `max_connections`?");
 }
+
+/// A key that could do nothing is refused, with what stands in its way.
+#[test]
+fn clients_are_turned_away_by_their_address_only_where_it_tells_all() {
+    let says = |site: &str| {
+        let file = "[gateway]\nlisten = \"127.0.0.1:8080\"\nreject_at_accept = true\n\n\
+                    [upstream.app]\naddress = \"127.0.0.1:9000\"\n\n";
+        match parse(&format!("{file}{site}"), "file.toml") {
+            Ok(_) => String::new(),
+            Err(diagnostics) => diagnostics.to_string(),
+        }
+    };
+    let site = "[[site]]\nname = \"shop\"\n";
+    for (keys, why) in [
+        ("host = \"a.example\"", "told by its host"),
+        ("client = \"cookie:id\"", "told by the request"),
+        ("choice = \"random\"", "anew for each request"),
+        ("guarantee = { rate = \"10/s\" }", "inside the guarantee"),
+        ("exempt = [{ path = \"/healthz\" }]", "exempt request"),
+        ("class = [{ name = \"buy\", match = { path = \"/buy\" } }]", "class is told by the request"),
+    ] {
+        let said = says(&format!("{site}{keys}\n"));
+        assert!(said.contains("no connection could be closed") && said.contains(why), "{keys}: {said}");
+    }
+    for keys in [
+        "",
+        "exempt = [{ path = \"/healthz\", client = \"10.0.0.1\" }]",
+        "class = [{ name = \"in\", match = { client = \"10.0.0.0/8\" } }, { name = \"buy\", match = { path = \"/buy\" } }]",
+    ] {
+        assert_eq!(says(&format!("{site}{keys}\n")), "", "{keys}");
+    }
+    assert_eq!(says(""), "", "the implied site has every host");
+}

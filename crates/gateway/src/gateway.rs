@@ -98,6 +98,7 @@ impl Gateway {
             storage: Arc::new(Storage::new(threads)),
             tls,
             floods: EndedConnections::default(),
+            clients: Arc::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
             tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, &pools)?),

@@ -33,6 +33,8 @@ pub struct Settings {
     pub h2c: bool,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
+    /// Whether a connection is closed at once if each request of its client would be rejected for the load.
+    pub reject_at_accept: bool,
     /// Proxies whose connections begin with a header of the PROXY protocol.
     pub proxy_protocol: Vec<Network>,
     /// Proxies whose forwarding fields are believed.
@@ -81,6 +83,7 @@ impl Default for Settings {
             admin_names: Vec::new(),
             h2c: false,
             threads: 0,
+            reject_at_accept: false,
             proxy_protocol: Vec::new(),
             trusted_proxies: Vec::new(),
             real_ip_header: RealIpHeader::default(),
@@ -236,6 +239,9 @@ pub struct Limits {
     pub body_bytes: u64,
     /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
     pub connections: usize,
+    /// The most connections of one client, if they are bounded: of an IPv4 address or of 64 bits of an IPv6 address. One more
+    /// is closed.
+    pub connections_per_client: Option<u32>,
     /// The most requests under way on one connection of HTTP/2.
     pub streams: u32,
     /// How much of a request's body is read before the request arrives; what is longer streams while it holds a place.
@@ -255,6 +261,7 @@ impl Default for Limits {
             head_memory: 64 << 20,
             body_bytes: 1 << 30,
             connections: 50_000,
+            connections_per_client: None,
             streams: 128,
             request_buffer: 1 << 30,
             response_buffer: 1 << 30,

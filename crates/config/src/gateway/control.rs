@@ -1,13 +1,14 @@
 //! `[control]`: the law, its period, and the file of rate forecasts.
 
 use super::StatePlace;
+use super::classes::MatchKeys;
 use super::deadlines;
-use super::file::GatewayKeys;
+use super::file::{ConfigurationKeys, GatewayKeys};
 use super::values::{LawName, LeastToMost};
 use crate::diagnostic::{Findings, quoted, refuse};
-use crate::syntax::{GainMargin, OneOrMany, Text, listed, section};
+use crate::syntax::{GainMargin, Located, OneOrMany, Text, listed, section};
 use plimsoll_core::promises::{
-    Admission, Control, DelayParts, LEAST_REKEY_PERIODS, Promises, UtilizationLaw,
+    Admission, Choice, Control, DelayParts, Identity, LEAST_REKEY_PERIODS, Promises, UtilizationLaw,
 };
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::Signed;
@@ -93,6 +94,36 @@ pub(super) fn state(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> 
 pub(super) fn signed(keys: &GatewayKeys) -> Signed {
     let cookies = listed(&keys.signed_cookies, |name| name.0.clone());
     Signed::new(cookies, listed(&keys.signed_headers, |name| name.0.clone()))
+}
+
+/// Whether connections of clients that would be rejected are closed when they come, and why none could be.
+pub(super) fn reject_at_accept(file: &ConfigurationKeys, findings: &mut Findings) -> bool {
+    let Located { value: wanted, span, .. } = &file.gateway.value.reject_at_accept;
+    let Some(site) = file.site.value.0.first().filter(|_| *wanted) else { return *wanted };
+    let keys = &site.value;
+    // A class before which no other is told by the client alone.
+    let first = keys.class.value.0.first().and_then(|class| class.value.condition.as_ref());
+    let asks_for_more = |rule: &MatchKeys| rule.client.is_none();
+    let (what, place) = if let Some(host) = &keys.host {
+        ("which site a request belongs to is told by its host", &host.span)
+    } else if keys.client.value.0 != Identity::Address {
+        ("its client is told by the request", &keys.client.span)
+    } else if keys.choice.value != Choice::Client {
+        ("the choice is made anew for each request", &keys.choice.span)
+    } else if let Some(guarantee) = &keys.guarantee {
+        ("whether a request is inside the guarantee is told when it arrives", &guarantee.span)
+    } else if let Some(rule) = keys.exempt.value.0.iter().find(|rule| asks_for_more(&rule.value)) {
+        ("any client may send an exempt request", &rule.span)
+    } else if let Some(rule) = first.filter(|rule| asks_for_more(&rule.value.0)) {
+        ("its class is told by the request", &rule.span)
+    } else {
+        return true;
+    };
+    refuse!(findings, Conflict at span,
+        format!("no connection could be closed when it comes: {what}"),
+        help: "leave `reject_at_accept` out, or tell classes of the first site by `client` alone",
+        beside place => "that is");
+    true
 }
 
 /// The file of the keys by which headers and cookies are signed.

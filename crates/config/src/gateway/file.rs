@@ -69,6 +69,11 @@ section! { "[gateway]"
         h2c: bool, default(Settings::default().h2c);
         /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
         mode: Mode, default(Mode::default());
+        /// Whether a new connection is closed at once if each request of its client would be rejected for the load, which is
+        /// told where a client is its address, one site has every host and no rule asks for more than the `client`. Nothing is
+        /// read and no handshake is made; a client without TLS is sent the answer to rejected requests all the same. Each such
+        /// connection counts as one rejected request, and has no line in access logs.
+        reject_at_accept: bool, default(Settings::default().reject_at_accept);
         /// Worker threads. Default: one per CPU.
         threads: Whole<1, 1024>, optional;
         /// Load balancers in front of the gateway whose connections begin with a header of the PROXY protocol, version 1 or 2,
@@ -147,6 +152,10 @@ section! { "[limits]"
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
         /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
         connections: Whole<1, 10_000_000>, default(Whole(Limits::default().connections as u64));
+        /// The most connections of one client: of an IPv4 address, or of the first 64 bits of an IPv6 address, over all
+        /// listeners. One more is closed when it comes, and counted. Proxies that are believed and Unix sockets are not
+        /// bounded. Absent: no bound. Many clients may be behind one address; a browser opens six connections or more.
+        connections_per_client: Whole<1, 10_000_000>, optional;
         /// The most requests under way at once on one connection of HTTP/2.
         streams: Whole<1, 65536>, default(Whole(Limits::default().streams.into()));
         /// How much of a request's body is read before the request is put to the server, in memory and then in a
@@ -218,6 +227,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         admin_names: listed(&keys.admin_names, |name| Pattern::new(&name.0)),
         h2c: keys.h2c.value,
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
+        reject_at_accept: control::reject_at_accept(file, findings),
         proxy_protocol: listed(&keys.proxy_protocol, |network| *network),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         real_ip_header: keys.real_ip_header.value,
@@ -267,6 +277,7 @@ fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
         head_memory: usize::try_from(keys.head_memory.value.0).unwrap_or(usize::MAX),
         body_bytes: keys.body.value.0,
         connections: keys.connections.value.0 as usize,
+        connections_per_client: keys.connections_per_client.as_ref().map(|most| most.value.0 as u32),
         streams: keys.streams.value.0 as u32,
         request_buffer: keys.request_buffer.value.0,
         response_buffer: keys.response_buffer.value.0,

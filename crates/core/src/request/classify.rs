@@ -5,7 +5,7 @@
 
 use crate::promises::registry::{Registry, SiteNumbers};
 use crate::promises::{Condition, Identity, Network, Promises, Site};
-use crate::request::client_hash::client_hash;
+use crate::request::client_hash::{address_hash, client_hash};
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
 use crate::request::pattern::Pattern;
@@ -14,6 +14,7 @@ use crate::request::type_rules::TypeRules;
 use crate::request::work::CostFeatures;
 use crate::request::{RequestView, Target};
 use alloc::{string::String, sync::Arc, vec::Vec};
+use core::net::IpAddr;
 
 /// A [`Condition`], compiled.
 pub(crate) struct Rule {
@@ -67,6 +68,20 @@ impl Rule {
     pub(crate) fn holds(&self, request: &impl RequestView) -> bool {
         self.miss(request).is_none()
     }
+
+    /// Whether it holds for each request of a client, or for none; `None` if that depends on the request.
+    fn holds_for_client(&self, client: IpAddr) -> Option<bool> {
+        let Rule { paths, methods, query, headers, cookies, clients } = self;
+        if !clients.is_empty() && !clients.iter().any(|network| network.contains(client)) {
+            return Some(false);
+        }
+        let by_client_alone = paths.is_empty()
+            && methods.is_empty()
+            && query.is_empty()
+            && headers.is_empty()
+            && cookies.is_empty();
+        by_client_alone.then_some(true)
+    }
 }
 
 /// Whether a query has a key of this name, with a value or without.
@@ -91,6 +106,35 @@ impl SiteRules {
 
     fn has_host(&self, host: &str) -> bool {
         self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches_ignoring_case(host))
+    }
+
+    /// The class of each request of a client that is known by its address, if it is one and the same class.
+    fn target_of_client(&self, client: IpAddr, key: (u64, u64)) -> Option<Target> {
+        let mut own = self.classes.len();
+        if !self.hosts.is_empty() || self.identity != Identity::Address {
+            return None;
+        }
+        if self.exempt.iter().any(|rule| rule.holds_for_client(client) != Some(false)) {
+            return None;
+        }
+        for (index, rule) in self.classes.iter().enumerate() {
+            if rule.holds_for_client(client)? {
+                own = index;
+                break;
+            }
+        }
+        let CostFeatures { request_type, announced_us, blocks, shape } = CostFeatures::default();
+        Some(Target {
+            class: self.numbers.classes[own],
+            site: self.numbers.site,
+            client: address_hash(client, key),
+            exempt: false,
+            streams: false,
+            request_type,
+            announced_us,
+            blocks,
+            shape,
+        })
     }
 
     fn target(&self, request: &impl RequestView, key: (u64, u64)) -> Target {
@@ -163,6 +207,12 @@ impl Classifier {
         let site =
             self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host))?;
         Some(self.sites[site].target(request, self.key))
+    }
+
+    /// Where each request of a client belongs that comes from this address, whatever it asks for; `None` if that depends on
+    /// the request. Its features of cost are left out.
+    pub fn classify_client(&self, client: IpAddr) -> Option<Target> {
+        self.sites.first()?.target_of_client(client, self.key)
     }
 
     /// The same as [`classify`](Classifier::classify), with each step that led there.
@@ -281,6 +331,39 @@ mod tests {
         );
         let explained = rules.explain(&get("shop.example", "/healthz")).expect("a site");
         assert_eq!((explained.exempt, explained.target.exempt), (Some(0), true));
+    }
+
+    /// What is told by the address alone is what each request of that client is told.
+    #[test]
+    fn a_class_is_told_by_the_address_only_where_no_request_could_change_it() {
+        let network =
+            |address: &str| Network { address: address.parse().expect("an address"), prefix_bits: 8 };
+        let of = |clients: &[&str], paths: &[&str]| Condition {
+            clients: clients.iter().map(|address| network(address)).collect(),
+            paths: paths.iter().map(|path| String::from(*path)).collect(),
+            ..Condition::default()
+        };
+        let site = |classes| Site { exempt: vec![of(&["127.0.0.0"], &["/healthz"])], ..site(&[], classes) };
+        let known = site(vec![("partner", of(&["10.0.0.0"], &[])), ("buy", of(&["11.0.0.0"], &["/buy"]))]);
+        let told =
+            |rules: &Classifier, client: &str| rules.classify_client(client.parse().expect("an address"));
+        let rules = rules(vec![known.clone()]);
+        for client in ["10.1.2.3", "12.1.2.3", "::ffff:10.1.2.3", "2001:db8::1"] {
+            for path in ["/", "/buy", "/healthz"] {
+                let request = Request { client, ..get("any.example", path) };
+                assert_eq!(told(&rules, client), rules.classify(&request), "{client} {path}");
+            }
+        }
+        assert_eq!(told(&rules, "11.1.2.3"), None, "its path tells");
+        assert_eq!(told(&rules, "127.0.0.1"), None, "it may be exempt");
+        for unknown in [
+            Site { hosts: vec!["a.example".into()], ..known.clone() },
+            Site { identity: Identity::Cookie("id".into()), ..known.clone() },
+            Site { exempt: vec![of(&[], &["/healthz"])], ..known },
+        ] {
+            let rules = super::tests::rules(vec![unknown]);
+            assert_eq!(told(&rules, "10.1.2.3"), None);
+        }
     }
 
     #[test]

@@ -13,16 +13,26 @@ use siphasher::sip::SipHasher13;
 
 /// The hash of the client that sent a request, 56 bits.
 pub(super) fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64)) -> u64 {
-    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
     let named = match identity {
         Identity::Address => None,
         Identity::Header(name) => request.header(name),
         Identity::Cookie(name) => request.cookie(name),
     };
-    match (named, request.client().to_canonical()) {
-        (Some(text), _) => hasher.write(text.as_bytes()),
-        (None, IpAddr::V4(address)) => hasher.write_u32(address.to_bits()),
-        (None, IpAddr::V6(address)) => hasher.write_u64((address.to_bits() >> 64) as u64),
-    }
+    let Some(text) = named else { return address_hash(request.client(), key) };
+    hash(key, |hasher| hasher.write(text.as_bytes()))
+}
+
+/// The hash of a client that is known by its address.
+pub(super) fn address_hash(client: IpAddr, key: (u64, u64)) -> u64 {
+    hash(key, |hasher| match client.to_canonical() {
+        IpAddr::V4(address) => hasher.write_u32(address.to_bits()),
+        IpAddr::V6(address) => hasher.write_u64((address.to_bits() >> 64) as u64),
+    })
+}
+
+#[inline]
+fn hash(key: (u64, u64), write: impl FnOnce(&mut SipHasher13)) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
+    write(&mut hasher);
     hasher.finish() & (FRACTION_ONE - 1)
 }

@@ -5,7 +5,7 @@ use plimsoll_core::promises::{Condition, Costs, Mode, Plant, Promises, QueueBoun
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
 use plimsoll_core::request::{
-    Arrival, Outcome, Permit, Rejection, Service, Target, Token, Verdict, Verdicts,
+    Arrival, Outcome, Permit, Rejection, RequestView, Service, Target, Token, Verdict, Verdicts,
 };
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
@@ -518,4 +518,34 @@ fn what_would_be_rejected_for_its_level_is_rejected_before_its_body() {
     assert_eq!(counts(&engine), (before.0 + 1000, before.1 + rejected));
     let probe = lane.classify(&get("/healthz", 1)).expect("any host");
     assert!(lane.reject_before_body(ms(10_000), &probe).is_none(), "an exempt request never is");
+}
+
+/// A client that is known by its address alone is rejected exactly if each of its requests would be, and is counted once, as
+/// one of them.
+#[test]
+fn a_client_is_rejected_by_its_address_as_its_requests_would_be() {
+    let mut promises = promises();
+    promises.sites[0].levels.truncate(1);
+    let (mut engine, mut lane) = engine(&promises);
+    drop(overload(&mut engine, &mut lane, (1000, 1)));
+    let by_address = |lane: &mut Lane, client: u32| {
+        lane.reject_client(ms(10_000), get("/", client).client()).map(|rejection| rejection.reason)
+    };
+    assert_eq!(by_address(&mut lane, 1), None, "any client may send an exempt request");
+    promises.sites[0].exempt.clear();
+    engine.reload(&promises).expect("good promises");
+    let counts = |engine: &Engine| {
+        let counts = &engine.status().classes[0].counts;
+        (counts.arrivals, counts.reasons[Reason::Overload as usize])
+    };
+    let before = counts(&engine);
+    let mut rejected = 0;
+    for client in 0..1000 {
+        let target = target(&lane, client);
+        let by_request = lane.reject_before_body(ms(10_000), &target).map(|rejection| rejection.reason);
+        assert_eq!(by_address(&mut lane, client), by_request, "{client}");
+        rejected += u64::from(by_request.is_some());
+    }
+    assert!((50..950).contains(&rejected), "{rejected}");
+    assert_eq!(counts(&engine), (before.0 + 2 * rejected, before.1 + 2 * rejected));
 }

@@ -6,6 +6,7 @@
 
 use crate::client::storage::Buffered;
 use crate::http2::floods::{self, Http2Status};
+use crate::listen::clients::TurnedAwayCounts;
 use crate::runtime::reload::Reloaded;
 use crate::settings::SeedSource;
 use plimsoll_core::Difference;
@@ -64,7 +65,9 @@ macro_rules! document {
 
 document! {
     /// What `/status` answers with.
-    pub(super) StatusDocument<'a>(status: &'a Status, seed: SeedSource, buffered: Buffered, http2: Http2Status) {
+    pub(super) StatusDocument<'a>(
+        status: &'a Status, seed: SeedSource, buffered: Buffered, turned_away: TurnedAwayCounts, http2: Http2Status
+    ) {
         at_seconds: f64 = status.at.as_secs_f64(),
         mode: &'static str = mode_word(status.mode),
         period_seconds: f64 = status.period.as_secs_f64(),
@@ -72,6 +75,7 @@ document! {
         clients: ClientsDocument = ClientsDocument::new(status, seed),
         buffers: BuffersDocument = BuffersDocument::new(buffered),
         http2: Http2Document = Http2Document::new(http2),
+        connections_turned_away: BTreeMap<&'static str, u64> = turned_away.map(|(why, count)| (why.as_str(), count)).into(),
         upstreams: Vec<PlantDocument<'a>> = plants(status).map(PlantDocument::new).collect(),
         sites: Vec<SiteDocument<'a>> = status.sites.iter().map(|site| SiteDocument::new(status, site)).collect(),
         plan: Vec<PlanDocument<'a>> = status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),

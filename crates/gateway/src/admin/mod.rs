@@ -66,6 +66,7 @@ fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Respons
                 &scrape.status,
                 scrape.seed_from,
                 scrape.buffered,
+                scrape.turned_away,
                 scrape.http2,
             )),
         ),

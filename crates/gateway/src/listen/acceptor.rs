@@ -7,7 +7,7 @@
 //! connection waits until that place is free: at most one connection per listening socket is open above the limit.
 
 use super::bound::Listening;
-use super::placement;
+use super::{admission, placement};
 use crate::request::entrance::Accepted;
 use crate::runtime::mailbox::Message;
 use crate::runtime::worker::Worker;
@@ -19,6 +19,7 @@ use std::time::Duration;
 
 /// Accepts until the gateway drains. Connections that wait in the kernel's queue by then are still accepted.
 pub(crate) async fn run(worker: Rc<Worker>, listener: Listening) {
+    let mut scratch = Vec::new();
     loop {
         let accepted = poll_fn(|context| match listener.poll_accept(context) {
             Poll::Ready(result) => Poll::Ready(Some(result)),
@@ -32,11 +33,13 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: Listening) {
         match accepted.await {
             None => return,
             Some(Ok((io, peer))) => {
+                let accepted = Accepted { io, peer, tls: listener.tls, place: None };
+                let Some(accepted) = admission::admit(&worker, accepted, &mut scratch) else { continue };
                 while is_full(&worker) && !worker.is_draining() {
                     make_room(&worker);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                place(&worker, Accepted { io, peer, tls: listener.tls });
+                place(&worker, accepted);
             }
             // The process is out of descriptors, or the client has left already. The gateway goes on either way.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,

@@ -1,14 +1,16 @@
 //! A listening socket, from when it has its address to when its thread accepts from it.
 
-use crate::transport::plain::PlainSocket;
+use crate::transport::plain::DetachedSocket;
 use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::Path;
-use std::task::{Context, Poll};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::TcpSocket;
 
 const BACKLOG: u32 = 4096;
 
@@ -30,17 +32,12 @@ pub(crate) enum Unstarted {
     Unix(StdUnixListener),
 }
 
-/// A socket that a thread accepts from.
+/// A socket that a thread accepts from. What it accepts is not registered with the thread's selector, since it may be for
+/// another thread, or for none.
 #[derive(Debug)]
 pub(crate) struct Listening {
-    socket: ListeningSocket,
+    socket: AsyncFd<socket2::Socket>,
     pub tls: bool,
-}
-
-#[derive(Debug)]
-enum ListeningSocket {
-    Tcp(TcpListener),
-    Unix(UnixListener),
 }
 
 /// Binds a socket, which does not listen yet, to an address that other threads may bind too.
@@ -92,24 +89,36 @@ impl BoundSocket {
     /// Begins to accept. Must be called in the thread's runtime.
     pub(crate) fn listen(self) -> io::Result<Listening> {
         let socket = match self.socket {
-            Unstarted::Tcp(socket) => ListeningSocket::Tcp(socket.listen(BACKLOG)?),
-            Unstarted::Unix(socket) => ListeningSocket::Unix(UnixListener::from_std(socket)?),
+            Unstarted::Tcp(socket) => socket.listen(BACKLOG)?.into_std()?.into(),
+            Unstarted::Unix(socket) => OwnedFd::from(socket).into(),
         };
+        // A `socket2::Socket` owns its one descriptor, and closes it only when it is dropped, which `AsyncFd` does at its end.
+        #[expect(unsafe_code, reason = "the descriptor stays the same and open while it is registered")]
+        let socket = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
         Ok(Listening { socket, tls: self.tls })
     }
 }
 
 impl Listening {
     /// The next connection, and where it comes from. Clients of a Unix socket are on this machine.
-    pub(crate) fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(PlainSocket, IpAddr)>> {
-        match &self.socket {
-            ListeningSocket::Tcp(listener) => listener.poll_accept(context).map_ok(|(io, peer)| {
-                let _ = io.set_nodelay(true);
-                (PlainSocket::Tcp(io), peer.ip())
-            }),
-            ListeningSocket::Unix(listener) => listener
-                .poll_accept(context)
-                .map_ok(|(io, _)| (PlainSocket::Unix(io), IpAddr::V4(Ipv4Addr::LOCALHOST))),
+    pub(crate) fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(DetachedSocket, IpAddr)>> {
+        loop {
+            let mut readiness = ready!(self.socket.poll_read_ready(context))?;
+            if let Ok(accepted) = readiness.try_io(|socket| accept(socket.get_ref())) {
+                return Poll::Ready(accepted);
+            }
         }
     }
+}
+
+fn accept(socket: &socket2::Socket) -> io::Result<(DetachedSocket, IpAddr)> {
+    let (io, peer) = socket.accept()?;
+    io.set_nonblocking(true)?;
+    Ok(match peer.as_socket() {
+        Some(peer) => (DetachedSocket::Tcp(io.into()), peer.ip()),
+        None => (DetachedSocket::Unix(OwnedFd::from(io).into()), IpAddr::V4(Ipv4Addr::LOCALHOST)),
+    })
 }

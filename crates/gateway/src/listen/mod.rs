@@ -5,7 +5,9 @@
 //! A connection stays on the thread that it was given to until it ends.
 
 pub(crate) mod acceptor;
+mod admission;
 pub(crate) mod binding;
 pub(crate) mod bound;
+pub(crate) mod clients;
 pub(crate) mod inherited;
 pub(crate) mod placement;

@@ -26,38 +26,15 @@ impl<W: Wire> Way<W> {
     }
 
     /// Answers a request that the engine rejected. The connection stays if the body is small enough to be thrown away.
-    pub(super) async fn reject(
-        &mut self,
-        Rejection { reason, retry_after }: Rejection,
-        mut requested: Requested,
-    ) -> Next {
+    pub(super) async fn reject(&mut self, rejection: Rejection, mut requested: Requested) -> Next {
         let tables = self.worker.tables();
         let settings = &tables.settings;
         requested.keep_alive &= self.may_discard();
-        let answer = &settings.rejection;
-        let out = &mut self.scratch;
-        out.clear();
-        write_start(out, answer.status, &self.worker.date.borrow());
-        // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
-        let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
-        write_number(out, b"retry-after: ", seconds.max(1));
-        // As draft-ietf-httpapi-ratelimit-headers has it: nothing is left of what the server can do, until then.
-        out.extend_from_slice(b"ratelimit: \"");
-        out.extend_from_slice(reason.as_str().as_bytes());
-        write_number(out, b"\";r=0;t=", seconds.max(1));
-        out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
-        out.extend_from_slice(answer.content_type.as_bytes());
-        write_number(out, b"\r\ncontent-length: ", answer.body.len() as u64);
-        if settings.report.mode != ReportMode::Off {
-            report(settings, 0, reason).write(out);
-        }
-        requested.write_connection(out);
-        out.extend_from_slice(b"\r\n");
-        if !requested.is_head {
-            out.extend_from_slice(answer.body.as_bytes());
-        }
+        self.scratch.clear();
+        write_rejection(&mut self.scratch, settings, &self.worker.date.borrow(), rejection, requested);
         self.client.outbox.push_head(&self.scratch);
-        self.log_turned_away(answer.status, Some(reason), answer.body.len());
+        let answer = &settings.rejection;
+        self.log_turned_away(answer.status, Some(rejection.reason), answer.body.len());
         self.finish(requested, None).await
     }
 
@@ -133,6 +110,36 @@ impl<W: Wire> Way<W> {
             out.push(b'\n');
         }
         self.client.outbox.push_head(&self.scratch);
+    }
+}
+
+/// Writes the answer to what the engine rejected.
+pub(crate) fn write_rejection(
+    out: &mut Vec<u8>,
+    settings: &Settings,
+    date: &str,
+    Rejection { reason, retry_after }: Rejection,
+    requested: Requested,
+) {
+    let answer = &settings.rejection;
+    write_start(out, answer.status, date);
+    // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
+    let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+    write_number(out, b"retry-after: ", seconds.max(1));
+    // As draft-ietf-httpapi-ratelimit-headers has it: nothing is left of what the server can do, until then.
+    out.extend_from_slice(b"ratelimit: \"");
+    out.extend_from_slice(reason.as_str().as_bytes());
+    write_number(out, b"\";r=0;t=", seconds.max(1));
+    out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
+    out.extend_from_slice(answer.content_type.as_bytes());
+    write_number(out, b"\r\ncontent-length: ", answer.body.len() as u64);
+    if settings.report.mode != ReportMode::Off {
+        report(settings, 0, reason).write(out);
+    }
+    requested.write_connection(out);
+    out.extend_from_slice(b"\r\n");
+    if !requested.is_head {
+        out.extend_from_slice(answer.body.as_bytes());
     }
 }
 

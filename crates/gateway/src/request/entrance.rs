@@ -2,46 +2,28 @@
 
 use super::peer::{Origin, is_in};
 use super::{connection, handshake, proxied, streams};
+use crate::listen::clients::ClientPlace;
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
-use crate::transport::plain::{DetachedSocket, PlainSocket};
+use crate::transport::plain::DetachedSocket;
 use crate::transport::protocol::Protocol;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
-use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
-/// A connection as it was accepted.
+/// A connection as it was accepted, on its way to the thread that is to serve it.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    pub io: PlainSocket,
+    pub io: DetachedSocket,
     /// The other end.
     pub peer: IpAddr,
     /// Whether the listener speaks TLS.
     pub tls: bool,
-}
-
-/// A connection on its way to the thread that is to serve it.
-#[derive(Debug)]
-pub(crate) struct HandedOver {
-    io: DetachedSocket,
-    peer: IpAddr,
-    tls: bool,
-}
-
-impl Accepted {
-    pub(crate) fn hand_over(self) -> io::Result<HandedOver> {
-        Ok(HandedOver { io: self.io.detach()?, peer: self.peer, tls: self.tls })
-    }
-}
-
-impl HandedOver {
-    pub(crate) fn take(self) -> io::Result<Accepted> {
-        Ok(Accepted { io: self.io.attach()?, peer: self.peer, tls: self.tls })
-    }
+    /// Its part in its client's count, where connections of a client are counted and its client is known.
+    pub place: Option<ClientPlace>,
 }
 
 /// A connection's slot in the table of its thread, given back on drop.
@@ -67,11 +49,16 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
         Poll::Ready(())
     })
     .await;
-    let Accepted { mut io, mut peer, tls } = accepted;
+    let Accepted { io, mut peer, tls, mut place } = accepted;
+    let Ok(mut io) = io.attach() else { return };
     if is_in(&guard.worker.tables().settings.proxy_protocol, peer.to_canonical()) {
-        match Box::pin(proxied::source(&guard, &mut io, peer)).await {
-            Some(source) => peer = source,
-            None => return,
+        let Some(source) = Box::pin(proxied::source(&guard, &mut io, peer)).await else { return };
+        if source != peer {
+            let tables = guard.worker.tables();
+            let most = tables.settings.limits.connections_per_client;
+            let most = most.filter(|_| !is_in(&tables.settings.trusted_proxies, source));
+            let Ok(taken) = guard.worker.shared.clients.enter(source, most) else { return };
+            (peer, place) = (source, taken);
         }
     }
     let mut origin = Origin { is_secure: tls, ..Origin::plain(peer) };
@@ -91,4 +78,5 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
         // On the heap, so that the task of a connection of HTTP/1 has no room for it.
         Box::pin(streams::run(&guard, io, first, &origin)).await;
     }
+    drop(place);
 }

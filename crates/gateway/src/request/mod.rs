@@ -13,7 +13,7 @@
 //!
 //! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 
-mod answer;
+pub(crate) mod answer;
 mod body;
 pub(crate) mod connection;
 mod decision;

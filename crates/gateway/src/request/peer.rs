@@ -101,6 +101,6 @@ fn parse_node(text: &[u8]) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-pub(super) fn is_in(networks: &[Network], address: IpAddr) -> bool {
+pub(crate) fn is_in(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(address))
 }

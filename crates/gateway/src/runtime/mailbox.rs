@@ -6,7 +6,7 @@
 //! thread falls asleep, or the thread's own waker keeps it awake. A thread that is too busy to sleep reads its messages
 //! when it next calls the engine, or at its tenth of a second.
 
-use crate::request::entrance::HandedOver;
+use crate::request::entrance::Accepted;
 use crate::runtime::lock;
 use plimsoll_core::request::Verdict;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(crate) enum Message {
     Verdict(Verdict),
-    Connection(HandedOver),
+    Connection(Accepted),
     /// End a connection that is idle: another thread has accepted one more than there may be.
     EndIdle,
     /// Stop accepting, finish the requests under way.

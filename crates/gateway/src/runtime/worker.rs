@@ -15,6 +15,7 @@ use crate::client::storage::Storage;
 use crate::http2::floods::EndedConnections;
 use crate::listen::acceptor;
 use crate::listen::bound::Listening;
+use crate::listen::clients::ClientConnections;
 use crate::listen::placement::SpareTime;
 use crate::request::entrance::{self, Accepted};
 use crate::request::loop_mark::LoopMark;
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub storage: Arc<Storage>,
     pub tls: TlsServer,
     pub floods: EndedConnections,
+    pub clients: Arc<ClientConnections>,
     /// What requests carry that this gateway has sent on.
     pub mark: LoopMark,
     /// How many workers plants have reported since the last tick, each with the plant's number.
@@ -62,10 +64,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn give(&self, thread: usize, accepted: Accepted) {
-        if let Ok(handed_over) = accepted.hand_over() {
-            self.mailboxes[thread].connections.fetch_add(1, Relaxed);
-            self.mailboxes[thread].post(Message::Connection(handed_over));
-        }
+        self.mailboxes[thread].connections.fetch_add(1, Relaxed);
+        self.mailboxes[thread].post(Message::Connection(accepted));
     }
 
     /// Sends verdicts to the threads whose requests they are about.
@@ -290,12 +290,7 @@ impl Worker {
                 self.act_on(&mut verdicts);
                 self.verdicts.replace(verdicts);
             }
-            Message::Connection(handed_over) => match handed_over.take() {
-                Ok(accepted) => self.adopt(accepted),
-                Err(_) => {
-                    self.shared.mailboxes[self.index].connections.fetch_sub(1, Relaxed);
-                }
-            },
+            Message::Connection(accepted) => self.adopt(accepted),
             // There may be room again by now.
             Message::EndIdle if acceptor::is_full(self) => {
                 self.end_idle();

@@ -15,7 +15,7 @@ pub(crate) enum PlainSocket {
     Unix(UnixStream),
 }
 
-/// A connected socket on its way from one thread to another.
+/// A connected socket that no selector knows yet. It does not block.
 #[derive(Debug)]
 pub(crate) enum DetachedSocket {
     Tcp(std::net::TcpStream),
@@ -34,7 +34,7 @@ macro_rules! either {
 
 impl PlainSocket {
     /// Takes it from its thread's selector.
-    pub(crate) fn detach(self) -> io::Result<DetachedSocket> {
+    pub(super) fn detach(self) -> io::Result<DetachedSocket> {
         Ok(match self {
             PlainSocket::Tcp(io) => DetachedSocket::Tcp(io.into_std()?),
             PlainSocket::Unix(io) => DetachedSocket::Unix(io.into_std()?),
@@ -98,10 +98,22 @@ impl PlainSocket {
 }
 
 impl DetachedSocket {
+    /// Sends what the socket takes at once, and forgets the rest.
+    pub(crate) fn send_once(&self, bytes: &[u8]) {
+        use std::io::Write;
+        let _ = match self {
+            DetachedSocket::Tcp(io) => (&mut &*io).write(bytes),
+            DetachedSocket::Unix(io) => (&mut &*io).write(bytes),
+        };
+    }
+
     /// Registers it with the selector of the thread that calls.
     pub(crate) fn attach(self) -> io::Result<PlainSocket> {
         Ok(match self {
-            DetachedSocket::Tcp(io) => PlainSocket::Tcp(TcpStream::from_std(io)?),
+            DetachedSocket::Tcp(io) => {
+                let _ = io.set_nodelay(true);
+                PlainSocket::Tcp(TcpStream::from_std(io)?)
+            }
             DetachedSocket::Unix(io) => PlainSocket::Unix(UnixStream::from_std(io)?),
         })
     }

@@ -19,6 +19,7 @@ use crate::request::{Arrival, Permit, Reason, Rejection, Stage, Target, Token, V
 use crate::scheduling::rank::Standing;
 use crate::telemetry::counters::RECENT;
 use crate::time::{Duration, Instant};
+use core::net::IpAddr;
 use core::sync::atomic::Ordering;
 
 /// What the level of a request depends on.
@@ -89,6 +90,15 @@ impl Lane {
         let given = self.give_level(now, target);
         let mut permit = permit(&self.published, now, given.query, given.level);
         Some(self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }))
+    }
+
+    /// Rejects a client whose connection has just come, if each request from its address would be rejected for its level now,
+    /// so that none needs to be read. It is accounted as one request. `None`: whether a request is rejected is decided when
+    /// it arrives.
+    pub fn reject_client(&mut self, now: Instant, client: IpAddr) -> Option<Rejection> {
+        self.follow();
+        let target = self.published.rules.classify_client(client)?;
+        self.reject_before_body(now, &target)
     }
 
     /// Counts an arrival, and notes the client of every 2^k-th one for the search for heavy clients.

@@ -5,6 +5,7 @@ use crate::admin::Owner;
 use crate::admin::document::mode_word;
 use crate::client::storage::Buffered;
 use crate::http2::floods::Http2Status;
+use crate::listen::clients::TurnedAwayCounts;
 use crate::runtime::lock;
 use crate::runtime::reload::Reloads;
 use crate::runtime::worker::Shared;
@@ -27,6 +28,8 @@ pub(in crate::admin) struct Scrape {
     /// Handshakes with clients that were full, went on from an earlier one, and failed.
     pub(in crate::admin) handshakes: [u64; 3],
     pub(in crate::admin) http2: Http2Status,
+    /// Connections that were closed when they came, by why.
+    pub(in crate::admin) turned_away: TurnedAwayCounts,
 }
 
 impl Scrape {
@@ -39,6 +42,7 @@ impl Scrape {
             seed_from: shared.tables.current().settings.hash_seed_from,
             buffered: shared.storage.buffered(),
             handshakes: shared.tls.handshakes.counts(),
+            turned_away: shared.clients.turned_away(),
             http2: shared.floods.status(shared.tables.current().settings.limits.streams),
         }
     }
@@ -73,6 +77,8 @@ metrics! {
             .map(|(kind, count)| (label("kind", kind), count)).collect::<Vec<_>>());
     "plimsoll_http2_connections_ended_total", "Connections of HTTP/2 that were ended for frames that ask for nothing, by the frame.",
         Gateway(|all| all.http2.ended.map(|(flood, count)| (label("flood", flood.as_str()), count)));
+    "plimsoll_connections_turned_away_total", "Connections that were closed when they came, unread, by why.",
+        Gateway(|all| all.turned_away.map(|(why, count)| (label("why", why.as_str()), count)));
     "plimsoll_workers", "Requests that the upstream works on at once.",
         Plants(|own| own.workers);
     "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",

@@ -10,6 +10,7 @@ use super::operator::Pulse;
 use super::*;
 use crate::client::storage::Buffered;
 use crate::http2::floods::EndedConnections;
+use crate::listen::clients::ClientConnections;
 use crate::runtime::reload::Reloads;
 use crate::settings::SeedSource;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
@@ -123,6 +124,7 @@ fn scrape(status: Status) -> Scrape {
         seed_from: SeedSource::Kept,
         handshakes: [7, 5, 3],
         buffered: Buffered::default(),
+        turned_away: ClientConnections::default().turned_away(),
         http2: EndedConnections::default().status(128),
     }
 }
@@ -134,7 +136,8 @@ fn render_metrics(status: &Status) -> String {
 
 fn document_of(status: &Status) -> StatusDocument<'_> {
     let http2 = EndedConnections::default().status(128);
-    StatusDocument::new(status, SeedSource::Kept, Buffered::default(), http2)
+    let turned_away = ClientConnections::default().turned_away();
+    StatusDocument::new(status, SeedSource::Kept, Buffered::default(), turned_away, http2)
 }
 
 /// The text of `/status`, in one line.
@@ -196,6 +199,7 @@ fn the_status_document() {
 "at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,
 "clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
 "http2":{"streams":128,"idle_frames":1000,"idle_frames_per_second":100,"ended":{"codec":0,"empty_frames":0,"pings":0,"resets":0,"settings":0,"windows":0}},
+"connections_turned_away":{"connections_per_client":0,"overload":0},
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "service_level":1.25,"bias":-0.01,"set_point_reduction":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"tunnels":0,"unfinished_seconds":null,
