@@ -3,11 +3,12 @@ client turned away when its connection comes (`reject_at_accept`), without TLS a
 
     python3 bench/accept.py PLIMSOLL [CONNECTIONS [ROUNDS]]
 
-Each connection comes from another address of loopback, sends one request and reads to the end. The gateway has one thread; its
-load line is nearly nothing, so that its own loop rejects all but a few. Cost is the process clock of the gateway over the
-connections of a round. Rounds of the two gateways take turns; the table shows medians.
+Each connection comes from another address of loopback and sends one request. The gateway has one thread, before
+a server of ten pages a second, so that its own loop rejects all but a few. Cost is the process clock of the gateway over the
+connections of a round. Rounds of the two gateways take turns, each after three seconds of the same load; the table shows medians.
 """
 
+import collections
 import json
 import re
 import socket
@@ -16,14 +17,43 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from pathlib import Path
 
 from measure import cpu_seconds
-from plimsoll_config import refusing
 
+BATCH = 100
 REQUEST = b"GET / HTTP/1.1\r\nHost: shop.test\r\nUser-Agent: bench\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+
+
+CONFIGURATION = """
+[gateway]
+listen = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+threads = 1
+
+[upstream.origin]
+address = "127.0.0.1:{origin}"
+max_connections = 1
+
+[upstream.origin.capacity]
+workers = 1
+costs = {{ request = "100ms" }}
+"""
+
+
+def serve(origin):
+    """Ten pages a second."""
+    connection = None
+    while True:
+        connection = connection or origin.accept()[0]
+        if connection.recv(4096):
+            time.sleep(0.1)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage")
+        else:
+            connection = None
 
 
 class Gateway:
@@ -39,7 +69,9 @@ class Gateway:
         )
         tls = '[tls]\nlisten = "127.0.0.1:0"\ncertificate = "site.pem"\nkey = "key.pem"\n'
         keys = f"[gateway]\nreject_at_accept = {str(at_accept).lower()}\nstate = \"off\"\n"
-        text = refusing(9).replace("[gateway]\n", keys, 1) + tls
+        self.origin = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=serve, args=[self.origin], daemon=True).start()
+        text = CONFIGURATION.format(origin=self.origin.getsockname()[1]).replace("[gateway]\n", keys, 1) + tls
         (place / "plimsoll.toml").write_text(text, encoding="utf-8")
         self.process = subprocess.Popen([program, "run", "plimsoll.toml"], cwd=place, stderr=subprocess.PIPE, text=True)
         log = ""
@@ -48,30 +80,41 @@ class Gateway:
         self.plain, self.tls = (int(port) for port in re.findall(r"listening on \S+?:(\d+)", log))
         self.admin = int(re.search(r"admin on \S+?:(\d+)", log).group(1))
         self.next = 0
+        # Clients that wait for their page, so that the loop sees that they are not served: the last fifty.
+        self.waiting = collections.deque(socket.socket() for _ in range(50))
 
     def connections(self, count, over_tls):
         """How many of so many clients were rejected: by an answer, or by the end of the connection."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         rejected = 0
-        for _ in range(count):
-            self.next += 1
-            client = socket.socket()
-            client.bind((f"127.{1 + self.next // 62500 % 200}.{self.next // 250 % 250}.{1 + self.next % 250}", 0))
-            client.settimeout(10)
-            client.connect(("127.0.0.1", self.tls if over_tls else self.plain))
-            answer = b""
-            try:
-                if over_tls:
-                    client = context.wrap_socket(client, server_hostname="shop.test")
-                client.sendall(REQUEST)
-                while piece := client.recv(4096):
-                    answer += piece
-            except (ConnectionError, ssl.SSLError):
-                pass
-            rejected += answer.startswith(b"HTTP/1.1 503") or not answer
-            client.close()
+        for _ in range(count // BATCH):
+            # Connections come in batches, as in a flood: the gateway need not sleep between two.
+            clients = [self.connect(over_tls) for _ in range(BATCH)]
+            for client in clients:
+                try:
+                    if over_tls:
+                        client = context.wrap_socket(client, server_hostname="shop.test")
+                    client.sendall(REQUEST)
+                    answer = client.recv(4096)
+                    rejected += answer.startswith(b"HTTP/1.1 503") or not answer
+                except TimeoutError:
+                    self.waiting.append(client)
+                    client = self.waiting.popleft()
+                except (ConnectionError, ssl.SSLError):
+                    rejected += 1
+                client.close()
         return rejected
+
+    def connect(self, over_tls):
+        """A connection from another address of loopback."""
+        self.next += 1
+        client = socket.socket()
+        client.bind((f"127.{1 + self.next // 62500 % 200}.{self.next // 250 % 250}.{1 + self.next % 250}", 0))
+        # Nobody who is rejected waits this long.
+        client.settimeout(0.1 if over_tls else 0.02)
+        client.connect(("127.0.0.1", self.tls if over_tls else self.plain))
+        return client
 
     def counts(self):
         """Arrivals and rejections of all classes, and connections that were turned away unread."""
@@ -82,6 +125,10 @@ class Gateway:
 
     def cost(self, count, over_tls):
         """CPU microseconds for a connection of a round, and the part of the round that was rejected."""
+        # The loop takes a few periods to reject all but a few.
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            self.connections(500, False)
         before = cpu_seconds([self.process.pid])
         rejected = self.connections(count, over_tls)
         return (cpu_seconds([self.process.pid]) - before) / count * 1e6, rejected / count
@@ -93,11 +140,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         gateways = {"read, 503": Gateway(program, folder, False), "at accept": Gateway(program, folder, True)}
         try:
-            # The loop learns the load in its first periods.
-            for gateway in gateways.values():
-                until = time.monotonic() + 4
-                while time.monotonic() < until:
-                    gateway.connections(200, False)
             before = {name: (gateway.next, gateway.counts()) for name, gateway in gateways.items()}
             for over_tls in (False, True):
                 costs = {name: [] for name in gateways}
