@@ -78,7 +78,7 @@ impl Engine {
             let Some(search) = &mut self.loops.searches[plant] else { continue };
             self.lane.touch(now, plant);
             let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
-            let waits = gate.lacks_room(capacity.limit());
+            let waits = gate.lacks_room(capacity.shared());
             let input = SearchInput {
                 lanes: &self.sensors.counters,
                 plant,
@@ -88,7 +88,7 @@ impl Engine {
                 limits: self.registry.promises.control.mode != Mode::Off,
             };
             let (was, found) = (capacity.workers(), search.step(now, input));
-            capacity.set(found.workers, found.limit);
+            capacity.set(found.workers, found.limit, found.is_known);
             if found.is_other {
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {

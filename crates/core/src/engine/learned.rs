@@ -190,8 +190,8 @@ impl Engine {
         if !search.restore(workers) {
             return Some(format!("the workers of {} lie outside what is promised", own.name));
         }
-        let (workers, limit) = search.capacity();
-        self.lane.published.plants[number].capacity.set(workers, limit);
+        let (workers, limit, is_known) = search.capacity();
+        self.lane.published.plants[number].capacity.set(workers, limit, is_known);
         None
     }
 

@@ -89,10 +89,10 @@ impl Gate {
         self.word.load(Ordering::Relaxed) & WAITS != 0
     }
 
-    /// Whether an exempt request may start. They come before all others, so they hold half of the places at most, and one at
-    /// least: otherwise a few clients that ask for a slow exempt path would keep everybody else out.
-    pub(crate) fn may_start_exempt(&self, limit: u32) -> bool {
-        self.exempt.load(Ordering::Relaxed) < (limit / 2).max(1)
+    /// Whether an exempt request may start. They come before all others, so they hold half of the `shared` places at most,
+    /// and one at least: otherwise a few clients that ask for a slow exempt path would keep everybody else out.
+    pub(crate) fn may_start_exempt(&self, shared: u32) -> bool {
+        self.exempt.load(Ordering::Relaxed) < (shared / 2).max(1)
     }
 
     /// Counts the start of an exempt request, after the change of the gate.
@@ -106,8 +106,8 @@ impl Gate {
     }
 
     /// Whether requests wait for room, and not only exempt ones for their own share of it.
-    pub(crate) fn lacks_room(&self, limit: u32) -> bool {
-        self.is_waited_at() && (self.may_start_exempt(limit) || self.queue.lock().waiting_for_room() > 0)
+    pub(crate) fn lacks_room(&self, shared: u32) -> bool {
+        self.is_waited_at() && (self.may_start_exempt(shared) || self.queue.lock().waiting_for_room() > 0)
     }
 
     /// Starts one request if fewer than `limit` are in service and none waits. Takes no lock.
@@ -155,12 +155,13 @@ impl Gate {
         }
     }
 
-    /// Starts waiting requests while there is room. A request whose turn comes after its latest start is taken out without a
-    /// change of the gate. `next` is called under the lock, so it must be short.
+    /// Starts waiting requests while there is room, exempt ones within their part of the `shared` places. A request whose
+    /// turn comes after its latest start is taken out without a change of the gate. `next` is called under the lock, so it
+    /// must be short.
     pub(crate) fn dispatch(
         &self,
         now: Instant,
-        limit: u32,
+        (limit, shared): (u32, u32),
         mut next: impl FnMut(Waiting, Option<GateChange>),
     ) {
         let mut queue = self.queue.lock();
@@ -169,7 +170,7 @@ impl Gate {
             if self.in_service() >= limit {
                 return;
             }
-            queue.hold_exempt(!self.may_start_exempt(limit));
+            queue.hold_exempt(!self.may_start_exempt(shared));
             let Some(waiting) = queue.pop(now) else { return };
             let in_time = now <= waiting.latest_start;
             next(waiting, in_time.then(|| self.always(now, |word| word + 1)));
@@ -363,7 +364,7 @@ mod tests {
         let mut order = Vec::new();
         for now in 20..23 {
             assert!(gate.leave(at(now)).waits);
-            gate.dispatch(at(now), 1, |w, _| order.push(w.token.0));
+            gate.dispatch(at(now), (1, 1), |w, _| order.push(w.token.0));
         }
         assert_eq!(order, [9, 1, 3]);
         assert!(!gate.leave(at(30)).waits, "the bit is cleared with the last");
@@ -381,7 +382,7 @@ mod tests {
         let mut order = Vec::new();
         for _ in 0..count {
             gate.leave(at(1000));
-            gate.dispatch(at(1000), 1, |w, _| order.push(w.token.0));
+            gate.dispatch(at(1000), (1, 1), |w, _| order.push(w.token.0));
         }
         order
     }

@@ -50,7 +50,7 @@ fn arrive(gate: &Gate, started: &AtomicU32) -> bool {
 }
 
 fn dispatch(gate: &Gate, started: &AtomicU32) {
-    gate.dispatch(NOW, LIMIT, |_, _| {
+    gate.dispatch(NOW, (LIMIT, LIMIT), |_, _| {
         started.fetch_add(1, Ordering::Relaxed);
     });
 }
@@ -170,14 +170,14 @@ fn no_request_passes_one_that_waits() {
                 let late = Waiting { arrived: LATER, ..waiting() };
                 let waits =
                     !at_once && matches!(gate.enter_or_wait(NOW, LIMIT, 10, late), Entry::Waits { .. });
-                gate.dispatch(NOW, LIMIT, |waiting, _| {
+                gate.dispatch(NOW, (LIMIT, LIMIT), |waiting, _| {
                     assert_eq!(waiting.arrived, NOW, "the later request was first")
                 });
                 assert!(waits, "it passed a waiting request");
             })
         };
         if gate.leave(NOW).waits {
-            gate.dispatch(NOW, LIMIT, |waiting, _| {
+            gate.dispatch(NOW, (LIMIT, LIMIT), |waiting, _| {
                 assert_eq!(waiting.arrived, NOW, "the later request was first")
             });
         }
@@ -228,7 +228,7 @@ fn wait(gate: &Gate, class: u16) {
 /// Starts requests as `Lane::dispatch` does; returns their classes.
 fn dispatch_promised(gate: &Gate, quota: &Quota, now: Instant) -> [u32; 2] {
     let mut started = [0; 2];
-    gate.dispatch(now, LIMIT, |waiting, change| {
+    gate.dispatch(now, (LIMIT, LIMIT), |waiting, change| {
         assert!(change.is_some_and(|change| change.after <= LIMIT), "more than there may be");
         if waiting.class == 1 {
             quota.enter();
@@ -370,7 +370,7 @@ fn a_lane_that_starts_a_request_of_a_new_class_knows_the_class() {
             let gate = gate.clone();
             thread::spawn(move || {
                 gate.leave(NOW);
-                gate.dispatch(NOW, LIMIT, |waiting, _| {
+                gate.dispatch(NOW, (LIMIT, LIMIT), |waiting, _| {
                     let known = if starting.is_current() { *starting } else { *starting.renewed() };
                     assert!(waiting.class < known, "a class that the lane does not know");
                 });

@@ -77,6 +77,28 @@ fn waiting_is_first_come_first_served_and_bounded() {
     drop((waiting, second));
 }
 
+/// Half of the eight places that a search for workers begins with could be all workers that there are.
+#[test]
+fn streams_and_exempt_requests_hold_half_as_many_places_before_workers_are_found() {
+    let searched = Plant { find_workers: Some(WorkerBounds { least: 1, most: 64 }), ..Plant::new("app", 8) };
+    for (find, most) in [(true, 2), (false, 4)] {
+        let plant = if find { searched.clone() } else { Plant::new("app", 8) };
+        let promises = Promises { plants: vec![plant], ..promises() };
+        for streams in [true, false] {
+            let (_engine, mut lane) = engine(&promises);
+            let mut verdicts = Verdicts::new();
+            let path = if streams { "/" } else { "/healthz" };
+            let arrivals = [0; 6].map(|client| {
+                let target = Target { streams, ..lane.classify(&get(path, client)).expect("any host") };
+                lane.arrive(ms(0), target, Token(client.into()), &mut verdicts)
+            });
+            let starts = |arrival: &&Arrival| matches!(arrival, Arrival::Serve(_) | Arrival::Exempt(_));
+            let served = arrivals.iter().filter(starts).count();
+            assert_eq!(served, most, "streams: {streams}, found: {find}");
+        }
+    }
+}
+
 /// Streams hold a part of the places, waiting or in service; a right to stream comes back however its request ends.
 #[test]
 fn one_more_stream_than_may_be_is_refused_and_counted_once() {

@@ -62,6 +62,8 @@ pub(crate) struct FoundWorkers {
     pub(crate) workers: u32,
     /// The most requests in service at once.
     pub(crate) limit: u32,
+    /// Whether throughput was seen to level off, or the server reports its workers.
+    pub(crate) is_known: bool,
     /// Whether the number is another, by more than a quarter, than the costs of requests were measured with. These are shares
     /// of the workers, so they are to be measured anew.
     pub(crate) is_other: bool,
@@ -86,7 +88,7 @@ impl Loop for WorkerSearch {
         if is_other {
             self.measured_with = workers;
         }
-        FoundWorkers { workers, limit, is_other }
+        FoundWorkers { workers, limit, is_known: self.law.found(), is_other }
     }
 
     /// Within the same bounds the search goes on from what was found, else it begins anew at the present limit.
@@ -121,9 +123,9 @@ impl WorkerSearch {
         restored
     }
 
-    /// The number of workers, and the most requests in service at once.
-    pub(crate) fn capacity(&self) -> (u32, u32) {
-        (self.law.workers(), self.law.limit())
+    /// The number of workers, the most requests in service at once, and whether the number is known.
+    pub(crate) fn capacity(&self) -> (u32, u32, bool) {
+        (self.law.workers(), self.law.limit(), self.law.found())
     }
 
     /// Takes the number of workers that the server reports.
@@ -195,7 +197,7 @@ mod tests {
             service_time: Duration::from_millis(200),
             limits,
         };
-        let start = FoundWorkers { workers: 16, limit: 16, is_other: false };
+        let start = FoundWorkers { workers: 16, limit: 16, is_known: false, is_other: false };
         assert_eq!(one.step(Instant::ZERO, input(false)), start);
         let counted = one.count(&input(true));
         assert_eq!((counted.work[load_bin(3)], counted.seconds[load_bin(3)]), (40.0, 1.0));
@@ -205,12 +207,12 @@ mod tests {
         one.report(5);
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
-            FoundWorkers { workers: 5, limit: 5, is_other: true }
+            FoundWorkers { workers: 5, limit: 5, is_known: true, is_other: true }
         );
         one.reload((WorkerBounds { least: 8, ..bounds }, Duration::MAX));
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
-            FoundWorkers { workers: 8, limit: 8, is_other: false }
+            FoundWorkers { workers: 8, limit: 8, is_known: false, is_other: false }
         );
     }
 }

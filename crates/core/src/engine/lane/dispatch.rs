@@ -3,7 +3,7 @@
 use super::Lane;
 use super::arrive::{LevelQuery, level_of_request, permit};
 use super::expire::drop_waiting;
-use super::start::{Start, account_busy_time, limit, start};
+use super::start::{Start, account_busy_time, places, start};
 use crate::engine::published_state::PublishedState;
 use crate::request::{Reason, Verdict, Verdicts};
 use crate::scheduling::queue::Waiting;
@@ -20,7 +20,8 @@ impl Lane {
         let Lane { published, counters, random, number, .. } = self;
         let published: &Reader<PublishedState> = published;
         let mut renewed: Option<Reader<PublishedState>> = None;
-        published.plants[plant].gate.dispatch(now, limit(published, plant), |waiting, change| {
+        let places = places(published, plant);
+        published.plants[plant].gate.dispatch(now, places, |waiting, change| {
             // A waiting request may be of a class that is newer than this lane's generation.
             let known = renewed.as_ref().unwrap_or(published);
             if !known.is_current() {

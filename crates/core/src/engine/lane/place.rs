@@ -1,7 +1,7 @@
 //! Placing an admitted request: in service at once, else in the queue, else nowhere because the queue is full.
 
 use super::expire::drop_waiting;
-use super::start::limit;
+use super::start::places;
 use super::{Lane, unreserve};
 use crate::request::{Permit, Reason, Stage, Target, Token, Verdicts};
 use crate::scheduling::gate::{Entry, GateChange};
@@ -61,9 +61,9 @@ impl Lane {
     /// requests a strict ratio holds, since none of them starts before it has waited, and for an exempt request while such
     /// requests have their share of the places.
     fn limit_at_arrival(&self, target: &Target, plant: usize) -> u32 {
-        let limit = limit(&self.published, plant);
+        let (limit, shared) = places(&self.published, plant);
         if target.exempt {
-            return if self.published.plants[plant].gate.may_start_exempt(limit) { limit } else { 0 };
+            return if self.published.plants[plant].gate.may_start_exempt(shared) { limit } else { 0 };
         }
         let Some(quota) = &self.published.classes[usize::from(target.class)].quota else { return limit };
         if quota.hold_ns() > 0 { 0 } else { limit }

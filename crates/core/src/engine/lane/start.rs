@@ -16,9 +16,15 @@ pub(super) struct Start {
     pub(super) change: GateChange,
 }
 
-/// The most requests in service at once: the limit of the plant, or without control as many as the gate can count.
-pub(super) fn limit(published: &PublishedState, plant: usize) -> u32 {
-    if published.mode == Mode::Control { published.plants[plant].capacity.limit() } else { MOST_IN_SERVICE }
+/// The most requests in service at once, and the places of which exempt requests and streams hold their shares: those of the
+/// plant, or without control as many as the gate can count.
+pub(super) fn places(published: &PublishedState, plant: usize) -> (u32, u32) {
+    let capacity = &published.plants[plant].capacity;
+    if published.mode == Mode::Control {
+        (capacity.limit(), capacity.shared())
+    } else {
+        (MOST_IN_SERVICE, MOST_IN_SERVICE)
+    }
 }
 
 /// Accounts the start of a request.

@@ -3,7 +3,7 @@
 //! Each plant has a bound of streams, which hold places, and one of upgraded connections, so that both leave room for others.
 
 use super::Lane;
-use super::start::limit;
+use super::start::places;
 use crate::admission::rights::most_streams;
 use crate::promises::Tunnels;
 use crate::request::{Permit, Service, Verdicts};
@@ -20,7 +20,7 @@ impl Lane {
     /// Takes a right to stream for a request that has none.
     pub(super) fn take_stream(&self, permit: &mut Permit) -> bool {
         let plant = &self.published.plants[permit.plant()];
-        let most = most_streams(limit(&self.published, permit.plant()), plant.stream_share);
+        let most = most_streams(places(&self.published, permit.plant()).1, plant.stream_share);
         permit.streams = plant.streams.enter(most);
         permit.streams
     }
