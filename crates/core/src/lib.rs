@@ -28,5 +28,5 @@ mod sync;
 pub mod telemetry;
 pub mod time;
 
-pub use engine::{Engine, Lane, LearnedClass, LearnedLevel, LearnedPlant, LearnedState, Reload};
+pub use engine::{Engine, Lane, LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState, Reload};
 pub use promises::diff::{Changes, Difference};

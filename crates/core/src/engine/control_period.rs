@@ -175,7 +175,8 @@ impl Engine {
             }
         }
         self.loops.rejection.learn(classes, readings.gateway_cpu);
-        for plant in 0..self.loops.utilization.len() {
+        for place in 0..self.loops.order.len() {
+            let plant = self.loops.order[place];
             if idle_periods > 0 {
                 self.loops.utilization[plant].end_idle(idle_periods);
             }
@@ -203,17 +204,18 @@ impl Engine {
         let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
         gate.waiting_by_class(&mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
+        let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let measured = Measurement {
             seconds: self.timers.seconds,
             nominal_seconds: self.timers.period.as_secs_f64(),
             classes: self.sensors.classes.measurements(),
+            cascades: &loops.applied,
             counted,
             reported,
             in_service: gate.in_service(),
-            waiting: &self.sensors.waiting,
+            waiting,
             workers: capacity.workers(),
         };
-        let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let input = PlantInput {
             measured,
             costs: &mut loops.costs,
@@ -227,10 +229,10 @@ impl Engine {
             best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),
         };
         let output = loops.utilization[plant].step(now, input);
-        for (class, m) in output.levels {
-            if loops.applied[*class] != *m {
-                state.classes[*class].words.service_level.set(*m);
-                loops.applied[*class] = *m;
+        for set in output.levels {
+            let cascade = &mut loops.applied[set.class];
+            if cascade.set(plant, set.m, set.passes) {
+                state.classes[set.class].words.set_levels(cascade);
             }
         }
         if capacity.found {

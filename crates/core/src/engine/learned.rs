@@ -42,9 +42,22 @@ pub struct LearnedClass {
     pub line: KnownLine,
     /// The costs that were promised then: a, b and c.
     pub promised: Option<[f64; 3]>,
-    /// m as applied, and as allocated.
+    /// m as applied and as allocated, at the site's own plant.
     pub service_level: [f64; 2],
     /// The natural logarithm of the part of its requests behind a fraction of its clients.
+    pub calibration: f64,
+    /// The same at the other plants that serve some of its levels.
+    pub lower: Vec<LearnedPart>,
+}
+
+/// What was learned of the service level of a class at one more plant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LearnedPart {
+    /// The plant's name.
+    pub plant: String,
+    /// m as applied, and as allocated.
+    pub service_level: [f64; 2],
+    /// As in [`LearnedClass`].
     pub calibration: f64,
 }
 
@@ -76,20 +89,30 @@ impl Engine {
     /// What was learned so far.
     pub fn learned(&self) -> LearnedState {
         let states: Vec<ClassLoopState> =
-            self.loops.utilization.iter().flat_map(|plant| plant.class_states(&self.loops.applied)).collect();
+            (0..self.loops.utilization.len()).flat_map(|plant| self.class_states(plant)).collect();
         let plants = self.registry.promises.plants.iter().enumerate().map(|(number, plant)| {
             let LoopState { level, bias } = self.loops.utilization[number].state();
             let workers = self.loops.searches[number].as_ref().map(|search| search.known());
             LearnedPlant { name: plant.name.clone(), service_level: level, bias, workers }
         });
         let classes = self.registry.classes().map(|member| {
-            let state = states.iter().find(|state| state.class == member.class);
-            self.learned_class(&member, state)
+            let own: Vec<_> = states.iter().filter(|state| state.class == member.class).collect();
+            self.learned_class(&member, &own)
         });
         LearnedState { classes: classes.collect(), plants: plants.collect() }
     }
 
-    fn learned_class(&self, member: &RegisteredClass<'_>, state: Option<&ClassLoopState>) -> LearnedClass {
+    fn class_states(&self, plant: usize) -> Vec<ClassLoopState> {
+        self.loops.utilization[plant].class_states(plant, &self.loops.applied)
+    }
+
+    fn learned_class(&self, member: &RegisteredClass<'_>, states: &[&ClassLoopState]) -> LearnedClass {
+        let state = states.iter().find(|state| state.plant == member.site.plant);
+        let part = |state: &&&ClassLoopState| LearnedPart {
+            plant: self.registry.promises.plants[state.plant].name.clone(),
+            service_level: [state.set, state.allocated],
+            calibration: state.calibration,
+        };
         let costs = &self.loops.costs[member.class];
         let level = |(number, name): (usize, &String)| LearnedLevel {
             name: name.clone(),
@@ -104,6 +127,7 @@ impl Engine {
             promised: costs.promised.map(as_numbers),
             service_level: state.map_or([0.0; 2], |state| [state.set, state.allocated]),
             calibration: state.map_or(0.0, |state| state.calibration),
+            lower: states.iter().filter(|state| state.plant != member.site.plant).map(|s| part(&s)).collect(),
         }
     }
 
@@ -125,7 +149,9 @@ impl Engine {
         for own in &learned.classes {
             let found = members.iter().find(|(_, site, class)| *site == own.site && *class == own.class);
             match found.map(|(class, ..)| self.restore_class(*class, own)) {
-                Some(Ok(())) => states.extend(found.map(|(class, ..)| state_of(*class, own))),
+                Some(Ok(())) => {
+                    states.extend(found.into_iter().flat_map(|(class, ..)| self.states_of(*class, own)))
+                }
                 Some(Err(why)) => left_out.push(format!("class {} of site {} {why}", own.class, own.site)),
                 None => left_out.push(format!("class {} of site {} is not promised", own.class, own.site)),
             }
@@ -177,14 +203,14 @@ impl Engine {
         if ![state.level, state.bias].iter().all(|value| value.is_finite()) {
             return Some(format!("the levels of {} cannot be", own.name));
         }
-        self.loops.utilization[number].restore(state, at_once.then_some(states));
-        let mine = self.loops.utilization[number].class_states(&self.loops.applied);
-        for state in states.iter().filter(|state| at_once && mine.iter().any(|own| own.class == state.class))
-        {
-            let words = &self.lane.published.classes[state.class];
-            let m = state.set.clamp(self.least_level(state.class), f64::from(words.top_level));
-            words.words.service_level.set(m);
-            self.loops.applied[state.class] = m;
+        let here: Vec<_> = states.iter().filter(|state| state.plant == number).copied().collect();
+        self.loops.utilization[number].restore(state, at_once.then_some(&here[..]));
+        for state in here.iter().filter(|_| at_once) {
+            let least = self.least_level(state.class);
+            let applied = &mut self.loops.applied[state.class];
+            applied.restore(number, state.set);
+            applied.keep_above(least);
+            self.lane.published.classes[state.class].words.set_levels(applied);
         }
         let (search, workers) = (self.loops.searches[number].as_mut()?, own.workers.as_ref()?);
         if !search.restore(workers) {
@@ -195,16 +221,30 @@ impl Engine {
         None
     }
 
+    /// The states of a class at each plant that serves some of its levels. Exempt requests have none.
+    fn states_of(&self, class: usize, own: &LearnedClass) -> Vec<ClassLoopState> {
+        let member = self.registry.classes().find(|member| member.class == class && !member.exempt);
+        let Some(member) = member else { return Vec::new() };
+        let mut states =
+            alloc::vec![state_of((class, member.site.plant), own.service_level, own.calibration)];
+        for part in &own.lower {
+            let plants = &self.registry.promises.plants;
+            let plant = member.site.plants().find(|plant| plants[*plant].name == part.plant);
+            states.extend(plant.map(|plant| state_of((class, plant), part.service_level, part.calibration)));
+        }
+        states
+    }
+
     fn least_level(&self, class: usize) -> f64 {
         let member = self.registry.classes().find(|member| member.class == class);
         member.map_or(0.0, |member| f64::from(member.site.least_level(member.index)))
     }
 }
 
-fn state_of(class: usize, own: &LearnedClass) -> ClassLoopState {
-    let [set, allocated] = own.service_level.map(|m| if m.is_finite() { m.max(0.0) } else { 0.0 });
-    let calibration = if own.calibration.is_finite() { own.calibration } else { 0.0 };
-    ClassLoopState { class, allocated, calibration, set }
+fn state_of((class, plant): (usize, usize), service_level: [f64; 2], calibration: f64) -> ClassLoopState {
+    let [set, allocated] = service_level.map(|m| if m.is_finite() { m.max(0.0) } else { 0.0 });
+    let calibration = if calibration.is_finite() { calibration } else { 0.0 };
+    ClassLoopState { class, plant, allocated, calibration, set }
 }
 
 fn as_numbers(costs: Costs) -> [f64; 3] {

@@ -1,5 +1,6 @@
 //! What the engine runs: the sensors that measure, and the loops that decide.
 
+use crate::actuator::cascade::Cascade;
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::host::ProcessorLoad;
 use crate::control::cost::rejection::RejectionCost;
@@ -43,8 +44,10 @@ pub(crate) struct Loops {
     pub(crate) utilization: Vec<UtilizationLoop>,
     /// By class: what its requests cost.
     pub(crate) costs: Vec<ClassCosts>,
-    /// By class: m as applied.
-    pub(crate) applied: Vec<f64>,
+    /// By class: its service levels, as applied.
+    pub(crate) applied: Vec<Cascade>,
+    /// The plants in the order in which their loops are stepped: those that pass requests down before those to which they do.
+    pub(crate) order: Vec<usize>,
     /// c.
     pub(crate) rejection: RejectionCost,
     /// U of the machine's processors.

@@ -24,7 +24,7 @@ mod status;
 mod timers;
 
 pub use lane::Lane;
-pub use learned::{LearnedClass, LearnedLevel, LearnedPlant, LearnedState};
+pub use learned::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState};
 pub use reload::Reload;
 
 use crate::admission::aces::RateForecasts;

@@ -4,6 +4,7 @@
 //! of fixed layout. Everything else (rules, ranks, deadlines) is constant within a generation.
 
 use crate::actuator::capacity::Capacity;
+use crate::actuator::cascade::Cascade;
 use crate::actuator::return_time::AtomicReturnTimes;
 use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::contract_token_bucket::TokenBucket;
@@ -72,7 +73,10 @@ impl PublishedState {
 /// The words of a class that loops write and requests read.
 #[repr(C)]
 pub(crate) struct ClassWords {
+    /// m of the levels at the plant of the highest one.
     pub(crate) service_level: AtomicServiceLevel,
+    /// m of the levels at the plants below, one after the other, with the fraction counted among all clients.
+    lower: [AtomicServiceLevel; MAX_LEVELS - 1],
     /// k: every 2^k-th arrival is noted for the search for heavy clients.
     pub(crate) note_shift: AtomicU32,
     heavy_count: AtomicU32,
@@ -89,16 +93,19 @@ impl ClassWords {
     /// What a request is taken to cost before anything is known of its plant.
     pub(crate) const USUAL: f64 = 10_000.0;
 
-    pub(crate) fn new(m: f64) -> Self {
+    pub(crate) fn new(levels: &Cascade) -> Self {
         let (note_shift, heavy_count) = (AtomicU32::new(0), AtomicU32::new(0));
-        ClassWords {
-            service_level: AtomicServiceLevel::new(m),
+        let words = ClassWords {
+            service_level: AtomicServiceLevel::new(0.0),
+            lower: core::array::from_fn(|_| AtomicServiceLevel::new(0.0)),
             note_shift,
             heavy_count,
             heavy: Default::default(),
             full_bytes: Default::default(),
             usual: [const { AtomicU32::new(Self::USUAL as u32) }; MAX_LEVELS + 1],
-        }
+        };
+        words.set_levels(levels);
+        words
     }
 
     fn copy(&self) -> Self {
@@ -106,12 +113,19 @@ impl ClassWords {
         let copy32 = |word: &AtomicU32| AtomicU32::new(word.load(Ordering::Relaxed));
         ClassWords {
             service_level: self.service_level.copy(),
+            lower: self.lower.each_ref().map(AtomicServiceLevel::copy),
             note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
             heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
             heavy: self.heavy.each_ref().map(copy),
             full_bytes: self.full_bytes.each_ref().map(copy32),
             usual: self.usual.each_ref().map(copy32),
         }
+    }
+
+    /// Publishes the service levels.
+    pub(crate) fn set_levels(&self, levels: &Cascade) {
+        let words = core::iter::once(&self.service_level).chain(&self.lower);
+        words.zip(levels.published()).for_each(|(word, m)| word.set(m));
     }
 
     /// How many bytes the requests for which these were delivered ask for at full quality.
@@ -161,6 +175,9 @@ pub(crate) struct PublishedClass {
     pub(crate) words: ClassWords,
     pub(crate) top_level: u8,
     pub(crate) choice: Choice,
+    /// The level below those of the plant of the highest one: its clients are passed down to the next plant. 0 where one plant
+    /// serves all levels.
+    pub(crate) base: u8,
     /// The plant of each level; index 0 is not used.
     pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
     /// The token buckets of the site's contract, if it has one.
@@ -182,6 +199,7 @@ impl PublishedClass {
             words: self.words.copy(),
             top_level: self.top_level,
             choice: self.choice,
+            base: self.base,
             plant_of_level: self.plant_of_level,
             contract: self.contract.clone(),
             ranks: self.ranks,
@@ -191,13 +209,43 @@ impl PublishedClass {
         }
     }
 
-    /// The level at which a request that waits at `plant` starts: `wanted`, or the next higher level that this plant serves,
-    /// else the next lower one. It is at least 1, since a request that waits was admitted.
+    /// The level of a client that the plant of the highest level passes down.
+    #[cold]
+    pub(crate) fn lower_level(&self, hash: u64) -> u8 {
+        let mut base = self.base;
+        for word in &self.words.lower {
+            let plant = self.plant_of_level[usize::from(base)];
+            let below = (1..base).rev().find(|level| self.plant_of_level[usize::from(*level)] != plant);
+            let level = word.get().level_of_client(hash).min(base);
+            base = below.unwrap_or(0);
+            if level > base {
+                return level;
+            }
+            if base == 0 {
+                break;
+            }
+        }
+        0
+    }
+
+    /// The level at which a request that waits at `plant` starts if `wanted` is its level: at least 1, since a request that
+    /// waits was admitted, and at most the highest level of this plant.
     pub(crate) fn level_at(&self, plant: usize, wanted: u8) -> u8 {
         let wanted = wanted.max(1);
-        let here = |level: &u8| usize::from(self.plant_of_level[usize::from(*level)]) == plant;
-        let up = (wanted..=self.top_level).find(here);
-        up.or_else(|| (1..wanted).rev().find(here)).unwrap_or(wanted)
+        let here = |level: &u8| self.is_at(plant, *level);
+        if here(&wanted) || self.passes_down(plant, wanted) {
+            return wanted;
+        }
+        (1..wanted).rev().find(here).unwrap_or(wanted)
+    }
+
+    /// Whether a request that waits at `plant` is to start elsewhere, since its level is below those of this plant.
+    pub(crate) fn passes_down(&self, plant: usize, level: u8) -> bool {
+        !self.is_at(plant, level) && (level + 1..=self.top_level).any(|level| self.is_at(plant, level))
+    }
+
+    fn is_at(&self, plant: usize, level: u8) -> bool {
+        usize::from(self.plant_of_level[usize::from(level)]) == plant
     }
 
     /// Whether its requests were promised a delay, a ratio or a deadline.

@@ -81,9 +81,10 @@ impl Engine {
         }
     }
 
-    /// m as applied to a class (its number as in [`Target::class`](crate::request::Target::class)), 0..=M.
+    /// m as applied to a class (its number as in [`Target::class`](crate::request::Target::class)), 0..=M: where several plants
+    /// serve its levels, the mean level of its clients.
     pub fn service_level(&self, class: u16) -> f64 {
-        self.loops.applied[usize::from(class)]
+        self.loops.applied[usize::from(class)].mean()
     }
 
     fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
@@ -102,7 +103,7 @@ impl Engine {
             removed: row.removed,
             plant: row.plant,
             levels: row.levels.clone(),
-            service_level: self.loops.applied[class],
+            service_level: self.loops.applied[class].mean(),
             request_rate: window.counts.arrivals as f64 / self.timers.seconds,
             bandwidth: window.counts.bytes as f64 / self.timers.seconds,
             model: ModelStatus {

@@ -59,13 +59,13 @@ impl Promises {
     /// What a plant's clients were promised for which they need several service levels, if anything. A law that moves
     /// one level for the whole plant would silently not keep it.
     pub fn what_divides(&self, plant: usize) -> Option<&'static str> {
-        let mut sites = self.sites.iter().filter(|site| site.plant == plant);
+        let mut sites = self.sites.iter().filter(|site| site.plants().any(|own| own == plant));
         let first = sites.next()?;
         if sites.next().is_some() {
             return Some("a second site");
         }
         let others = first.classes.iter().any(|class| class.priority != first.default_priority);
-        match (first.guarantee, others) {
+        match (first.guarantee.filter(|_| first.plant == plant), others) {
             (Some(_), _) => Some("a guarantee"),
             (None, true) => Some("a second priority"),
             (None, false) => None,
@@ -138,6 +138,7 @@ impl Site {
                 "{name}: the highest level is served by the site's own upstream; that one is held"
             ));
         }
+        self.validate_plants(wrong);
         if self.levels.iter().any(|level| level.cost_ratio.is_some_and(|r| !(r > 0.0 && r <= 1.0))) {
             wrong.push(format!("{name}: a level's cost ratio lies above 0 and at most at 1"));
         }
@@ -170,6 +171,32 @@ impl Site {
             wrong.push(format!("{name}: what a type's request costs must be above 0"));
         }
         self.validate_response_times(wrong);
+    }
+
+    /// Checks the plants of its levels, where there are several.
+    fn validate_plants(&self, wrong: &mut Vec<String>) {
+        let (name, plants) = (&self.name, self.plants().collect::<Vec<_>>());
+        for (place, plant) in
+            plants.iter().enumerate().skip(2).filter(|(place, plant)| plants[place - 1] != **plant)
+        {
+            if let Some(same) = plants[..place].iter().rposition(|other| other == plant) {
+                let [upper, between, lower] = [place, place - 1, same].map(|level| &self.levels[level].name);
+                wrong.push(format!(
+                    "{name}: level {between} stands between {lower} and {upper}, but is served by another upstream; the levels \
+                     of one upstream follow one another: move {between}, or give it the same upstream"
+                ));
+            }
+        }
+        let classes = self.classes.iter().map(|class| class.delay.is_some() || class.ratio.is_some());
+        let promised = self.default_delay.is_some()
+            || self.default_ratio.is_some()
+            || classes.into_iter().any(|has| has);
+        if promised && plants.iter().any(|plant| *plant != self.plant) {
+            wrong.push(format!(
+                "{name}: a delay or a ratio is held by shares of one upstream's workers, but a level is served by another; \
+                 serve all levels by one upstream, or promise a deadline instead"
+            ));
+        }
     }
 
     fn validate_response_times(&self, wrong: &mut Vec<String>) {
@@ -238,6 +265,24 @@ mod tests {
             promises.control.law = UtilizationLaw::Paper { gain_margin: 4.0 };
             assert_eq!(promises.validate().is_err(), divides.is_some(), "{promises:?}");
         }
+    }
+
+    #[test]
+    fn levels_of_one_plant_are_neighbours_and_of_several_have_no_delay() {
+        let says = |plants: [usize; 3], delay: bool| {
+            let mut site = Site::new("shop", &["text", "light", "full"]);
+            site.levels.iter_mut().zip(plants).for_each(|(level, plant)| level.plant = Some(plant));
+            let target = Duration::from_secs(1);
+            site.default_delay = delay.then_some(Delay { target, percentile: None });
+            let plants = vec![Plant::new("app", 1), Plant::new("static", 1)];
+            let promises = Promises { plants, sites: vec![site], ..Promises::default() };
+            promises.validate().err().map(|wrong| wrong.join("; "))
+        };
+        assert_eq!((says([1, 0, 0], false), says([0, 0, 0], true)), (None, None));
+        let why = says([0, 1, 0], false).expect("light stands between");
+        assert!(why.contains("shop: level light stands between text and full"), "{why}");
+        let why = says([1, 0, 0], true).expect("a delay");
+        assert!(why.contains("serve all levels by one upstream"), "{why}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The queue of a plant (`queue.rs`) is made of such fifos: one for each rank, and one for each class that was promised a
 //! delay or a ratio.
 
+use crate::request::Token;
 use crate::scheduling::order::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, QueueTurn};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
@@ -148,6 +149,13 @@ impl Fifo {
         let waiting = self.requests[index].1.take();
         self.skip_holes();
         waiting
+    }
+
+    /// The ticket of a request of a class with this token.
+    pub(super) fn find(&self, class: u16, token: Token) -> Option<u64> {
+        let is_it = |waiting: &Waiting| waiting.class == class && waiting.token == token;
+        let found = self.requests.iter().find(|(_, waiting)| waiting.as_ref().is_some_and(is_it));
+        found.map(|(ticket, _)| *ticket)
     }
 
     /// The turns that its requests came with.

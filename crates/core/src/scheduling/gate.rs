@@ -24,6 +24,7 @@
 //!
 //! The order of waiting requests is in `queue.rs`.
 
+use crate::request::Token;
 use crate::scheduling::queue::{Queue, Waiting};
 use crate::scheduling::quota::Quota;
 use crate::sync::lock::Lock;
@@ -183,6 +184,11 @@ impl Gate {
         self.queue.lock().remove(ticket)
     }
 
+    /// Takes out a request of a class by its token, if it waits here: it was passed down, and has the ticket of another plant.
+    pub(crate) fn cancel_token(&self, class: u16, token: Token) -> Option<Waiting> {
+        if self.is_waited_at() { self.queue.lock().remove_token(class, token) } else { None }
+    }
+
     /// Makes room for classes, and takes the quota of each class that was promised a delay or a ratio.
     pub(crate) fn promise(&self, quotas: &[Option<Arc<Quota>>]) {
         self.queue.lock().promise(quotas);
@@ -272,7 +278,6 @@ impl Gate {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::request::Token;
     use crate::scheduling::rank::{Rank, Standing};
     use alloc::vec::Vec;
 

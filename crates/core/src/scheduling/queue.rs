@@ -279,6 +279,15 @@ impl Queue {
         self.take_out(index, waiting).is_some()
     }
 
+    /// Takes out a request that its token names.
+    pub(crate) fn remove_token(&mut self, class: u16, token: Token) -> Option<Waiting> {
+        let found =
+            self.fifos.iter().enumerate().find_map(|(index, fifo)| Some((index, fifo.find(class, token)?)));
+        let (index, ticket) = found?;
+        let waiting = self.fifos[index].remove(ticket);
+        self.take_out(index, waiting)
+    }
+
     /// Counts a request that leaves this fifo without a start, if there was one, and gives up its turn.
     fn take_out(&mut self, fifo: usize, waiting: Option<Waiting>) -> Option<Waiting> {
         if let (Some(group), Some(gone)) = (self.fifos[fifo].group, waiting) {

@@ -1,5 +1,6 @@
 //! Measurements: what one period showed of a class and of a plant, made from differences of counter snapshots.
 
+use crate::actuator::cascade::Cascade;
 use crate::model::Served;
 use crate::promises::MAX_LEVELS;
 use crate::telemetry::counters::BINS;
@@ -56,6 +57,8 @@ pub(crate) struct Measurement<'a> {
     pub(crate) nominal_seconds: f64,
     /// By class number.
     pub(crate) classes: &'a [ClassMeasurement],
+    /// By class number: its service levels, which say what plants above pass down.
+    pub(crate) cascades: &'a [Cascade],
     /// What was counted of the plant.
     pub(crate) counted: PlantSnapshot,
     /// The mean utilization that the plant reported.

@@ -290,12 +290,14 @@ fn drawn(random: &mut Random) -> Promises {
         let levels = ["text", "light", "full"];
         let mut site = site(host, &levels[random.below(3) as usize..]);
         site.plant = random.below(plants.len() as u64) as usize;
-        for level in 1..site.levels.len() {
-            site.levels[level - 1].plant = Some(random.below(plants.len() as u64) as usize);
-        }
+        let lower = random.below(plants.len() as u64) as usize;
+        let count = random.below(site.levels.len() as u64) as usize;
+        site.levels[..count].iter_mut().for_each(|level| level.plant = Some(lower));
         site.classes = PATHS.iter().filter(|_| random.below(2) == 0).map(|path| class(path)).collect();
         site.exempt = vec![Condition { paths: vec!["/read".into()], ..Condition::default() }];
-        promise_response_times(&mut site, random);
+        if count == 0 || lower == site.plant {
+            promise_response_times(&mut site, random);
+        }
         sites.push(site);
     }
     let mut promises = Promises { plants, sites, ..Promises::default() };

@@ -5,7 +5,7 @@
 
 use plimsoll_core::control::KnownWorkers;
 use plimsoll_core::model::{KnownCost, KnownLine};
-use plimsoll_core::{LearnedClass, LearnedLevel, LearnedPlant, LearnedState};
+use plimsoll_core::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
@@ -42,6 +42,16 @@ struct KeptClass {
     levels: Vec<KeptLevel>,
     line: KeptLine,
     promised_costs: Option<[f64; 3]>,
+    /// The service levels at the other plants that serve some of its levels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lower: Vec<KeptPart>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeptPart {
+    plant: String,
+    service_level: [f64; 2],
+    calibration: f64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -137,6 +147,11 @@ impl From<LearnedClass> for KeptClass {
             let KnownCost { weight, seconds, bytes, variance } = cost;
             KeptLevel { name, plant, requests: weight, seconds, bytes, variance }
         };
+        let part = |LearnedPart { plant, service_level, calibration }| KeptPart {
+            plant,
+            service_level,
+            calibration,
+        };
         let KnownLine { theta, information, residual_variance, periods } = own.line;
         KeptClass {
             site: own.site,
@@ -146,6 +161,7 @@ impl From<LearnedClass> for KeptClass {
             levels: own.levels.into_iter().map(level).collect(),
             line: KeptLine { theta, information, variance: residual_variance, periods },
             promised_costs: own.promised,
+            lower: own.lower.into_iter().map(part).collect(),
         }
     }
 }
@@ -156,6 +172,11 @@ impl From<KeptClass> for LearnedClass {
             let cost = KnownCost { weight: requests, seconds, bytes, variance };
             LearnedLevel { name, plant, cost }
         };
+        let part = |KeptPart { plant, service_level, calibration }| LearnedPart {
+            plant,
+            service_level,
+            calibration,
+        };
         let KeptLine { theta, information, variance, periods } = own.line;
         LearnedClass {
             site: own.site,
@@ -163,6 +184,7 @@ impl From<KeptClass> for LearnedClass {
             levels: own.levels.into_iter().map(level).collect(),
             line: KnownLine { theta, information, residual_variance: variance, periods },
             promised: own.promised_costs,
+            lower: own.lower.into_iter().map(part).collect(),
             service_level: own.service_level,
             calibration: own.calibration,
         }

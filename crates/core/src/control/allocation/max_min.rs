@@ -60,7 +60,7 @@ pub(crate) struct GroupShare {
     pub(crate) site_level: f64,
 }
 
-/// Sets the groups' shares. `capacity` is T less the load that the loops of other plants send here. `drain`, as in
+/// Sets the groups' shares. `capacity` is T. `drain`, as in
 /// [`Demand::offered`], is the part of its backlog that each group must carry.
 pub(crate) fn share_out(
     claims: &[Claim],

@@ -81,8 +81,7 @@ impl Allocation {
             Claim::new(site, demand.claimed[number], demand.fixed[number].offered(target.drain))
         };
         let claims: Vec<Claim> = plant.sites.iter().enumerate().map(claim).collect();
-        let capacity = target.load - demand.foreign.offered(target.drain);
-        share_out(&claims, &demand.groups, capacity, target.drain, &mut self.shares);
+        share_out(&claims, &demand.groups, target.load, target.drain, &mut self.shares);
         for claim in &claims {
             for group in claim.groups.clone() {
                 let (own, m) = (&demand.groups[group], &mut self.groups[group]);

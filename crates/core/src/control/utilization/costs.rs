@@ -201,8 +201,8 @@ impl RequestCosts<'_> {
             return 0.0;
         }
         let (mut load, mut variance) = (0.0, 0.0);
-        for (place, class) in plant.classes.iter().enumerate().filter(|(_, class)| class.owns_actuator) {
-            let own = measured.classes[class.class].rate * self.priced(place, 1);
+        for (place, class) in plant.classes.iter().enumerate() {
+            let own = class.rate(measured) * self.priced(place, 1);
             let known = &self.learned.classes[class.class].by_level[1];
             let error = if known.seconds().is_some() { own * (1.0 - known.confidence()) } else { 0.0 };
             load += own;
@@ -265,7 +265,7 @@ impl RequestCosts<'_> {
         let bytes = bandwidth.unwrap_or(full_bytes);
         let (mut a, mut b) = (WeightedMean::default(), WeightedMean::default());
         for class in own.clone() {
-            if bandwidth.is_none() && self.learned.reported_line.is_none() && class.here[class.top] {
+            if bandwidth.is_none() && self.learned.reported_line.is_none() && class.is_here(class.top) {
                 // A line through all levels would take lighter pages of as many bytes for full ones.
                 let full = &self.learned.classes[class.class].by_level[class.top];
                 let known = (full.confidence() > SURE).then(|| self.at(class, class.top)).flatten();
@@ -312,7 +312,7 @@ impl RequestCosts<'_> {
 impl LearnedCosts<'_> {
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
     fn at(&self, class: &ClassView, level: usize) -> Option<f64> {
-        if !class.here[level] {
+        if !class.is_here(level) {
             return Some(0.0);
         }
         let by_level = &self.classes[class.class].by_level;
@@ -321,11 +321,11 @@ impl LearnedCosts<'_> {
             return Some(cost);
         }
         // From the nearest level that was seen, above first, by the cost ratios between.
-        let above = ((level + 1)..=class.top).find(|l| class.here[*l] && known(*l).is_some());
+        let above = ((level + 1)..=class.top).find(|l| known(*l).is_some());
         if let Some(seen) = above {
             return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
         }
-        let below = (1..level).rev().find(|l| class.here[*l] && known(*l).is_some())?;
+        let below = (class.base + 1..level).rev().find(|l| known(*l).is_some())?;
         known(below).map(|cost| cost / class.cost_ratio[below..level].iter().product::<f64>())
     }
 
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn a_level_that_another_plant_serves_costs_nothing_here() {
         let mut own = class(0, 2);
-        own.here[2] = false;
+        own.top = 1;
         let own = plant(alloc::vec![own]);
         let learned = [learned(&[0.02, 0.08])];
         let model = CostModel::new(&own);

@@ -1,6 +1,7 @@
 //! What the loop of a plant goes on from after a restart: its service levels and the correction of its law.
 
 use super::UtilizationLoop;
+use crate::actuator::cascade::Cascade;
 use alloc::vec::Vec;
 
 /// The state of a plant's loop, as plain data.
@@ -15,6 +16,8 @@ pub(crate) struct LoopState {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClassLoopState {
     pub(crate) class: usize,
+    /// The number of its plant.
+    pub(crate) plant: usize,
     /// m of its group, or of the plant where nothing is shared.
     pub(crate) allocated: f64,
     /// ln of the part of the requests behind a fraction of the clients.
@@ -28,15 +31,17 @@ impl UtilizationLoop {
         LoopState { level: self.allocation.level, bias: self.status.bias }
     }
 
-    /// The state of each class whose service level the loop moves; `set` is m as applied, by class number.
-    pub(crate) fn class_states(&self, set: &[f64]) -> Vec<ClassLoopState> {
+    /// The state of each class whose service level the loop moves at the plant of this number; `applied` are the service levels
+    /// as applied, by class number.
+    pub(crate) fn class_states(&self, plant: usize, applied: &[Cascade]) -> Vec<ClassLoopState> {
         let owned = self.view.classes.iter().enumerate();
-        let owned = owned.filter(|(_, class)| class.owns_actuator && !class.exempt);
+        let owned = owned.filter(|(_, class)| !class.exempt);
         let state = |(place, class): (usize, &super::view::ClassView)| ClassLoopState {
             class: class.class,
             allocated: self.allocation.wanted(&self.view, class),
             calibration: self.levels.calibration(place),
-            set: set[class.class],
+            plant,
+            set: applied[class.class].at(plant).unwrap_or(class.top as f64),
         };
         owned.map(state).collect()
     }

@@ -14,19 +14,29 @@ use alloc::vec::Vec;
 pub(crate) struct Levels {
     /// By class of the view: the share of requests behind a fraction of its clients.
     shares: Vec<FractionCalibration>,
-    /// The number and the service level of each class that the loop moves, in the view's order.
-    set: Vec<(usize, f64)>,
+    /// The service level of each class that the loop moves, in the view's order.
+    set: Vec<ClassLevel>,
+}
+
+/// The service level of one class at one plant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ClassLevel {
+    /// The class's number.
+    pub(crate) class: usize,
+    pub(crate) m: f64,
+    /// The part of its requests that has none of the levels here: they are passed down, or rejected.
+    pub(crate) passes: f64,
 }
 
 /// The classes whose service level the loop moves.
 fn is_moved(class: &ClassView) -> bool {
-    class.owns_actuator && !class.exempt
+    !class.exempt
 }
 
 /// Room for the levels of all classes that the loop moves.
-fn highest(plant: &PlantView) -> Vec<(usize, f64)> {
+fn highest(plant: &PlantView) -> Vec<ClassLevel> {
     let moved = plant.classes.iter().filter(|class| is_moved(class));
-    moved.map(|class| (class.class, class.top as f64)).collect()
+    moved.map(|class| ClassLevel { class: class.class, m: class.top as f64, passes: 0.0 }).collect()
 }
 
 impl Levels {
@@ -42,7 +52,7 @@ impl Levels {
         let kept = plant.classes.iter().map(|class| {
             let mut known =
                 before.classes.iter().zip(&self.shares).filter(|(old, _)| old.class == class.class);
-            let known = known.next().filter(|(old, _)| old.top == class.top && old.here == class.here);
+            let known = known.next().filter(|(old, _)| old.top == class.top && old.base == class.base);
             known.map_or_else(FractionCalibration::default, |(_, share)| share.clone())
         });
         self.shares = kept.collect();
@@ -65,14 +75,15 @@ impl Levels {
         plant: &PlantView,
         allocation: &Allocation,
         measured: &Measurement<'_>,
-    ) -> &[(usize, f64)] {
+    ) -> &[ClassLevel] {
         let classes = plant.classes.iter().zip(&mut self.shares).filter(|(class, _)| is_moved(class));
-        for ((class, share), (_, level)) in classes.zip(&mut self.set) {
+        for ((class, share), set) in classes.zip(&mut self.set) {
             let top = class.top as f64;
             let own = &measured.classes[class.class];
             share.learn(if own.active { &own.window.decided[..=class.top] } else { &[] });
             let wanted = allocation.level_of(plant, class).clamp(class.least, top);
-            *level = share.service_level(wanted, top);
+            set.m = share.service_level(wanted, top);
+            set.passes = 1.0 - (wanted - class.base as f64).clamp(0.0, 1.0);
         }
         &self.set
     }
@@ -90,15 +101,17 @@ mod tests {
 
     #[test]
     fn each_class_that_the_loop_moves_has_its_level_within_its_own_range() {
-        let (mut exempt, mut sent) = (class(1, 3), class(3, 3));
-        (exempt.exempt, sent.owns_actuator) = (true, false);
-        let mut own = plant(alloc::vec![class(0, 3), exempt, class(2, 1), sent]);
+        let (mut exempt, mut upper) = (class(1, 3), class(3, 3));
+        (exempt.exempt, upper.base, upper.least) = (true, 2, 2.0);
+        let mut own = plant(alloc::vec![class(0, 3), exempt, class(2, 1), upper]);
         own.is_shared = false;
         let mut allocation = Allocation::top(&own);
         allocation.level = 1.5;
         let classes = [0; 4].map(|_| arrivals(0.0, 1));
         let mut levels = Levels::new(&own);
-        assert_eq!(levels.set(&own, &allocation, &measured(&classes, &[0; 4])), [(0, 1.5), (2, 1.0)]);
+        let set = levels.set(&own, &allocation, &measured(&classes, &[0; 4]));
+        let set: Vec<_> = set.iter().map(|set| (set.class, set.m, set.passes)).collect();
+        assert_eq!(set, [(0, 1.5, 0.0), (2, 1.0, 0.0), (3, 2.0, 1.0)]);
     }
 
     #[test]
@@ -112,14 +125,14 @@ mod tests {
         classes[0].window.decided[..2].copy_from_slice(&[100, 900]);
         let mut m = 0.5;
         for _ in 0..3 {
-            m = levels.set(&own, &allocation, &measured(&classes, &[0]))[0].1;
+            m = levels.set(&own, &allocation, &measured(&classes, &[0]))[0].m;
         }
         assert!(m < 0.45, "{m}");
         let quiet = [arrivals(0.0, 1)];
         let mut changed = Levels::new(&own);
         changed.shares.clone_from(&levels.shares);
         levels.reload(&own, &own);
-        let kept = levels.set(&own, &allocation, &measured(&quiet, &[0]))[0].1;
+        let kept = levels.set(&own, &allocation, &measured(&quiet, &[0]))[0].m;
         assert!((m..0.5).contains(&kept), "{kept}");
         changed.reload(&own, &plant(alloc::vec![class(0, 2)]));
         assert_eq!(changed.shares[0].clone().service_level(0.5, 2.0), 0.5, "other levels are learned anew");

@@ -211,7 +211,7 @@ impl UtilizationLoop {
 impl PlantView {
     /// The load, at the lowest level, of the requests that were turned away in the period.
     fn turned_away(&self, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> f64 {
-        let own = self.classes.iter().enumerate().filter(|(_, class)| class.owns_actuator && class.here[1]);
+        let own = self.classes.iter().enumerate().filter(|(_, class)| class.base == 0);
         let active = own.filter(|(_, class)| measured.classes[class.class].active);
         let load = |(place, class): (usize, &ClassView)| {
             measured.classes[class.class].window.counts.rejected() as f64 * costs.priced(place, 1)

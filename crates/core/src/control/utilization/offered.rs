@@ -23,8 +23,6 @@ pub(crate) struct PlantDemand {
     pub(crate) promised: Vec<Option<f64>>,
     /// The same, or by the costs that are assumed, or the last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
-    /// The load of classes whose service level the loops of other plants move.
-    pub(crate) foreign: LoadParts,
 }
 
 impl PlantDemand {
@@ -37,7 +35,6 @@ impl PlantDemand {
             fixed: alloc::vec![LoadParts::default(); sites],
             promised: alloc::vec![None; sites],
             claimed: alloc::vec![0.0; sites],
-            foreign: LoadParts::default(),
         }
     }
 
@@ -68,7 +65,7 @@ impl PlantDemand {
             }
             self.whole = self.as_function_of_one_m(plant);
         } else {
-            let tops = plant.owned().filter(|class| !class.exempt).map(|class| class.top);
+            let tops = plant.classes.iter().filter(|class| !class.exempt).map(|class| class.top);
             let top = tops.max().unwrap_or(0);
             self.whole = Demand { top: top as u8, ..Demand::default() };
             for (place, class) in busy {
@@ -90,7 +87,6 @@ impl PlantDemand {
     }
 
     fn clear(&mut self) {
-        self.foreign = LoadParts::default();
         self.fixed.fill(LoadParts::default());
         for group in &mut self.groups {
             group.levels[..=usize::from(group.top)].fill(LoadParts::default());
@@ -99,11 +95,12 @@ impl PlantDemand {
 
     /// Adds the load of a class, which is `at(level)`. The part inside a contract, or exempt, counts at full quality.
     fn add(&mut self, class: &ClassView, measured: &Measurement<'_>, at: impl Fn(usize) -> LoadParts) {
-        if !class.owns_actuator {
-            return self.foreign.add(1.0, at(class.top));
-        }
         let window = &measured.classes[class.class].window;
-        let fixed = if class.exempt { 1.0 } else { window.guaranteed_share() };
+        let fixed = match class.depth {
+            _ if class.exempt => 1.0,
+            0 => window.guaranteed_share(),
+            _ => 0.0,
+        };
         if fixed > 0.0 {
             self.fixed[class.site].add(fixed, at(class.top));
         }
@@ -118,7 +115,7 @@ impl PlantDemand {
     /// The load of all groups as a function of one m. The load of a site that is held to its contract is a constant in it.
     fn as_function_of_one_m(&self, plant: &PlantView) -> Demand {
         let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
-        let mut constant = self.foreign;
+        let mut constant = LoadParts::default();
         let mut whole = Demand { top, ..Demand::default() };
         let loads = &mut whole.levels[..=usize::from(top)];
         for (place, site) in plant.sites.iter().enumerate() {
@@ -145,8 +142,7 @@ impl PlantDemand {
 /// Whether a class has no load at any level, as most classes have most of the time.
 fn is_quiet(class: &ClassView, measured: &Measurement<'_>) -> bool {
     let own = &measured.classes[class.class];
-    let quiet = if class.owns_actuator { own.rate == 0.0 } else { !own.active };
-    quiet && measured.waiting[class.class] == 0
+    own.rate == 0.0 && measured.waiting[class.class] == 0
 }
 
 /// The load of the class with this index in the view if it is served at a level.
@@ -158,27 +154,28 @@ fn load(
     costs: &RequestCosts<'_>,
 ) -> LoadParts {
     let class = &plant.classes[place];
-    let rate = measured.classes[class.class].rate;
-    let (arriving, link) = if !class.owns_actuator || class.exempt {
+    let rate = class.rate(measured);
+    let (arriving, link) = if class.exempt {
         sent_here(class, place, measured, costs)
     } else if level == 0 {
         (rate * costs.rejection, 0.0)
     } else {
-        let bytes = if class.here[level] { costs.bytes(class, level) } else { 0.0 };
+        let bytes = if class.is_here(level) { costs.bytes(class, level) } else { 0.0 };
         (rate * costs.priced(place, level), rate * bytes)
     };
     // Exempt requests that wait for their own share of the places are no load, so none that others should make room for.
     let waiting = match measured.waiting[class.class] {
         _ if class.exempt => 0.0,
         0 => 0.0,
-        waiting => f64::from(waiting) / measured.nominal_seconds * costs.priced(place, class.level_at(level)),
+        waiting => class
+            .level_at(level)
+            .map_or(0.0, |level| f64::from(waiting) / measured.nominal_seconds * costs.priced(place, level)),
     };
     let link = plant.promised.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
     LoadParts { arriving, link, waiting }
 }
 
-/// Work and bytes per second of a class whose service level the loop of another plant moves, or of exempt requests, which no
-/// loop moves: as much as started here.
+/// Work and bytes per second of exempt requests, which no loop moves: as much as started here.
 fn sent_here(
     class: &ClassView,
     place: usize,
@@ -202,6 +199,7 @@ mod tests {
     use super::super::costs::CostModel;
     use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
     use super::*;
+    use crate::actuator::cascade::Cascade;
     use crate::control::cost::class::ClassCosts;
     use crate::promises::Guarantee;
     use crate::telemetry::measurement::ClassMeasurement;
@@ -299,18 +297,22 @@ mod tests {
     }
 
     #[test]
-    fn what_another_loop_sends_here_counts_as_it_came() {
-        let mut sent = class(1, 2);
-        sent.owns_actuator = false;
-        let mut own = plant(alloc::vec![class(0, 1), sent]);
-        own.sites.truncate(1);
-        own.groups.truncate(1);
-        let classes = [arrivals(0.0, 1), arrivals(40.0, 1)];
-        let learned = [learned(&[0.02]), learned(&[0.01, 0.04])];
-        let found = demand(&own, &mut CostModel::new(&own), &classes, [0; 2], &learned);
-        assert!(
-            close(found.foreign.arriving, 0.1) && close(found.whole.levels[0].arriving, 0.1),
-            "{found:?}"
-        );
+    fn what_the_plant_above_passes_down_comes_here() {
+        let mut sent = class(1, 1);
+        sent.depth = 1;
+        let own = plant(alloc::vec![class(0, 1), sent]);
+        let classes = [arrivals(0.0, 1), arrivals(40.0, 2)];
+        let cascades = [0.0, 0.25].map(|passes| {
+            let mut cascade = Cascade::new(&[0, 1], |_| 2.0);
+            cascade.set(1, 2.0 - passes, passes);
+            cascade
+        });
+        let learned = [learned(&[0.02]), learned(&[0.02, 0.04])];
+        let period = Measurement { cascades: &cascades, ..measured(&classes, &[0; 2]) };
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut found = PlantDemand::new(&own);
+        found.estimate(&own, &period, &costs);
+        assert!(close(found.groups[1].levels[1].arriving, 10.0 * 0.005), "{found:?}");
     }
 }

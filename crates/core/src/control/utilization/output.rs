@@ -1,6 +1,7 @@
 //! What a control period of one plant gives out, for the engine to publish.
 
 use super::costs::CostModel;
+use super::levels::ClassLevel;
 use super::view::PlantView;
 use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
@@ -12,8 +13,8 @@ const DEAREST_USUAL: f64 = 4.0;
 
 /// What a step gives out.
 pub(crate) struct PlantOutput<'a> {
-    /// The service level m of each class, by class number.
-    pub(crate) levels: &'a [(usize, f64)],
+    /// The service level of each class here.
+    pub(crate) levels: &'a [ClassLevel],
     /// When requests that are turned away in the next period may come again.
     pub(crate) returns: ReturnTimes,
     /// The classes whose requests are rejected for the load, if any are, or were in the period before.
@@ -33,7 +34,11 @@ impl RejectedClasses<'_> {
     /// Their numbers; none where a ratio needs the order of arrival. They would be rejected if the capacity was known, where it
     /// is not: then more waits than can be served in time, too.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
-        let own = self.view.owned().filter(|class| !class.exempt && !self.view.has_ratio());
+        let own = self
+            .view
+            .classes
+            .iter()
+            .filter(|class| !class.exempt && class.base == 0 && !self.view.has_ratio());
         own.filter(|class| self.allocation.wanted(self.view, class) < 1.0).map(|class| class.class)
     }
 }

@@ -85,18 +85,18 @@ impl UtilizationLoop {
         let (present, old_top, new_top) = (self.allocation.level, self.view.top, view.top);
         // Among the classes that the loop moved, one with the most levels has its m unclamped.
         let stays = |before: &&ClassView| {
-            before.top as f64 == old_top && view.owned().any(|class| class.class == before.class)
+            before.top as f64 == old_top && view.classes.iter().any(|class| class.class == before.class)
         };
         let mut moved = Allocation::top(view);
         // The queue was told of the requests that were rejected until now. So it is told in the next period that none are.
         moved.rejects = self.allocation.rejects;
-        moved.level = match self.view.owned().find(stays) {
+        moved.level = match self.view.classes.iter().find(stays) {
             _ if present >= old_top => new_top,
             Some(class) => m(class.class, present).min(new_top),
             None => present.min(new_top),
         };
-        for class in view.owned().filter(|_| view.is_shared) {
-            if let Some(before) = self.view.owned().find(|before| before.class == class.class) {
+        for class in view.classes.iter().filter(|_| view.is_shared) {
+            if let Some(before) = self.view.classes.iter().find(|before| before.class == class.class) {
                 let known = self.allocation.group_level(&self.view, before).unwrap_or(present);
                 moved.set_group_level(view, class, m(class.class, known.min(before.top as f64)));
             }

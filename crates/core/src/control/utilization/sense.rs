@@ -68,7 +68,7 @@ pub(super) fn hidden(measured: &Measurement<'_>) -> f64 {
 /// Requests rejected in the period, per second.
 pub(super) fn rejected(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
     let own = |class: &ClassView| measured.classes[class.class].window.counts.rejected();
-    plant.owned().map(own).sum::<u64>() as f64 / measured.seconds
+    plant.classes.iter().map(own).sum::<u64>() as f64 / measured.seconds
 }
 
 /// b' W of a class in the period: what the second resource carried (UC eq. 9). Bytes as delivered; where other plants serve
@@ -77,7 +77,7 @@ pub(super) fn link(plant: &PlantView, measured: &Measurement<'_>, class: &ClassV
     let Some(bandwidth) = plant.promised.bandwidth_bytes_per_second else { return 0.0 };
     let own = &measured.classes[class.class];
     let bytes =
-        if class.is_all_here() { own.window.counts.bytes as f64 } else { served_here(class, own).bytes };
+        if class.is_all_here { own.window.counts.bytes as f64 } else { served_here(class, own).bytes };
     bytes / (bandwidth * measured.seconds)
 }
 

@@ -59,23 +59,21 @@ impl ServedLoad {
                 let work = starts(class, measured, level) * costs.priced(place, level);
                 (served, total) = (served + work, total + work);
             }
-            if class.owns_actuator {
-                let window = &measurement.window;
-                let work = window.counts.rejected() as f64 / measured.seconds * costs.rejection;
-                (served, total) = (served + work, total + work);
-                if own != class.site {
-                    (own, guaranteed) = (class.site, (0.0, 0.0));
-                }
-                if !class.exempt {
-                    let arrivals = window.counts.arrivals as f64;
-                    guaranteed.0 += arrivals * window.guaranteed_share();
-                    guaranteed.1 += arrivals;
-                }
-                let site = &mut self.sites[class.site];
-                site.work += served;
-                site.link += link(plant, measured, class);
-                site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
+            let window = &measurement.window;
+            let work = window.counts.rejected() as f64 / measured.seconds * costs.rejection;
+            (served, total) = (served + work, total + work);
+            if own != class.site {
+                (own, guaranteed) = (class.site, (0.0, 0.0));
             }
+            if !class.exempt {
+                let arrivals = window.counts.arrivals as f64;
+                guaranteed.0 += arrivals * window.guaranteed_share();
+                guaranteed.1 += arrivals;
+            }
+            let site = &mut self.sites[class.site];
+            site.work += served;
+            site.link += link(plant, measured, class);
+            site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             linear += costs.linear(class, &served_here(class, measurement));
         }
         (self.total, self.linear) = (total, linear / measured.seconds);

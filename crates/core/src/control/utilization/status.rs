@@ -33,14 +33,15 @@ impl UtilizationLoop {
         &self.status
     }
 
-    /// The sites that this plant serves, by their place in the promises.
+    /// The sites whose own plant it is, by their place in the promises.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (usize, &SiteStatus)> {
-        self.view.sites.iter().map(|site| site.number).zip(&self.sites)
+        let sites = self.view.sites.iter().zip(&self.sites);
+        sites.filter(|(site, _)| site.is_own).map(|(site, status)| (site.number, status))
     }
 
     /// m_site of the classes whose site has a contract.
     pub(crate) fn site_levels(&self) -> impl Iterator<Item = (usize, f64)> {
-        let own = self.view.owned().filter(|class| !class.exempt);
+        let own = self.view.classes.iter().filter(|class| !class.exempt);
         own.filter_map(|class| Some((class.class, self.allocation.site_level(&self.view, class)?)))
     }
 
@@ -53,7 +54,7 @@ impl UtilizationLoop {
         let of = move |class: &super::view::ClassView| {
             (1..=class.top).map(|level| costs.at(class, level)).collect()
         };
-        self.view.owned().map(move |class| (class.class, of(class)))
+        self.view.classes.iter().map(move |class| (class.class, of(class)))
     }
 
     /// What is known of the costs of a site that this plant serves, for the plan.
@@ -63,7 +64,7 @@ impl UtilizationLoop {
         learned: &[ClassCosts],
         rate: impl Fn(usize) -> f64,
     ) -> Option<Known> {
-        let site = self.view.sites.iter().find(|own| own.number == site)?;
+        let site = self.view.sites.iter().find(|own| own.is_own && own.number == site)?;
         self.costs.costs(learned).known(&self.view, site, rate)
     }
 }

@@ -1,55 +1,58 @@
 //! The promises as the loop of one plant sees them: the plant, its classes, and the sites that share it. The view changes at
 //! a reload only.
 
+use crate::actuator::cascade::parts;
 use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Mode, Promises, Sense};
+use crate::telemetry::measurement::Measurement;
 use alloc::{string::String, vec::Vec};
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 /// The plant of a loop.
 pub(crate) struct PlantView {
     pub(crate) promised: promises::Plant,
-    /// The classes whose site it serves, wholly or at some level, by site.
+    /// The classes of which it serves some level, by site.
     pub(crate) classes: Vec<ClassView>,
-    /// The sites whose own plant it is, in order.
+    /// The sites of which it serves some level, in order.
     pub(crate) sites: Vec<SiteView>,
-    /// M of each group: the classes of one site and one priority, which have one m.
+    /// The highest level here of each group: the classes of one site and one priority, which have one m.
     pub(crate) groups: Vec<usize>,
-    /// M of the loop: the largest number of levels among the classes that it moves.
+    /// The highest level of all.
     pub(crate) top: f64,
     /// Whether several groups, or a contract, share the plant. Otherwise all classes have one m.
     pub(crate) is_shared: bool,
 }
 
-/// A class, as the loop of one plant sees it: which of its levels the plant serves, and whether the loop owns its actuator.
+/// A class, as the loop of one plant sees it: the neighbouring levels that the plant serves, between which the loop moves m.
 pub(crate) struct ClassView {
     /// The class's number.
     pub(crate) class: usize,
-    /// M.
+    /// The highest level here: M, or the level below those of the plant above.
     pub(crate) top: usize,
-    /// The lowest m that it is given: 1 where a deadline, and not the load, decides which requests are refused.
+    /// The level below the lowest one here: 0, or the highest one of the plant to which requests are passed down.
+    pub(crate) base: usize,
+    /// How many plants serve higher levels: requests come from those.
+    pub(crate) depth: usize,
+    /// The lowest m that it is given: `base`, or 1 where a deadline, and not the load, decides which requests are refused.
     pub(crate) least: f64,
     pub(crate) exempt: bool,
-    /// Whether this plant is the site's own, so that this loop moves the class's service level. Otherwise the loop of another
-    /// plant moves it, and this plant serves only some of the levels.
-    pub(crate) owns_actuator: bool,
-    /// Whether this plant serves level l.
-    pub(crate) here: [bool; MAX_LEVELS + 1],
-    /// The same as a list, in order.
-    levels: Vec<usize>,
-    /// The index of its site and of its group in the view, if the loop owns the actuator.
+    /// Whether this plant serves all levels.
+    pub(crate) is_all_here: bool,
+    /// The index of its site and of its group in the view.
     pub(crate) site: usize,
     pub(crate) group: usize,
     /// The first guess of C_l / C_{l+1}.
     pub(crate) cost_ratio: [f64; MAX_LEVELS + 1],
 }
 
-/// A site whose own plant it is.
+/// A site of which the plant serves some level.
 pub(crate) struct SiteView {
     /// Its place among the promises' sites.
     pub(crate) number: usize,
     pub(crate) name: String,
+    /// Whether it is the site's own plant, where its contract is held.
+    pub(crate) is_own: bool,
     pub(crate) guarantee: Option<Guarantee>,
     pub(crate) has_ratio: bool,
     /// Its costs as promised.
@@ -75,46 +78,50 @@ impl PlantView {
         for member in registry.classes() {
             let site = member.site;
             let class = site.classes.get(member.index);
-            let mut view = ClassView {
+            let plants: Vec<usize> = site.plants().collect();
+            let Some((depth, (_, base, top))) = parts(&plants).enumerate().find(|(_, part)| part.0 == number)
+            else {
+                continue;
+            };
+            if depth > 0 && member.exempt {
+                continue;
+            }
+            let mut cost_ratio = [UNKNOWN_COST_RATIO; MAX_LEVELS + 1];
+            for (ratio, level) in cost_ratio[1..].iter_mut().zip(&site.levels) {
+                *ratio = level.cost_ratio.unwrap_or(UNKNOWN_COST_RATIO);
+            }
+            classes.push(ClassView {
                 class: member.class,
-                top: site.levels.len(),
-                least: site.least_level(member.index).into(),
+                top,
+                base,
+                depth,
+                least: if base > 0 { base as f64 } else { site.least_level(member.index).into() },
                 exempt: member.exempt,
-                owns_actuator: site.plant == number,
-                here: Default::default(),
-                levels: Vec::new(),
+                is_all_here: base == 0 && depth == 0,
                 site: 0,
                 group: 0,
-                cost_ratio: [UNKNOWN_COST_RATIO; MAX_LEVELS + 1],
-            };
-            for (level, promise) in (1..).zip(&site.levels) {
-                view.here[level] = promise.plant.unwrap_or(site.plant) == number;
-                view.cost_ratio[level] = promise.cost_ratio.unwrap_or(UNKNOWN_COST_RATIO);
-            }
-            view.levels = (1..=view.top).filter(|level| view.here[*level]).collect();
-            if view.owns_actuator || !view.levels.is_empty() {
-                keys.push((member.site_number, class.map_or(site.default_priority, |class| class.priority)));
-                classes.push(view);
-            }
+                cost_ratio,
+            });
+            keys.push((member.site_number, class.map_or(site.default_priority, |class| class.priority)));
         }
-        let owned = keys.iter().zip(&classes).filter(|(_, class)| class.owns_actuator);
-        let mut groups: Vec<(usize, u8)> = owned.map(|(key, _)| *key).collect();
+        let mut groups: Vec<(usize, u8)> = keys.clone();
         groups.sort_unstable();
         groups.dedup();
         let sites = site_views(promises, number, &keys, &groups);
-        for (class, key) in classes.iter_mut().zip(&keys).filter(|(class, _)| class.owns_actuator) {
+        let mut tops = alloc::vec![0; groups.len()];
+        for (class, key) in classes.iter_mut().zip(&keys) {
             class.site = sites.partition_point(|site| site.number < key.0);
             class.group = groups.partition_point(|group| group < key);
+            tops[class.group] = class.top;
         }
-        let owned = classes.iter().filter(|class| class.owns_actuator);
-        let top = owned.map(|class| class.top).max().unwrap_or(0) as f64;
+        let top = classes.iter().map(|class| class.top).max().unwrap_or(0) as f64;
         let has_contract = sites.iter().any(|site| site.guarantee.is_some());
         PlantView {
             promised: promises.plants[number].clone(),
             classes,
             top,
-            groups: groups.iter().map(|(site, _)| promises.sites[*site].levels.len()).collect(),
-            is_shared: groups.len() > 1 || has_contract,
+            is_shared: tops.len() > 1 || has_contract,
+            groups: tops,
             sites,
         }
     }
@@ -137,13 +144,8 @@ impl PlantView {
 
     /// The lowest m that every class is given.
     pub(crate) fn least(&self) -> f64 {
-        let moved = self.owned().filter(|class| !class.exempt);
+        let moved = self.classes.iter().filter(|class| !class.exempt);
         moved.map(|class| class.least).reduce(f64::min).unwrap_or(0.0)
-    }
-
-    /// The classes whose service level the loop moves.
-    pub(crate) fn owned(&self) -> impl Iterator<Item = &ClassView> {
-        self.classes.iter().filter(|class| class.owns_actuator)
     }
 }
 
@@ -157,38 +159,50 @@ fn site_views(
     let range = |keys: &[(usize, u8)], number: usize| {
         keys.partition_point(|(site, _)| *site < number)..keys.partition_point(|(site, _)| *site <= number)
     };
-    let own = promises.sites.iter().enumerate().filter(|(_, site)| site.plant == plant);
-    let view = |(number, site): (usize, &promises::Site)| SiteView {
-        number,
-        name: site.name.clone(),
-        guarantee: site.guarantee,
-        has_ratio: site.default_ratio.is_some() || site.classes.iter().any(|class| class.ratio.is_some()),
-        promised_costs: promised_costs(promises, site),
-        weight: site.weight,
-        shares_excess: site.share_excess,
-        classes: range(keys, number),
-        groups: range(groups, number),
+    let own = promises.sites.iter().enumerate().filter(|(_, site)| site.plants().any(|own| own == plant));
+    let view = |(number, site): (usize, &promises::Site)| {
+        let is_own = site.plant == plant;
+        let ratios = || site.classes.iter().any(|class| class.ratio.is_some());
+        SiteView {
+            number,
+            name: site.name.clone(),
+            is_own,
+            guarantee: site.guarantee.filter(|_| is_own),
+            has_ratio: is_own && (site.default_ratio.is_some() || ratios()),
+            promised_costs: if is_own { promised_costs(promises, site) } else { None },
+            weight: site.weight,
+            shares_excess: site.share_excess || !is_own,
+            classes: range(keys, number),
+            groups: range(groups, number),
+        }
     };
     own.map(view).collect()
 }
 
 impl ClassView {
+    /// Whether this plant serves a level.
+    pub(crate) fn is_here(&self, level: usize) -> bool {
+        self.levels_here().contains(&level)
+    }
+
     /// The levels that this plant serves.
-    pub(crate) fn levels_here(&self) -> impl DoubleEndedIterator<Item = usize> {
-        self.levels.iter().copied()
+    pub(crate) fn levels_here(&self) -> RangeInclusive<usize> {
+        self.base + 1..=self.top
     }
 
-    /// Whether this plant serves all its levels.
-    pub(crate) fn is_all_here(&self) -> bool {
-        self.levels.len() == self.top
+    /// The level at which a request that waits here starts if `wanted` is its level; `None` if it is passed down.
+    pub(crate) fn level_at(&self, wanted: usize) -> Option<usize> {
+        let passed_down = self.base > 0 && wanted <= self.base;
+        (!passed_down).then(|| wanted.clamp(self.base + 1, self.top))
     }
 
-    /// The level at which a request that waits here starts if `wanted` is its level: the next one up that this plant
-    /// serves, else the next one down.
-    pub(crate) fn level_at(&self, wanted: usize) -> usize {
-        let wanted = wanted.max(1);
-        let up = self.levels_here().find(|level| *level >= wanted);
-        up.or_else(|| self.levels_here().rev().find(|level| *level < wanted)).unwrap_or(wanted)
+    /// Requests per second that come to this plant: R, or what the plants above pass down of those outside the contract.
+    pub(crate) fn rate(&self, measured: &Measurement<'_>) -> f64 {
+        let own = &measured.classes[self.class];
+        if self.depth == 0 {
+            return own.rate;
+        }
+        own.rate * (1.0 - own.window.guaranteed_share()) * measured.cascades[self.class].comes_to(self.depth)
     }
 }
 
@@ -203,16 +217,14 @@ pub(crate) mod by_hand {
 
     /// A class with M levels that all are served here, in the group of the same number.
     pub(crate) fn class(number: usize, top: usize) -> ClassView {
-        let mut here = [false; MAX_LEVELS + 1];
-        here[1..=top].fill(true);
         ClassView {
             class: number,
             top,
             least: 0.0,
             exempt: false,
-            owns_actuator: true,
-            here,
-            levels: (1..=top).collect(),
+            base: 0,
+            depth: 0,
+            is_all_here: true,
             site: number,
             group: number,
             cost_ratio: [UNKNOWN_COST_RATIO; MAX_LEVELS + 1],
@@ -224,6 +236,7 @@ pub(crate) mod by_hand {
         let site = |class: &ClassView| SiteView {
             number: class.site,
             name: String::new(),
+            is_own: true,
             guarantee: None,
             has_ratio: false,
             promised_costs: None,
@@ -258,6 +271,7 @@ pub(crate) mod by_hand {
             seconds: 1.0,
             nominal_seconds: 1.0,
             classes,
+            cascades: &[],
             counted: PlantSnapshot::default(),
             reported: None,
             in_service: 0,

@@ -215,7 +215,8 @@ pub(super) fn level_of_request(published: &PublishedState, query: LevelQuery, ra
     let by_chance = class.choice == Choice::Random || class.words.is_heavy(query.client);
     let turn = published.turn.load(Ordering::Relaxed);
     let hash = if by_chance { random.bits() & (FRACTION_ONE - 1) } else { turned(query.client, turn) };
-    class.words.service_level.get().level_of_client(hash).min(class.top_level)
+    let level = class.words.service_level.get().level_of_client(hash).min(class.top_level);
+    if class.base > 0 && level <= class.base { class.lower_level(hash) } else { level }
 }
 
 /// A permit at the level that was decided, or at the highest level in observe mode and without control.

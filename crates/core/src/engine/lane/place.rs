@@ -93,7 +93,7 @@ impl Lane {
         match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
             Entry::Entered(change) => Placed::Entered(change),
             Entry::Waits { ticket, displaced } => {
-                permit.stage = Stage::Waiting { ticket };
+                permit.stage = Stage::Waiting { ticket, token };
                 if let Some(displaced) = displaced {
                     let verdict = drop_waiting(
                         &self.published,

@@ -1,5 +1,6 @@
 //! What was learned of classes is kept for new promises.
 
+use crate::actuator::cascade::Cascade;
 use crate::control::cost::class::ClassCosts;
 use crate::engine::Engine;
 use crate::engine::status::ClassRow;
@@ -42,12 +43,12 @@ impl Engine {
             if class == self.sensors.classes.len() {
                 self.sensors.classes.push(site.levels.len());
                 self.loops.costs.push(ClassCosts::new(LinearModel::default(), site.levels.len()));
-                self.loops.applied.push(site.levels.len() as f64);
+                self.loops.applied.push(Cascade::new(&plants, |_| site.levels.len() as f64));
                 self.sensors.heavy.push(lanes.len());
                 continue;
             }
             let least = f64::from(site.least_level(index));
-            self.loops.applied[class] = self.loops.applied[class].max(least);
+            self.loops.applied[class].keep_above(least);
             let row = &self.rows[class];
             if row.levels == level_names(site) && row.plants == plants {
                 continue;
@@ -63,7 +64,11 @@ impl Engine {
             if row.plants.last() != plants.last() {
                 self.loops.costs[class].set_line(LinearModel::default());
             }
-            self.loops.applied[class] = moved(&row.levels, site, self.loops.applied[class]);
+            // A plant that served no level before begins where the clients were on average.
+            let was = &self.loops.applied[class];
+            let m = |plant: usize| moved(&row.levels, site, was.at(plant).unwrap_or_else(|| was.mean()));
+            let now = Cascade::new(&plants, m);
+            self.loops.applied[class] = now;
         }
     }
 
@@ -99,7 +104,7 @@ pub(super) fn level_names(site: &Site) -> Vec<String> {
 
 /// The plant of each level 1..=M.
 pub(super) fn plants_of(site: &Site) -> Vec<usize> {
-    site.levels.iter().map(|level| level.plant.unwrap_or(site.plant)).collect()
+    site.plants().collect()
 }
 
 /// m among the new levels: it stays between the same two levels, by name, and full quality stays full quality.

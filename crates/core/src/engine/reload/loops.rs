@@ -2,6 +2,7 @@
 
 use super::classes::moved;
 use super::{ranks, response_promise};
+use crate::actuator::cascade::parts;
 use crate::control::Loop;
 use crate::control::delay::DelayPromise;
 use crate::control::ratio::RatioPromise;
@@ -9,6 +10,7 @@ use crate::control::utilization::{PlantReload, UtilizationLoop};
 use crate::control::workers::WorkerSearch;
 use crate::engine::Engine;
 use crate::engine::control_period::publish_turns;
+use crate::promises::Promises;
 use crate::promises::registry::{RegisteredClass, Registry};
 use crate::telemetry::monitor::PlantMonitor;
 use crate::time::Duration;
@@ -32,6 +34,7 @@ impl Engine {
             self.loops.utilization.push(UtilizationLoop::new(&self.registry, number));
             self.sensors.plants.push(PlantMonitor::default());
         }
+        self.loops.order = order(&self.registry.promises);
     }
 
     /// The worker searches; a number that was found stays while the bounds stay.
@@ -81,4 +84,19 @@ impl Engine {
         self.loops.ratios.reload(ratios);
         publish_turns(&self.lane.published, self.loops.ratios.turns());
     }
+}
+
+/// The order in which the loops of the plants are stepped, so that a plant knows in the same period what is passed down to it.
+/// Where two plants pass requests down to each other, one of them knows it a period later.
+fn order(promises: &Promises) -> Vec<usize> {
+    let mut depths = alloc::vec![0; promises.plants.len()];
+    for site in &promises.sites {
+        let plants: Vec<usize> = site.plants().collect();
+        for (depth, (plant, ..)) in parts(&plants).enumerate() {
+            depths[plant] = depth.max(depths[plant]);
+        }
+    }
+    let mut order: Vec<usize> = (0..depths.len()).collect();
+    order.sort_by_key(|plant| depths[*plant]);
+    order
 }

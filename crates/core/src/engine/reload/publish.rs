@@ -107,13 +107,15 @@ impl Engine {
         for (level, plant) in plants_of(site).into_iter().enumerate() {
             plant_of_level[level + 1] = plant as u16;
         }
-        let words = ClassWords::new(self.loops.applied[class]);
+        let applied = &self.loops.applied[class];
+        let words = ClassWords::new(applied);
         words
             .set_heavy(self.sensors.heavy.class(class).heavy(), self.sensors.heavy.class(class).note_shift());
         PublishedClass {
             words,
             top_level: site.levels.len() as u8,
             choice: site.choice,
+            base: applied.parts()[0].base as u8,
             plant_of_level,
             contract: None,
             ranks: [Rank::EXEMPT; 2],
