@@ -2,6 +2,7 @@
 
 mod support;
 
+use plimsoll_core::promises::Tunnels;
 use plimsoll_core::request::{Pattern, Reason};
 use plimsoll_gateway::Gateway;
 use std::io::Write;
@@ -274,18 +275,28 @@ fn streams_leave_room_for_others() {
     settled(&gateway);
 }
 
-/// The same for events. The client of one stream too many gets an answer in place of events.
+/// A stream of events holds no place: with one place another client is served beside it. The client of one stream more than
+/// there may be gets an answer in place of events. Where tunnels keep their places, streams hold half of them.
 #[test]
 fn events_leave_room_for_others() {
+    events_leave_room(1, Tunnels { most: 1, keep_places: false });
+    events_leave_room(2, Tunnels { most: 8, keep_places: true });
+}
+
+fn events_leave_room(places: u32, tunnels: Tunnels) {
     let go = Arc::new(AtomicBool::new(false));
     let origin = holding(
         &go,
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ndata:\r\n",
     );
-    let gateway = Gateway::start(settings(&[origin.address]), &promises(2)).expect("a gateway");
+    let mut promises = promises(places);
+    promises.plants[0].tunnels = tunnels;
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
     let mut first = client(&gateway);
     let head = first.ask_head("GET /events HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!(status(&head), 200);
+    let in_service = u32::from(tunnels.keep_places);
+    eventually("its place is given back or kept", || gateway.status().plants[0].in_service == in_service);
     assert_eq!(first.exactly(10), b"5\r\ndata:\r\n", "an event comes at once");
     assert_eq!(client(&gateway).get("/events").0, 503);
     assert_eq!(client(&gateway).get("/page").0, 200);

@@ -167,8 +167,8 @@ section! { "[limits]"
         /// Paths whose request bodies pass to the server while they come, such as `"/upload/*"`: for servers that follow
         /// an upload. Such a request holds a place while its client sends. gRPC (`application/grpc`) always passes so.
         stream: OneOrMany<PathPattern>, optional;
-        /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and
-        /// `text/event-stream`. One more gets 503, so that streams leave room for everybody else.
+        /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and what
+        /// keeps its place by `tunnels_keep_places`. One more gets 503, so that streams leave room for everybody else.
         stream_share: Share, default(Share(Plant::STREAM_SHARE));
         /// What buffers of all connections together may take of memory before bodies go to files early. What clients hold while
         /// they are waited for stays below it too: beyond it the one that is waited for the longest is given up.

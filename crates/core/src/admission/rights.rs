@@ -1,14 +1,15 @@
-//! How many requests may stream at a plant at once, and how many connections may be upgraded.
+//! How many requests may stream at a plant at once, and how many tunnels there may be.
 //!
-//! A request streams while its body still comes, or while its response is a stream of events: it holds a place for as long
-//! as its client likes, and not for as long as the plant works. Streams therefore hold a part of the places only, and one
-//! more is refused. A request has its right to stream from its arrival, also while it waits.
+//! A request streams while its body still comes: it holds a place for as long as its client likes, and not for as long as
+//! the plant works. Streams therefore hold a part of the places only, and one more is refused. A request has its right to
+//! stream from its arrival, also while it waits.
 //!
-//! An upgraded connection has a bound of its own. It holds no place unless the operator says so; then it streams.
+//! A tunnel, which is an upgraded connection or a stream of events, has a bound of its own. It holds no place unless the
+//! operator says so; then it streams.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Rights of one kind that were given at one plant: to stream, or to be an upgraded connection.
+/// Rights of one kind that were given at one plant: to stream, or to be a tunnel.
 #[derive(Default)]
 pub(crate) struct Rights(AtomicU32);
 

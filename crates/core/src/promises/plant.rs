@@ -30,9 +30,9 @@ pub struct Plant {
     /// gap estimation measured service times replace them as soon as there are any.
     pub costs: Option<Costs>,
     /// The largest part of its places that streams hold, though one of them at least: requests whose bodies still come, and
-    /// streams of events. They hold a place for as long as their clients like.
+    /// tunnels that keep their places. They hold a place for as long as their clients like.
     pub stream_share: f64,
-    /// What upgraded connections take of it.
+    /// What upgraded connections and streams of events take of it.
     pub tunnels: Tunnels,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
@@ -70,10 +70,10 @@ impl Plant {
     }
 }
 
-/// What upgraded connections (WebSocket) take of a plant.
+/// What upgraded connections (WebSocket) and streams of events take of a plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnels {
-    /// The most at once; one more upgrade is refused.
+    /// The most at once; one more is refused.
     pub most: u32,
     /// Whether each keeps its place to its end, because it occupies a worker of the server. It then counts as a stream.
     pub keep_places: bool,

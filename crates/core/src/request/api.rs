@@ -115,7 +115,7 @@ pub struct Permit {
     pub(crate) has_quota: bool,
     /// The request holds a right to stream at its plant.
     pub(crate) streams: bool,
-    /// The request has become an upgraded connection.
+    /// The request has become an upgraded connection or a stream of events.
     pub(crate) tunnel: bool,
     /// The plant answered with a failure. An upgrade is none: its release has no bytes.
     pub(crate) failed: bool,

@@ -68,7 +68,7 @@ pub struct PlantStatus {
     pub in_service: u32,
     /// Requests waiting now.
     pub waiting: u32,
-    /// Upgraded connections now.
+    /// Upgraded connections and streams of events now.
     pub tunnels: u32,
     /// Unfinished work, in seconds of one worker; `None` where no deadline is promised.
     pub unfinished_seconds: Option<f64>,

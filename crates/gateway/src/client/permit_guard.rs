@@ -47,15 +47,11 @@ impl PermitGuard {
         }
     }
 
-    /// Whether the request may go on as a stream of events. The engine decides.
-    pub(crate) fn may_stream(&mut self) -> bool {
-        self.permit.as_mut().is_some_and(|permit| self.worker.lane.borrow_mut().may_stream(permit))
-    }
-
-    /// Whether the request may become an upgraded connection. The engine decides, and the place is given back if it says so.
-    pub(crate) fn upgrade(&mut self) -> bool {
+    /// Whether the request may stay open as an upgraded connection or a stream of events. The engine decides, and the place
+    /// is given back if it says so.
+    pub(crate) fn stay_open(&mut self) -> bool {
         let Some(permit) = &mut self.permit else { return false };
-        self.worker.with_lane(|lane, now, verdicts| lane.upgrade(now, permit, verdicts))
+        self.worker.with_lane(|lane, now, verdicts| lane.stay_open(now, permit, verdicts))
     }
 
     /// Whether the place at the plant is still held.

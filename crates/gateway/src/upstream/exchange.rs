@@ -32,13 +32,10 @@ use std::task::{Context, Poll};
 
 const READ_AHEAD: usize = 4;
 
-/// A stream of events beyond those that may be under way. The request was counted when it started, and fails.
-const TOO_MANY_STREAMS: Refusal =
-    Refusal::with(503, "as many uploads and event streams as may are under way: try again later");
-
-/// An upgrade beyond those that may be. The server's answer to it is thrown away.
-const TOO_MANY_TUNNELS: Refusal =
-    Refusal::with(503, "as many upgraded connections as may are open: try again later");
+/// An upgraded connection or a stream of events beyond those that may be open. The request was counted when it started, and
+/// fails; the server's answer is thrown away.
+const TOO_MANY_OPEN: Refusal =
+    Refusal::with(503, "as many upgraded connections and event streams as may are open: try again later");
 
 #[derive(Debug)]
 pub(crate) enum End {
@@ -184,14 +181,14 @@ impl<W: Wire> Exchange<'_, W> {
         };
         *moved = true;
         self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
-        if self.response.is_event_stream() && !self.may_stream() {
-            let end = if was_empty { End::Failed(TOO_MANY_STREAMS) } else { End::Broken(Outcome::Failed) };
+        if self.response.is_event_stream() && !self.may_send_events() {
+            let end = if was_empty { End::Failed(TOO_MANY_OPEN) } else { End::Broken(Outcome::Failed) };
             return Some(self.give_up(end));
         }
         self.store();
         match result {
-            Ok(()) if self.response.is_switched() && !self.permit.upgrade() => {
-                Some(self.give_up(End::Failed(TOO_MANY_TUNNELS)))
+            Ok(()) if self.response.is_switched() && !self.permit.stay_open() => {
+                Some(self.give_up(End::Failed(TOO_MANY_OPEN)))
             }
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
@@ -224,9 +221,15 @@ impl<W: Wire> Exchange<'_, W> {
     }
 
     /// Takes the right to send events, which the exchange keeps to its end.
-    fn may_stream(&mut self) -> bool {
+    fn may_send_events(&mut self) -> bool {
         if !self.streams_events {
-            self.streams_events = self.permit.may_stream();
+            self.streams_events = self.permit.stay_open();
+            if self.streams_events
+                && !self.permit.holds_place()
+                && let Some(lease) = &mut self.lease
+            {
+                lease.stop_counting();
+            }
             self.progress.streams();
         }
         self.streams_events

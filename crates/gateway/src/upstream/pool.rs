@@ -55,17 +55,26 @@ impl Upstream {
     }
 }
 
-/// A right to have a connection open; given back on drop.
+/// A right to have a connection open; given back on drop, or before.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     upstream: Arc<Upstream>,
     address: usize,
+    is_given_back: bool,
+}
+
+impl Ticket {
+    fn give_back(&mut self) {
+        if !std::mem::replace(&mut self.is_given_back, true) {
+            self.upstream.health[self.address].open.fetch_sub(1, Relaxed);
+            self.upstream.open.fetch_sub(1, Release);
+        }
+    }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.upstream.health[self.address].open.fetch_sub(1, Relaxed);
-        self.upstream.open.fetch_sub(1, Release);
+        self.give_back();
     }
 }
 
@@ -200,7 +209,7 @@ impl Upstream {
 
     /// Keeps a connection that can serve another request, on the list of `thread`.
     pub(super) fn put_idle(&self, thread: usize, now: Instant, lease: Lease) {
-        if self.open.load(Acquire) > self.most_kept.load(Relaxed) {
+        if lease.ticket.is_given_back || self.open.load(Acquire) > self.most_kept.load(Relaxed) {
             return;
         }
         let mut idle = self.idle_of(thread);
@@ -267,7 +276,7 @@ impl Upstream {
             let taken = self.open.fetch_update(AcqRel, Acquire, |open| (open < most).then_some(open + 1));
             if taken.is_ok() {
                 self.health[address].open.fetch_add(1, Relaxed);
-                return Ok(Ticket { upstream: self.clone(), address });
+                return Ok(Ticket { upstream: self.clone(), address, is_given_back: false });
             }
             match self.take_idle(options.thread) {
                 Some(lease) if options.fresh => drop(lease),
@@ -289,6 +298,11 @@ impl Lease {
 
     pub(crate) fn praise(&self) {
         self.ticket.upstream.health[self.ticket.address].succeeded();
+    }
+
+    /// Stops counting the connection, because its request has given its place back. It serves no other request afterwards.
+    pub(super) fn stop_counting(&mut self) {
+        self.ticket.give_back();
     }
 
     /// The connection, switched to another protocol, and what keeps it counted where it holds a place.

@@ -1,6 +1,7 @@
-//! Requests whose end the plant does not decide: bodies that stream, event streams, and upgraded connections.
+//! Requests whose end the plant does not decide: bodies that stream, upgraded connections, and streams of events.
 //!
-//! Each plant has a bound of streams, which hold places, and one of upgraded connections, so that both leave room for others.
+//! Each plant has a bound of bodies that stream, which hold places, and one of upgraded connections and event streams, which
+//! hold none unless the operator says so. Both leave room for others.
 
 use super::Lane;
 use super::start::places;
@@ -10,13 +11,6 @@ use crate::request::{Permit, Service, Verdicts};
 use crate::time::Instant;
 
 impl Lane {
-    /// Whether a request in service may go on as a stream of events, which its response turned out to be. It then holds a
-    /// right to stream until its release.
-    pub fn may_stream(&mut self, permit: &mut Permit) -> bool {
-        self.follow_permit(permit);
-        permit.streams || self.take_stream(permit)
-    }
-
     /// Takes a right to stream for a request that has none.
     pub(super) fn take_stream(&self, permit: &mut Permit) -> bool {
         let plant = &self.published.plants[permit.plant()];
@@ -25,9 +19,10 @@ impl Lane {
         permit.streams
     }
 
-    /// Whether a request in service may become an upgraded connection. It then gives its place back, unless the plant's
-    /// upgraded connections keep theirs, and counts as one until it departs.
-    pub fn upgrade(&mut self, now: Instant, permit: &mut Permit, verdicts: &mut Verdicts) -> bool {
+    /// Whether a request in service may stay open for as long as its client likes, as an upgraded connection or a stream of
+    /// events, which its response turned out to be. It then gives its place back, unless the plant's tunnels keep theirs, and
+    /// counts as one of them until it departs.
+    pub fn stay_open(&mut self, now: Instant, permit: &mut Permit, verdicts: &mut Verdicts) -> bool {
         self.follow_permit(permit);
         let plant = &self.published.plants[permit.plant()];
         let Tunnels { most, keep_places } = plant.tunnel_terms;

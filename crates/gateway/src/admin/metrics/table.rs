@@ -85,7 +85,7 @@ metrics! {
         Plants(|own| own.limit);
     "plimsoll_in_service", "Requests in service at the upstream.", Plants(|own| own.in_service);
     "plimsoll_waiting", "Requests waiting for the upstream.", Plants(|own| own.waiting);
-    "plimsoll_tunnels", "Upgraded connections (WebSocket) to the upstream.", Plants(|own| own.tunnels);
+    "plimsoll_tunnels", "Upgraded connections (WebSocket) and event streams to the upstream.", Plants(|own| own.tunnels);
     "plimsoll_upstream_service_level", "The service level m that the upstream's loop asks for.",
         Plants(|own| own.service_level);
     "plimsoll_bias", "What the integral part of the law adds to the set point.", Plants(|own| own.bias);
