@@ -24,7 +24,8 @@ section! { "[upstream.NAME]"
         /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are
         /// to be found, the most to look for.
         max_connections: Whole<1, 65_535>, optional;
-        /// The most upgraded connections (WebSocket) and streams of events (`text/event-stream`) to it at once; one more gets 503.
+        /// The most upgraded connections (WebSocket) and streams of events (`text/event-stream`) to it at once; one more gets
+        /// 503.
         max_tunnels: Whole<0, 1_000_000>, default(Whole(Tunnels::default().most.into()));
         /// Whether an upgraded connection or a stream of events keeps its place to its end, because it occupies a worker of the
         /// server. It then counts among `max_connections` and as a stream (`stream_share`). Otherwise it gives its place back
