@@ -181,12 +181,36 @@ fn a_reused_connection_that_was_closed_is_no_failure_of_its_server() {
         Gateway::start(settings(&[origin.address, other.address]), &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     assert_eq!(client.get("/"), (200, b"once".to_vec()));
+    // Idle servers take turns: the next request but one finds the kept connection.
+    assert_eq!(client.get("/"), (200, b"other".to_vec()));
     assert_eq!(client.ask("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").0, 502);
-    // Both requests need a connection: turns alternate between healthy addresses.
+    // Turns alternate between healthy addresses.
     let mut client = support::client(&gateway);
     let answers = [client.get("/").1, client.get("/").1];
     assert!(answers.contains(&b"once".to_vec()), "the first address is still used: {answers:?}");
     assert!(origin.accepted.load(std::sync::atomic::Ordering::SeqCst) >= 2);
+}
+
+/// Kept connections do not bind a gateway to the server that they lead to.
+#[test]
+fn requests_go_to_all_servers_on_kept_connections_too() {
+    let origins = [b"one", b"two"].map(|name| {
+        Origin::start(move |mut peer| {
+            while peer.head().is_some() {
+                let _ = peer.send_response(name);
+            }
+        })
+    });
+    let addresses = origins.each_ref().map(|origin| origin.address);
+    let gateway = Gateway::start(settings(&addresses), &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    let answers: Vec<_> = (0..20).map(|_| client.get("/")).collect();
+    assert!(answers.iter().all(|(status, _)| *status == 200));
+    for name in [b"one", b"two"] {
+        let count = answers.iter().filter(|(_, body)| body == name).count();
+        assert!(count >= 5, "{count} of 20");
+    }
+    settled(&gateway);
 }
 
 #[test]

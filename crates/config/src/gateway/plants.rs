@@ -18,7 +18,7 @@ section! { "[upstream.NAME]"
     /// A server behind the gateway, whose utilization is held at its load line.
     UpstreamKeys {
         /// Where it listens: `"127.0.0.1:8000"`, `"https://app.internal"` for TLS, or `"unix:/run/app.sock"`. Several addresses
-        /// are equal members, together one capacity.
+        /// are equal members, together one capacity: a request goes to the one of two that has fewer under way.
         address: OneOrMany<ServerAddress>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
         /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
         /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are

@@ -8,6 +8,9 @@
 //! **Order.** A thread's own idle connection comes first, the latest used; then another thread's; then a new one. An idle
 //! connection that became readable was closed by its server, or speaks out of turn, and is thrown away.
 //!
+//! **Several servers.** The server is chosen first, for each request ([`choose`]), and then one of its connections. Where no
+//! more connections may be open, an idle one of any server will do.
+//!
 //! Why not a pool per thread: with 8 prefork workers and 24 clients, such pools gave 16 clients no connection at all.
 
 use super::connect::{Secured, connect};
@@ -66,7 +69,6 @@ pub(crate) struct Ticket {
 impl Ticket {
     fn give_back(&mut self) {
         if !std::mem::replace(&mut self.is_given_back, true) {
-            self.upstream.health[self.address].open.fetch_sub(1, Relaxed);
             self.upstream.open.fetch_sub(1, Release);
         }
     }
@@ -75,6 +77,19 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.give_back();
+    }
+}
+
+/// A request under way at one of several servers; it ends on drop.
+#[derive(Debug)]
+struct Busy {
+    upstream: Arc<Upstream>,
+    address: usize,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.upstream.health[self.address].busy.fetch_sub(1, Relaxed);
     }
 }
 
@@ -90,6 +105,8 @@ struct Idle {
 pub(crate) struct Lease {
     pub io: Socket,
     ticket: Ticket,
+    /// `None` where the upstream is one server.
+    _busy: Option<Busy>,
     /// Whether it served a request before: its server may have closed it meanwhile.
     pub reused: bool,
 }
@@ -189,18 +206,33 @@ impl Upstream {
         lock(&self.idle[thread])
     }
 
-    /// An idle connection that is alive: the thread's own latest, else another's.
-    pub(crate) fn take_idle(&self, thread: usize) -> Option<Lease> {
+    /// Whether it is one server.
+    pub(crate) fn is_lone(&self) -> bool {
+        self.addresses.len() == 1
+    }
+
+    fn lease(self: &Arc<Self>, io: Socket, ticket: Ticket, reused: bool) -> Lease {
+        let busy = (!self.is_lone()).then(|| {
+            self.health[ticket.address].busy.fetch_add(1, Relaxed);
+            Busy { upstream: self.clone(), address: ticket.address }
+        });
+        Lease { io, ticket, _busy: busy, reused }
+    }
+
+    /// An idle connection that is alive, to this address or to any: the thread's own latest, else another's.
+    pub(crate) fn take_idle(self: &Arc<Self>, thread: usize, address: Option<usize>) -> Option<Lease> {
         let threads = self.idle.len();
+        let is_wanted = |idle: &Idle| address.is_none_or(|address| idle.ticket.address == address);
+        let latest = |idle: &mut Vec<Idle>| idle.iter().rposition(is_wanted).map(|index| idle.remove(index));
         for owner in (0..threads).map(|offset| (thread + offset) % threads) {
-            while let Some(Idle { mut io, ticket, .. }) = { self.idle_of(owner).pop() } {
+            while let Some(Idle { mut io, ticket, .. }) = { latest(&mut self.idle_of(owner)) } {
                 if !io.is_quiet() {
                     continue;
                 }
                 // A connection of another thread is registered anew, with this thread's selector.
                 let moved = if owner == thread { Ok(io) } else { io.take_over() };
                 if let Ok(io) = moved {
-                    return Some(Lease { io, ticket, reused: true });
+                    return Some(self.lease(io, ticket, true));
                 }
             }
         }
@@ -231,14 +263,14 @@ impl Upstream {
         let mut last = ConnectError::Refused;
         let mut now = options.clock.now();
         loop {
+            let turn = self.turn.fetch_add(1, Relaxed);
+            let Some(address) = choose(&self.health, now, tried, turn) else { return Err(last) };
             if !options.fresh
                 && tried == 0
-                && let Some(lease) = self.take_idle(options.thread)
+                && let Some(lease) = self.take_idle(options.thread, Some(address))
             {
                 return Ok(lease);
             }
-            let turn = self.turn.fetch_add(1, Relaxed);
-            let Some(address) = choose(&self.health, now, tried, turn) else { return Err(last) };
             let ticket = match self.ticket(address, options).await {
                 Ok(ticket) => ticket,
                 Err(lease) => return Ok(lease),
@@ -249,7 +281,7 @@ impl Upstream {
             match result {
                 Ok(io) => {
                     self.health[address].succeeded();
-                    return Ok(Lease { io, ticket, reused: false });
+                    return Ok(self.lease(io, ticket, false));
                 }
                 // This is no failure of the upstream, and another address would need a descriptor too.
                 Err(error) if is_out_of_descriptors(&error) => return Err(ConnectError::OutOfDescriptors),
@@ -275,10 +307,9 @@ impl Upstream {
             let most = self.most_open.load(Relaxed);
             let taken = self.open.fetch_update(AcqRel, Acquire, |open| (open < most).then_some(open + 1));
             if taken.is_ok() {
-                self.health[address].open.fetch_add(1, Relaxed);
                 return Ok(Ticket { upstream: self.clone(), address, is_given_back: false });
             }
-            match self.take_idle(options.thread) {
+            match self.take_idle(options.thread, None) {
                 Some(lease) if options.fresh => drop(lease),
                 Some(lease) => return Err(lease),
                 // A connection moved from one list to another between two looks, or is about to be closed.

@@ -74,7 +74,10 @@ async fn connect<W: Wire>(
     pool: &Arc<Upstream>,
     fresh: bool,
 ) -> Result<Lease, End> {
-    if !fresh && let Some(lease) = pool.take_idle(worker.index) {
+    if !fresh
+        && pool.is_lone()
+        && let Some(lease) = pool.take_idle(worker.index, None)
+    {
         return Ok(lease);
     }
     let connect_timeout = worker.tables().settings.timeouts.connect;
