@@ -73,7 +73,9 @@ impl Cascade {
     pub(crate) fn set(&mut self, plant: usize, m: f64, passes: f64) -> bool {
         let Some(part) = self.parts.iter_mut().find(|part| part.plant == plant) else { return false };
         part.passes = passes;
-        core::mem::replace(&mut part.m, m) != m
+        let is_other = part.m != m;
+        part.m = m;
+        is_other
     }
 
     /// Goes on from an m at a plant, of which is not known how it was allocated.

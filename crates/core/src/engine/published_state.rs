@@ -211,6 +211,7 @@ impl PublishedClass {
 
     /// The level of a client that the plant of the highest level passes down.
     #[cold]
+    #[inline(never)]
     pub(crate) fn lower_level(&self, hash: u64) -> u8 {
         let mut base = self.base;
         for word in &self.words.lower {

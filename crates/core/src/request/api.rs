@@ -134,7 +134,7 @@ pub struct Permit {
 /// How far the request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    Waiting { ticket: u64, token: Token },
+    Waiting { ticket: u64 },
     InService,
     Released,
 }

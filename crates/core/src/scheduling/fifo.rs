@@ -3,9 +3,8 @@
 //! The queue of a plant (`queue.rs`) is made of such fifos: one for each rank, and one for each class that was promised a
 //! delay or a ratio.
 
-use crate::request::Token;
 use crate::scheduling::order::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, QueueTurn};
-use crate::scheduling::queue::Waiting;
+use crate::scheduling::queue::{FIFO_SHIFT, Waiting};
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::scheduling::rank::Rank;
 use crate::scheduling::turns::Groups;
@@ -114,10 +113,15 @@ impl Fifo {
             && self.first().is_some_and(|first| rejected[usize::from(first.class)])
     }
 
-    pub(super) fn push(&mut self, waiting: Waiting) -> u64 {
+    /// Puts a request at the end; returns its ticket, which it keeps where it is passed down to another plant.
+    pub(super) fn push(&mut self, mut waiting: Waiting) -> u64 {
         self.next_ticket += 1;
+        let ticket = u64::from(self.number) << FIFO_SHIFT | self.next_ticket;
+        if waiting.ticket == 0 {
+            waiting.ticket = ticket;
+        }
         self.requests.push_back((self.next_ticket, Some(waiting)));
-        self.next_ticket
+        ticket
     }
 
     pub(super) fn pop(&mut self) -> Option<Waiting> {
@@ -151,9 +155,9 @@ impl Fifo {
         waiting
     }
 
-    /// The ticket of a request of a class with this token.
-    pub(super) fn find(&self, class: u16, token: Token) -> Option<u64> {
-        let is_it = |waiting: &Waiting| waiting.class == class && waiting.token == token;
+    /// The ticket of a request that came from this plant with this ticket.
+    pub(super) fn find(&self, from: (u16, u64)) -> Option<u64> {
+        let is_it = |waiting: &Waiting| (waiting.home, waiting.ticket) == from;
         let found = self.requests.iter().find(|(_, waiting)| waiting.as_ref().is_some_and(is_it));
         found.map(|(ticket, _)| *ticket)
     }

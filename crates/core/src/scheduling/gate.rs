@@ -24,7 +24,6 @@
 //!
 //! The order of waiting requests is in `queue.rs`.
 
-use crate::request::Token;
 use crate::scheduling::queue::{Queue, Waiting};
 use crate::scheduling::quota::Quota;
 use crate::sync::lock::Lock;
@@ -184,9 +183,9 @@ impl Gate {
         self.queue.lock().remove(ticket)
     }
 
-    /// Takes out a request of a class by its token, if it waits here: it was passed down, and has the ticket of another plant.
-    pub(crate) fn cancel_token(&self, class: u16, token: Token) -> Option<Waiting> {
-        if self.is_waited_at() { self.queue.lock().remove_token(class, token) } else { None }
+    /// Takes out a request that was passed down from the plant of this number and has its ticket, if it waits here.
+    pub(crate) fn cancel_passed_down(&self, from: (u16, u64)) -> Option<Waiting> {
+        if self.is_waited_at() { self.queue.lock().remove_passed_down(from) } else { None }
     }
 
     /// Makes room for classes, and takes the quota of each class that was promised a delay or a ratio.
@@ -278,6 +277,7 @@ impl Gate {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::request::Token;
     use crate::scheduling::rank::{Rank, Standing};
     use alloc::vec::Vec;
 
@@ -298,6 +298,8 @@ mod tests {
             work: None,
             streams: false,
             latest_start: Instant::FAR,
+            home: 0,
+            ticket: 0,
         }
     }
 

@@ -31,6 +31,8 @@ fn waiting() -> Waiting {
         work: None,
         streams: false,
         latest_start: Instant::FAR,
+        home: 0,
+        ticket: 0,
     }
 }
 

@@ -55,6 +55,9 @@ pub(crate) struct Waiting {
     pub(crate) streams: bool,
     /// A later start would end after the deadline.
     pub(crate) latest_start: Instant,
+    /// The plant at which it waited first, and its ticket there; 0 until it waits.
+    pub(crate) home: u16,
+    pub(crate) ticket: u64,
 }
 
 /// The queue of one plant. A ticket names a request in a fifo as long as it waits: taking one out of the middle leaves a
@@ -81,7 +84,7 @@ pub(crate) struct Queue {
 }
 
 /// The upper bits of a ticket name the fifo.
-const FIFO_SHIFT: u32 = 48;
+pub(super) const FIFO_SHIFT: u32 = 48;
 
 /// So many exempt requests may wait however short the queue is.
 const LEAST_EXEMPT: usize = 64;
@@ -182,7 +185,7 @@ impl Queue {
         if let Some(group) = fifo.group {
             self.groups.add(group, QueueTurn::new(waiting.rank, waiting.arrived));
         }
-        u64::from(fifo.number) << FIFO_SHIFT | fifo.push(waiting)
+        fifo.push(waiting)
     }
 
     /// Gives each request of a class with a ratio its turn again, for a promise that changed.
@@ -279,10 +282,9 @@ impl Queue {
         self.take_out(index, waiting).is_some()
     }
 
-    /// Takes out a request that its token names.
-    pub(crate) fn remove_token(&mut self, class: u16, token: Token) -> Option<Waiting> {
-        let found =
-            self.fifos.iter().enumerate().find_map(|(index, fifo)| Some((index, fifo.find(class, token)?)));
+    /// Takes out a request by the plant and the ticket that it came from.
+    pub(crate) fn remove_passed_down(&mut self, from: (u16, u64)) -> Option<Waiting> {
+        let found = self.fifos.iter().enumerate().find_map(|(index, fifo)| Some((index, fifo.find(from)?)));
         let (index, ticket) = found?;
         let waiting = self.fifos[index].remove(ticket);
         self.take_out(index, waiting)
@@ -343,6 +345,8 @@ mod tests {
             work: None,
             streams: false,
             latest_start: Instant::FAR,
+            home: 0,
+            ticket: 0,
         })
     }
 

@@ -137,8 +137,8 @@ impl CostModel {
         let priced = self.by_class.iter_mut().zip(&mut self.stale);
         for (class, (costs, stale)) in plant.classes.iter().zip(priced) {
             if *stale || measured.classes[class.class].active || reported_line.is_some() {
-                for (level, cost) in (1..=class.top).zip(&mut costs[1..]) {
-                    *cost = known.at(class, level).unwrap_or(0.0);
+                for (level, cost) in class.levels_here().zip(&mut costs[class.base + 1..]) {
+                    *cost = known.at_here(class, level).unwrap_or(0.0);
                 }
                 *stale = false;
             }
@@ -265,7 +265,7 @@ impl RequestCosts<'_> {
         let bytes = bandwidth.unwrap_or(full_bytes);
         let (mut a, mut b) = (WeightedMean::default(), WeightedMean::default());
         for class in own.clone() {
-            if bandwidth.is_none() && self.learned.reported_line.is_none() && class.is_here(class.top) {
+            if bandwidth.is_none() && self.learned.reported_line.is_none() {
                 // A line through all levels would take lighter pages of as many bytes for full ones.
                 let full = &self.learned.classes[class.class].by_level[class.top];
                 let known = (full.confidence() > SURE).then(|| self.at(class, class.top)).flatten();
@@ -312,9 +312,11 @@ impl RequestCosts<'_> {
 impl LearnedCosts<'_> {
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
     fn at(&self, class: &ClassView, level: usize) -> Option<f64> {
-        if !class.is_here(level) {
-            return Some(0.0);
-        }
+        if class.is_here(level) { self.at_here(class, level) } else { Some(0.0) }
+    }
+
+    /// The same of a level that this plant serves.
+    fn at_here(&self, class: &ClassView, level: usize) -> Option<f64> {
         let by_level = &self.classes[class.class].by_level;
         let known = |l: usize| self.measured(&by_level[l]);
         if let Some(cost) = known(level) {

@@ -24,7 +24,7 @@ pub(crate) struct ClassLevel {
     /// The class's number.
     pub(crate) class: usize,
     pub(crate) m: f64,
-    /// The part of its requests that has none of the levels here: they are passed down, or rejected.
+    /// The part of its requests that has none of the levels here, where other plants serve the others.
     pub(crate) passes: f64,
 }
 
@@ -83,7 +83,9 @@ impl Levels {
             share.learn(if own.active { &own.window.decided[..=class.top] } else { &[] });
             let wanted = allocation.level_of(plant, class).clamp(class.least, top);
             set.m = share.service_level(wanted, top);
-            set.passes = 1.0 - (wanted - class.base as f64).clamp(0.0, 1.0);
+            if !class.is_all_here {
+                set.passes = 1.0 - (wanted - class.base as f64).clamp(0.0, 1.0);
+            }
         }
         &self.set
     }
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn each_class_that_the_loop_moves_has_its_level_within_its_own_range() {
         let (mut exempt, mut upper) = (class(1, 3), class(3, 3));
-        (exempt.exempt, upper.base, upper.least) = (true, 2, 2.0);
+        (exempt.exempt, upper.base, upper.least, upper.is_all_here) = (true, 2, 2.0, false);
         let mut own = plant(alloc::vec![class(0, 3), exempt, class(2, 1), upper]);
         own.is_shared = false;
         let mut allocation = Allocation::top(&own);

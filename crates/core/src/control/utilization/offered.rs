@@ -160,7 +160,7 @@ fn load(
     } else if level == 0 {
         (rate * costs.rejection, 0.0)
     } else {
-        let bytes = if class.is_here(level) { costs.bytes(class, level) } else { 0.0 };
+        let bytes = if level > class.base { costs.bytes(class, level) } else { 0.0 };
         (rate * costs.priced(place, level), rate * bytes)
     };
     // Exempt requests that wait for their own share of the places are no load, so none that others should make room for.

@@ -7,7 +7,7 @@ use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Mode, Promises, Sense};
 use crate::telemetry::measurement::Measurement;
 use alloc::{string::String, vec::Vec};
-use core::ops::{Range, RangeInclusive};
+use core::ops::Range;
 
 /// The plant of a loop.
 pub(crate) struct PlantView {
@@ -181,13 +181,14 @@ fn site_views(
 
 impl ClassView {
     /// Whether this plant serves a level.
+    #[inline(always)]
     pub(crate) fn is_here(&self, level: usize) -> bool {
-        self.levels_here().contains(&level)
+        self.base < level && level <= self.top
     }
 
     /// The levels that this plant serves.
-    pub(crate) fn levels_here(&self) -> RangeInclusive<usize> {
-        self.base + 1..=self.top
+    pub(crate) fn levels_here(&self) -> Range<usize> {
+        self.base + 1..self.top + 1
     }
 
     /// The level at which a request that waits here starts if `wanted` is its level; `None` if it is passed down.
@@ -197,11 +198,15 @@ impl ClassView {
     }
 
     /// Requests per second that come to this plant: R, or what the plants above pass down of those outside the contract.
+    #[inline(always)]
     pub(crate) fn rate(&self, measured: &Measurement<'_>) -> f64 {
+        if self.depth == 0 { measured.classes[self.class].rate } else { self.rate_passed_down(measured) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn rate_passed_down(&self, measured: &Measurement<'_>) -> f64 {
         let own = &measured.classes[self.class];
-        if self.depth == 0 {
-            return own.rate;
-        }
         own.rate * (1.0 - own.window.guaranteed_share()) * measured.cascades[self.class].comes_to(self.depth)
     }
 }

@@ -207,6 +207,7 @@ fn standing_in_contract(contract: &TokenBucket, mode: Mode, now: Instant) -> Sta
 /// The level, 0..=M, of a request: the highest one if it is exempt or inside a contract, else the level of its client at
 /// the service level of its class. A heavy client gets a random level for each request, so that no single client carries
 /// the whole fraction F.
+#[inline(always)]
 pub(super) fn level_of_request(published: &PublishedState, query: LevelQuery, random: &mut Random) -> u8 {
     let class = &published.classes[usize::from(query.class)];
     if query.standing != Standing::Ordinary || published.mode == Mode::Off {

@@ -88,12 +88,24 @@ impl Lane {
             // Its work is reserved at its start: an exempt request that is held delays nobody.
             unreserve(plant, permit.work.take());
         }
-        let waiting =
-            Waiting { token, site, class, client, standing, rank, arrived: now, work, streams, latest_start };
+        let waiting = Waiting {
+            token,
+            site,
+            class,
+            client,
+            standing,
+            rank,
+            arrived: now,
+            work,
+            streams,
+            latest_start,
+            home: permit.plant,
+            ticket: 0,
+        };
         match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
             Entry::Entered(change) => Placed::Entered(change),
             Entry::Waits { ticket, displaced } => {
-                permit.stage = Stage::Waiting { ticket, token };
+                permit.stage = Stage::Waiting { ticket };
                 if let Some(displaced) = displaced {
                     let verdict = drop_waiting(
                         &self.published,

@@ -2,7 +2,7 @@
 
 use super::start::account_busy_time;
 use super::{Lane, unreserve};
-use crate::request::{Outcome, Permit, Reason, Service, Stage, Token, Verdicts};
+use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
 use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters};
 use crate::time::Instant;
 
@@ -63,7 +63,7 @@ impl Lane {
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
         self.follow_permit(&permit);
         match permit.stage {
-            Stage::Waiting { ticket, token } => return self.leave_queue(now, &mut permit, (ticket, token)),
+            Stage::Waiting { ticket } => return self.leave_queue(now, &mut permit, ticket),
             Stage::InService => {
                 self.release(now, &mut permit, Service::default(), verdicts);
                 if outcome == Outcome::Abandoned {
@@ -84,10 +84,12 @@ impl Lane {
     }
 
     /// Accounts a request whose client left while it waited.
-    fn leave_queue(&self, now: Instant, permit: &mut Permit, (ticket, token): (u64, Token)) {
+    #[cold]
+    #[inline(never)]
+    fn leave_queue(&self, now: Instant, permit: &mut Permit, ticket: u64) {
         let plant = &self.published.plants[permit.plant()];
         let is_here = plant.gate.cancel(ticket);
-        if is_here || self.leave_lower_queue(permit, token) {
+        if is_here || self.leave_lower_queue(permit, ticket) {
             unreserve(&self.published.plants[permit.plant()], permit.work);
             self.end_stream(permit);
             let counters = &self.counters.classes[usize::from(permit.class)];
@@ -98,11 +100,14 @@ impl Lane {
     }
 
     /// Takes a request out of the queue to which it was passed down, and gives its permit that plant; false if it is in none.
-    fn leave_lower_queue(&self, permit: &mut Permit, token: Token) -> bool {
+    fn leave_lower_queue(&self, permit: &mut Permit, ticket: u64) -> bool {
         let class = &self.published.classes[usize::from(permit.class)];
         let plants = &class.plant_of_level[1..=usize::from(class.base)];
         let found = plants.iter().rev().find_map(|plant| {
-            Some((*plant, self.published.plants[usize::from(*plant)].gate.cancel_token(permit.class, token)?))
+            Some((
+                *plant,
+                self.published.plants[usize::from(*plant)].gate.cancel_passed_down((permit.plant, ticket))?,
+            ))
         });
         let Some((plant, waiting)) = found else { return false };
         (permit.plant, permit.work, permit.streams) = (plant, waiting.work, waiting.streams);
