@@ -17,7 +17,8 @@ section! { "[[site.level]]"
         /// Put before the path: `/light` makes `/light/page.html` of `/page.html`. It is taken out again of redirects and of
         /// the paths of cookies. Exempt requests go without it.
         prefix: Prefix, optional;
-        /// Another upstream for this level.
+        /// Another upstream for this level, held at a load line of its own: clients that it does not carry are passed down to
+        /// the next level. The levels of one upstream follow one another.
         upstream: Name, optional;
         /// Another folder for this level.
         folder: Name, optional;
