@@ -32,6 +32,53 @@ fn patient(go: &Arc<AtomicBool>) -> Origin {
     })
 }
 
+/// Two upstreams, each with a level: what the first does not carry is passed down to the second. Every request is answered
+/// once, by one of them or by a rejection.
+#[test]
+fn a_level_on_another_upstream_takes_what_the_first_does_not_carry() {
+    let origins = [("full", 20), ("light", 1)].map(|(name, ms)| {
+        Origin::start(move |mut peer| {
+            while peer.head().is_some() {
+                std::thread::sleep(Duration::from_millis(ms));
+                let _ = peer.send_response(name.as_bytes());
+            }
+        })
+    });
+    let mut promises = promises(1);
+    promises.plants.push(plant(1));
+    let site = &mut promises.sites[0];
+    site.guarantee = None;
+    site.levels[0].plant = Some(1);
+    site.identity = Identity::Header("x-client".to_owned());
+    let mut settings = settings(&[origins[0].address]);
+    settings.backends.push(Backend::Upstream { addresses: vec![origins[1].address.into()], tls: None });
+    let gateway = Gateway::start(settings, &promises).expect("a gateway");
+    let (asked, light) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = client(&gateway);
+                while light.load(SeqCst) < 50 {
+                    let number = asked.fetch_add(1, SeqCst);
+                    assert!(number < 20_000, "the second upstream was never used");
+                    client
+                        .send(format!("GET / HTTP/1.1\r\nHost: t\r\nX-Client: {number}\r\n\r\n"))
+                        .expect("sent");
+                    match client.answer() {
+                        (200, body) if body == b"light" => _ = light.fetch_add(1, SeqCst),
+                        (200, body) => assert_eq!(body, b"full"),
+                        (status, _) => assert_eq!(status, 503),
+                    }
+                }
+            });
+        }
+    });
+    settled(&gateway);
+    let counts = gateway.status().classes[0].counts;
+    assert_eq!(counts.arrivals, u64::from(asked.load(SeqCst)));
+    assert_eq!(counts.reasons.iter().sum::<u64>(), counts.arrivals, "each has one reason");
+}
+
 /// A request that would be rejected now is rejected before its client is told to send the body.
 #[test]
 fn overload_is_told_before_the_body_is_sent() {
