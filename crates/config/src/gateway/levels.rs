@@ -75,10 +75,34 @@ pub(super) fn levels(
         let cost_ratio = level.cost.as_ref().map(|cost| cost.value.0);
         levels.push(Level { name: text_of(level.name.as_ref()), plant, cost_ratio });
     }
+    check_plants(keys, &served, site_plant, findings);
     for at in 0..keys.len() {
         served[at].1.falls_back = falls_back(at, keys, &served, plants, findings);
     }
     (levels, served.into_iter().map(|(_, rewrite)| rewrite).collect())
+}
+
+/// The levels of one plant are neighbours, and the highest is the site's own.
+fn check_plants(
+    keys: &[Located<LevelKeys>],
+    served: &[(usize, Rewrite)],
+    site_plant: usize,
+    findings: &mut Findings,
+) {
+    let plant = |at: usize| served[at].0;
+    for at in (1..keys.len()).filter(|at| plant(*at) != plant(at - 1)) {
+        if let Some(same) = (0..at).rev().find(|before| plant(*before) == plant(at)) {
+            refuse!(findings, Conflict at &keys[at].span,
+                "the levels of one upstream follow one another, and another upstream's stands between",
+                help: "change the order of the levels, or serve all three by one upstream",
+                beside &keys[same].span => "the other level of this upstream is");
+        }
+    }
+    if let Some(top) = keys.last().filter(|_| plant(keys.len() - 1) != site_plant) {
+        refuse!(findings, Conflict at &top.span,
+            "the last level is full quality, and the site's own upstream serves that one",
+            help: "list the levels from the lowest quality up, or name this upstream in `[[site]]`");
+    }
 }
 
 /// Whether a level falls back to the next, as it says; and why it cannot, if it cannot.
