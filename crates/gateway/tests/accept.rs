@@ -112,13 +112,7 @@ fn the_client_behind_a_proxy_header_is_bounded() {
 /// connection has one request, read or not, and each is counted once, with its reason.
 #[test]
 fn a_client_that_would_be_rejected_is_turned_away_unread_and_counted_once() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            peer.rest_of(&head);
-            std::thread::sleep(Duration::from_millis(100));
-            let _ = peer.send_response(b"page");
-        }
-    });
+    let origin = ten_a_second();
     let mut promises = promises(1);
     promises.sites[0].guarantee = None;
     promises.sites[0].levels.truncate(1);

@@ -82,13 +82,7 @@ fn a_level_on_another_upstream_takes_what_the_first_does_not_carry() {
 /// A request that would be rejected now is rejected before its client is told to send the body.
 #[test]
 fn overload_is_told_before_the_body_is_sent() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            peer.rest_of(&head);
-            std::thread::sleep(Duration::from_millis(100));
-            let _ = peer.send_response(b"page");
-        }
-    });
+    let origin = ten_a_second();
     let mut promises = promises(1);
     let site = &mut promises.sites[0];
     site.guarantee = None;

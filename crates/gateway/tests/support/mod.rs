@@ -239,6 +239,17 @@ pub fn streaming(addresses: &[SocketAddr]) -> Settings {
     Settings { stream_paths: vec![Pattern::new("*")], ..settings(addresses) }
 }
 
+/// An origin that answers ten requests a second on each connection.
+pub fn ten_a_second() -> Origin {
+    Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            peer.rest_of(&head);
+            std::thread::sleep(Duration::from_millis(100));
+            let _ = peer.send_response(b"page");
+        }
+    })
+}
+
 pub fn gateway(origin: &Origin) -> Gateway {
     Gateway::start(settings(&[origin.address]), &promises(8)).expect("a gateway")
 }
