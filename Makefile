@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak generate fmt release
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak generate fmt release deb deb-test
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -33,6 +33,7 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	.ci/layers
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --quiet -p plimsoll --no-default-features --locked -- -D warnings
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(TARGET)
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources
@@ -91,3 +92,11 @@ fmt: ## format the code
 
 release: ## build the binary as it is shipped
 	$(CARGO) build --quiet --release --locked -p plimsoll
+
+deb: ## the Debian package, left in target/; without adapt and impact, which need a library in C
+	$(CARGO) build --quiet --release --locked -p plimsoll --no-default-features
+	packaging/deb $(BIN) $(TARGET)
+
+# Not part of `test`: it needs root and an optimized build.
+deb-test: deps deb ## the package in a fresh Debian that boots: installed, started, broken, upgraded, removed, purged
+	packaging/test/deb $(TARGET)/plimsoll_*.deb

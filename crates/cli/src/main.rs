@@ -6,7 +6,9 @@ mod output;
 mod service;
 
 use args::Command;
-use commands::{adapt, agent, check, demo, explain, impact, profile, reference, run, simulate};
+#[cfg(feature = "adapt")]
+use commands::{adapt, impact};
+use commands::{agent, check, demo, explain, profile, reference, run, simulate};
 use output::failure::Failure;
 use service::log;
 use std::process::ExitCode;
@@ -30,8 +32,12 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Profile(arguments) => profile::profile(&arguments),
+        #[cfg(feature = "adapt")]
         Command::Adapt(arguments) => adapt::adapt(&arguments),
+        #[cfg(feature = "adapt")]
         Command::Impact(arguments) => impact::impact(&arguments),
+        #[cfg(not(feature = "adapt"))]
+        Command::LeftOut { .. } => Err(Failure::Input(args::LEFT_OUT.to_owned())),
         Command::Agent(arguments) => agent::agent(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Schema { of } => reference::schema(of),

@@ -1,4 +1,5 @@
 //! `plimsoll adapt` as its users run it: a policy in a file, dynamic pages, a full disk, bad input.
+#![cfg(feature = "adapt")]
 
 use std::fs;
 use std::io::{Read, Write};

@@ -2,6 +2,7 @@
 //! bounded.
 //!
 //! One test in a process of its own, since it measures what its children took.
+#![cfg(feature = "adapt")]
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use std::fs;

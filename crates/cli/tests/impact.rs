@@ -1,4 +1,5 @@
 //! `plimsoll impact` as its users run it: figures, a log that weighs them, costs of a server, several sites, the report.
+#![cfg(feature = "adapt")]
 
 use serde_json::Value;
 use std::fs;

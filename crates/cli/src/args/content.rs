@@ -1,7 +1,8 @@
 //! What `adapt` and `impact` take: folders of sites, and how sites are adapted.
 
-use super::values::{Bounds, one_of, within};
+use super::values::{Bounds, within};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_content::{Level, Policy, Rule, Step, Tag};
 use std::path::PathBuf;
 
@@ -183,6 +184,15 @@ impl ImpactArguments {
             () => None,
         }
     }
+}
+
+/// Parses one of `names`, which `named` knows.
+fn one_of<T: Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
+    named: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names)
+        .try_map(move |name| named(&name).ok_or_else(|| format!("`{name}` is not known")))
 }
 
 /// Parses a pattern and a tag.

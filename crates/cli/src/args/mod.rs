@@ -3,6 +3,7 @@
 //! goes one [`Command`] with its arguments, or what clap has to say instead.
 
 mod agent;
+#[cfg(feature = "adapt")]
 mod content;
 mod gateway;
 mod profile;
@@ -10,12 +11,14 @@ pub(crate) mod source;
 mod values;
 
 pub(crate) use agent::AgentArguments;
+#[cfg(feature = "adapt")]
 pub(crate) use content::{AdaptArguments, ImpactArguments, PolicyOptions};
 pub(crate) use gateway::{
     CheckArguments, DemoArguments, ExplainArguments, RequestLine, RunArguments, SimulateArguments,
 };
 pub(crate) use profile::ProfileArguments;
 
+#[cfg(feature = "adapt")]
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -26,6 +29,12 @@ Example:
   plimsoll demo
 
 Exit codes: 0 done, 1 failed, 2 the input is wrong.";
+
+/// What is said where `adapt` or `impact` is asked of a binary without them.
+#[cfg(not(feature = "adapt"))]
+pub(crate) const LEFT_OUT: &str = "\
+this plimsoll was built without `adapt` and `impact`, which read images with a library in C that a gateway does not need; \
+in the source of this version, `cargo install --locked --path crates/cli` builds one that has them";
 
 /// A gateway that holds a web server at its load line: under load it serves a part of the clients a lighter version, and
 /// rejects only when even that is not enough
@@ -44,8 +53,17 @@ pub(crate) enum Command {
     Simulate(SimulateArguments),
     Explain(ExplainArguments),
     Profile(ProfileArguments),
+    #[cfg(feature = "adapt")]
     Adapt(AdaptArguments),
+    #[cfg(feature = "adapt")]
     Impact(ImpactArguments),
+    /// `adapt` and `impact`, where they were left out of the build
+    #[cfg(not(feature = "adapt"))]
+    #[command(name = "adapt", alias = "impact", hide = true, disable_help_flag = true)]
+    LeftOut {
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        words: Vec<OsString>,
+    },
     Agent(AgentArguments),
     Demo(DemoArguments),
     /// Print the JSON schema of a file, for editors that complete keys
@@ -103,6 +121,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
     let mut command = CommandLine::from_arg_matches(&matches)?.command;
     match &mut command {
         Command::Explain(arguments) => arguments.join_cookies(),
+        #[cfg(feature = "adapt")]
         Command::Impact(arguments) => {
             if let (Some(conflict), Some(impact)) =
                 (arguments.conflict(), definition.find_subcommand_mut("impact"))

@@ -1,7 +1,6 @@
-//! The values of options: numbers within bounds, names out of a list, pairs. What a parser refuses, its message says how
+//! The values of options: numbers within bounds, pairs. What a parser refuses, its message says how
 //! to write.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_sim::workload::{FieldPlace, LogTimes, TimeField, TimeUnit};
 use std::fmt;
 use std::str::FromStr;
@@ -29,15 +28,6 @@ pub(super) fn within<T: FromStr + PartialOrd + fmt::Display + Copy>(
         let fits = |number: &T| *number >= bounds.least && bounds.most.is_none_or(|most| *number <= most);
         text.parse().ok().filter(fits).ok_or_else(|| format!("write {bounds}"))
     }
-}
-
-/// Parses one of `names`, which `named` knows.
-pub(super) fn one_of<T: Clone + Send + Sync + 'static>(
-    names: impl IntoIterator<Item = &'static str>,
-    named: fn(&str) -> Option<T>,
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names)
-        .try_map(move |name| named(&name).ok_or_else(|| format!("`{name}` is not known")))
 }
 
 /// Parses a rate such as `200/s`.
