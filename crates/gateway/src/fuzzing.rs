@@ -42,7 +42,7 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
     let rules = &HeaderRules::default();
-    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark }
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark, trace: None }
         .write(&mut written);
     Some((written, client))
 }
@@ -69,8 +69,18 @@ pub fn forwarded_stream(
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
     let rules = &HeaderRules::default();
-    Outgoing { bytes: &bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark }
-        .write(&mut written);
+    Outgoing {
+        bytes: &bytes,
+        head: &head,
+        rewrite,
+        peer: &peer,
+        settings,
+        fallback_host,
+        rules,
+        mark,
+        trace: None,
+    }
+    .write(&mut written);
     let host = String::from_utf8_lossy(head.host(&bytes)).into_owned();
     Some(ForwardedStream { written, host, path: head.rule_path(&bytes).to_owned(), framing: head.framing })
 }

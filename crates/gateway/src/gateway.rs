@@ -174,14 +174,15 @@ impl Gateway {
         lock(&self.engine).status()
     }
 
-    /// Why TLS with upstreams fails, as far as that is news: a sentence for each upstream.
-    pub fn upstream_faults(&self) -> Vec<String> {
+    /// What fails beside the requests' way, as far as that is news: TLS with upstreams, and the delivery of traces.
+    pub fn faults(&self) -> Vec<String> {
         let tables = self.shared.tables.current();
         let faults = tables.plants.iter().enumerate().filter_map(|(plant, row)| {
             let why = row.upstream.as_ref()?.secured.as_ref()?.take_news()?;
             Some(format!("upstream {}: TLS fails: {why}", tables.names.plant(plant).unwrap_or_default()))
         });
-        faults.collect()
+        let traces = tables.traces.as_ref().and_then(|traces| traces.take_news());
+        faults.chain(traces.map(|why| format!("traces are lost: {why}"))).collect()
     }
 
     /// Client connections open now.
@@ -259,7 +260,9 @@ impl Gateway {
             // A panic was reported by the thread itself; nothing is left to do here.
             let _ = thread.join();
         }
-        self.shared.tables.current().access_logs.finish();
+        let tables = self.shared.tables.current();
+        tables.access_logs.finish();
+        tables.traces.iter().for_each(|traces| traces.finish());
         // Connections that were given to a thread that had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();

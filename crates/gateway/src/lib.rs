@@ -31,6 +31,7 @@ mod listen;
 mod request;
 mod runtime;
 pub mod settings;
+mod traces;
 mod transport;
 mod upstream;
 

@@ -9,6 +9,7 @@ pub use crate::client::storage::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::http1::rules::{HeaderRules, SiteHeaders};
 pub use crate::request::signed::Signed;
+pub use crate::traces::TraceSettings;
 pub use crate::transport::address::{Address, Listener};
 pub use crate::transport::tls::certificate::Certificate;
 pub use crate::transport::tls::names::is_for;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub rejection: Rejection,
     /// Where requests are written down.
     pub access_log: AccessLogSettings,
+    /// Which requests are traced, and where that is told; `None` if the gateway takes no part in traces.
+    pub traces: Option<TraceSettings>,
     /// The bounds of messages and connections.
     pub limits: Limits,
     /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`. gRPC
@@ -93,6 +96,7 @@ impl Default for Settings {
             report: Report::default(),
             rejection: Rejection::default(),
             access_log: AccessLogSettings::default(),
+            traces: None,
             limits: Limits::default(),
             stream_paths: Vec::new(),
             timeouts: Timeouts::default(),

@@ -137,7 +137,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
         for line in events.look(&status) {
             tracing::info!("{line}");
         }
-        gateway.upstream_faults().iter().for_each(|fault| tracing::warn!("{fault}"));
+        gateway.faults().iter().for_each(|fault| tracing::warn!("{fault}"));
     };
     let status = gateway.status();
     for line in events.look(&status).into_iter().chain(events.end(&status)) {

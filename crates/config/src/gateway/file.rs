@@ -12,6 +12,7 @@ use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern}
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::tls::TlsKeys;
+use super::traces::{TraceKeys, traces};
 use super::{Gateway, addresses, control, headers, plants, sites, tls, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
@@ -44,6 +45,8 @@ section! { "the file"
         report: ReportKeys, section;
         /// A line for each request.
         access_log: AccessLogKeys, section;
+        /// Spans for a collector of OpenTelemetry.
+        traces: Table<TraceKeys>, optional;
         /// What is too much.
         limits: LimitKeys, section;
         /// Times after which something is given up.
@@ -237,6 +240,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         access_log: access_log(file, name, findings),
+        traces: traces(file, findings),
         limits: limits(&file.limits.value, findings),
         stream_paths: listed(&file.limits.value.stream, |pattern| Pattern::new(&pattern.0)),
         timeouts: timeouts(file),

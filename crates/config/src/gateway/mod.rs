@@ -18,6 +18,7 @@ pub(crate) mod plants;
 mod response_times;
 mod sites;
 mod tls;
+mod traces;
 mod values;
 mod workers;
 

@@ -15,7 +15,7 @@ pub(crate) mod word;
 
 pub(crate) use compounds::{Either, NamedSections, OneOrMany, Pairs, Sections, Table, listed};
 pub(crate) use field::{Field, Located, OptionalKey, Section};
-pub(crate) use number::{GainMargin, Percentile, Ratio, Share, Weight, Whole, numbers};
+pub(crate) use number::{GainMargin, Part, Percentile, Ratio, Share, Weight, Whole, numbers};
 pub(crate) use quantity::{DURATION, Rate, RequestRate, Seconds, Size, parse_seconds};
 pub(crate) use section::section;
 pub(crate) use shape::{KeyShape, Presence, SectionShape, Shape, TextShape, sections};

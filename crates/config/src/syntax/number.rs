@@ -178,6 +178,8 @@ pub(crate) use numbers;
 numbers! {
     /// A share of one.
     Share: Excluded(0.0), to 1.0, by share;
+    /// A part of one, which may be none.
+    Part: Included(0.0), to 1.0;
     /// The part of responses that keep a time, in hundredths.
     Percentile: Included(50.0), to 99.9, by percentile;
     /// A gain margin.

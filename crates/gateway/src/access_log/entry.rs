@@ -1,9 +1,11 @@
-//! What the access log says of one request: begun with its head, filled on its way, written when it ends.
+//! What the access log says of one request, and its spans: begun with its head, filled on its way, written when it ends.
 
 use super::format::Line;
 use super::logs::AccessLog;
 use crate::http1::Version;
 use crate::runtime::tables::ThreadTables;
+use crate::traces::context::TraceContext;
+use crate::traces::spans::{self, Moments};
 use plimsoll_core::request::{Permit, Reason, Target};
 use plimsoll_core::time::Instant;
 use std::cell::Cell;
@@ -24,11 +26,13 @@ pub(crate) struct LoggedHead {
     pub referer: Option<String>,
     pub user_agent: Option<String>,
     pub version: Version,
+    pub scheme: &'static str,
 }
 
-/// What is known of a request so far. It exists only where a log wants it.
+/// What is known of a request so far. It exists only where a log wants it, or where it is traced.
 pub(crate) struct Entry {
-    log: Arc<AccessLog>,
+    log: Option<Arc<AccessLog>>,
+    trace: Option<TraceContext>,
     tables: Rc<ThreadTables>,
     came: SystemTime,
     client: IpAddr,
@@ -44,7 +48,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn begin(
-        log: Arc<AccessLog>,
+        log: Option<Arc<AccessLog>>,
         tables: Rc<ThreadTables>,
         client: IpAddr,
         head: Option<LoggedHead>,
@@ -52,6 +56,7 @@ impl Entry {
     ) -> Box<Self> {
         Box::new(Entry {
             log,
+            trace: None,
             tables,
             came: SystemTime::now(),
             client,
@@ -62,6 +67,12 @@ impl Entry {
             reason: None,
             released: None,
         })
+    }
+
+    /// The same, for a request that belongs to a trace.
+    pub(crate) fn traced(mut self: Box<Self>, trace: Option<TraceContext>) -> Box<Self> {
+        self.trace = trace;
+        self
     }
 
     /// The status that the client was sent.
@@ -109,6 +120,7 @@ impl Entry {
             host: head.map(|head| head.host.as_str()).filter(|host| !host.is_empty()),
             path: head.map(|head| head.target.as_str()),
             protocol: head.map_or(Version::Http11, |head| head.version).as_str(),
+            scheme: head.map_or("http", |head| head.scheme),
             status: if self.status == 0 { CLIENT_LEFT } else { self.status },
             bytes: self.bytes.get(),
             referer: head.and_then(|head| head.referer.as_deref()),
@@ -122,10 +134,33 @@ impl Entry {
             queue_time: seconds(arrived, started),
             service_time: seconds(started, self.released),
             delivery_time: seconds(arrived, departed),
+            trace_id: self.trace.map(|trace| trace.trace),
         };
-        let mut out = Vec::with_capacity(512);
-        line.write(self.log.form, &mut out);
-        self.log.write(&out);
+        if let Some(log) = &self.log {
+            let mut out = Vec::with_capacity(512);
+            line.write(log.form, &mut out);
+            log.write(&out);
+        }
+        if let (Some(trace), Some(traces)) = (&self.trace, &self.tables.traces)
+            && trace.is_sampled()
+        {
+            let plant = served.and_then(|permit| self.tables.plants.get(permit.plant()));
+            let is_proxied = plant.is_some_and(|plant| plant.upstream.is_some());
+            traces.export(spans::of(&line, trace, self.moments(served, departed), is_proxied));
+        }
+    }
+
+    /// When what became of the request, by the machine's calendar.
+    fn moments(&self, served: Option<&Permit>, departed: Option<Instant>) -> Moments {
+        let ended = SystemTime::now();
+        let at = |moment: Instant| ended.checked_sub(departed?.since(moment));
+        Moments {
+            came: self.came,
+            arrived: served.map(Permit::arrived).and_then(at),
+            started: served.map(Permit::started).and_then(at),
+            released: self.released.filter(|_| served.is_some()).and_then(at),
+            ended,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 /// What a line says. What is `None` is not known, or does not apply.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// When the request came.
     #[serde(serialize_with = "to_milliseconds")]
     pub time: Timestamp,
@@ -28,6 +28,9 @@ pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'a str>,
     pub protocol: &'static str,
+    /// Not of the line, but of the request's spans.
+    #[serde(skip)]
+    pub scheme: &'static str,
     pub status: u16,
     pub bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,10 +58,17 @@ pub(super) struct Line<'a> {
     /// From arrival to the client's last byte.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_time: Option<f64>,
+    /// The trace that the request belongs to, where the gateway takes part in traces.
+    #[serde(serialize_with = "to_hexadecimal", skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<u128>,
 }
 
 fn to_milliseconds<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{time:.3}"))
+}
+
+fn to_hexadecimal<S: serde::Serializer>(id: &Option<u128>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{:032x}", id.unwrap_or_default()))
 }
 
 impl Line<'_> {
@@ -115,6 +125,7 @@ mod tests {
             host: Some("shop.example"),
             path: Some("/a\"b\\c?d"),
             protocol: "HTTP/1.1",
+            scheme: "https",
             status: 200,
             bytes: 1713,
             referer: None,
@@ -128,6 +139,7 @@ mod tests {
             queue_time: Some(0.0),
             service_time: Some(0.0125),
             delivery_time: Some(0.5),
+            trace_id: Some(0xab),
         }
     }
 
@@ -146,7 +158,8 @@ mod tests {
             r#"{"time":"1995-08-01T04:00:01.250Z","client":"203.0.113.7","method":"GET","host":"shop.example","#,
             r#""path":"/a\"b\\c?d","protocol":"HTTP/1.1","status":200,"bytes":1713,"user_agent":"ä\n","site":"shop","#,
             r#""class":"default","level":"light","reason":"degraded","client_share":0.25,"upstream":"app","#,
-            r#""queue_time":0.0,"service_time":0.0125,"delivery_time":0.5}"#,
+            r#""queue_time":0.0,"service_time":0.0125,"delivery_time":0.5,"#,
+            r#""trace_id":"000000000000000000000000000000ab"}"#,
         );
         assert_eq!(written(LogForm::Json, &line()), format!("{json}\n"));
     }

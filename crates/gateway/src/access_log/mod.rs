@@ -11,7 +11,7 @@
 
 pub(crate) mod entry;
 mod file;
-mod format;
+pub(crate) mod format;
 pub(crate) mod logs;
 mod lossy;
 

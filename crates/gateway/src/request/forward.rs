@@ -191,9 +191,9 @@ impl<W: Wire> Way<W> {
         fallback_host: &str,
     ) {
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
-        let mark = &self.worker.shared.mark;
+        let (mark, trace) = (&self.worker.shared.mark, self.trace.as_ref());
         let outgoing =
-            |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host, rules, mark };
+            |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host, rules, mark, trace };
         self.variants.begin(|out| outgoing(rewrites.first()).write(out));
         let may_fall_back = retry::may_fall_back(head.method.of(bytes), head);
         for pair in rewrites.windows(2).take_while(|pair| may_fall_back && pair[0].falls_back) {

@@ -13,6 +13,7 @@ use crate::http1::request::RequestHead;
 use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number};
 use crate::settings::{Rewrite, Settings};
+use crate::traces::context::{TRACEPARENT, TraceContext};
 
 /// A request on its way to an upstream.
 pub(crate) struct Outgoing<'a> {
@@ -27,6 +28,8 @@ pub(crate) struct Outgoing<'a> {
     pub rules: &'a HeaderRules,
     /// The gateway's mark.
     pub mark: &'a LoopMark,
+    /// Its place in a trace, where the gateway takes part in traces.
+    pub trace: Option<&'a TraceContext>,
 }
 
 impl Outgoing<'_> {
@@ -72,6 +75,9 @@ impl Outgoing<'_> {
             out.extend_from_slice(b"te: trailers\r\nconnection: te\r\n");
         }
         out.extend_from_slice(self.mark.line());
+        if let Some(trace) = self.trace.filter(|_| !self.rules.drops(TRACEPARENT.as_bytes())) {
+            trace.write(out);
+        }
         Forwarding { bytes: self.bytes, head, peer: self.peer, settings: self.settings }.write(out);
         if let (Some(name), Some(certificate)) = (self.settings.client_header(), &self.peer.certificate) {
             write_field(out, name.as_bytes(), certificate.as_bytes());
@@ -84,7 +90,7 @@ impl Outgoing<'_> {
     }
 
     fn is_replaced(&self, name: &[u8]) -> bool {
-        if self.rules.drops(name) {
+        if self.rules.drops(name) || self.trace.is_some_and(|trace| trace.replaces(name)) {
             return true;
         }
         let replaced = self.rewrite.iter().flat_map(|rewrite| &rewrite.headers).map(|(own, _)| own.as_str());

@@ -4,13 +4,18 @@
 use super::way::Way;
 use crate::access_log::entry::{Entry, LoggedHead};
 use crate::client::wire::Wire;
+use crate::traces::context::{TRACEPARENT, TraceContext};
 use plimsoll_core::request::{Reason, Target};
 
 impl<W: Wire> Way<W> {
-    /// Begins the entry of a request whose head was read, if its site has a log.
+    /// Begins the entry of a request whose head was read, if its site has a log or it is traced.
     pub(super) fn begin_log_entry(&mut self, target: Option<Target>) {
         let tables = self.worker.tables();
-        let Some(log) = tables.access_logs.of(target.map(|target| target.site)).cloned() else { return };
+        let log = tables.access_logs.of(target.map(|target| target.site)).cloned();
+        let is_sampled = self.trace.is_some_and(|trace| trace.is_sampled());
+        if log.is_none() && !is_sampled {
+            return;
+        }
         let (bytes, head) = (self.client.inbox.bytes(), &self.head);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let field = |name| head.field(bytes, name).map(text);
@@ -21,9 +26,22 @@ impl<W: Wire> Way<W> {
             referer: field("referer"),
             user_agent: field("user-agent"),
             version: head.version,
+            scheme: if self.peer.is_secure { "https" } else { "http" },
         };
         let client = self.peer.client(bytes, head, &tables.settings);
-        self.entry = Some(Entry::begin(log, tables, client, Some(logged), target));
+        self.entry = Some(Entry::begin(log, tables, client, Some(logged), target).traced(self.trace));
+    }
+
+    /// Finds the request's place in its trace, where the gateway takes part in traces.
+    pub(super) fn find_trace(&mut self) {
+        let tables = self.worker.tables();
+        let Some(traces) = &tables.traces else { return self.trace = None };
+        // What only proxies may say is not believed from others.
+        let is_for_proxies = tables.settings.trusted_headers.iter().any(|name| name == TRACEPARENT);
+        let believed = self.peer.trusted || !is_for_proxies;
+        let fields = believed.then_some((self.client.inbox.bytes(), &self.head.fields[..]));
+        let mut random = self.worker.random.borrow_mut();
+        self.trace = Some(TraceContext::of(fields, traces.settings.ratio, &mut random));
     }
 
     /// Writes the line of a request that does not start.
@@ -37,6 +55,6 @@ impl<W: Wire> Way<W> {
     fn unread_entry(&self) -> Option<Box<Entry>> {
         let tables = self.worker.tables();
         let log = tables.access_logs.of(None)?.clone();
-        Some(Entry::begin(log, tables, self.peer.address, None, None))
+        Some(Entry::begin(Some(log), tables, self.peer.address, None, None))
     }
 }

@@ -15,6 +15,7 @@ use crate::http1::field::Field;
 use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::runtime::worker::Worker;
+use crate::traces::context::TraceContext;
 use crate::upstream::request::HeaderVariants;
 use plimsoll_core::request::Reason;
 use std::rc::Rc;
@@ -46,6 +47,8 @@ pub(crate) struct Way<W> {
     pub early: EarlyBody,
     /// The request's line of the access log, until it starts.
     pub entry: Option<Box<Entry>>,
+    /// Its place in a trace, where the gateway takes part in traces.
+    pub trace: Option<TraceContext>,
 }
 
 impl<W: Wire> Way<W> {
@@ -60,6 +63,7 @@ impl<W: Wire> Way<W> {
             scratch: Vec::new(),
             early: EarlyBody::default(),
             entry: None,
+            trace: None,
         }
     }
 
@@ -89,6 +93,7 @@ impl<W: Wire> Way<W> {
         requested.keep_alive &= !self.worker.is_draining();
         let classified = self.classify();
         requested.secure_seconds = self.secure_seconds();
+        self.find_trace();
         self.begin_log_entry(classified);
         if self.worker.shared.mark.is_on(self.client.inbox.bytes(), &self.head.fields) {
             return self.turn_away(loop_mark::COME_BACK, requested).await;

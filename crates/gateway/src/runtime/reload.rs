@@ -193,6 +193,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("report", old.report != new.report),
         ("rejection", old.rejection != new.rejection),
         ("access_log", old.access_log != new.access_log),
+        ("traces", old.traces != new.traces),
         ("limits", old.limits != new.limits || old.stream_paths != new.stream_paths),
         ("timeouts", old.timeouts != new.timeouts),
     ])

@@ -9,6 +9,7 @@ use crate::access_log::logs::AccessLogs;
 use crate::files::Files;
 use crate::runtime::lock;
 use crate::settings::{Backend, Settings, UpstreamTls};
+use crate::traces::exporter::{ExportCounts, TraceExporter};
 use crate::upstream::connect::Secured;
 use crate::upstream::pool::{ConnectionBounds, Upstream};
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
@@ -26,6 +27,10 @@ pub(crate) struct Tables {
     pub settings: Settings,
     pub plants: Vec<PlantRow>,
     pub access_logs: AccessLogs,
+    /// `None` if the gateway takes no part in traces.
+    pub traces: Option<Arc<TraceExporter>>,
+    /// What became of requests that were to be traced, since the gateway's start.
+    pub traced: Arc<ExportCounts>,
     pub names: Names,
 }
 
@@ -141,10 +146,10 @@ impl ThreadTables {
 
 impl Tables {
     /// The tables after these. Upstreams whose addresses stay keep their connections, health and reports; access logs that
-    /// stay the same stay open.
+    /// stay the same stay open, and so does the exporter of traces.
     ///
     /// # Errors
-    /// An access log that cannot be opened.
+    /// An access log that cannot be opened, or a thread that cannot be started.
     pub(crate) fn next(
         &self,
         settings: Settings,
@@ -154,7 +159,9 @@ impl Tables {
     ) -> io::Result<Tables> {
         let access_logs = self.access_logs.next(&settings.access_log, reload.site_numbers())?;
         let names = self.names.next(promises, reload);
-        let mut next = Tables { plants: self.plants.clone(), settings, access_logs, names };
+        let traces = self.traces_for(&settings)?;
+        let (plants, traced) = (self.plants.clone(), self.traced.clone());
+        let mut next = Tables { plants, settings, access_logs, traces, traced, names };
         let backends = std::mem::take(&mut next.settings.backends).into_iter();
         let backends = backends.zip(&pools.clients);
         for (((backend, client), plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers())
@@ -186,6 +193,15 @@ impl Tables {
         next.settings.rewrites = by_number(&self.settings.rewrites, next.settings.rewrites, reload);
         next.settings.headers = by_number(&self.settings.headers, next.settings.headers, reload);
         Ok(next)
+    }
+
+    /// The exporter that `settings` want: the one that is there already, or a new one.
+    fn traces_for(&self, settings: &Settings) -> io::Result<Option<Arc<TraceExporter>>> {
+        let Some(wanted) = &settings.traces else { return Ok(None) };
+        match self.traces.as_ref().filter(|traces| traces.settings == *wanted) {
+            Some(same) => Ok(Some(same.clone())),
+            None => TraceExporter::start(wanted.clone(), self.traced.clone()).map(Some),
+        }
     }
 
     /// Brings the pools into line with these tables, now in force: bounds as promised, and no idle connection in a pool

@@ -21,10 +21,12 @@ use crate::request::entrance::{self, Accepted};
 use crate::request::loop_mark::LoopMark;
 use crate::transport::tls::server::TlsServer;
 use plimsoll_core::Lane;
+use plimsoll_core::random::Random;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -95,6 +97,8 @@ pub(crate) struct Worker {
     pub ready: Cell<usize>,
     memory: Cell<HighWater>,
     tables: RefCell<Rc<ThreadTables>>,
+    /// For identifiers of traces.
+    pub random: RefCell<Random>,
     /// For the `date` field.
     pub date: RefCell<String>,
     verdicts: RefCell<Verdicts>,
@@ -123,6 +127,7 @@ impl Worker {
             ready: Cell::default(),
             memory: Cell::default(),
             tables: RefCell::new(Rc::new(tables)),
+            random: RefCell::new(Random::new(RandomState::new().hash_one(index))),
             date: RefCell::default(),
             verdicts: RefCell::default(),
             coarse: Cell::new(shared.clock.now()),

@@ -23,6 +23,8 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) reloads: Reloads,
     pub(in crate::admin) log_lines_dropped: u64,
     pub(in crate::admin) access_log_lines_dropped: u64,
+    /// Requests whose spans were sent to a collector, and those whose were lost.
+    pub(in crate::admin) traced: [u64; 2],
     pub(in crate::admin) seed_from: SeedSource,
     pub(in crate::admin) buffered: Buffered,
     /// Handshakes with clients that were full, went on from an earlier one, and failed.
@@ -39,6 +41,7 @@ impl Scrape {
             reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
             access_log_lines_dropped: shared.tables.current().access_logs.dropped(),
+            traced: shared.tables.current().traced.read(),
             seed_from: shared.tables.current().settings.hash_seed_from,
             buffered: shared.storage.buffered(),
             handshakes: shared.tls.handshakes.counts(),
@@ -210,6 +213,10 @@ metrics! {
     "plimsoll_access_log_lines_dropped_total",
         "Lines of access logs that could not be written, or not in time; of the logs that are open.",
         Gateway(|all| all.access_log_lines_dropped as f64);
+    "plimsoll_traced_requests_total",
+        "Requests whose spans were taken by the collector of traces, or dropped because it was not there or too slow.",
+        Gateway(|all| ["exported", "dropped"].into_iter().zip(all.traced)
+            .map(|(result, count)| (label("result", result), count)).collect::<Vec<_>>());
 }
 
 /// The same value of different kinds.

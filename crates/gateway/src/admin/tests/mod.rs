@@ -121,6 +121,7 @@ fn scrape(status: Status) -> Scrape {
         reloads: Reloads::default(),
         log_lines_dropped: 0,
         access_log_lines_dropped: 0,
+        traced: [3, 1],
         seed_from: SeedSource::Kept,
         handshakes: [7, 5, 3],
         buffered: Buffered::default(),

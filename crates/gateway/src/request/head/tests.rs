@@ -23,7 +23,7 @@ fn ruled(
     let peer = Peer::new(&Origin::plain(peer.parse().expect("an address")), &settings.trusted_proxies);
     let mut out = Vec::new();
     let (bytes, fallback_host, mark) = (text.as_bytes(), "origin:80", &LoopMark::default());
-    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark }
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark, trace: None }
         .write(&mut out);
     String::from_utf8(out).expect("text")
 }

@@ -1,0 +1,37 @@
+//! Which requests are traced, and where that is told.
+
+use super::file::ConfigurationKeys;
+use crate::agent::HttpUrl;
+use crate::diagnostic::{Findings, quoted, refuse};
+use crate::syntax::{Part, Text, section};
+use plimsoll_gateway::settings::TraceSettings;
+
+section! { "[traces]"
+    /// The gateway takes part in W3C Trace Context, and tells a collector of OpenTelemetry how long requests waited, were
+    /// served and were delivered. It does so beside the requests' way: a collector that is slow or gone delays none, and
+    /// what is lost is counted in `plimsoll_traced_requests_total`. Absent: `traceparent` and `tracestate` pass as they
+    /// came.
+    TraceKeys {
+        /// Where the collector takes traces by OTLP over HTTP, such as `"http://127.0.0.1:4318/v1/traces"`.
+        endpoint: HttpUrl, required("write where the collector takes OTLP over HTTP: `endpoint = \"http://127.0.0.1:4318/v1/traces\"`");
+        /// Which part of the requests that bring no decision of their caller is recorded.
+        sample: Part, default(Part(0.01));
+        /// What the collector calls the gateway (`service.name`).
+        service: Text, default(Text("plimsoll".to_owned()));
+    }
+}
+
+pub(super) fn traces(file: &ConfigurationKeys, findings: &mut Findings) -> Option<TraceSettings> {
+    let keys = &file.traces.as_ref()?.value.0;
+    if let Some(url) = keys.endpoint.as_ref().filter(|url| url.value.target == "/") {
+        let whole = url.value.to_string();
+        refuse!(findings, BadValue at &url.span,
+            "no collector takes traces at its root",
+            help: format!("write where it does, most often `\"{}/v1/traces\"`", quoted(whole.trim_end_matches('/'))));
+    }
+    Some(TraceSettings {
+        endpoint: keys.endpoint.as_ref().map_or(String::new(), |url| url.value.to_string()),
+        ratio: keys.sample.value.0,
+        service: keys.service.value.0.clone(),
+    })
+}

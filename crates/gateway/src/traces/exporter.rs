@@ -1,0 +1,244 @@
+//! Sends spans to a collector, from a thread of its own that requests never wait for.
+//!
+//! Each request's spans go through a bounded queue; one that finds the queue full is dropped. The thread takes what has
+//! gathered, twice a second, and sends it in batches. A collector that does not answer, or says that it has too much to do, is
+//! asked again twice, and the queue fills meanwhile; then the batch is dropped. Requests whose spans were dropped are counted.
+
+use super::otlp::{TraceSpan, export_request};
+use crate::runtime::lock;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+use ureq::tls::{RootCerts, TlsConfig};
+
+/// What is read of an answer.
+const MOST_ANSWER: u64 = 64 * 1024;
+/// How many requests may wait to be sent, some twenty megabytes, and how many are sent at once.
+const QUEUE: usize = 16_384;
+const BATCH: usize = 512;
+/// How often the thread looks what has gathered.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// How long the collector has for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After how long a batch is sent again.
+const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+/// How long the end of the gateway waits for what is still in the queue.
+const FINISH: Duration = Duration::from_secs(2);
+
+/// Which requests are traced, and where that is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSettings {
+    /// Where the collector takes traces: OTLP over HTTP, `http://127.0.0.1:4318/v1/traces`.
+    pub endpoint: String,
+    /// Which part of the requests that come without a decision is recorded, 0 to 1.
+    pub ratio: f64,
+    /// What the collector calls the gateway.
+    pub service: String,
+}
+
+/// How many requests were sent, and how many were lost.
+#[derive(Debug, Default)]
+pub(crate) struct ExportCounts {
+    sent: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl ExportCounts {
+    /// Those sent, and those lost.
+    pub(crate) fn read(&self) -> [u64; 2] {
+        [&self.sent, &self.dropped].map(|count| count.load(Relaxed))
+    }
+}
+
+/// What becomes of a batch.
+enum Delivery {
+    Taken,
+    /// It is worth another try.
+    Later(String),
+    /// The collector does not want it.
+    Refused(String),
+}
+
+/// An exporter's end of the queue, and its thread.
+#[derive(Debug)]
+pub(crate) struct TraceExporter {
+    pub settings: TraceSettings,
+    queue: SyncSender<Vec<TraceSpan>>,
+    shared: Arc<ExporterState>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    sender: Thread,
+}
+
+#[derive(Debug)]
+struct ExporterState {
+    counts: Arc<ExportCounts>,
+    is_ending: AtomicBool,
+    /// Why batches are lost, until the operator was told.
+    news: Mutex<Option<String>>,
+}
+
+impl TraceExporter {
+    /// Starts an exporter; what becomes of requests is counted in `counts`.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn start(settings: TraceSettings, counts: Arc<ExportCounts>) -> io::Result<Arc<Self>> {
+        let (queue, receiver) = mpsc::sync_channel(QUEUE);
+        let shared =
+            Arc::new(ExporterState { counts, is_ending: AtomicBool::new(false), news: Mutex::default() });
+        let sending =
+            SpanSender { settings: settings.clone(), state: shared.clone(), agent: agent(), known: None };
+        let thread =
+            thread::Builder::new().name("traces".to_owned()).spawn(move || sending.run(&receiver))?;
+        let sender = thread.thread().clone();
+        Ok(Arc::new(TraceExporter { settings, queue, shared, thread: Mutex::new(Some(thread)), sender }))
+    }
+
+    /// Hands over the spans of a request.
+    pub(crate) fn export(&self, spans: Vec<TraceSpan>) {
+        if self.queue.try_send(spans).is_err() {
+            self.shared.counts.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Why spans are lost, if that is news.
+    pub(crate) fn take_news(&self) -> Option<String> {
+        lock(&self.shared.news).take()
+    }
+
+    /// Sends what is left, a moment at most.
+    pub(crate) fn finish(&self) {
+        self.shared.is_ending.store(true, Relaxed);
+        self.sender.unpark();
+        let Some(thread) = lock(&self.thread).take() else { return };
+        let until = Instant::now() + FINISH;
+        while !thread.is_finished() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The thread goes on with what is in the queue; nothing waits for it.
+impl Drop for TraceExporter {
+    fn drop(&mut self) {
+        self.shared.is_ending.store(true, Relaxed);
+        self.sender.unpark();
+    }
+}
+
+/// What the thread has.
+struct SpanSender {
+    settings: TraceSettings,
+    state: Arc<ExporterState>,
+    agent: ureq::Agent,
+    /// Why the last batch was lost, if it was.
+    known: Option<String>,
+}
+
+impl SpanSender {
+    fn run(mut self, queue: &Receiver<Vec<TraceSpan>>) {
+        loop {
+            // Read first: what was handed over before the end is in the queue then.
+            let is_ending = self.is_ending();
+            let batch: Vec<Vec<TraceSpan>> = queue.try_iter().take(BATCH).collect();
+            if !batch.is_empty() {
+                self.deliver(&batch);
+            } else if is_ending {
+                return;
+            } else {
+                thread::park_timeout(INTERVAL);
+            }
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.state.is_ending.load(Relaxed)
+    }
+
+    fn deliver(&mut self, batch: &[Vec<TraceSpan>]) {
+        let body = export_request(&self.settings.service, batch.iter().flatten());
+        let mut pauses = AGAIN.into_iter();
+        let lost = loop {
+            match self.post(&body) {
+                Delivery::Taken => break None,
+                Delivery::Refused(why) => break Some(why),
+                Delivery::Later(why) => match pauses.next().filter(|_| !self.is_ending()) {
+                    Some(pause) => thread::park_timeout(pause),
+                    None => break Some(why),
+                },
+            }
+        };
+        let counts = &self.state.counts;
+        let count = if lost.is_some() { &counts.dropped } else { &counts.sent };
+        count.fetch_add(batch.len() as u64, Relaxed);
+        if lost.is_some() && lost != self.known {
+            lock(&self.state.news).clone_from(&lost);
+        }
+        self.known = lost;
+    }
+
+    fn post(&self, body: &[u8]) -> Delivery {
+        let request = self.agent.post(&self.settings.endpoint).header("content-type", "application/json");
+        match request.send(body) {
+            Ok(mut answer) => {
+                let status = answer.status();
+                // Read to its end, so that the connection serves the next batch.
+                let _ = answer.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
+                if status.is_success() {
+                    return Delivery::Taken;
+                }
+                let why = format!("{} answers {status}", self.settings.endpoint);
+                // Those that OTLP has tried again.
+                match status.as_u16() {
+                    429 | 502..=504 => Delivery::Later(why),
+                    _ => Delivery::Refused(why),
+                }
+            }
+            Err(error) => Delivery::Later(format!("{}: {error}", self.settings.endpoint)),
+        }
+    }
+}
+
+fn agent() -> ureq::Agent {
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::PlatformVerifier)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    ureq::Agent::config_builder()
+        .proxy(None)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(Some(PATIENCE))
+        .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
+        .tls_config(tls.build())
+        .build()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_finds_the_queue_full_is_dropped_and_counted() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        // A collector that accepts connections and never answers.
+        let settings = TraceSettings {
+            endpoint: format!("http://{address}/v1/traces"),
+            ratio: 1.0,
+            service: "test".to_owned(),
+        };
+        let counts = Arc::<ExportCounts>::default();
+        let exporter = TraceExporter::start(settings, counts.clone()).expect("a thread");
+        let all = 2 * QUEUE + BATCH;
+        (0..all).for_each(|_| exporter.export(Vec::new()));
+        let [sent, dropped] = counts.read();
+        assert_eq!(sent, 0);
+        // A batch may have left the queue, and no more in this time.
+        assert!((all - QUEUE - BATCH..=all - QUEUE).contains(&(dropped as usize)), "{dropped} of {all}");
+    }
+}
