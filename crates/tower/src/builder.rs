@@ -1,0 +1,192 @@
+//! What was promised, in a few words. Everything else is in the core's plain data, which [`Builder::promises`] gives access to.
+
+use crate::layer::PlimsollLayer;
+use crate::running::clock::Clock;
+use crate::running::names::Prefixes;
+use crate::running::{Running, ticker};
+use http::request::Parts;
+use plimsoll_core::promises::{
+    Choice, Class, Condition, Identity, Level, Plant, Promises, Site, WorkerBounds,
+};
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Tells the address of a request's client.
+pub(crate) type ClientAddress = Arc<dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync>;
+
+/// Makes a [`PlimsollLayer`]. It begins with one site for every host, served by this process, and nothing promised but the
+/// load line.
+#[must_use]
+pub struct Builder {
+    promises: Promises,
+    prefixes: Prefixes,
+    client: Option<ClientAddress>,
+    seed: Option<u64>,
+}
+
+/// The bounds of the search for workers, and the number that it begins with.
+const FOUND: WorkerBounds = WorkerBounds { least: 1, most: 1024 };
+const FIRST_GUESS: u32 = 16;
+
+impl Default for Builder {
+    fn default() -> Self {
+        let plant = Plant {
+            find_workers: Some(FOUND),
+            max_connections: FOUND.most,
+            ..Plant::new("server", FIRST_GUESS)
+        };
+        Builder::from(Promises::of(plant, Site { levels: Vec::new(), ..Site::new("site", &[]) }))
+    }
+}
+
+impl From<Promises> for Builder {
+    /// Begins with these promises: those of a configuration file, or written by hand.
+    fn from(promises: Promises) -> Self {
+        Builder { promises, prefixes: Prefixes::default(), client: None, seed: None }
+    }
+}
+
+impl Builder {
+    /// How many requests the handlers work on at once: the processors where they compute, the connections of the database
+    /// where they wait for it. Further requests wait. Without it the number is found while the server runs, as the one from
+    /// which on more at once are only slower.
+    pub fn workers(self, workers: u32) -> Self {
+        self.promises(|promises| {
+            for plant in &mut promises.plants {
+                (plant.workers, plant.max_connections, plant.find_workers) = (workers, workers, None);
+            }
+        })
+    }
+
+    /// The utilization to hold, in (0, 1]. 0.85 without it.
+    pub fn load_line(self, utilization: f64) -> Self {
+        self.promises(|promises| {
+            promises.plants.iter_mut().for_each(|plant| plant.set_point = utilization);
+        })
+    }
+
+    /// The levels of service, lowest quality first. A handler reads its request's level from the [`Decision`](crate::Decision)
+    /// in its extensions. Without levels, requests are served or rejected.
+    pub fn levels<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let level = |name: &str| Level { name: name.to_owned(), plant: None, cost_ratio: None };
+        let levels: Vec<Level> = names.into_iter().map(level).collect();
+        self.promises(|promises| promises.sites.iter_mut().for_each(|site| site.levels.clone_from(&levels)))
+    }
+
+    /// Puts `prefix` before the path of requests that are served at this level: with `/light`, `/page` becomes `/light/page`.
+    /// The layer must stand before the router then, as in `layer.layer(router)`, since `Router::layer` comes after routing.
+    pub fn prefix(mut self, level: &str, prefix: &str) -> Self {
+        self.prefixes.0.push((level.to_owned(), prefix.to_owned()));
+        self
+    }
+
+    /// Adds a class of requests with promises of its own. The first class whose condition holds is a request's.
+    pub fn class(self, class: Class) -> Self {
+        self.promises(|promises| promises.sites.iter_mut().for_each(|site| site.classes.push(class.clone())))
+    }
+
+    /// Requests that are never degraded nor rejected for the load, such as health checks.
+    pub fn exempt(self, condition: Condition) -> Self {
+        self.promises(|promises| {
+            promises.sites.iter_mut().for_each(|site| site.exempt.push(condition.clone()));
+        })
+    }
+
+    /// Clients are known by this cookie; where it is absent, by their address.
+    pub fn client_cookie(self, name: &str) -> Self {
+        self.identity(&Identity::Cookie(name.to_owned()))
+    }
+
+    /// Clients are known by this header; where it is absent, by their address.
+    pub fn client_header(self, name: &str) -> Self {
+        self.identity(&Identity::Header(name.to_owned()))
+    }
+
+    fn identity(self, identity: &Identity) -> Self {
+        self.promises(|promises| {
+            promises.sites.iter_mut().for_each(|site| site.identity.clone_from(identity));
+        })
+    }
+
+    /// How the address of a client is told from a request's head: by what the server put into its extensions
+    /// (`ConnectInfo` of axum, `TcpConnectInfo` of tonic), or by a header that your own proxy writes. A client keeps its
+    /// level while the load stands still. Without an address, header or cookie each request's level is drawn by chance.
+    pub fn client_address(
+        mut self,
+        address: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static,
+    ) -> Self {
+        self.client = Some(Arc::new(address));
+        self
+    }
+
+    /// Keys the choice of clients: the same seed chooses the same clients in each process. Drawn at the start without it.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Changes the promises themselves, for what has no word of its own here: contracts, the bounds of the queue, the mode.
+    pub fn promises(mut self, change: impl FnOnce(&mut Promises)) -> Self {
+        change(&mut self.promises);
+        self
+    }
+
+    /// Builds the engine and starts the thread that runs its loops.
+    ///
+    /// # Errors
+    /// All that is impossible in what was promised, or that no thread could be started.
+    pub fn build(self) -> Result<PlimsollLayer, BuildError> {
+        let running = Arc::new(self.running(Clock::start())?);
+        ticker::start(&running).map_err(BuildError::Thread)?;
+        Ok(PlimsollLayer { running })
+    }
+
+    /// What the layer shares with its requests, without the thread.
+    pub(crate) fn running(self, clock: Clock) -> Result<Running, BuildError> {
+        let (client, seed) = (self.client.clone(), self.seed.unwrap_or_else(drawn_seed));
+        let (promises, prefixes) = self.parts(client.is_some())?;
+        Running::new(&promises, &prefixes, seed, (clock, client)).map_err(BuildError::Promises)
+    }
+
+    /// The promises with what is left to the builder, and the prefixes of levels.
+    pub(crate) fn parts(mut self, knows_addresses: bool) -> Result<(Promises, Prefixes), BuildError> {
+        for site in &mut self.promises.sites {
+            if site.levels.is_empty() {
+                site.levels = Site::new("", &["full"]).levels;
+            }
+            if site.identity == Identity::Address && !knows_addresses {
+                site.choice = Choice::Random;
+            }
+        }
+        let prefixes = self.prefixes.check(&self.promises).map_err(BuildError::Promises)?;
+        Ok((self.promises, prefixes))
+    }
+}
+
+/// The standard library draws the keys of its hashes from the system.
+fn drawn_seed() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// Why no layer could be built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// What is impossible in what was promised, one sentence each.
+    Promises(Vec<String>),
+    /// The thread of the loops could not be started.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Promises(sentences) => f.write_str(&sentences.join("; ")),
+            BuildError::Thread(error) => write!(f, "the thread of the control loops cannot start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}

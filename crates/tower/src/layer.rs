@@ -1,0 +1,92 @@
+//! The layer and its service.
+
+use crate::builder::{BuildError, Builder};
+use crate::request::body::ResponseBody;
+use crate::request::future::ResponseFuture;
+use crate::running::Running;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use plimsoll_core::Changes;
+use plimsoll_core::telemetry::status::Status;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// Holds the services that it wraps at their load line. All clones share one engine.
+#[derive(Clone)]
+pub struct PlimsollLayer {
+    pub(crate) running: Arc<Running>,
+}
+
+impl PlimsollLayer {
+    /// A layer for one server, with nothing promised yet but the load line.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Brings other promises into force for all clones of this layer. Nothing that was learned is forgotten, and requests under
+    /// way are not touched. The seed and the address of clients stay as they were built.
+    ///
+    /// # Errors
+    /// All that is impossible in what was promised; nothing changes then.
+    pub fn reload(&self, builder: Builder) -> Result<Changes, BuildError> {
+        let (promises, prefixes) = builder.parts(self.running.client.is_some())?;
+        self.running.reload(&promises, &prefixes).map_err(BuildError::Promises)
+    }
+
+    /// What the engine measures and does now.
+    pub fn status(&self) -> Status {
+        self.running.status()
+    }
+}
+
+impl fmt::Debug for PlimsollLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlimsollLayer").finish_non_exhaustive()
+    }
+}
+
+impl<S> Layer<S> for PlimsollLayer {
+    type Service = PlimsollService<S>;
+
+    fn layer(&self, inner: S) -> PlimsollService<S> {
+        PlimsollService { inner, running: self.running.clone() }
+    }
+}
+
+/// A service whose requests the engine starts, keeps waiting or turns away.
+#[derive(Clone)]
+pub struct PlimsollService<S> {
+    inner: S,
+    running: Arc<Running>,
+}
+
+impl<S: fmt::Debug> fmt::Debug for PlimsollService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlimsollService").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for PlimsollService<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone,
+    R: Body<Data: From<Bytes>> + Unpin,
+{
+    type Response = Response<ResponseBody<R>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S, B>;
+
+    /// Always ready: a request waits where the engine sees it.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture<S, B> {
+        let (head, body) = request.into_parts();
+        let arrived = self.running.arrive(&head);
+        ResponseFuture::new(arrived, self.inner.clone(), Request::from_parts(head, body))
+    }
+}

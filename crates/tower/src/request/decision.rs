@@ -1,0 +1,74 @@
+//! What a request's handler, and the layers around this one, are told of the decision.
+
+use crate::running::names::Names;
+use plimsoll_core::request::{Permit, Reason, Target};
+use std::fmt;
+use std::sync::Arc;
+
+/// The decision on a request: in the extensions of the request, for its handler, and in those of its response, for logs and
+/// metrics.
+#[derive(Clone)]
+pub struct Decision {
+    level: u8,
+    reason: Reason,
+    /// The site's and the class's number.
+    target: Option<(u16, u16)>,
+    names: Arc<Names>,
+}
+
+impl Decision {
+    pub(crate) fn of(permit: &Permit, target: Target, names: Arc<Names>) -> Self {
+        let (level, reason) = (permit.level(), permit.reason());
+        Decision { level, reason, target: Some((target.site, target.class)), names }
+    }
+
+    pub(crate) fn rejected(reason: Reason, target: Option<Target>, names: Arc<Names>) -> Self {
+        Decision { level: 0, reason, target: target.map(|target| (target.site, target.class)), names }
+    }
+
+    /// The same for a request that has waited, which has its level from its start.
+    pub(crate) fn started(&self, permit: &Permit) -> Self {
+        Decision { level: permit.level(), reason: permit.reason(), ..self.clone() }
+    }
+
+    pub(crate) fn dropped(&self, reason: Reason) -> Self {
+        Decision { level: 0, reason, ..self.clone() }
+    }
+
+    /// The level of service, 1 to the number of levels, the highest of which is full quality. 0: it was turned away.
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// The level's name; empty if it was turned away.
+    pub fn level_name(&self) -> &str {
+        self.target.and_then(|(site, _)| self.names.level(site, self.level)).unwrap_or_default()
+    }
+
+    /// Why it has this level.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The name of its class: one of your own, `default` or `exempt`; empty if no site has its host.
+    pub fn class(&self) -> &str {
+        self.target.and_then(|(_, class)| self.names.class(class)).unwrap_or_default()
+    }
+
+    /// What is put before the paths of requests of this level. Exempt requests go without it.
+    pub(crate) fn prefix(&self) -> Option<&Arc<str>> {
+        let (site, _) = self.target.filter(|_| self.reason != Reason::Exempt)?;
+        self.names.prefix(site, self.level)
+    }
+}
+
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decision")
+            .field("level", &self.level)
+            .field("level_name", &self.level_name())
+            .field("reason", &self.reason)
+            .field("class", &self.class())
+            .finish()
+    }
+}

@@ -1,0 +1,132 @@
+//! Permits that depart on drop, so that a request is accounted for once however its way ends.
+
+use super::arrival::Started;
+use super::decision::Decision;
+use crate::running::Running;
+use plimsoll_core::request::{Outcome, Permit, Rejection, Service, Token, Verdict};
+use plimsoll_core::time::Instant;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// The permit of a request that has started. Dropped without [`depart`](Self::depart), the request was abandoned, or has failed
+/// if a panic is why.
+#[must_use = "a request departs when its guard is dropped"]
+pub(crate) struct PermitGuard {
+    running: Arc<Running>,
+    permit: Option<Permit>,
+    on_drop: Outcome,
+}
+
+impl PermitGuard {
+    pub(crate) fn new(running: Arc<Running>, permit: Permit) -> Self {
+        PermitGuard { running, permit: Some(permit), on_drop: Outcome::Abandoned }
+    }
+
+    /// Calls the user's code. If it panics, the request has failed.
+    pub(crate) fn run<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        self.on_drop = Outcome::Failed;
+        let result = call();
+        self.on_drop = Outcome::Abandoned;
+        result
+    }
+
+    /// Gives the place at the plant back. The first call counts, later ones do nothing.
+    pub(crate) fn release(&mut self, service: Service) {
+        if let Some(permit) = &mut self.permit {
+            self.running.call(|lane, now, verdicts| lane.release(now, permit, service, verdicts));
+        }
+    }
+
+    /// Whether the request may stay open for as long as its client likes. Its place is given back if the engine says so.
+    pub(crate) fn stay_open(&mut self) -> bool {
+        let Some(permit) = &mut self.permit else { return false };
+        self.running.call(|lane, now, verdicts| lane.stay_open(now, permit, verdicts))
+    }
+
+    /// Counts body bytes that were handed over to be sent.
+    pub(crate) fn sent(&mut self, bytes: u64) {
+        if let Some(permit) = &self.permit {
+            self.running.call(|lane, _, _| lane.sent(permit, bytes));
+        }
+    }
+
+    /// Takes time out of the request's service: the server only waited for the client in it.
+    pub(crate) fn excuse(&mut self, waited: Duration) {
+        if let Some(permit) = &mut self.permit {
+            permit.excuse(waited);
+        }
+    }
+
+    /// Ends the request: its last bytes, the end of its service if it still holds its place, and its departure.
+    pub(crate) fn depart(mut self, bytes: u64, service: Service, outcome: Outcome) {
+        let Some(mut permit) = self.permit.take() else { return };
+        self.running.call(|lane, now, verdicts| {
+            if bytes > 0 {
+                lane.sent(&permit, bytes);
+            }
+            lane.release(now, &mut permit, service, verdicts);
+            lane.depart(now, permit, outcome, verdicts);
+        });
+    }
+
+    /// Ends a request of which the service behind the layer made an error.
+    pub(crate) fn fail<E>(self, error: E) -> E {
+        self.depart(0, Service::default(), Outcome::Failed);
+        error
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.running.clock.now()
+    }
+}
+
+impl Drop for PermitGuard {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            let outcome = self.on_drop;
+            self.running.call(|lane, now, verdicts| lane.depart(now, permit, outcome, verdicts));
+        }
+    }
+}
+
+/// The permit of a waiting request. Dropped, the request leaves the queue, or its place if that was granted meanwhile.
+#[must_use = "a request leaves the queue when its guard is dropped"]
+pub(crate) struct WaitingGuard {
+    running: Arc<Running>,
+    token: Token,
+    /// `None` once the verdict was taken: the engine has spent the permit then.
+    permit: Option<Permit>,
+    decision: Decision,
+}
+
+impl WaitingGuard {
+    pub(crate) fn new(running: Arc<Running>, token: Token, permit: Permit, decision: Decision) -> Self {
+        WaitingGuard { running, token, permit: Some(permit), decision }
+    }
+
+    /// The request's place, or why it gets none, once that is decided.
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<Started, (Rejection, Decision)>> {
+        let Some(verdict) = self.running.lanes.poll_verdict(self.token, waker) else { return Poll::Pending };
+        self.permit = None;
+        Poll::Ready(match verdict {
+            Verdict::Start(_, permit) => {
+                let decision = self.decision.started(&permit);
+                Ok(Started { guard: PermitGuard::new(self.running.clone(), permit), decision })
+            }
+            Verdict::Drop(_, rejection) => Err((rejection, self.decision.dropped(rejection.reason))),
+        })
+    }
+}
+
+impl Drop for WaitingGuard {
+    fn drop(&mut self) {
+        let Some(waiting) = self.permit.take() else { return };
+        let permit = match self.running.lanes.end_wait(self.token) {
+            None => waiting,
+            Some(Verdict::Start(_, started)) => started,
+            Some(Verdict::Drop(..)) => return,
+        };
+        self.running.call(|lane, now, verdicts| lane.depart(now, permit, Outcome::Abandoned, verdicts));
+    }
+}

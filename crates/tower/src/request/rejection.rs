@@ -1,0 +1,86 @@
+//! The answer to a request that is turned away: 503 with `Retry-After` and a sentence that says why.
+//!
+//! A request of gRPC gets the same in gRPC's own terms, as a response of trailers alone: status 14, UNAVAILABLE, and when to
+//! come again in `grpc-retry-pushback-ms`, which clients that retry by themselves keep to.
+
+use super::body::ResponseBody;
+use super::decision::Decision;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body::Body;
+use plimsoll_core::request::{Reason, Rejection};
+
+const GRPC: &str = "application/grpc";
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const UNAVAILABLE: HeaderValue = HeaderValue::from_static("14");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// A request that is turned away.
+pub(crate) struct Rejected {
+    rejection: Rejection,
+    decision: Decision,
+    is_grpc: bool,
+}
+
+impl Rejected {
+    /// `headers` are the request's.
+    pub(crate) fn new(rejection: Rejection, decision: Decision, headers: &HeaderMap) -> Self {
+        let content_type = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+        Rejected { rejection, decision, is_grpc: content_type.starts_with(GRPC.as_bytes()) }
+    }
+
+    pub(crate) fn response<B: Body<Data: From<Bytes>>>(self) -> Response<ResponseBody<B>> {
+        let Rejected { rejection: Rejection { reason, retry_after }, decision, is_grpc } = self;
+        let text = sentence(reason);
+        let body = if is_grpc { ResponseBody::empty() } else { ResponseBody::text(text) };
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if is_grpc {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
+            headers.insert(GRPC_STATUS, UNAVAILABLE);
+            headers.insert(GRPC_MESSAGE, HeaderValue::from_static(text.trim_end()));
+            let pushback = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+            headers.insert(GRPC_PUSHBACK, pushback.into());
+        } else {
+            headers.insert(CONTENT_TYPE, TEXT);
+        }
+        if reason == Reason::NoSite {
+            if !is_grpc {
+                *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+            }
+        } else {
+            // At least a second: zero would bring all rejected clients back at once.
+            let seconds = (retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0)).max(1);
+            headers.insert(RETRY_AFTER, seconds.into());
+            if let Ok(limit) = HeaderValue::try_from(format!("\"{reason}\";r=0;t={seconds}")) {
+                headers.insert(RATE_LIMIT, limit);
+            }
+            if !is_grpc {
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            }
+        }
+        response.extensions_mut().insert(decision);
+        response
+    }
+}
+
+/// What the client is told. ASCII without a percent sign, since gRPC sends it in a field.
+const fn sentence(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Overload => "The server has more requests than it can serve.\n",
+        Reason::QueueFull => "The server has more requests than it can serve, and as many wait as may.\n",
+        Reason::TooManyStreams => "The server has as many streams open as it may.\n",
+        Reason::WaitTimeout => "The request waited for as long as a request may wait.\n",
+        Reason::Deadline => "The server cannot answer the request in time.\n",
+        Reason::Late => "The request waited until the server could no longer answer it in time.\n",
+        Reason::NoSite => "No site of this server has this host.\n",
+        Reason::Full | Reason::Guaranteed | Reason::Degraded | Reason::Exempt | Reason::ClientLeft => {
+            "The request was not served.\n"
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The engine's lanes, each behind a lock, and the delivery of verdicts to the requests that wait.
+//!
+//! A task moves between the threads of its executor, and a lane has one user at a time. So each thread has a lane that it
+//! prefers, and takes that lane's lock for the length of one call. There are as many lanes as processors, so that the lock is
+//! hardly ever contended, and whatever thread a request ends on may account its end
+//! (`docs/decisions/0012-lanes-of-the-layer.md`).
+//!
+//! *Locks.* A thread holds at most one lane's lock, and under it calls the engine and nothing of the user's. Wakers run, and
+//! are dropped, after it: a waker may drop a task, and the task a request, which takes the lock.
+
+use super::lock;
+use super::names::Names;
+use super::waiting::{Look, WaitingSlots, lane_of};
+use plimsoll_core::Lane;
+use plimsoll_core::request::{Outcome, Token, Verdict, Verdicts};
+use plimsoll_core::time::Instant;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+
+/// The most lanes: a token has eight bits for its lane.
+pub(crate) const MOST_LANES: usize = 256;
+
+/// A lane, and the requests that wait through it.
+pub(crate) struct OwnLane {
+    pub(crate) lane: Lane,
+    pub(crate) waiting: WaitingSlots,
+    pub(crate) names: Arc<Names>,
+}
+
+/// Apart from the next one in memory, so that threads do not share a line of the cache.
+#[repr(align(128))]
+struct Apart(Mutex<OwnLane>);
+
+/// All lanes.
+pub(crate) struct Lanes(Box<[Apart]>);
+
+thread_local! {
+    /// The number of this thread among those that have called.
+    static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The number of this thread, given at its first call. While a thread's locals are dropped it is the first.
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.try_with(|number| {
+        number.get().unwrap_or_else(|| {
+            let given = NEXT.fetch_add(1, Ordering::Relaxed);
+            number.set(Some(given));
+            given
+        })
+    });
+    number.unwrap_or(0)
+}
+
+impl Lanes {
+    pub(crate) fn new(lanes: Vec<Lane>, names: &Arc<Names>) -> Self {
+        let own = |lane| {
+            Apart(Mutex::new(OwnLane { lane, waiting: WaitingSlots::default(), names: names.clone() }))
+        };
+        Lanes(lanes.into_iter().map(own).collect())
+    }
+
+    /// The number of the lane that this thread prefers.
+    pub(crate) fn own(&self) -> usize {
+        thread_number() % self.0.len()
+    }
+
+    pub(crate) fn lock(&self, number: usize) -> MutexGuard<'_, OwnLane> {
+        lock(&self.0[number].0)
+    }
+
+    /// Calls the engine through this thread's lane, and acts on the verdicts that come of the call.
+    pub(crate) fn call<T>(
+        &self,
+        clock: impl Fn() -> Instant,
+        call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T,
+    ) -> T {
+        let mut verdicts = Verdicts::new();
+        let result = call(&mut self.lock(self.own()).lane, clock(), &mut verdicts);
+        self.deliver(clock, verdicts);
+        result
+    }
+
+    /// Hands verdicts to the requests that they are about. The place of a request that is gone goes to the next one, which may
+    /// bring more verdicts.
+    pub(crate) fn deliver(&self, clock: impl Fn() -> Instant, verdicts: Verdicts) {
+        let (mut wakers, mut more) = (Vec::new(), Verdicts::new());
+        let mut undelivered = VecDeque::from(verdicts);
+        while let Some(verdict) = undelivered.pop_front() {
+            let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = &verdict;
+            let mut own = self.lock(lane_of(*token));
+            match own.waiting.deliver(verdict) {
+                Ok(waker) => wakers.extend(waker),
+                Err(Verdict::Start(_, permit)) => {
+                    own.lane.depart(clock(), permit, Outcome::Abandoned, &mut more);
+                }
+                Err(Verdict::Drop(..)) => {}
+            }
+            undelivered.extend(more.drain(..));
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes the verdict on a request that waits, if it has come.
+    pub(crate) fn poll_verdict(&self, token: Token, waker: &Waker) -> Option<Verdict> {
+        let Look { verdict, replaced } = self.lock(lane_of(token)).waiting.poll(token, waker);
+        drop(replaced);
+        verdict
+    }
+
+    /// Ends the wait of a request, and returns the verdict if it had come.
+    pub(crate) fn end_wait(&self, token: Token) -> Option<Verdict> {
+        let Look { verdict, replaced } = self.lock(lane_of(token)).waiting.end(token);
+        drop(replaced);
+        verdict
+    }
+
+    /// Gives all lanes these names.
+    pub(crate) fn set_names(&self, names: &Arc<Names>) {
+        for number in 0..self.0.len() {
+            self.lock(number).names = names.clone();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What all clones of a layer share: the engine, its lanes, its clock and its thread.
+//!
+//! *In*: requests, through the lanes. *Out*: verdicts, delivered to the requests that wait, and control periods on time.
+//!
+//! - `lanes`: the engine's lanes, each behind a lock, and the delivery of verdicts
+//! - `waiting`: the requests of a lane that wait
+//! - `ticker`: the thread that runs the loops
+//! - `names`: what requests are told of their level
+//! - `clock`: now
+
+pub(crate) mod clock;
+pub(crate) mod lanes;
+pub(crate) mod names;
+pub(crate) mod ticker;
+pub(crate) mod waiting;
+
+use crate::builder::ClientAddress;
+use clock::Clock;
+use lanes::{Lanes, MOST_LANES};
+use names::{Names, Prefixes};
+use plimsoll_core::promises::Promises;
+use plimsoll_core::request::Verdicts;
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::time::Instant;
+use plimsoll_core::{Changes, Engine, Lane};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+use std::time::SystemTime;
+
+/// What all clones of a layer share.
+pub(crate) struct Running {
+    engine: Mutex<Engine>,
+    pub(crate) lanes: Lanes,
+    pub(crate) clock: Clock,
+    pub(crate) client: Option<ClientAddress>,
+    /// The thread that runs the loops, to end it.
+    ticker: OnceLock<Thread>,
+}
+
+impl Running {
+    pub(crate) fn new(
+        promises: &Promises,
+        prefixes: &Prefixes,
+        seed: u64,
+        (clock, client): (Clock, Option<ClientAddress>),
+    ) -> Result<Self, Vec<String>> {
+        let processors = thread::available_parallelism().map_or(1, usize::from).min(MOST_LANES);
+        let (engine, lanes) = Engine::new(promises, processors, seed)?;
+        let names = Arc::new(Names::default().next(promises, prefixes, &engine.prepare(promises)?));
+        let lanes = Lanes::new(lanes, &names);
+        Ok(Running { engine: Mutex::new(engine), lanes, clock, client, ticker: OnceLock::new() })
+    }
+
+    /// Calls the engine through this thread's lane, now.
+    pub(crate) fn call<T>(&self, call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T) -> T {
+        self.lanes.call(|| self.clock.now(), call)
+    }
+
+    /// Runs the loops that are due; returns when to come again.
+    pub(crate) fn tick(&self) -> Instant {
+        let unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
+        let readings = Readings { unix_time, ..Readings::default() };
+        let mut verdicts = Verdicts::new();
+        let next = lock(&self.engine).tick(self.clock.now(), &readings, &mut verdicts);
+        self.deliver(verdicts);
+        next
+    }
+
+    pub(crate) fn deliver(&self, verdicts: Verdicts) {
+        self.lanes.deliver(|| self.clock.now(), verdicts);
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        lock(&self.engine).status()
+    }
+
+    /// Brings new promises into force. Lanes have the names of new numbers before the first request has one of them.
+    pub(crate) fn reload(&self, promises: &Promises, prefixes: &Prefixes) -> Result<Changes, Vec<String>> {
+        let mut engine = lock(&self.engine);
+        let reload = engine.prepare(promises)?;
+        let names = self.lanes.lock(0).names.next(promises, prefixes, &reload);
+        self.lanes.set_names(&Arc::new(names));
+        Ok(engine.apply(reload))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(ticker) = self.ticker.get() {
+            ticker.unpark();
+        }
+    }
+}
+
+/// Takes a lock, also after a panic: what these locks guard is whole after each of its writes.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

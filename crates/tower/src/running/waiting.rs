@@ -1,0 +1,104 @@
+//! The requests of a lane that wait for their verdict.
+//!
+//! A verdict finds its request by token: lane, slot, and the slot's generation. The generation changes when the slot is
+//! given back, so that a verdict that comes too late is known to be late.
+
+use plimsoll_core::request::{Token, Verdict};
+use std::task::Waker;
+
+/// The slots of requests that wait.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingSlots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    state: SlotState,
+}
+
+/// What a slot holds.
+#[derive(Debug)]
+enum SlotState {
+    Free,
+    /// The request waits. The waker is that of the task that polled it last.
+    Waiting(Option<Waker>),
+    Answered(Verdict),
+}
+
+/// What a look at a slot found, and the waker that it replaced. That is dropped after the lock: a task may be dropped with it.
+pub(crate) struct Look {
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) replaced: Option<Waker>,
+}
+
+impl WaitingSlots {
+    /// The token of the next request that waits. It is taken by [`begin`](Self::begin).
+    pub(crate) fn next_token(&mut self, lane: usize) -> Token {
+        let index = *self.free.last().unwrap_or(&(self.slots.len() as u32));
+        let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
+        Token((lane as u64) << 56 | u64::from(index) << 32 | u64::from(generation))
+    }
+
+    /// A request waits under the next token.
+    pub(crate) fn begin(&mut self) {
+        match self.free.pop() {
+            Some(index) => self.slots[index as usize].state = SlotState::Waiting(None),
+            None => self.slots.push(Slot { generation: 0, state: SlotState::Waiting(None) }),
+        }
+    }
+
+    /// Hands a verdict to the request that waits for it and returns what wakes it, or returns the verdict if that request
+    /// waits no longer.
+    pub(crate) fn deliver(&mut self, verdict: Verdict) -> Result<Option<Waker>, Verdict> {
+        let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = &verdict;
+        match self.slot(*token) {
+            Some(Slot { state, .. }) if matches!(state, SlotState::Waiting(_)) => {
+                match std::mem::replace(state, SlotState::Answered(verdict)) {
+                    SlotState::Waiting(waker) => Ok(waker),
+                    SlotState::Free | SlotState::Answered(_) => Ok(None),
+                }
+            }
+            _ => Err(verdict),
+        }
+    }
+
+    /// Takes the verdict, if it has come, and gives the slot back then. Else `waker` is kept.
+    pub(crate) fn poll(&mut self, token: Token, waker: &Waker) -> Look {
+        let Some(Slot { state: SlotState::Waiting(kept), .. }) = self.slot(token) else {
+            return Look { verdict: self.end(token).verdict, replaced: None };
+        };
+        let is_kept = kept.as_ref().is_some_and(|kept| kept.will_wake(waker));
+        let replaced = if is_kept { None } else { kept.replace(waker.clone()) };
+        Look { verdict: None, replaced }
+    }
+
+    /// Gives the slot back, and returns the verdict if it had come.
+    pub(crate) fn end(&mut self, token: Token) -> Look {
+        let index = index_of(token) as u32;
+        let Some(slot) = self.slot(token) else { return Look { verdict: None, replaced: None } };
+        slot.generation = slot.generation.wrapping_add(1);
+        let state = std::mem::replace(&mut slot.state, SlotState::Free);
+        self.free.push(index);
+        match state {
+            SlotState::Answered(verdict) => Look { verdict: Some(verdict), replaced: None },
+            SlotState::Waiting(waker) => Look { verdict: None, replaced: waker },
+            SlotState::Free => Look { verdict: None, replaced: None },
+        }
+    }
+
+    fn slot(&mut self, token: Token) -> Option<&mut Slot> {
+        self.slots.get_mut(index_of(token)).filter(|slot| slot.generation == token.0 as u32)
+    }
+}
+
+fn index_of(token: Token) -> usize {
+    (token.0 >> 32 & 0xff_ffff) as usize
+}
+
+/// The lane whose request has this token.
+pub(crate) fn lane_of(token: Token) -> usize {
+    (token.0 >> 56) as usize
+}

@@ -1,0 +1,138 @@
+//! What clients and handlers are told.
+
+use super::*;
+use crate::{BuildError, Decision};
+use http::StatusCode;
+use plimsoll_core::promises::Condition;
+use plimsoll_core::request::Reason;
+use std::sync::Mutex;
+
+/// A layer with one place, which is taken, and no queue.
+fn full() -> (Bench, Pending<Full<Bytes>>) {
+    let bench = Bench::new(workers(1).promises(|promises| {
+        promises.plants[0].queue.max_waiting = 0;
+        promises.control.retry_after = Some(Duration::from_millis(2500));
+    }));
+    let mut held = call(&bench, &silent(), request("/"));
+    assert!(poll(&mut held).is_pending());
+    (bench, held)
+}
+
+#[test]
+fn a_rejection_is_503_with_retry_after_and_says_why() {
+    let (bench, held) = full();
+    let response = answer(call(&bench, &answering("unseen"), request("/")));
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    assert_eq!(header("retry-after"), Some("3"));
+    assert_eq!(header("ratelimit"), Some("\"queue-full\";r=0;t=3"));
+    assert_eq!(
+        (header("cache-control"), header("content-type")),
+        (Some("no-store"), Some("text/plain; charset=utf-8"))
+    );
+    let decision = response.extensions().get::<Decision>().expect("a decision");
+    assert_eq!((decision.reason(), decision.level(), decision.level_name()), (Reason::QueueFull, 0, ""));
+    assert_eq!(
+        read(response.into_body()),
+        "The server has more requests than it can serve, and as many wait as may.\n"
+    );
+    drop(held);
+    bench.assert_settled();
+}
+
+#[test]
+fn a_client_of_grpc_is_told_in_its_own_terms() {
+    let (bench, _held) = full();
+    let mut asked = request("/package.Service/Method");
+    asked.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc+proto"));
+    let response = answer(call(&bench, &answering("unseen"), asked));
+    assert_eq!(response.status(), StatusCode::OK);
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    assert_eq!((header("grpc-status"), header("grpc-retry-pushback-ms")), (Some("14"), Some("2500")));
+    assert_eq!(
+        header("grpc-message"),
+        Some("The server has more requests than it can serve, and as many wait as may.")
+    );
+    assert_eq!(header("content-type"), Some("application/grpc"));
+    assert_eq!(read(response.into_body()), "");
+}
+
+#[test]
+fn a_host_that_no_site_has_is_misdirected() {
+    let bench =
+        Bench::new(workers(1).promises(|promises| promises.sites[0].hosts = vec!["a.example".to_owned()]));
+    let mut asked = request("/");
+    asked.headers_mut().insert("host", HeaderValue::from_static("b.example"));
+    let response = answer(call(&bench, &answering("unseen"), asked));
+    assert_eq!(
+        (response.status(), response.headers().get("retry-after")),
+        (StatusCode::MISDIRECTED_REQUEST, None)
+    );
+    let decision = response.extensions().get::<Decision>().expect("a decision");
+    assert_eq!((decision.reason(), decision.class()), (Reason::NoSite, ""));
+}
+
+/// A handler that notes what it was asked.
+fn noting() -> (Handler<Full<Bytes>>, Arc<Mutex<Vec<(String, Decision)>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let notes = asked.clone();
+    let handler = BoxCloneSyncService::new(tower::service_fn(move |request: Request<()>| {
+        let decision = request.extensions().get::<Decision>().expect("a decision").clone();
+        notes.lock().expect("no panic").push((request.uri().to_string(), decision));
+        async { Ok(Response::new(Full::from("it"))) }
+    }));
+    (handler, asked)
+}
+
+#[test]
+fn a_level_is_told_to_the_handler_and_may_put_a_prefix_before_its_paths() {
+    let exempt = Condition { paths: vec!["/healthz".to_owned()], ..Condition::default() };
+    let builder = workers(1).levels(["light", "full"]).prefix("full", "/best").exempt(exempt);
+    let (bench, (handler, asked)) = (Bench::new(builder), noting());
+    for path in ["/", "/page?a=b", "http://a.example/page", "/healthz", "*"] {
+        drop(answer(call(&bench, &handler, request(path))));
+    }
+    let asked = asked.lock().expect("no panic");
+    let uris: Vec<_> = asked.iter().map(|(uri, _)| uri.as_str()).collect();
+    assert_eq!(uris, ["/best/", "/best/page?a=b", "http://a.example/best/page", "/healthz", "*"]);
+    let told = |number: usize| {
+        let decision: &Decision = &asked[number].1;
+        (decision.level(), decision.level_name().to_owned(), decision.class().to_owned(), decision.reason())
+    };
+    assert_eq!(told(0), (2, "full".to_owned(), "default".to_owned(), Reason::Full));
+    assert_eq!(told(3), (2, "full".to_owned(), "exempt".to_owned(), Reason::Exempt));
+    bench.assert_settled();
+}
+
+#[test]
+fn all_that_is_impossible_is_said_at_once() {
+    let broken = |promises: &mut plimsoll_core::promises::Promises| {
+        promises.sites[0].weight = -1.0;
+        promises.plants[0].set_point = 2.0;
+    };
+    let Err(BuildError::Promises(wrong)) = workers(1).promises(broken).build() else { panic!("impossible") };
+    assert!(wrong.len() > 1, "{wrong:?}");
+    let prefixes = workers(1).levels(["light", "full"]).prefix("lite", "/lite").prefix("light", "light/");
+    let Err(error) = prefixes.build() else { panic!("impossible") };
+    assert_eq!(
+        error.to_string(),
+        "no site has a level `lite`, to which the prefix `/lite` was given; the prefix `light/` of the level `light` is \
+         not a path: write `/light`, with a slash before and none after"
+    );
+}
+
+#[test]
+fn a_reload_brings_levels_with_their_names_and_forgets_nothing() {
+    let bench = Bench::new(workers(1));
+    let (handler, asked) = noting();
+    drop(answer(call(&bench, &handler, request("/"))));
+    let changed = workers(1).levels(["light", "full"]).prefix("full", "/best");
+    bench.layer.reload(changed).expect("possible promises");
+    drop(answer(call(&bench, &handler, request("/"))));
+    assert!(bench.layer.reload(workers(0)).is_err(), "nothing changes then");
+    drop(answer(call(&bench, &handler, request("/"))));
+    let asked = asked.lock().expect("no panic");
+    let told: Vec<_> = asked.iter().map(|(uri, decision)| (uri.as_str(), decision.level())).collect();
+    assert_eq!(told, [("/", 1), ("/best/", 2), ("/best/", 2)]);
+    assert_eq!(bench.counts().arrivals, 3);
+}
