@@ -32,9 +32,9 @@
 //!   service behind it is asked whether it is ready once the request has its place. So the engine sees every request that
 //!   waits, and a service that is ready and dropped loses nothing.
 //! - **A place is given back exactly once**, whatever ends the request: the last frame of the response, an error, a panic of
-//!   the handler, or a future or body that is dropped. A response that is whole when it is made gives its place back at once, so
-//!   that a client that reads slowly holds none. One that is made frame by frame holds it to the last frame. A stream of events
-//!   and an upgraded connection hold none.
+//!   the handler, or a future or body that is dropped. A response that is whole when it is made gives its place back at once,
+//!   so that a client that reads slowly holds none. One that is made frame by frame holds it to the last frame. A stream of
+//!   events and an upgraded connection hold none.
 //! - **Time** is the system's. The loops run on a thread of their own, which ends with the last layer, service and response.
 //!
 //! - `running`: the engine, its lanes and its thread

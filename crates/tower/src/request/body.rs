@@ -18,24 +18,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 /// The body of a response that went through the layer: the handler's own, or a sentence that says why there is none.
-pub struct ResponseBody<B: Body>(Source<B>);
-
-enum Source<B: Body> {
-    /// The handler's.
-    Handler(Watched<B>),
-    /// The layer's.
-    Text(Option<&'static str>),
-}
-
-/// The handler's body, and what ends with it.
-struct Watched<B: Body> {
-    body: B,
-    /// The frame that was asked for when the response was made.
-    first: Option<Result<Frame<B::Data>, B::Error>>,
-    /// The handler's body has ended, and is not asked again.
-    has_ended: bool,
+pub struct ResponseBody<B: Body> {
+    /// The handler's body, until it has ended. It is not asked again then.
+    body: Option<B>,
+    /// The frame that comes first: it was asked for when the response was made, or is the layer's own.
+    first: Option<Asked<B>>,
     delivery: Option<Delivery>,
 }
+
+/// A frame that a body gave.
+type Asked<B> = Result<Frame<<B as Body>::Data>, <B as Body>::Error>;
 
 /// A frame that was asked for is not pinned.
 impl<B: Body + Unpin> Unpin for ResponseBody<B> {}
@@ -59,78 +51,91 @@ pub(crate) struct Expected {
 
 impl<B: Body + Unpin> ResponseBody<B> {
     /// The body of a response that was just made.
-    pub(crate) fn begin(body: B, guard: PermitGuard, expected: Expected, context: &mut Context<'_>) -> Self {
+    pub(crate) fn begin(
+        mut body: B,
+        guard: PermitGuard,
+        expected: Expected,
+        context: &mut Context<'_>,
+    ) -> Self {
         let length = expected.length.or(body.size_hint().exact());
         let expected = Expected { length, ..expected };
         let mut delivery = Delivery { guard, expected, sent: 0, waits_since: None };
-        let mut watched = Watched { body, first: None, has_ended: false, delivery: None };
-        let body = &mut watched.body;
         if body.is_end_stream() {
             delivery.end(0, Outcome::Completed);
-            return ResponseBody(Source::Handler(watched));
+            return ResponseBody::unwatched(body);
         }
-        match delivery.guard.run(|| Pin::new(body).poll_frame(context)) {
-            Poll::Pending => watched.delivery = Some(delivery),
-            Poll::Ready(None) => {
-                delivery.end(0, Outcome::Completed);
-                watched.has_ended = true;
-            }
-            Poll::Ready(Some(Err(error))) => {
-                delivery.end(0, Outcome::Failed);
-                watched.first = Some(Err(error));
-            }
+        let polled = delivery.guard.run(|| Pin::new(&mut body).poll_frame(context));
+        let mut this = ResponseBody { body: Some(body), first: None, delivery: Some(delivery) };
+        match polled {
+            Poll::Pending => {}
             Poll::Ready(Some(Ok(frame))) => {
-                if delivery.is_last(&watched.body, &frame) {
-                    delivery.release(length_of(&frame));
-                }
-                watched.first = Some(Ok(frame));
-                watched.delivery = Some(delivery);
+                this.release_before_last(&frame);
+                this.first = Some(Ok(frame));
+            }
+            Poll::Ready(last) => {
+                this.account(last.as_ref());
+                this.first = last;
             }
         }
-        ResponseBody(Source::Handler(watched))
+        this
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Asked<B>>> {
+        let frame = match (self.first.take(), &mut self.body, &mut self.delivery) {
+            (Some(first), ..) => Some(first),
+            (None, None, _) => None,
+            (None, Some(body), None) => ready!(Pin::new(body).poll_frame(context)),
+            (None, Some(body), Some(delivery)) => {
+                delivery.resume();
+                ready!(delivery.guard.run(|| Pin::new(body).poll_frame(context)))
+            }
+        };
+        self.account(frame.as_ref());
+        Poll::Ready(frame)
+    }
+
+    /// Gives the place back if this is the last frame, before it is handed over.
+    fn release_before_last(&mut self, frame: &Frame<B::Data>) {
+        if let (Some(body), Some(delivery)) = (&self.body, &mut self.delivery)
+            && delivery.is_last(body, frame)
+        {
+            delivery.release(length_of(frame));
+        }
+    }
+
+    /// Accounts what is handed over, and the end.
+    fn account(&mut self, frame: Option<&Asked<B>>) {
+        if !matches!(frame, Some(Ok(_))) {
+            self.body = None;
+        }
+        let Some(mut delivery) = self.delivery.take() else { return };
+        match (frame, &self.body) {
+            (Some(Ok(frame)), Some(body)) if !delivery.is_last(body, frame) => {
+                delivery.hand_over(length_of(frame));
+                self.delivery = Some(delivery);
+            }
+            (Some(Ok(frame)), _) => delivery.end(length_of(frame), Outcome::Completed),
+            (Some(Err(_)), _) => delivery.end(0, Outcome::Failed),
+            (None, _) => delivery.end(0, Outcome::Completed),
+        }
     }
 }
 
 impl<B: Body> ResponseBody<B> {
-    /// A body that nobody will ask for.
+    /// A body of which nothing is counted.
     pub(crate) fn unwatched(body: B) -> Self {
-        ResponseBody(Source::Handler(Watched { body, first: None, has_ended: false, delivery: None }))
-    }
-
-    pub(crate) fn text(text: &'static str) -> Self {
-        ResponseBody(Source::Text(Some(text)))
+        ResponseBody { body: Some(body), first: None, delivery: None }
     }
 
     pub(crate) fn empty() -> Self {
-        ResponseBody(Source::Text(None))
+        ResponseBody { body: None, first: None, delivery: None }
     }
 }
 
-impl<B: Body + Unpin> Watched<B> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let body = Pin::new(&mut self.body);
-        let frame = match (self.first.take(), &mut self.delivery) {
-            (Some(first), _) => Some(first),
-            (None, _) if self.has_ended => None,
-            (None, None) => ready!(body.poll_frame(context)),
-            (None, Some(delivery)) => {
-                delivery.resume();
-                ready!(delivery.guard.run(|| body.poll_frame(context)))
-            }
-        };
-        self.has_ended |= !matches!(frame, Some(Ok(_)));
-        if let Some(mut delivery) = self.delivery.take() {
-            match &frame {
-                Some(Ok(frame)) if !delivery.is_last(&self.body, frame) => {
-                    delivery.hand_over(length_of(frame));
-                    self.delivery = Some(delivery);
-                }
-                Some(Ok(frame)) => delivery.end(length_of(frame), Outcome::Completed),
-                Some(Err(_)) => delivery.end(0, Outcome::Failed),
-                None => delivery.end(0, Outcome::Completed),
-            }
-        }
-        Poll::Ready(frame)
+impl<B: Body<Data: From<Bytes>>> ResponseBody<B> {
+    pub(crate) fn text(text: &'static str) -> Self {
+        let frame = Frame::data(Bytes::from_static(text.as_bytes()).into());
+        ResponseBody { body: None, first: Some(Ok(frame)), delivery: None }
     }
 }
 
@@ -176,53 +181,32 @@ fn length_of<D: bytes::Buf>(frame: &Frame<D>) -> u64 {
     frame.data_ref().map_or(0, |data| data.remaining() as u64)
 }
 
-impl<B: Body<Data: From<Bytes>> + Unpin> Body for ResponseBody<B> {
+impl<B: Body + Unpin> Body for ResponseBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        match &mut self.get_mut().0 {
-            Source::Handler(watched) => watched.poll(context),
-            Source::Text(text) => Poll::Ready(
-                text.take().map(|text| Ok(Frame::data(Bytes::from_static(text.as_bytes()).into()))),
-            ),
-        }
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Asked<B>>> {
+        self.get_mut().poll(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Source::Handler(Watched { body, first, has_ended, .. }) => {
-                first.is_none() && (*has_ended || body.is_end_stream())
-            }
-            Source::Text(text) => text.is_none(),
-        }
+        self.first.is_none() && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Source::Handler(Watched { body, first, .. }) => {
-                let (own, first) = (body.size_hint(), first.as_ref().and_then(|first| first.as_ref().ok()));
-                let length = first.map_or(0, length_of);
-                let mut hint = SizeHint::new();
-                hint.set_lower(own.lower() + length);
-                if let Some(upper) = own.upper() {
-                    hint.set_upper(upper + length);
-                }
-                hint
-            }
-            Source::Text(text) => SizeHint::with_exact(text.map_or(0, |text| text.len() as u64)),
+        let rest = self.body.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
+        let first = self.first.as_ref().and_then(|first| first.as_ref().ok()).map_or(0, length_of);
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + first);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + first);
         }
+        hint
     }
 }
 
 impl<B: Body + fmt::Debug> fmt::Debug for ResponseBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Source::Handler(watched) => f.debug_tuple("ResponseBody").field(&watched.body).finish(),
-            Source::Text(text) => f.debug_tuple("ResponseBody").field(text).finish(),
-        }
+        f.debug_struct("ResponseBody").field("body", &self.body).finish_non_exhaustive()
     }
 }

@@ -72,9 +72,12 @@ fn a_host_that_no_site_has_is_misdirected() {
     assert_eq!((decision.reason(), decision.class()), (Reason::NoSite, ""));
 }
 
+/// What a handler was asked: targets and decisions.
+type Notes = Arc<Mutex<Vec<(String, Decision)>>>;
+
 /// A handler that notes what it was asked.
-fn noting() -> (Handler<Full<Bytes>>, Arc<Mutex<Vec<(String, Decision)>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
+fn noting() -> (Handler<Full<Bytes>>, Notes) {
+    let asked = Notes::default();
     let notes = asked.clone();
     let handler = BoxCloneSyncService::new(tower::service_fn(move |request: Request<()>| {
         let decision = request.extensions().get::<Decision>().expect("a decision").clone();
