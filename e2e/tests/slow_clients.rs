@@ -175,6 +175,15 @@ fn others_are_served(
     step: fn(&mut TcpStream) -> std::io::Result<()>,
 ) {
     let attack = Attack::start(gateway.address, clients, head, step);
+    if head == DOWNLOAD {
+        // While the server still works on what the slow clients will read, others may be turned away for its load.
+        gateway.wait_for_metric("plimsoll_in_service", 0.0);
+        let mut tries = (0..100).map(|_| {
+            thread::sleep(STEP);
+            get(gateway.address, "/page").status
+        });
+        assert!(tries.any(|status| status == 200), "with {clients} slow readers nobody else is served");
+    }
     let answers: Vec<(u16, String)> = (0..20)
         .map(|_| get(gateway.address, "/page"))
         .map(|response| (response.status, response.text()))

@@ -336,11 +336,18 @@ fn what_is_wrong_with_a_stream_is_told_on_it_alone() {
     assert_eq!(outcomes(&gateway), [4, 0, 0]);
 }
 
+/// A server that stops working on a request when its connection is closed.
+fn stopping(max_connections: u32) -> Promises {
+    let mut promises = promises(max_connections);
+    promises.plants[0].stops_when_abandoned = true;
+    promises
+}
+
 #[test]
 fn a_stream_that_is_reset_gives_its_place_back() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
-    let gateway = gateway_with(settings_of(&origin), &promises(2));
+    let gateway = gateway_with(settings_of(&origin), &stopping(2));
     let mut client = connect(&gateway);
     let mut streams: Vec<_> = (0..5).map(|_| client.begin(request("GET", "/"), false)).collect();
     let (upload, mut body) = client.begin(request("POST", "/").header("content-length", 10), true);
@@ -369,7 +376,7 @@ fn a_stream_that_is_reset_gives_its_place_back() {
 fn a_connection_that_breaks_takes_its_requests_along() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
-    let gateway = gateway_with(settings_of(&origin), &promises(2));
+    let gateway = gateway_with(settings_of(&origin), &stopping(2));
     let mut client = support::http2::raw(address(&gateway));
     let fields = support::http2::get_fields();
     for stream in 0..6 {

@@ -269,6 +269,7 @@ fn falling_back(origin: &Origin) -> Gateway {
     };
     let mut promises = promises(1);
     promises.sites[0].levels.truncate(1);
+    promises.plants[0].stops_when_abandoned = true;
     Gateway::start(settings, &promises).expect("a gateway")
 }
 

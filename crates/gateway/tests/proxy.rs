@@ -476,22 +476,6 @@ fn a_reused_connection_that_died_is_replaced() {
 }
 
 #[test]
-fn a_client_that_leaves_while_served_is_abandoned() {
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        peer.rest();
-    });
-    let gateway = gateway(&origin);
-    let mut client = client(&gateway);
-    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    eventually("it is served", || gateway.status().plants[0].in_service == 1);
-    drop(client);
-    settled(&gateway);
-    assert_eq!(outcomes(&gateway), [0, 0, 1]);
-    eventually("the upstream's connection is closed", || origin.open.load(SeqCst) == 0);
-}
-
-#[test]
 fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
     let go = Arc::new(AtomicBool::new(false));
     let may = go.clone();

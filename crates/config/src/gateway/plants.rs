@@ -31,6 +31,10 @@ section! { "[upstream.NAME]"
         /// server. It then counts among `max_connections` and as a stream (`stream_share`). Otherwise it gives its place back
         /// with the head of its response.
         tunnels_keep_places: bool, default(Tunnels::default().keep_places);
+        /// Whether it stops working on a request when the connection of that is closed. Most servers do not notice: a request
+        /// whose client left then holds its place until it is finished, for nobody, because the server is not free before. If
+        /// it does stop, the gateway closes the connection at once and gives the place to another request.
+        stops_when_abandoned: bool, default(false);
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// A request that waited this long is answered with a rejection; one with a `deadline` waits as long as it can be in
@@ -220,6 +224,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
             most: keys.max_tunnels.value.0 as u32,
             keep_places: keys.tunnels_keep_places.value,
         },
+        stops_when_abandoned: keys.stops_when_abandoned.value,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
@@ -298,6 +303,8 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         // `file::resolve` fills in what `[limits]` says for all.
         stream_share: Plant::STREAM_SHARE,
         tunnels: Tunnels::default(),
+        // The gateway itself sends what was asked for, and stops when the client has left.
+        stops_when_abandoned: true,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),

@@ -34,6 +34,9 @@ pub struct Plant {
     pub stream_share: f64,
     /// What upgraded connections and streams of events take of it.
     pub tunnels: Tunnels,
+    /// Whether it stops working on a request when the connection of that is closed. Otherwise a request whose client left
+    /// holds its place until the plant has finished it.
+    pub stops_when_abandoned: bool,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
     /// The largest part of the plant that contracts may promise together, in (0, 1). `None`: the load line, or, where
@@ -63,6 +66,7 @@ impl Plant {
             costs: None,
             stream_share: Plant::STREAM_SHARE,
             tunnels: Tunnels::default(),
+            stops_when_abandoned: false,
             queue: QueueBounds::default(),
             ceiling: None,
             cost_header: None,

@@ -117,6 +117,8 @@ pub struct Permit {
     pub(crate) streams: bool,
     /// The request has become an upgraded connection or a stream of events.
     pub(crate) tunnel: bool,
+    /// The client has left, and the plant finishes the request for nobody.
+    pub(crate) abandoned: bool,
     /// The plant answered with a failure. An upgrade is none: its release has no bytes.
     pub(crate) failed: bool,
     /// The work that was reserved for it, where deadlines are promised.
@@ -163,6 +165,10 @@ impl Permit {
     /// Whether it is in service.
     pub fn holds_place(&self) -> bool {
         self.stage == Stage::InService
+    }
+    /// Whether its client has left, while the plant works on.
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned
     }
     /// Takes time out of the request's service and response times: the plant only waited for the client in it.
     pub fn excuse(&mut self, waited: Duration) {

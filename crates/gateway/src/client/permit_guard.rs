@@ -66,6 +66,13 @@ impl PermitGuard {
         }
     }
 
+    /// The client has left, and the plant works on: the place stays held until its release.
+    pub(crate) fn abandon(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            self.worker.with_lane(|lane, now, _| lane.abandon(now, permit));
+        }
+    }
+
     /// Gives the place at the plant back. The first call counts, later ones do nothing.
     pub(crate) fn release(&mut self, service: Service) {
         if let Some(permit) = self.permit.as_mut().filter(|_| !self.released) {

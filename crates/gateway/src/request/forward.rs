@@ -49,7 +49,7 @@ impl After {
     fn of<W: Wire>(exchange: &mut Exchange<'_, W>) -> Self {
         After {
             complete: exchange.request.is_sent(),
-            status: exchange.response.status(),
+            status: exchange.response.status().filter(|_| !exchange.is_abandoned),
             keeps_client: exchange.response.keeps_client(),
             ends_with_connection: exchange.response.ends_with_connection(),
             rest: exchange.response.take_rest(),
@@ -132,6 +132,8 @@ impl<W: Wire> Way<W> {
                 cut_short: false,
                 storage_failed: false,
                 streams_events: false,
+                stops_when_abandoned: tables.plants[plant].stops_when_abandoned,
+                is_abandoned: false,
                 waited_since: None,
                 standing: Standing::default(),
             };

@@ -70,6 +70,8 @@ pub(crate) struct PlantRow {
     pub reported: bool,
     /// Whether it shares this machine, and its utilization is that of its workers.
     pub same_host: bool,
+    /// Whether it stops working on a request whose connection is closed.
+    pub stops_when_abandoned: bool,
     /// The response header in which the plant reports what a request cost.
     pub cost_header: Option<String>,
     pub workers: u32,
@@ -185,7 +187,16 @@ impl Tables {
             let reported = plant.sense == Sense::Reported;
             let same_host = plant.same_host && !reported;
             let (cost_header, workers) = (plant.cost_header.clone(), plant.workers);
-            let row = PlantRow { backend, upstream, reported, same_host, cost_header, workers };
+            let stops_when_abandoned = plant.stops_when_abandoned;
+            let row = PlantRow {
+                backend,
+                upstream,
+                reported,
+                same_host,
+                stops_when_abandoned,
+                cost_header,
+                workers,
+            };
             // Numbers have no gaps, so that each place that is new here gets its own row within the loop.
             next.plants.resize(next.plants.len().max(number + 1), row.clone());
             next.plants[number] = row;

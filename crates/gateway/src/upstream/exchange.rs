@@ -8,7 +8,8 @@
 //! response's last byte, before the client has that byte. Ahead of a slow client go [`READ_AHEAD`] buffers in memory, and
 //! then up to `limits.response_buffer` bytes in a temporary file.
 //!
-//! **The client is watched** for its end until the upstream is done. A half-close counts as leaving.
+//! **The client is watched** for its end until the upstream is done. A half-close counts as leaving, and what follows is in
+//! [`abandoned`](super::abandoned).
 //!
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
@@ -28,7 +29,7 @@ use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
 use plimsoll_core::time::Instant;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 const READ_AHEAD: usize = 4;
 
@@ -69,6 +70,10 @@ pub(crate) struct Exchange<'a, W> {
     pub storage_failed: bool,
     /// The response is known to be a stream of events.
     pub streams_events: bool,
+    /// The upstream stops working on a request whose connection is closed.
+    pub stops_when_abandoned: bool,
+    /// The client has left, and the upstream finishes its request for nobody.
+    pub is_abandoned: bool,
     /// Since when the upstream waits for the client alone.
     pub waited_since: Option<Instant>,
     /// The client's place among those that are waited for.
@@ -88,6 +93,12 @@ impl<W: Wire> Exchange<'_, W> {
 
     /// Moves bytes as long as any move. `Ready` when the exchange has ended.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        let end = ready!(self.move_bytes(context));
+        // Nothing is sent again, or answered, for a client that has left.
+        Poll::Ready(if self.is_abandoned { End::Broken(Outcome::Abandoned) } else { end })
+    }
+
+    fn move_bytes(&mut self, context: &mut Context<'_>) -> Poll<End> {
         if let Some(since) = self.waited_since.take() {
             self.permit.excuse(self.worker.now().since(since));
         }
@@ -99,12 +110,22 @@ impl<W: Wire> Exchange<'_, W> {
             }
             let mut moved = self.send(context);
             if self.lease.is_some()
+                && !self.is_abandoned
                 && let Some(end) = self.watch(context, &mut moved)
             {
                 return Poll::Ready(end);
             }
             if let Some(end) = self.receive(context, &mut moved) {
                 return Poll::Ready(end);
+            }
+            if self.is_abandoned {
+                if let Some(end) = self.throw_away() {
+                    return Poll::Ready(end);
+                }
+                if !moved {
+                    break;
+                }
+                continue;
             }
             match self.client.poll_write(context) {
                 Poll::Ready(Ok(written)) => {
@@ -144,11 +165,11 @@ impl<W: Wire> Exchange<'_, W> {
         // A full buffer waits for the upstream, or holds a next request that is too long to read past.
         if !self.client.inbox.has_room() {
             let has_left = self.client.io.poll_gone(context).is_ready();
-            return has_left.then(|| self.give_up(End::Broken(Outcome::Abandoned)));
+            return if has_left { self.abandon() } else { None };
         }
         match self.client.poll_fill(context, !complete) {
             Poll::Pending => None,
-            Poll::Ready(Err(_) | Ok(0)) => Some(self.give_up(End::Broken(Outcome::Abandoned))),
+            Poll::Ready(Err(_) | Ok(0)) => self.abandon(),
             Poll::Ready(Ok(count)) => {
                 if !complete {
                     *moved = true;
@@ -181,6 +202,9 @@ impl<W: Wire> Exchange<'_, W> {
         };
         *moved = true;
         self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
+        if self.is_abandoned && (self.response.is_event_stream() || self.response.is_switched()) {
+            return Some(self.give_up(End::Broken(Outcome::Abandoned)));
+        }
         if self.response.is_event_stream() && !self.may_send_events() {
             let end = if was_empty { End::Failed(TOO_MANY_OPEN) } else { End::Broken(Outcome::Failed) };
             return Some(self.give_up(end));
@@ -271,7 +295,7 @@ impl<W: Wire> Exchange<'_, W> {
     }
 
     /// Closes the upstream's connection and releases the place.
-    fn give_up(&mut self, end: End) -> End {
+    pub(super) fn give_up(&mut self, end: End) -> End {
         self.lease = None;
         self.client.outbox.clear();
         self.release_unfinished();

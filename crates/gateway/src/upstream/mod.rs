@@ -4,10 +4,12 @@
 //! client's outbox, the place released, or a refusal in place of a response.
 //!
 //! [`retry`] carries a request through one exchange or several and has the rule of what is tried again; [`exchange`] moves
-//! bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`]. [`pool`] owns the
-//! connections of all threads, [`connect`] begins them, [`health`] says which address to try, [`load_report`] reads what
-//! servers report. [`head`] writes heads for clients, in which [`redirect`] maps places back.
+//! bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`], for nobody if its
+//! client has left ([`abandoned`]). [`pool`] owns the connections of all threads, [`connect`] begins them, [`health`] says
+//! which address to try, [`load_report`] reads what servers report. [`head`] writes heads for clients, in which [`redirect`]
+//! maps places back.
 
+mod abandoned;
 pub(crate) mod connect;
 pub(crate) mod exchange;
 pub(crate) mod head;

@@ -19,6 +19,8 @@ pub struct Gateway {
     lane: Lane,
     permits: Slots<Option<Permit>>,
     verdicts: Verdicts,
+    /// By plant, as promised.
+    stops_when_abandoned: Vec<bool>,
     /// What the last request that was turned away was told, and its token.
     told: Vec<(Token, Duration)>,
 }
@@ -31,7 +33,9 @@ impl Gateway {
     pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
         let (engine, mut lanes) = Engine::new(promises, 1, seed)?;
         let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
-        Ok(Gateway { engine, lane, permits: Slots::new(), verdicts: Verdicts::new(), told: Vec::new() })
+        let stops_when_abandoned = promises.plants.iter().map(|plant| plant.stops_when_abandoned).collect();
+        let (permits, verdicts) = (Slots::new(), Verdicts::new());
+        Ok(Gateway { engine, lane, permits, verdicts, stops_when_abandoned, told: Vec::new() })
     }
 
     /// Takes over what a gateway learned before of how rates go on.
@@ -123,10 +127,21 @@ impl Front for Gateway {
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
         if let Some(permit) = self.permits.at(token) {
-            self.lane.sent(permit, service.response_bytes);
+            if !permit.is_abandoned() {
+                self.lane.sent(permit, service.response_bytes);
+            }
             self.lane.release(now, permit, service, &mut self.verdicts);
         }
         self.hand_on(orders);
+    }
+
+    fn abandon(&mut self, now: Instant, token: Token) -> bool {
+        let Some(permit) = self.permits.at(token) else { return false };
+        let finishes = !self.stops_when_abandoned[permit.plant()];
+        if finishes {
+            self.lane.abandon(now, permit);
+        }
+        finishes
     }
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {

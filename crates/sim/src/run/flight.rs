@@ -25,6 +25,8 @@ pub(super) struct Flight {
     /// How often it came before.
     pub(super) attempt: u32,
     pub(super) stage: FlightStage,
+    /// Its client has left; its plant works on.
+    pub(super) is_abandoned: bool,
     pub(super) client: u64,
     pub(super) arrived: Instant,
     pub(super) full: FullService,
@@ -48,6 +50,19 @@ pub(super) struct EndedFlight {
     pub(super) again: Option<Box<Request>>,
 }
 
+impl Flight {
+    /// Its client has left, and its plant works on.
+    pub(super) fn abandon(&mut self) -> EndedFlight {
+        self.is_abandoned = true;
+        self.left()
+    }
+
+    fn left(&mut self) -> EndedFlight {
+        let Flight { class, site, stream, attempt, .. } = *self;
+        EndedFlight { class, site, stream, attempt, again: self.again.take() }
+    }
+}
+
 /// All requests under way. A token is a slot (32 bits) and, above it, how often the slot was used. Slots are written in
 /// place: to move so much for each request would cost more than all the rest of its books.
 #[derive(Debug, Default)]
@@ -67,6 +82,7 @@ impl Flights {
         flight.generation = flight.generation.wrapping_add(1);
         flight.under_way = true;
         flight.stage = FlightStage::Waiting;
+        flight.is_abandoned = false;
         (Token(u64::from(flight.generation) << 32 | u64::from(slot)), flight)
     }
 
@@ -80,10 +96,9 @@ impl Flights {
     pub(super) fn end(&mut self, token: Token) -> Option<EndedFlight> {
         let flight = self.get(token)?;
         flight.under_way = false;
-        let Flight { class, site, stream, attempt, .. } = *flight;
-        let again = flight.again.take();
+        let ended = flight.left();
         self.free.push(token.0 as u32);
-        Some(EndedFlight { class, site, stream, attempt, again })
+        Some(ended)
     }
 
     pub(super) fn count(&self) -> usize {

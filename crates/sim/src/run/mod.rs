@@ -279,6 +279,10 @@ impl<'a> Simulation<'a> {
         let token = Token(done.job);
         // A client that has left is not answered.
         let Some(flight) = self.flights.get(token) else { return };
+        if flight.is_abandoned {
+            let service = Service { response_bytes: flight.bytes, representative: !done.failed, cost: None };
+            return self.finish_abandoned(token, service);
+        }
         if done.failed {
             return self.end(token, Outcome::Failed);
         }

@@ -7,7 +7,7 @@ use crate::front::{Arriving, Decision, Order, Start};
 use crate::heavy_hitters::Fate;
 use crate::request::Request;
 use crate::service::FullService;
-use plimsoll_core::request::{Outcome, Reason, Target, Token};
+use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::time::Duration;
 
 impl Simulation<'_> {
@@ -141,10 +141,31 @@ impl Simulation<'_> {
                 self.obey();
             }
             FlightStage::Served(plant) => {
-                self.servers[plant].abandon(token.0);
-                self.end(token, Outcome::Abandoned);
+                if self.front.abandon(self.now, token) {
+                    self.leave_to_plant(token);
+                } else {
+                    self.servers[plant].abandon(token.0);
+                    self.end(token, Outcome::Abandoned);
+                }
             }
         }
+    }
+
+    /// A started request's client has left, and the front keeps the connection to the plant, which so never knows.
+    fn leave_to_plant(&mut self, token: Token) {
+        let Some(flight) = self.flights.get(token) else { return };
+        let left = flight.abandon();
+        self.recorder.row.classes[usize::from(left.class)].outcomes[Outcome::Abandoned as usize] += 1;
+        self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
+        self.come_again(left, None);
+    }
+
+    /// The plant has finished a request whose client had left.
+    pub(super) fn finish_abandoned(&mut self, token: Token, service: Service) {
+        self.flights.end(token);
+        self.front.release(self.now, token, service, &mut self.orders);
+        self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
+        self.obey();
     }
 
     /// A started request's end.

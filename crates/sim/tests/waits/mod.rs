@@ -24,6 +24,8 @@ pub(crate) struct Flow {
     pub(crate) process: Process,
     /// Mean service time, where it is not the scene's.
     pub(crate) service: Option<Duration>,
+    /// When its clients leave.
+    pub(crate) patience: Option<Duration>,
 }
 
 impl Flow {
@@ -31,7 +33,7 @@ impl Flow {
         let paths = vec![format!("/{name}")];
         let class = Class::new(name, Condition { paths, ..Condition::default() });
         let rate = vec![Phase { from: Duration::ZERO, rate, to: None }];
-        Flow { class, site: 0, rate, process: Process::Poisson, service: None }
+        Flow { class, site: 0, rate, process: Process::Poisson, service: None, patience: None }
     }
 
     /// Another rate from a second on.
@@ -43,6 +45,11 @@ impl Flow {
     /// At the n-th of the scene's `more_sites`, from 1 on.
     pub(crate) fn at_site(mut self, n: usize) -> Self {
         self.site = n;
+        self
+    }
+
+    pub(crate) fn patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
         self
     }
 
@@ -254,7 +261,7 @@ impl Scene {
             arrivals: Arrivals::Process { process: flow.process, rate: flow.rate.clone() },
             content: Content::Pages(vec![page(flow)]),
             clients: Clients { count: 5000, skew: 1.0, first_address: 0x0a00_0000 + ((number as u32) << 16) },
-            patience: None,
+            patience: flow.patience,
             retry: self.retry,
         };
         let plant = plimsoll_sim::workload::Plant {

@@ -234,6 +234,7 @@ pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQ
         has_quota: class.quota.is_some() && query.standing != Standing::Exempt,
         streams: false,
         tunnel: false,
+        abandoned: false,
         failed: false,
         work: None,
         generation: published.generation,

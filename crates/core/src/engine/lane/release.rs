@@ -58,6 +58,20 @@ impl Lane {
         }
     }
 
+    /// Notes that the client of a request in service has left, and that the plant works on for nobody: only the end of that
+    /// work frees the place. The request is released and departs as any other, as [`Outcome::Abandoned`].
+    ///
+    /// To depart at once would say that the plant is free while it is not. If all clients left before their answers, nothing
+    /// would be learned and nobody rejected, however deep the plant is in work.
+    pub fn abandon(&mut self, now: Instant, permit: &mut Permit) {
+        if permit.stage == Stage::InService && !permit.abandoned {
+            self.follow_permit(permit);
+            self.count_leave(now, permit);
+            self.count_late(now, permit);
+            permit.abandoned = true;
+        }
+    }
+
     /// Ends the request, exactly once. A request in service releases its plant, a waiting one leaves the queue. A
     /// waiting permit whose verdict is already on its way is spent: departing it does nothing.
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
@@ -66,7 +80,7 @@ impl Lane {
             Stage::Waiting { ticket } => return self.leave_queue(now, &mut permit, ticket),
             Stage::InService => {
                 self.release(now, &mut permit, Service::default(), verdicts);
-                if outcome == Outcome::Abandoned {
+                if outcome == Outcome::Abandoned && !permit.abandoned {
                     self.count_leave(now, &permit);
                 }
             }
@@ -127,6 +141,14 @@ impl Lane {
         }
     }
 
+    /// Counts a request that has gone on for longer than its deadline.
+    fn count_late(&self, now: Instant, permit: &Permit) {
+        let class = &self.published.classes[usize::from(permit.class)];
+        if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
+            self.counters.classes[usize::from(permit.class)].timing.late.add(1);
+        }
+    }
+
     /// Counts the end of service; `in_service` requests were at the plant until then.
     fn count_release(&self, now: Instant, permit: &Permit, class: &ClassCounters, in_service: u32) {
         let response_ns = now.nanos_since(permit.arrived);
@@ -151,7 +173,7 @@ impl Lane {
         quota.leave();
         let timing = &self.counters.classes[usize::from(permit.class)].timing;
         timing.release(now.nanos_since(permit.started), quota.target_ns, quota.clip_ns());
-        if service.representative {
+        if service.representative && !permit.abandoned {
             let response_ns = now.nanos_since(permit.arrived);
             timing.answer(response_ns, quota.target_ns);
         }
@@ -172,10 +194,10 @@ impl Lane {
         let Some(work) = &permit.work else { return };
         let took_ns = self.work_ns(now, permit, in_service);
         self.published.plants[permit.plant()].unfinished.finish(permit.started, work, took_ns / 1000);
-        let class = &self.published.classes[usize::from(permit.class)];
-        if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
-            self.counters.classes[usize::from(permit.class)].timing.late.add(1);
+        if !permit.abandoned {
+            self.count_late(now, permit);
         }
+        let class = &self.published.classes[usize::from(permit.class)];
         let Some(estimates) = class.estimates.as_ref().filter(|_| self.may_teach(permit, service)) else {
             return;
         };
