@@ -431,6 +431,24 @@ fn a_small_window_gets_everything() {
 }
 
 #[test]
+fn streams_that_wait_for_their_windows_wait_in_files_before_any_is_given_up() {
+    let origin = Origin::serving(&[b'x'; 300_000]);
+    // Four such bodies fill it.
+    let limits = Limits { buffer_memory: 1 << 20, ..Limits::default() };
+    let gateway = gateway_with(Settings { limits, ..settings_of(&origin) }, &promises(4));
+    let mut client = Connection::with(address(&gateway), Builder::new().initial_window_size(1000));
+    let streams: Vec<_> = (0..40).map(|_| client.begin(request("GET", "/"), false).0).collect();
+    let streams: Vec<_> =
+        streams.into_iter().map(|response| client.wait(response).expect("a head")).collect();
+    eventually("no place is held", || gateway.status().plants[0].in_service == 0);
+    for stream in streams {
+        assert_eq!(client.wait(read_body(&mut stream.into_body())).expect("a body").len(), 300_000);
+    }
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [40, 0, 0]);
+}
+
+#[test]
 fn a_client_that_never_gives_a_window_is_given_up() {
     let origin = large();
     let timeouts = Timeouts { send: Duration::from_secs(1), ..Timeouts::default() };

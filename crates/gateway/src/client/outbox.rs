@@ -1,7 +1,8 @@
 //! Bytes on their way to a client, in order; each piece knows how many of its bytes count as delivered body.
 //!
 //! What a slow client leaves for long goes into a temporary file: first come the pieces in memory, then the file's bytes,
-//! then the pieces that came since and are not in the file.
+//! then the pieces that came since and are not in the file. Those in memory before the file's are in it too, as bytes that were
+//! read.
 
 use super::buffers::{Buffer, LARGE};
 use super::storage::{Storage, StorageFault, Store};
@@ -50,8 +51,6 @@ struct Stored {
     /// How many of the file's bytes are not body. Which ones is not noted: the first that are read back count as these.
     head: u64,
     later: VecDeque<Piece>,
-    /// Whether the pieces before it came out of it.
-    is_read: bool,
 }
 
 /// A queue of pieces. Those that fill it bound it.
@@ -110,7 +109,7 @@ impl Outbox {
         self.push(Bytes::Pooled(Buffer::fitting(bytes)), 0..bytes.len(), head);
     }
 
-    /// Moves all pieces but the first `keep` to the file. What cannot be stored stays where it is.
+    /// Moves all pieces but the first `keep` to the file, and copies these. What cannot be stored stays where it is.
     pub(crate) fn store(
         &mut self,
         keep: usize,
@@ -120,9 +119,15 @@ impl Outbox {
         let stored = match &mut self.stored {
             Some(stored) => stored,
             none => {
-                let store = Store::create(storage, limits.connections)?;
-                let later = self.pieces.split_off(keep.min(self.pieces.len()));
-                none.insert(Box::new(Stored { store, head: 0, later, is_read: false }))
+                let mut store = Store::create(storage, limits.connections)?;
+                let keep = keep.min(self.pieces.len());
+                // What stays in memory is in the file too, so that a wait can give its memory back.
+                for piece in self.pieces.iter().take(keep) {
+                    store.append(&piece.bytes.as_slice()[piece.range.clone()], limits.buffer_files)?;
+                    store.skip(piece.range.len());
+                }
+                let later = self.pieces.split_off(keep);
+                none.insert(Box::new(Stored { store, head: 0, later }))
             }
         };
         while let Some(piece) = stored.later.front() {
@@ -133,10 +138,10 @@ impl Outbox {
         Ok(())
     }
 
-    /// Moves all to the file, and what came out of the file back into it: for a wait.
+    /// Moves all to the file, and what is in memory before it back into it: for a wait.
     pub(crate) fn put_away(&mut self, storage: &Arc<Storage>, limits: &Limits) -> Result<(), StorageFault> {
         self.store(0, storage, limits)?;
-        let Some(stored) = self.stored.as_mut().filter(|stored| stored.is_read) else { return Ok(()) };
+        let Some(stored) = &mut self.stored else { return Ok(()) };
         for piece in self.pieces.drain(..) {
             stored.store.unread(piece.range.len());
             stored.head += piece.head as u64;
@@ -183,7 +188,6 @@ impl Outbox {
         let count = stored.store.read(&mut buffer)?;
         let head = usize::try_from(stored.head).map_or(count, |head| head.min(count));
         stored.head -= head as u64;
-        stored.is_read = true;
         self.pieces.push_back(Piece { bytes: Bytes::Pooled(buffer), range: 0..count, head });
         Ok(())
     }

@@ -130,6 +130,11 @@ impl Store {
         Ok(())
     }
 
+    /// The next `count` bytes count as read.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.read += count as u64;
+    }
+
     /// The last `count` bytes that were read are read once more.
     pub(crate) fn unread(&mut self, count: usize) {
         self.read -= count as u64;
@@ -186,6 +191,8 @@ mod tests {
         assert_eq!((store.read(&mut two).expect("read"), &two), (2, b"bc"));
         store.unread(1);
         store.append(b"defg", 10).expect("room");
+        store.skip(3);
+        store.unread(3);
         let mut rest = [0; 9];
         assert_eq!(store.read(&mut rest).expect("read"), 5);
         assert_eq!(&rest[..5], b"cdefg");

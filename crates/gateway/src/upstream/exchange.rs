@@ -234,6 +234,13 @@ impl<W: Wire> Exchange<'_, W> {
         buffers::exceed(self.worker.buffer_memory())
     }
 
+    /// Whether clients that are waited for hold half of what they may: what they would hold beyond goes to files, before the
+    /// first of them is given up for it.
+    fn is_standing_memory_short(&self) -> bool {
+        let held = self.client.held() + self.response.held();
+        2 * (self.worker.slow.borrow().bytes() + held) > self.worker.standing_memory()
+    }
+
     /// Whether the response may go on into the file. Events wait in memory alone: they have no end.
     fn may_store(&self) -> bool {
         let most = self.worker.tables().settings.limits.response_buffer;
@@ -398,7 +405,7 @@ impl<W: Wire> Exchange<'_, W> {
         if !waits.client_reads && !waits.client_sends {
             return self.standing.end();
         }
-        if self.is_memory_short() {
+        if self.is_memory_short() || self.is_standing_memory_short() {
             if self.may_store() {
                 let limits = self.worker.tables().settings.limits;
                 let stored = self.client.outbox.put_away(&self.worker.shared.storage, &limits);
