@@ -25,10 +25,11 @@ pub fn frames(bytes: &[u8]) {
 }
 
 /// A stream's head that is taken is written as one head of HTTP/1.1, which says the same: the method, the host, the path and
-/// whether a body follows. The bytes are the method, the target, the authority and the fields, a line each.
+/// whether a body follows; a WebSocket's is a GET that asks for an upgrade. The bytes are the method, the target, the
+/// authority and the fields, a line each.
 pub fn stream(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
-    let has_body = first & 1 == 1;
+    let (has_body, websocket) = (first & 1 == 1, first & 2 == 2);
     let mut lines = bytes.split(|&byte| byte == b'\n');
     let mut line = || lines.next().unwrap_or_default();
     let Ok(method) = Method::from_bytes(line()) else { return };
@@ -50,16 +51,19 @@ pub fn stream(bytes: &[u8]) {
     let Ok(request) = request.body(()) else { return };
     let (parts, ()) = request.into_parts();
     let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let Some(stream) = forwarded_stream(&parts, has_body, peer, &Settings::default()) else { return };
+    let Some(stream) = forwarded_stream(parts, (has_body, websocket), peer, &Settings::default()) else {
+        return;
+    };
     let length = HeadScan::default().advance(&stream.written, usize::MAX).ok().flatten();
     assert_eq!(length, Some(stream.written.len()), "it is one head");
     let mut head = RequestHead::default();
     if let Err(refusal) = head.parse(&stream.written) {
         panic!("{}: {}", refusal.why, stream.written.escape_ascii());
     }
-    assert_eq!(head.method.of(&stream.written), method.as_str().as_bytes());
+    let sent = if websocket { "GET" } else { method.as_str() };
+    assert_eq!((head.method.of(&stream.written), head.upgrade), (sent.as_bytes(), websocket));
     assert_eq!(head.rule_path(&stream.written), stream.path);
     assert_eq!(head.host(&stream.written), stream.host.as_bytes());
     assert_eq!(head.framing, stream.framing);
-    assert!(has_body || head.framing == Framing::None);
+    assert!((has_body && !websocket) || head.framing == Framing::None);
 }

@@ -8,6 +8,7 @@ use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::http1::rules::HeaderRules;
 use crate::http1::scan::HeadScan;
+use crate::http2::head::StreamStart;
 use crate::request::head::Outgoing;
 use crate::request::loop_mark::LoopMark;
 use crate::request::peer::{Origin, Peer};
@@ -56,15 +57,19 @@ pub struct ForwardedStream {
     pub framing: Framing,
 }
 
-/// A stream's head; `None` if it is refused.
+/// A stream's head; `None` if it is refused. `websocket`: it is to become one.
 pub fn forwarded_stream(
-    parts: &http::request::Parts,
-    has_body: bool,
+    mut parts: http::request::Parts,
+    (has_body, websocket): (bool, bool),
     peer: IpAddr,
     settings: &Settings,
 ) -> Option<ForwardedStream> {
     let (mut bytes, mut head) = (Vec::new(), RequestHead::default());
-    crate::http2::head::request(parts, has_body, &mut bytes, &mut head).ok()?;
+    if websocket {
+        parts.extensions.insert(h2::ext::Protocol::from_static("websocket"));
+    }
+    let start = StreamStart { goes_on: has_body, nonce: 0 };
+    crate::http2::head::request(&parts, start, &mut bytes, &mut head).ok()?;
     let peer = Peer::new(&Origin::plain(peer), &settings.trusted_proxies);
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());

@@ -45,6 +45,11 @@ impl Requested {
         }
     }
 
+    /// Whether a 2xx would say that the client's stream carries another protocol from now on (RFC 8441 4).
+    pub(crate) fn is_extended_connect(&self) -> bool {
+        self.upgrade && self.version == Version::Http2
+    }
+
     /// The `Connection` field that the client needs, if any, and how long it is to use TLS alone.
     pub(crate) fn write_connection(&self, out: &mut Vec<u8>) {
         if self.secure_seconds > 0 {

@@ -49,6 +49,8 @@ pub struct HeadParts {
     pub authority: Span,
     /// Whether the message goes on behind its head.
     pub has_body: bool,
+    /// Whether the client asks for another protocol.
+    pub switches: bool,
 }
 
 impl RequestHead {
@@ -106,7 +108,7 @@ impl RequestHead {
         self.read_expectation(head)?;
         let mut te = self.fields.iter().filter(|field| field.name.of(head) == b"te");
         self.takes_trailers = te.any(|field| field.value.of(head).eq_ignore_ascii_case(b"trailers"));
-        (self.keep_alive, self.upgrade) = (true, false);
+        (self.keep_alive, self.upgrade) = (true, parts.switches);
         Ok(())
     }
 

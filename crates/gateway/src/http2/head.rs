@@ -5,17 +5,41 @@
 //! [`RequestHead::take`], with the rules that HTTP/1.1 has.
 
 use crate::http1::body::is_token;
-use crate::http1::field::{Field, FieldKind, kind_as_named};
+use crate::http1::field::{Field, FieldKind, is_alike, kind_as_named};
 use crate::http1::request::{HeadParts, RequestHead};
 use crate::http1::response::ResponseHead;
 use crate::http1::write::write_field;
 use crate::http1::{MAX_FIELDS, Refusal, Span};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use h2::ext::Protocol;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, request, response,
+};
+use std::io::Write;
+
+/// The one protocol that a stream may become (RFC 8441).
+const WEBSOCKET: &str = "websocket";
+/// The field by which a server of HTTP/1.1 shows that it has read the request for a switch (RFC 6455 4.1), and its answer.
+const KEY: &str = "sec-websocket-key";
+const ACCEPTED: &str = "sec-websocket-accept";
+
+/// What of a stream is not in its head's parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamStart {
+    /// Whether the stream goes on behind its head.
+    pub goes_on: bool,
+    /// Drawn anew for each: the key of a WebSocket.
+    pub nonce: u128,
+}
 
 /// Reads a request's head into `head`, and its parts into `buffer`, which they replace.
+///
+/// A stream that is to become a WebSocket (extended CONNECT, RFC 8441 5) is read as what it is on HTTP/1.1: a GET that asks for
+/// an upgrade. What goes on behind its head is no body.
 pub fn request(
     parts: &request::Parts,
-    has_body: bool,
+    start: StreamStart,
     buffer: &mut Vec<u8>,
     head: &mut RequestHead,
 ) -> Result<(), Refusal> {
@@ -25,7 +49,13 @@ pub fn request(
         buffer.extend_from_slice(bytes);
         Span::new(start, start + bytes.len())
     };
-    let method = put(parts.method.as_str().as_bytes());
+    let switches = match parts.extensions.get::<Protocol>() {
+        Some(protocol) if parts.method != Method::CONNECT || protocol.as_str() != WEBSOCKET => {
+            return Err(Refusal::with(501, "a stream becomes a WebSocket, and no other protocol"));
+        }
+        protocol => protocol.is_some(),
+    };
+    let method = put(if switches { b"GET" } else { parts.method.as_str().as_bytes() });
     let target = put(parts.uri.path_and_query().map_or("", |target| target.as_str()).as_bytes());
     let authority = put(parts.uri.authority().map_or("", |authority| authority.as_str()).as_bytes());
     head.fields.clear();
@@ -35,6 +65,9 @@ pub fn request(
     let mut cookies = Vec::new();
     for (name, value) in &parts.headers {
         let value = value.as_bytes();
+        if switches && is_alike(name.as_ref(), KEY.as_bytes()) {
+            continue;
+        }
         if value.trim_ascii().len() < value.len() {
             return Err(Refusal::bad("a field's value begins or ends with a blank"));
         }
@@ -50,15 +83,23 @@ pub fn request(
         let (name, value) = (put(b"cookie"), put(&cookies.join(&b"; "[..])));
         head.fields.push(Field { name, value, kind: FieldKind::Other });
     }
-    let length = buffer.len();
-    head.take(buffer, HeadParts { length, method, target, authority, has_body })
+    if switches {
+        let key = BASE64_STANDARD.encode(start.nonce.to_be_bytes());
+        for (kind, name, value) in [(FieldKind::Upgrade, "upgrade", WEBSOCKET), (FieldKind::Other, KEY, &key)]
+        {
+            head.fields.push(Field { name: put(name.as_bytes()), value: put(value.as_bytes()), kind });
+        }
+    }
+    let (length, has_body) = (buffer.len(), start.goes_on && !switches);
+    head.take(buffer, HeadParts { length, method, target, authority, has_body, switches })
 }
 
-/// A response's head, out of its text, which was read into `head`. Fields of the connection are left out. `None` if a field
-/// cannot be sent.
-pub(crate) fn response(text: &[u8], head: &ResponseHead) -> Option<Response<()>> {
+/// A response's head, out of its text, which was read into `head`. Fields of the connection are left out, and a switch of
+/// protocols is a 200 (RFC 8441 5). `None` if a field cannot be sent.
+pub(crate) fn to_client(text: &[u8], head: &ResponseHead) -> Option<Response<()>> {
     let mut response = Response::new(());
-    *response.status_mut() = StatusCode::from_u16(head.status).ok()?;
+    let is_switch = head.status == 101;
+    *response.status_mut() = StatusCode::from_u16(if is_switch { 200 } else { head.status }).ok()?;
     let fields = response.headers_mut();
     fields.reserve(head.fields.len());
     for field in &head.fields {
@@ -66,7 +107,8 @@ pub(crate) fn response(text: &[u8], head: &ResponseHead) -> Option<Response<()>>
             field.kind,
             FieldKind::Connection | FieldKind::TransferEncoding | FieldKind::Upgrade | FieldKind::HopByHop
         );
-        if passes {
+        let is_handshake = is_switch && is_alike(field.name.of(text), ACCEPTED.as_bytes());
+        if passes && !is_handshake {
             let name = HeaderName::from_bytes(field.name.of(text)).ok()?;
             fields.append(name, HeaderValue::from_bytes(field.value.of(text)).ok()?);
         }
@@ -74,14 +116,86 @@ pub(crate) fn response(text: &[u8], head: &ResponseHead) -> Option<Response<()>>
     Some(response)
 }
 
-/// Appends the lines of a request's trailers.
+/// A request out of its text, which the gateway has written and read into `head`, for a server that speaks HTTP/2. There are no
+/// upgrades there: one that is asked for is left out. `None` if HTTP/2 has no such request.
+pub(crate) fn outgoing(text: &[u8], head: &RequestHead, scheme: &str) -> Option<Request<()>> {
+    let uri = Uri::builder().scheme(scheme).authority(head.authority.of(text));
+    let uri = uri.path_and_query(encoded(head.target.of(text))).build().ok()?;
+    let mut request = Request::new(());
+    *request.method_mut() = Method::from_bytes(head.method.of(text)).ok()?;
+    *request.uri_mut() = uri;
+    let fields = request.headers_mut();
+    fields.reserve(head.fields.len());
+    for field in &head.fields {
+        let name = field.name.of(text);
+        let passes = match field.kind {
+            FieldKind::Host | FieldKind::Connection | FieldKind::TransferEncoding | FieldKind::Upgrade => {
+                false
+            }
+            FieldKind::HopByHop => name == b"te",
+            _ => true,
+        };
+        if passes {
+            fields.append(
+                HeaderName::from_bytes(name).ok()?,
+                HeaderValue::from_bytes(field.value.of(text)).ok()?,
+            );
+        }
+    }
+    Some(request)
+}
+
+/// A path and a query with what no URI has percent-encoded; clients send it all the same.
+fn encoded(target: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii() && !b"<>`".contains(byte);
+    let mut out = Vec::with_capacity(target.len());
+    for byte in target {
+        match is_plain(byte) {
+            true => out.push(*byte),
+            // Writing to a vector does not fail.
+            false => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// A response's head as text, and whether its body is put in chunks. `ends`: the stream ends with it; `to_head`: the request
+/// was `HEAD`.
+pub(crate) fn incoming(parts: &response::Parts, ends: bool, to_head: bool) -> (Vec<u8>, bool) {
+    let status = parts.status.as_u16();
+    // HTTP/2 has no switch of protocols. What is no status is refused by whoever reads it.
+    let shown = if status == 101 { 999 } else { status };
+    let phrase = parts.status.canonical_reason().unwrap_or_default();
+    let mut text = format!("HTTP/1.1 {shown} {phrase}\r\n").into_bytes();
+    for (name, value) in &parts.headers {
+        let is_framing = matches!(
+            kind_as_named(name.as_ref()),
+            FieldKind::Connection | FieldKind::TransferEncoding | FieldKind::Upgrade | FieldKind::HopByHop
+        );
+        if !is_framing {
+            write_field(&mut text, name.as_ref(), value.as_bytes());
+        }
+    }
+    let has_body = !to_head && status >= 200 && !matches!(status, 204 | 304);
+    let is_open = has_body && !parts.headers.contains_key(http::header::CONTENT_LENGTH);
+    let in_chunks = is_open && !ends;
+    match is_open {
+        true if in_chunks => text.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        true => text.extend_from_slice(b"content-length: 0\r\n"),
+        false => {}
+    }
+    text.extend_from_slice(b"\r\n");
+    (text, in_chunks)
+}
+
+/// Appends the lines of trailers.
 pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
     for (name, value) in trailers {
         write_field(out, name.as_ref(), value.as_bytes());
     }
 }
 
-/// The trailers of a response, out of their lines, which a decoder has checked.
+/// Trailers out of their lines, which a decoder has checked.
 pub(crate) fn read_trailers(lines: &[u8]) -> Option<HeaderMap> {
     let mut trailers = HeaderMap::new();
     for line in lines.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {

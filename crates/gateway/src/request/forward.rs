@@ -12,7 +12,7 @@ use crate::client::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
 use crate::settings::{HeaderRules, ReportMode, Rewrite, Settings, SiteHeaders};
-use crate::upstream::exchange::{End, Exchange};
+use crate::upstream::exchange::{End, Exchange, NOT_SWITCHED};
 use crate::upstream::pool::Upstream;
 use crate::upstream::progress::Progress;
 use crate::upstream::request::RequestSide;
@@ -79,6 +79,9 @@ impl<W: Wire> Way<W> {
         };
         match tables.plants.get(started.plant).and_then(|row| row.upstream.as_ref()) {
             Some(upstream) => self.proxy(upstream, started).await,
+            None if requested.is_extended_connect() => {
+                self.fail(NOT_SWITCHED, requested, started.permit).await
+            }
             None => self.serve_file(started).await,
         }
     }

@@ -22,7 +22,7 @@ use crate::client::stream::{Chunk, Stream};
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http2::floods::Flood;
-use crate::http2::head;
+use crate::http2::head::{self, StreamStart};
 use crate::http2::metered::{Meter, Metered};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
@@ -91,7 +91,8 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.head_bytes.clamp(1024, 64 * 1024) as u32)
-        .max_send_buffer_size(SEND_BUFFER);
+        .max_send_buffer_size(SEND_BUFFER)
+        .enable_connect_protocol();
     slot.busy();
     slot.arm(Some(worker.after(timeouts.head)));
     let begun = {
@@ -287,13 +288,19 @@ async fn serve(guard: StreamGuard, mut way: Way<Stream>, parts: request::Parts, 
 impl Way<Stream> {
     /// Puts the stream's head where the way looks for it: at the beginning of the inbox.
     fn take_head(&mut self, parts: &request::Parts) -> Result<(), Refusal> {
-        let has_body = !self.client.io.is_end();
+        let mut random = self.worker.random.borrow_mut();
+        let nonce = u128::from(random.bits()) << 64 | u128::from(random.bits());
+        drop(random);
+        let start = StreamStart { goes_on: !self.client.io.is_end(), nonce };
         self.client.io.begin(Framing::None, parts.method == Method::HEAD);
-        head::request(parts, has_body, &mut self.scratch, &mut self.head)?;
+        head::request(parts, start, &mut self.scratch, &mut self.head)?;
         if self.client.inbox.put(&self.scratch, false) < self.scratch.len() {
             return Err(Refusal::with(431, "the request head is too large"));
         }
         self.client.io.begin(self.head.framing, self.head.is_head);
+        if self.head.upgrade {
+            self.client.io.may_switch();
+        }
         self.check_length()
     }
 }

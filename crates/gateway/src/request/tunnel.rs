@@ -97,14 +97,15 @@ impl<W: Wire> Tunnel<'_, W> {
     }
 
     fn down(&mut self, context: &mut Context<'_>, moved: &mut bool) -> std::io::Result<()> {
-        let Client { io, outbox, .. } = &mut *self.client;
-        if !outbox.is_empty() {
-            if let Poll::Ready(written) = io.poll_write(outbox, context) {
-                self.permit.sent(written?.body);
-                *moved = true;
-            }
+        if let Poll::Ready(written) = self.client.poll_write(context) {
+            let written = written?;
+            self.permit.sent(written.body);
+            *moved |= written.bytes > 0;
+        }
+        if !self.client.outbox.is_empty() {
             return Ok(());
         }
+        let io = &mut self.client.io;
         let count = copy(&mut self.from_server, &mut self.server, io, &mut self.down, context)?;
         *moved |= count.is_some();
         self.permit.sent(count.unwrap_or(0));

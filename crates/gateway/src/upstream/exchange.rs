@@ -38,6 +38,9 @@ const READ_AHEAD: usize = 4;
 const TOO_MANY_OPEN: Refusal =
     Refusal::with(503, "as many upgraded connections and event streams as may are open: try again later");
 
+/// What a stream that is to be a WebSocket gets in place of a page: its client would take a 200 for the switch.
+pub(crate) const NOT_SWITCHED: Refusal = Refusal::with(502, "there is no WebSocket at this place");
+
 #[derive(Debug)]
 pub(crate) enum End {
     /// The client has the whole response.
@@ -208,6 +211,9 @@ impl<W: Wire> Exchange<'_, W> {
         if self.response.is_event_stream() && !self.may_send_events() {
             let end = if was_empty { End::Failed(TOO_MANY_OPEN) } else { End::Broken(Outcome::Failed) };
             return Some(self.give_up(end));
+        }
+        if self.response.is_mistakable() {
+            return Some(self.give_up(End::Failed(NOT_SWITCHED)));
         }
         self.store();
         match result {

@@ -143,6 +143,12 @@ impl<'a> ResponseSide<'a> {
         self.body.as_ref().is_some_and(Decoder::is_done)
     }
 
+    /// Whether its client would take it for a switch of protocols.
+    pub(crate) fn is_mistakable(&self) -> bool {
+        let is_connect = self.terms.requested.is_extended_connect();
+        is_connect && self.status().is_some_and(|status| (200..300).contains(&status))
+    }
+
     pub(crate) fn is_switched(&self) -> bool {
         self.is_committed() && self.head.status == 101
     }

@@ -23,11 +23,14 @@ use std::task::{Context, Poll, ready};
 pub(crate) struct Stream {
     incoming: RequestFrames,
     outgoing: ResponseFrames,
+    /// Whether its frames carry another protocol.
+    is_tunnel: bool,
 }
 
 impl Stream {
     pub(crate) fn new(receive: RecvStream, respond: SendResponse<Chunk>) -> Self {
-        Stream { incoming: RequestFrames::new(receive), outgoing: ResponseFrames::new(respond) }
+        let (incoming, outgoing) = (RequestFrames::new(receive), ResponseFrames::new(respond));
+        Stream { incoming, outgoing, is_tunnel: false }
     }
 
     /// Whether the request ended with its head.
@@ -38,6 +41,11 @@ impl Stream {
     /// Whether the client was sent a whole response.
     pub(crate) fn is_answered(&self) -> bool {
         self.outgoing.has_all()
+    }
+
+    /// The request asks for another protocol.
+    pub(crate) fn may_switch(&mut self) {
+        self.outgoing.may_switch = true;
     }
 
     /// Begins with a request whose head was read.
@@ -58,6 +66,7 @@ impl Wire for Stream {
     ) -> Poll<io::Result<usize>> {
         match ready!(self.incoming.poll_fill(inbox, context, large)) {
             Some(result) => Poll::Ready(result),
+            None if self.outgoing.is_switched() => Poll::Ready(Ok(0)),
             // The end of a body is not the end of its client.
             None => self.outgoing.poll_gone(context).map(|()| Ok(0)),
         }
@@ -68,16 +77,19 @@ impl Wire for Stream {
     }
 
     fn poll_write(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<Written>> {
-        self.outgoing.poll_write(outbox, context)
+        let written = self.outgoing.poll_write(outbox, context);
+        if self.outgoing.is_switched() && !std::mem::replace(&mut self.is_tunnel, true) {
+            self.incoming.frame(Framing::UntilClose);
+        }
+        written
     }
 
-    /// A stream is never upgraded.
-    fn poll_send(&mut self, _: &[u8], _: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.outgoing.poll_send(bytes, context)
     }
 
     fn poll_end(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.outgoing.finish())
     }
 
     /// What its socket has not sent belongs to other streams too, so that nothing can be said.

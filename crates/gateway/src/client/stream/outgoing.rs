@@ -6,7 +6,7 @@
 use super::chunk::{Chunk, Flight};
 use crate::client::buffers::Buffer;
 use crate::client::outbox::{Bytes, Outbox, Written};
-use crate::http1::body::Decoder;
+use crate::http1::body::{Decoder, Framing};
 use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::http2::head;
@@ -25,12 +25,16 @@ pub(super) struct ResponseFrames {
     sending: Sending,
     /// Whether the request was `HEAD`.
     pub(super) to_head: bool,
+    /// Whether the request asks for another protocol: a 2xx then says that the stream carries it.
+    pub(super) may_switch: bool,
     head: ResponseHead,
     body: Decoder<'static>,
     /// The lines of the trailers, as far as they came.
     trailers: Vec<u8>,
     has_ended: bool,
     flight: Rc<Flight>,
+    /// Bytes on their way that were counted when they were taken.
+    counted: u64,
 }
 
 impl ResponseFrames {
@@ -38,11 +42,13 @@ impl ResponseFrames {
         ResponseFrames {
             sending: Sending::Head(respond),
             to_head: false,
+            may_switch: false,
             head: ResponseHead::default(),
-            body: Decoder::new(crate::http1::body::Framing::None),
+            body: Decoder::new(Framing::None),
             trailers: Vec::new(),
             has_ended: false,
             flight: Rc::default(),
+            counted: 0,
         }
     }
 
@@ -64,6 +70,24 @@ impl ResponseFrames {
         }
     }
 
+    /// Whether the stream carries another protocol.
+    pub(super) fn is_switched(&self) -> bool {
+        self.head.status == 101 && matches!(self.sending, Sending::Body(_))
+    }
+
+    /// Ends a stream that carries another protocol.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        if self.has_ended { Ok(()) } else { self.send(Vec::new(), true) }
+    }
+
+    /// Sends bytes of another protocol, as many as may go.
+    pub(super) fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let count = ready!(self.poll_room(bytes.len(), context))?.min(bytes.len());
+        self.send(bytes[..count].to_vec(), false)?;
+        self.counted += count as u64;
+        Poll::Ready(Ok(count))
+    }
+
     /// Ends a response that cannot be finished.
     pub(super) fn abort(&mut self) {
         if !self.has_ended {
@@ -82,8 +106,10 @@ impl ResponseFrames {
     ) -> Poll<io::Result<Written>> {
         let all = self.poll_hand_over(outbox, context)?;
         let bytes = self.flight.take_written();
+        let known = bytes.min(self.counted);
+        self.counted -= known;
         if bytes > 0 || (all.is_ready() && self.flight.pending() == 0) {
-            return Poll::Ready(Ok(Written { body: bytes, bytes }));
+            return Poll::Ready(Ok(Written { body: bytes - known, bytes }));
         }
         self.flight.watch(context);
         ready!(self.poll_gone(context));
@@ -97,13 +123,17 @@ impl ResponseFrames {
             let length = HeadScan::default().advance(text, text.len()).ok().flatten();
             let length = length.ok_or(io::ErrorKind::InvalidData)?;
             self.head.parse(&text[..length], self.to_head).map_err(|_| io::ErrorKind::InvalidData)?;
-            let response = head::response(&text[..length], &self.head).ok_or(io::ErrorKind::InvalidData)?;
+            let response = head::to_client(&text[..length], &self.head).ok_or(io::ErrorKind::InvalidData)?;
             outbox.advance(length);
             if self.head.is_interim() {
                 respond.send_informational(response).map_err(io::Error::other)?;
                 continue;
             }
-            self.body = Decoder::new(self.head.framing);
+            let is_switch = self.head.status == 101;
+            if self.may_switch != is_switch && (is_switch || (200..300).contains(&self.head.status)) {
+                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            }
+            self.body = Decoder::new(if is_switch { Framing::UntilClose } else { self.head.framing });
             self.has_ended = self.body.is_done();
             let stream = respond.send_response(response, self.has_ended).map_err(io::Error::other)?;
             self.sending = Sending::Body(stream);
