@@ -168,7 +168,11 @@ fn with_certificates(example: &Path) -> tempfile::TempDir {
     std::fs::write(&copy, source).expect("a copy");
     let name = example.to_str().expect("its name is text");
     let without = plimsoll(&["check", name]);
-    assert!(text(&without.stderr).contains("tls/cert.pem: cannot be read"), "{}", text(&without.stderr));
+    let told = text(&without.stderr);
+    assert!(
+        told.contains("tls/cert.pem: cannot be read") && told.contains("make both: openssl req"),
+        "{told}"
+    );
     folder
 }
 

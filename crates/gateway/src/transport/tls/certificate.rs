@@ -34,7 +34,7 @@ impl Certificate {
     /// # Errors
     /// What is wrong, where, and what to do.
     pub fn read(files: &CertificateFiles) -> Result<Self, String> {
-        let chain = chain(&files.chain)?;
+        let chain = chain(&files.chain).map_err(|wrong| wrong + &how_to_make(files))?;
         let Some(leaf) = chain.first() else {
             return Err(format!(
                 "{}: there is no certificate in it; it must have one that begins with `-----BEGIN CERTIFICATE-----`",
@@ -83,6 +83,19 @@ impl Certificate {
             format!("{}: the certificate expired {when}; renew it", self.files.chain.display())
         })
     }
+}
+
+/// What makes a certificate to try TLS with, where there is neither it nor its key.
+fn how_to_make(CertificateFiles { chain, key }: &CertificateFiles) -> String {
+    if chain.exists() || key.exists() {
+        return String::new();
+    }
+    format!(
+        "; to try TLS, make both: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 \
+         -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout {} -out {}",
+        key.display(),
+        chain.display()
+    )
 }
 
 /// All certificates of a file.
