@@ -64,13 +64,17 @@ fn a_request_is_followed_to_its_class_and_levels() {
         "class gold: the header is `x-plan: gold*`",
         "not exempt, condition 1: the path is not `/healthz`",
         "not checkout: the path is none of `/buy/*`, `/cart`",
-        "1 stale 0.0879 cache GET /list?page=2",
+        "0 rejection - - answered with 503",
+        "1 stale - cache GET /list?page=2",
         "2 plain 1.0879 app GET /list?page=2, x-quality: low",
         "3 full 2.0879 app GET /list?page=2",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }
     assert!(text.contains("client the cookie `session`; its hash is 0.0879 of 1"), "{text}");
+    // Each upstream has its own m.
+    assert!(text.contains("which its loop sets: app (1 to 3), then cache (0 to 1)."), "{text}");
+    assert!(text.contains("From m is that of app."), "{text}");
 }
 
 #[test]

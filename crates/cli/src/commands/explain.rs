@@ -13,7 +13,7 @@ use crate::output::units::Unit;
 use crate::output::{json, text};
 use crate::service::{resolve, state};
 use plimsoll_config::Configuration;
-use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
+use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Level, Mode, Network, Site};
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
 use plimsoll_core::request::{RequestView, cookie, normal_path};
 use plimsoll_gateway::settings::Signed;
@@ -222,11 +222,15 @@ impl Told<'_> {
         let by_hash = self.not_by_hash().is_none();
         let rejection = &self.configuration.gateway.settings.rejection;
         let by_hash = self.hash.filter(|_| by_hash);
-        let from = |m: f64| by_hash.map(|_| Value::Number(m, Unit::Plain(4)));
+        // What a lower upstream gives depends on what those above it pass down.
+        let first = self.upstreams().first().map_or(0, |(_, base, _)| *base);
+        let from = |place: usize, m: f64| {
+            by_hash.filter(|_| place >= first).map(|_| Value::Number(m, Unit::Plain(4)))
+        };
         let rejected = Facts(vec![
             figure("level", "level", 0u64),
             figure("name", "name", "rejection"),
-            figure("from_m", "from m", from(0.0)),
+            figure("from_m", "from m", from(0, 0.0)),
             figure("upstream", "upstream", Value::Absent),
             figure("request", "request", Value::Absent.said(format!("answered with {}", rejection.status))),
             hidden("headers", Facts::default()),
@@ -236,7 +240,7 @@ impl Told<'_> {
             let rewrite = rewrites.get(place).filter(|_| told.exempt.is_none()).cloned().unwrap_or_default();
             let RequestLine { method, target } = &self.arguments.request;
             let request = format!("{method} {}{target}", rewrite.prefix);
-            let plant = &self.configuration.promises.plants[level.plant.unwrap_or(site.plant)];
+            let plant = self.upstream(level);
             let set: String =
                 rewrite.headers.iter().map(|(name, value)| format!(", {name}: {value}")).collect();
             let shown = format!("{request}{set}");
@@ -244,8 +248,8 @@ impl Told<'_> {
             Facts(vec![
                 figure("level", "level", place as u64 + 1),
                 figure("name", "name", level.name.as_str()),
-                figure("from_m", "from m", from(place as f64 + by_hash.unwrap_or(0.0))),
-                figure("upstream", "upstream", plant.name.as_str()),
+                figure("from_m", "from m", from(place, place as f64 + by_hash.unwrap_or(0.0))),
+                figure("upstream", "upstream", plant),
                 figure("request", "request", Value::Text(request).said(shown)),
                 hidden("headers", Facts(headers.collect())),
             ])
@@ -319,12 +323,39 @@ impl Told<'_> {
         })
     }
 
+    fn upstream(&self, level: &Level) -> &str {
+        &self.configuration.promises.plants[level.plant.unwrap_or(self.site().plant)].name
+    }
+
+    /// The upstreams of its levels, the highest levels' first: the name, the level below its levels, and its highest level.
+    fn upstreams(&self) -> Vec<(&str, usize, usize)> {
+        let levels = &self.site().levels;
+        let mut top = levels.len();
+        let same = levels.chunk_by(|a, b| self.upstream(a) == self.upstream(b));
+        let part = |levels: &[Level]| {
+            let base = top - levels.len();
+            (self.upstream(&levels[0]), base, std::mem::replace(&mut top, base))
+        };
+        same.rev().map(part).collect()
+    }
+
     fn why_level(&self) -> String {
+        let upstreams = self.upstreams();
+        let fraction = "Between two whole levels the fraction of m is that of\n\
+                        the clients served the higher one: those whose hash is below it.";
+        let heavy = "A client with more than a tenth of its\nclass's load is served by chance instead.";
+        let [(first, base, top), lower @ ..] = &upstreams[..] else { return String::new() };
+        if lower.is_empty() {
+            return format!("m is the service level that the loop sets, 0 to {top}. {fraction} {heavy}");
+        }
+        let lower: Vec<String> =
+            lower.iter().map(|(name, base, top)| format!("{name} ({base} to {top})")).collect();
         format!(
-            "m is the service level that the loop sets, 0 to {}. Between two whole levels the fraction of m is that of\n\
-             the clients served the higher one: those whose hash is below it. A client with more than a tenth of its\n\
-             class's load is served by chance instead.",
-            self.site().levels.len()
+            "Each upstream has an m of its own, which its loop sets: {first} ({base} to {top}), then {}. \
+             {fraction} A client\nthat gets none of the levels of {first}, because its hash is at or above m - {base}, is \
+             passed down. The next upstream divides\nthose who come to it anew, and whom the last one passes down is rejected. \
+             From m is that of {first}. {heavy}",
+            lower.join(", then ")
         )
     }
 

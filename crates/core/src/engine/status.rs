@@ -2,11 +2,12 @@
 
 use super::Engine;
 use super::published_state::PublishedPlant;
+use crate::actuator::cascade::LevelPart;
 use crate::control::utilization::UtilizationLoop;
 use crate::promises::plan::plan;
 use crate::scheduling::rank::Standing;
 use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
-use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
+use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, PartStatus, SiteStatus, Status};
 use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
 
@@ -104,6 +105,7 @@ impl Engine {
             plant: row.plant,
             levels: row.levels.clone(),
             service_level: self.loops.applied[class].mean(),
+            parts: self.loops.applied[class].parts().iter().map(|part| self.part_status(part)).collect(),
             request_rate: window.counts.arrivals as f64 / self.timers.seconds,
             bandwidth: window.counts.bytes as f64 / self.timers.seconds,
             model: ModelStatus {
@@ -123,6 +125,11 @@ impl Engine {
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }
+    }
+
+    fn part_status(&self, &LevelPart { plant, base, top, m, .. }: &LevelPart) -> PartStatus {
+        let plant = self.loops.utilization[plant].status().name.clone();
+        PartStatus { plant, base, top, service_level: m }
     }
 
     /// The deadline of a class, at the plant that serves it.

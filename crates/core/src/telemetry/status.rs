@@ -180,8 +180,10 @@ pub struct ClassStatus {
     pub plant: usize,
     /// Names of the levels 1..=M.
     pub levels: Vec<String>,
-    /// m as applied to this class.
+    /// m as applied to this class: where several plants serve its levels, the mean level of its clients.
     pub service_level: f64,
+    /// Its levels by the plant that serves them, the highest first.
+    pub parts: Vec<PartStatus>,
     /// m_site: the m that the site's own contract carries; m lies above m_site where there is excess. `None` without a
     /// contract.
     pub site_level: Option<f64>,
@@ -209,6 +211,19 @@ pub struct ClassStatus {
     pub queue_delay: Duration,
     /// Response time (arrive to release), mean over the last period.
     pub response_time: Duration,
+}
+
+/// The levels of a class that one plant serves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartStatus {
+    /// The plant's name.
+    pub plant: String,
+    /// The level below its lowest one.
+    pub base: usize,
+    /// Its highest level.
+    pub top: usize,
+    /// Its m, `base` to `top`, by which it divides the clients that come to it: those whom the plants above pass down.
+    pub service_level: f64,
 }
 
 /// The linear model U = a R + b W and how well it is known.

@@ -233,6 +233,8 @@ document! {
         upstream: Option<&'a str> = plant_name(status, class.plant),
         service_level: f64 = class.service_level,
         service_level_of_contract: Option<f64> = class.site_level,
+        service_level_by_upstream: BTreeMap<&'a str, f64> =
+            class.parts.iter().map(|part| (part.plant.as_str(), part.service_level)).collect(),
         levels: Vec<LevelDocument<'a>> =
             (1..=class.levels.len()).map(|level| LevelDocument::new(class, level)).collect(),
         request_rate_per_second: f64 = class.request_rate,

@@ -122,6 +122,10 @@ metrics! {
         Plans(|own| (!own.rows.is_empty()).then(|| [("sum", own.sum), ("ceiling", own.ceiling)].map(kind)));
     "plimsoll_service_level", "The service level m of the class: 0 rejects everybody, M is full quality.",
         Classes(|own| own.service_level);
+    "plimsoll_service_level_by_upstream",
+        "The service level m of the class at each upstream, where several serve its levels.",
+        Classes(|own| own.parts.iter().filter(|_| own.parts.len() > 1)
+            .map(|part| (label("upstream", &part.plant), part.service_level)).collect::<Vec<_>>());
     "plimsoll_request_rate_per_second", "Requests that arrived per second in the last control period.",
         Classes(|own| own.request_rate);
     "plimsoll_bandwidth_bytes_per_second", "Bytes delivered per second in the last control period.",

@@ -103,7 +103,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 fn the_exposition_is_well_formed_and_complete() {
     let text = render_metrics(&sample());
     let (families, series) = lint(&text).unwrap();
-    assert_eq!(families.len(), 46, "{families:#?}");
+    assert_eq!(families.len(), 47, "{families:#?}");
     for expected in [
         "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
         "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 60",
@@ -115,6 +115,7 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_utilization{upstream=\"origin\",kind=\"offered\"} 2.5",
         "plimsoll_utilization{upstream=\"origin\",kind=\"set_point\"} 0.85",
         "plimsoll_service_level{site=\"shop\",class=\"default\"} 1.25",
+        "plimsoll_service_level_by_upstream{site=\"shop\",class=\"default\",upstream=\"cache\"} 0.5",
         "plimsoll_site_utilization{site=\"shop\",kind=\"promised\"} 0.375",
         "plimsoll_guaranteed_ratio{site=\"shop\"} 0.75",
         "plimsoll_promised_utilization{upstream=\"origin\",kind=\"ceiling\"} 0.85",

@@ -17,7 +17,9 @@ use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::request::Reason;
-use plimsoll_core::telemetry::status::{ClassStatus, Counts, ModelStatus, PlantStatus, SiteStatus, Status};
+use plimsoll_core::telemetry::status::{
+    ClassStatus, Counts, ModelStatus, PartStatus, PlantStatus, SiteStatus, Status,
+};
 use std::time::{Duration, Instant};
 
 /// One upstream and two classes; one name needs escaping, one level's cost is not known.
@@ -35,6 +37,7 @@ fn sample() -> Status {
         plant: 0,
         levels: vec!["light".to_owned(), "full".to_owned()],
         service_level: 1.25,
+        parts: vec![part("origin", 1, 2, 1.5), part("cache", 0, 1, 0.5)],
         site_level: Some(1.125),
         request_rate: 50.0,
         bandwidth: 1e6,
@@ -77,6 +80,10 @@ fn sample() -> Status {
         classes: vec![class, odd],
         rejection_cost_seconds: None,
     }
+}
+
+fn part(plant: &str, base: usize, top: usize, service_level: f64) -> PartStatus {
+    PartStatus { plant: plant.to_owned(), base, top, service_level }
 }
 
 fn sample_plant() -> PlantStatus {
@@ -209,6 +216,7 @@ fn the_status_document() {
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0.0,"verdict":"fits",
 "guarantees":[{"site":"shop","utilization":0.375}],"delays":[]}],
 "classes":[{"site":"shop","class":"default","upstream":"origin","service_level":1.25,"service_level_of_contract":1.125,
+"service_level_by_upstream":{"cache":0.5,"origin":1.5},
 "levels":[{"level":1,"name":"light","cost_seconds":0.00075,"served":60},
 {"level":2,"name":"full","cost_seconds":null,"served":20}],
 "request_rate_per_second":50.0,"bandwidth_bytes_per_second":1000000.0,
