@@ -42,7 +42,12 @@ fn one_site() {
     assert_eq!(plant.queue, QueueBounds::default());
     assert_eq!(
         gateway.backends,
-        [Backend::Upstream { addresses: vec!["127.0.0.1:8000".to_owned()], tls: None, workers_from: None }]
+        [Backend::Upstream {
+            addresses: vec!["127.0.0.1:8000".to_owned()],
+            tls: None,
+            http2: false,
+            workers_from: None
+        }]
     );
     let site = &promises.sites[0];
     assert_eq!((site.name.as_str(), site.plant, site.choice), ("shop", 0, Choice::Client));

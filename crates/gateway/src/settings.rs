@@ -330,6 +330,8 @@ pub enum Backend {
         addresses: Vec<Address>,
         /// How TLS is spoken with them, if it is.
         tls: Option<UpstreamTls>,
+        /// Whether HTTP/2 is spoken with them: over TLS where they agree, else without being asked.
+        http2: bool,
     },
     /// A folder.
     Files(FilesSettings),

@@ -51,7 +51,11 @@ fn a_level_on_another_upstream_takes_what_the_first_does_not_carry() {
     site.levels[0].plant = Some(1);
     site.identity = Identity::Header("x-client".to_owned());
     let mut settings = settings(&[origins[0].address]);
-    settings.backends.push(Backend::Upstream { addresses: vec![origins[1].address.into()], tls: None });
+    settings.backends.push(Backend::Upstream {
+        addresses: vec![origins[1].address.into()],
+        tls: None,
+        http2: false,
+    });
     let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let (asked, light) = (AtomicU32::new(0), AtomicU32::new(0));
     std::thread::scope(|scope| {

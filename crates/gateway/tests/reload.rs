@@ -14,7 +14,7 @@ use std::time::Duration;
 use support::*;
 
 fn upstream(address: SocketAddr) -> Backend {
-    Backend::Upstream { addresses: vec![address.into()], tls: None }
+    Backend::Upstream { addresses: vec![address.into()], tls: None, http2: false }
 }
 
 #[test]

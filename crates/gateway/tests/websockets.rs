@@ -141,11 +141,10 @@ fn a_server_that_ends_or_breaks_off_ends_the_stream() {
     let (sender, orders) = mpsc::channel::<()>();
     let orders = std::sync::Mutex::new(orders);
     let origin = Origin::start(move |mut peer| {
-        while peer.head().is_some() {
+        if peer.head().is_some() {
             peer.send(SWITCH).expect("sent");
             orders.lock().expect("no panic").recv().expect("an order");
             peer.send("bye").expect("sent");
-            return;
         }
     });
     let gateway = gateway_to(&origin);

@@ -33,7 +33,7 @@ pub(crate) fn signed(configuration: &Configuration) -> Result<Signed, Failure> {
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {
     match backend {
-        config::Backend::Upstream { addresses, tls, .. } => {
+        config::Backend::Upstream { addresses, tls, http2, .. } => {
             let (mut all, mut names) = (Vec::new(), Vec::new());
             for (number, address) in addresses.iter().enumerate() {
                 all.extend(look_up(&plant.name, address)?);
@@ -42,7 +42,7 @@ fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure>
                 names.resize(all.len(), name.unwrap_or_default());
             }
             let tls = tls.as_ref().map(|tls| UpstreamTls { names, ..tls.clone() });
-            Ok(Backend::Upstream { addresses: all, tls })
+            Ok(Backend::Upstream { addresses: all, tls, http2: *http2 })
         }
         config::Backend::Files(files) if files.root.is_dir() => Ok(Backend::Files(files.clone())),
         config::Backend::Files(files) => Err(Failure::Input(format!(

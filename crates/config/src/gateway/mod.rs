@@ -58,12 +58,14 @@ pub enum StatePlace {
 /// What serves a plant's requests, before names are looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
-    /// Servers that speak HTTP/1.1.
+    /// Servers.
     Upstream {
         /// `host:port` of each, or `unix:` and a path; equal members of one plant.
         addresses: Vec<String>,
         /// How TLS is spoken with them, if it is.
         tls: Option<UpstreamTls>,
+        /// Whether HTTP/2 is spoken with them.
+        http2: bool,
         /// The page on which the server says how many workers it has.
         workers_from: Option<HttpUrl>,
     },

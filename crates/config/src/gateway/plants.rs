@@ -46,6 +46,9 @@ section! { "[upstream.NAME]"
         cost_header: HeaderName, optional;
         /// How TLS is spoken with it. Its addresses need no `https://` then.
         tls: Table<UpstreamTlsKeys>, optional;
+        /// Whether HTTP/2 is spoken with it, as servers of gRPC want: over TLS if it agrees (ALPN), else without being asked. A
+        /// connection has one request at a time all the same, so that `max_connections` bounds both.
+        http2: bool, default(false);
         /// What it can carry.
         capacity: CapacityKeys, section;
     }
@@ -252,7 +255,7 @@ fn servers(keys: &UpstreamKeys, file_name: &str, findings: &mut Findings) -> Bac
     }
     let tls = secured(keys, &addresses, file_name, findings);
     let workers_from = keys.capacity.value.workers_from.as_ref().map(|page| page.value.clone());
-    Backend::Upstream { addresses, tls, workers_from }
+    Backend::Upstream { addresses, tls, http2: keys.http2.value, workers_from }
 }
 
 /// How TLS is spoken with an upstream, if its section or its addresses say that it is.

@@ -8,7 +8,7 @@ use super::names::Names;
 use crate::access_log::logs::AccessLogs;
 use crate::files::Files;
 use crate::runtime::lock;
-use crate::settings::{Backend, Settings, UpstreamTls};
+use crate::settings::{Backend, Settings};
 use crate::traces::exporter::{ExportCounts, TraceExporter};
 use crate::upstream::connect::Secured;
 use crate::upstream::pool::{ConnectionBounds, Upstream};
@@ -50,10 +50,10 @@ impl PoolParts {
         let (mut clients, mut wrong) = (Vec::new(), Vec::new());
         for backend in &settings.backends {
             let tls = match backend {
-                Backend::Upstream { tls, .. } => tls.as_ref(),
+                Backend::Upstream { tls, http2, .. } => tls.as_ref().zip(Some(*http2)),
                 Backend::Files(_) => None,
             };
-            let client = tls.map(UpstreamTls::prepare).transpose();
+            let client = tls.map(|(tls, http2)| tls.prepare(http2)).transpose();
             clients.push(client.map_err(|error| wrong.push(error)).ok().flatten());
         }
         if wrong.is_empty() { Ok(PoolParts { threads, clients }) } else { Err(wrong) }
@@ -171,7 +171,7 @@ impl Tables {
             let known = self.plants.get(number).filter(|known| known.backend == backend);
             let upstream = match &backend {
                 Backend::Files(_) => None,
-                Backend::Upstream { addresses, tls } => {
+                Backend::Upstream { addresses, tls, http2 } => {
                     let known = known.and_then(|known| known.upstream.clone());
                     let secured = tls.as_ref().zip(client.clone());
                     if let (Some(known), Some((_, client))) = (&known, &secured) {
@@ -181,7 +181,7 @@ impl Tables {
                     let secured = secured.map_err(io::Error::other)?;
                     let bounds = bounds(plant, promises.control.mode);
                     let new = Upstream::new(addresses.clone(), bounds, pools.threads);
-                    Some(known.unwrap_or_else(|| Arc::new(new.secured_by(secured))))
+                    Some(known.unwrap_or_else(|| Arc::new(new.speaking(secured, *http2))))
                 }
             };
             let reported = plant.sense == Sense::Reported;

@@ -1,5 +1,6 @@
 //! A connected socket as the rooms above see it.
 
+use super::http2::Http2Socket;
 use super::plain::PlainSocket;
 use super::tls::session::TlsSocket;
 use std::io::{self, IoSlice};
@@ -15,16 +16,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) enum Socket {
     Plain(PlainSocket),
     Tls(Box<TlsSocket>),
+    /// A server's, which speaks HTTP/2.
+    Http2(Box<Http2Socket>),
 }
 
 impl Socket {
-    /// The system's socket below.
+    /// The system's socket below, where requests have one to themselves.
     #[inline]
-    fn plain(&self) -> &PlainSocket {
+    fn plain(&self) -> Option<&PlainSocket> {
         match self {
-            Socket::Plain(io) => io,
-            Socket::Tls(io) => io.plain(),
+            Socket::Plain(io) => Some(io),
+            Socket::Tls(io) => Some(io.plain()),
+            Socket::Http2(_) => None,
         }
+    }
+
+    /// Whether the server refused its last request without having looked at it.
+    pub(crate) fn was_refused(&self) -> bool {
+        matches!(self, Socket::Http2(io) if io.was_refused())
     }
 
     /// Moves it from the selector of another thread to that of the thread that calls.
@@ -32,6 +41,7 @@ impl Socket {
         match self {
             Socket::Plain(io) => Ok(Socket::Plain(io.detach()?.attach()?)),
             Socket::Tls(mut io) => io.take_over().map(|()| Socket::Tls(io)),
+            Socket::Http2(mut io) => io.take_over().map(|()| Socket::Http2(io)),
         }
     }
 
@@ -41,14 +51,14 @@ impl Socket {
         match self {
             Socket::Plain(io) => io.poll_read_ready(context),
             // Bytes that came earlier may lie decrypted: only a read tells.
-            Socket::Tls(_) => Poll::Ready(Ok(())),
+            Socket::Tls(_) | Socket::Http2(_) => Poll::Ready(Ok(())),
         }
     }
 
     /// Ready when the system may take something.
     #[inline]
     pub(crate) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.plain().poll_write_ready(context)
+        self.plain().map_or(Poll::Ready(Ok(())), |io| io.poll_write_ready(context))
     }
 
     /// Whether an idle connection has nothing to read and no end. Without TLS the selector's last word tells, without a
@@ -58,6 +68,7 @@ impl Socket {
         match self {
             Socket::Plain(io) => io.poll_read_ready(&mut context).is_pending(),
             Socket::Tls(io) => io.is_quiet(&mut context),
+            Socket::Http2(io) => io.is_quiet(),
         }
     }
 
@@ -68,6 +79,7 @@ impl Socket {
         match self {
             Socket::Plain(io) => Pin::new(io).poll_write(context, bytes),
             Socket::Tls(io) => io.poll_send(context, &[IoSlice::new(bytes)]),
+            Socket::Http2(io) => io.poll_send(context, &[IoSlice::new(bytes)]),
         }
     }
 
@@ -81,25 +93,26 @@ impl Socket {
         match self {
             Socket::Plain(io) => Pin::new(io).poll_write_vectored(context, slices),
             Socket::Tls(io) => io.poll_send(context, slices),
+            Socket::Http2(io) => io.poll_send(context, slices),
         }
     }
 
     /// How much of what it took has not reached the other end's kernel; nothing where the system does not say.
     pub(crate) fn unacknowledged(&self) -> u64 {
-        self.plain().unacknowledged()
+        self.plain().map_or(0, PlainSocket::unacknowledged)
     }
 
     /// How many bytes it keeps that the system has not taken.
     pub(crate) fn held(&self) -> usize {
         match self {
-            Socket::Plain(_) => 0,
+            Socket::Plain(_) | Socket::Http2(_) => 0,
             Socket::Tls(io) => io.held(),
         }
     }
 
     /// Has the connection end with a reset, which the other end cannot take for a plain end.
     pub(crate) fn reset_on_close(&mut self) {
-        self.plain().reset_on_close();
+        self.plain().into_iter().for_each(PlainSocket::reset_on_close);
         if let Socket::Tls(io) = self {
             io.abort();
         }
@@ -112,6 +125,7 @@ macro_rules! either {
         match $socket.get_mut() {
             Socket::Plain($io) => $then,
             Socket::Tls($io) => $then,
+            Socket::Http2($io) => $then,
         }
     };
 }

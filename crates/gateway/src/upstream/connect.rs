@@ -2,7 +2,9 @@
 
 use crate::runtime::lock;
 use crate::settings::{Address, UpstreamTls};
+use crate::transport::http2::Http2Socket;
 use crate::transport::plain::PlainSocket;
+use crate::transport::protocol::Protocol;
 use crate::transport::socket::Socket;
 use crate::transport::tls::client::server_name;
 use crate::transport::tls::session::TlsSocket;
@@ -72,8 +74,14 @@ impl Secured {
     }
 }
 
-/// Connects to the address of this number. The error of a server that is not trusted, or speaks no TLS, is `InvalidData`.
-pub(super) async fn connect(to: &Address, number: usize, secured: Option<&Secured>) -> io::Result<Socket> {
+/// Connects to the address of this number. `http2`: HTTP/2 is spoken there, over TLS where both ends agree on it. The error of
+/// a server that is not trusted, or speaks no TLS, is `InvalidData`.
+pub(super) async fn connect(
+    to: &Address,
+    number: usize,
+    secured: Option<&Secured>,
+    http2: bool,
+) -> io::Result<Socket> {
     let io = match to {
         Address::Tcp(to) => {
             let io = TcpStream::connect(to).await?;
@@ -82,9 +90,14 @@ pub(super) async fn connect(to: &Address, number: usize, secured: Option<&Secure
         }
         Address::Unix(path) => PlainSocket::Unix(UnixStream::connect(path).await?),
     };
-    match secured {
-        None => Ok(Socket::Plain(io)),
+    let io = match secured {
+        None => Socket::Plain(io),
         // On the heap, so that connections without TLS need no room for it.
-        Some(secured) => Box::pin(secured.secure(io, number)).await,
-    }
+        Some(secured) => Box::pin(secured.secure(io, number)).await?,
+    };
+    let is_agreed = match &io {
+        Socket::Tls(io) => io.protocol() == Protocol::Http2,
+        _ => http2,
+    };
+    if is_agreed { Box::pin(Http2Socket::connect(io)).await.map(Socket::Http2) } else { Ok(io) }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Upstream {
     network: Vec<SocketAddr>,
     /// TLS, if it is spoken.
     pub secured: Option<Secured>,
+    /// Whether HTTP/2 is spoken.
+    http2: bool,
     /// The host that it is sent where the client named none.
     pub name: String,
     health: Vec<AddressHealth>,
@@ -171,6 +173,7 @@ impl Upstream {
                 })
                 .collect(),
             secured: None,
+            http2: false,
             addresses,
             most_open: AtomicUsize::new(bounds.open),
             most_kept: AtomicUsize::new(bounds.kept),
@@ -182,9 +185,9 @@ impl Upstream {
         }
     }
 
-    /// The same with TLS, if it is spoken.
-    pub(crate) fn secured_by(self, secured: Option<Secured>) -> Self {
-        Upstream { secured, ..self }
+    /// The same with TLS and with HTTP/2, if they are spoken.
+    pub(crate) fn speaking(self, secured: Option<Secured>, http2: bool) -> Self {
+        Upstream { secured, http2, ..self }
     }
 
     /// From now on in use, within these bounds.
@@ -275,7 +278,7 @@ impl Upstream {
                 Ok(ticket) => ticket,
                 Err(lease) => return Ok(lease),
             };
-            let connecting = connect(&self.addresses[address], address, self.secured.as_ref());
+            let connecting = connect(&self.addresses[address], address, self.secured.as_ref(), self.http2);
             let connected = tokio::time::timeout(options.connect_timeout, connecting).await;
             let result = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             match result {

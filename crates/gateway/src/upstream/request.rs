@@ -29,6 +29,8 @@ pub(crate) struct RequestSide<'a> {
     pub awaits_continue: bool,
     /// Sending it twice does no harm ([`retry`](super::retry)).
     pub is_repeatable: bool,
+    /// Its head is all of it.
+    pub is_bodiless: bool,
     touched: bool,
     /// The upstream takes no more bytes; its response may come all the same.
     refused: bool,
@@ -36,6 +38,7 @@ pub(crate) struct RequestSide<'a> {
 
 impl<'a> RequestSide<'a> {
     pub(crate) fn new(head: &'a [u8], body: Decoder<'a>, limit: u64) -> Self {
+        let is_bodiless = body.is_done();
         RequestSide {
             head,
             head_sent: 0,
@@ -47,6 +50,7 @@ impl<'a> RequestSide<'a> {
             limit,
             awaits_continue: false,
             is_repeatable: false,
+            is_bodiless,
             touched: false,
             refused: false,
         }

@@ -4,11 +4,13 @@
 //! |---|---|---|
 //! | an address does not accept a connection | the next address ([`Upstream::acquire`]) | each address once |
 //! | a kept connection ends before the first byte of the response ([`is_worth_another_connection`]) | a new connection | once |
+//! | a server of HTTP/2 says on one that it has not looked at the request (`REFUSED_STREAM`, `GOAWAY`) | the same | once |
 //! | 404 at a level that falls back ([`may_fall_back`]) | the head of the next level | each level once |
 //!
-//! Nothing else is tried again: not a request of which bytes were sent, unless its repetition does no harm and the gateway
-//! still has all of it; not a response that is wrong (502) or late (504), and not one of which the client has a byte. The
-//! request holds its one place at the upstream throughout, so that tries never exceed what the engine has admitted.
+//! Nothing else is tried again: not a request of which bytes were sent, unless its repetition does no harm or the server says
+//! that it was not looked at, and the gateway still has all of it; not a response that is wrong (502) or late (504), and not
+//! one of which the client has a byte. The request holds its one place at the upstream throughout, so that tries never exceed
+//! what the engine has admitted.
 
 use super::exchange::{End, Exchange};
 use super::pool::{ConnectOptions, Lease, Upstream};
@@ -50,7 +52,8 @@ pub(crate) async fn carry<'a, W: Wire>(exchange: &mut Exchange<'a, W>, variants:
 /// Whether a request is sent again after its connection ended without any byte of a response. A server may close an idle
 /// connection at any time, so that this is likely only on a connection that was kept; on a new one it is a failure.
 pub(super) fn is_worth_another_connection(connection: &Lease, request: &RequestSide<'_>) -> bool {
-    connection.reused && (!request.is_touched() || request.is_repeatable)
+    let is_unseen = request.is_bodiless && connection.io.was_refused();
+    connection.reused && (!request.is_touched() || request.is_repeatable || is_unseen)
 }
 
 /// Whether sending the request twice does no harm (RFC 9110 9.2.2), and the gateway has all of it: there is no body.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs")]
 
+pub mod grpc;
 pub mod http2;
 
 use plimsoll_core::promises::{Control, Guarantee, Mode, Plant, Promises, Site};
@@ -229,6 +230,7 @@ pub fn settings(addresses: &[SocketAddr]) -> Settings {
         backends: vec![Backend::Upstream {
             addresses: addresses.iter().map(|address| (*address).into()).collect(),
             tls: None,
+            http2: false,
         }],
         ..Settings::default()
     }

@@ -101,8 +101,12 @@ impl Server {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         configuration.gateway.settings.listen = vec![any.into()];
         configuration.gateway.settings.admin = Some(any);
-        configuration.gateway.backends =
-            vec![Backend::Upstream { addresses: vec![address.to_string()], tls: None, workers_from: None }];
+        configuration.gateway.backends = vec![Backend::Upstream {
+            addresses: vec![address.to_string()],
+            tls: None,
+            http2: false,
+            workers_from: None,
+        }];
         let settings = resolve::settings(&configuration)?;
         Gateway::start(settings, &configuration.promises)
             .map_err(|error| Failure::Failed(format!("the demo's gateway does not start: {error}")))

@@ -26,11 +26,12 @@ impl UpstreamTls {
     /// # Errors
     /// What is wrong, where, and what to do.
     pub fn check(&self) -> Result<(), String> {
-        self.prepare().map(drop)
+        self.prepare(false).map(drop)
     }
 
     /// What connections to the upstream begin with.
-    pub(crate) fn prepare(&self) -> Result<Arc<ClientConfig>, String> {
+    /// `http2`: they may speak HTTP/2.
+    pub(crate) fn prepare(&self, http2: bool) -> Result<Arc<ClientConfig>, String> {
         let own = self.authorities.as_deref().map(chain).transpose()?;
         let mut roots = RootCertStore::empty();
         match (&own, &self.authorities) {
@@ -59,7 +60,8 @@ impl UpstreamTls {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let protocols = [&b"h2"[..], b"http/1.1"].into_iter().skip(usize::from(!http2));
+        config.alpn_protocols = protocols.map(<[u8]>::to_vec).collect();
         Ok(Arc::new(config))
     }
 }

@@ -1,0 +1,248 @@
+//! HTTP/2 with upstreams: a connection that takes and gives the bytes of HTTP/1.1, one request after another.
+//!
+//! The rooms above write a request's text and read a response's text on any socket; here they become frames, and frames become
+//! text. So everything that both protocols share (retries, deadlines, buffers, what is refused of heads and bodies) exists
+//! once, and so does the pool: a connection serves one request at a time, and its places are the connections that it may have
+//! open.
+//!
+//! Why no streams side by side: they would share one window and one thread, and a server that gives a connection to one
+//! process would get all requests there. What multiplexing saves, handshakes, the pool saves by keeping connections.
+//!
+//! - [`outgoing`]: a request's text, taken apart into head, data and trailers
+//! - [`incoming`]: a response's frames, put together as text
+//!
+//! The connection's frames are moved whenever somebody reads or writes here, or looks whether an idle one is quiet: a server
+//! that says `GOAWAY` while it is idle ends it. A request that the server refused before it looked at it (`REFUSED_STREAM`, or
+//! a `GOAWAY` that does not count it) ends as a connection that was closed without a byte, and [`was_refused`] says so.
+//!
+//! [`was_refused`]: Http2Socket::was_refused
+
+mod incoming;
+mod outgoing;
+
+use super::socket::Socket;
+use crate::runtime::lock;
+use bytes::Bytes;
+use h2::Reason;
+use h2::client::{Builder, Connection, SendRequest};
+use incoming::ResponseText;
+use outgoing::{Begun, RequestText};
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What a server may send before it is taken, on a stream and on the connection.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// What of a request may be on its way to the socket.
+const SEND_BUFFER: usize = 128 * 1024;
+const LONGEST_HEAD: u32 = 64 * 1024;
+
+/// The socket below, which its connection owns and another thread may take over.
+#[derive(Debug)]
+struct SharedSocket(Arc<Mutex<Socket>>);
+
+pub(crate) struct Http2Socket {
+    below: Arc<Mutex<Socket>>,
+    /// `None` once it has ended.
+    connection: Option<Connection<SharedSocket, Bytes>>,
+    send: SendRequest<Bytes>,
+    request: RequestText,
+    response: ResponseText,
+    was_refused: bool,
+}
+
+impl std::fmt::Debug for Http2Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http2Socket").field("is_open", &self.connection.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Http2Socket {
+    /// Begins a connection; what the server has to say of it comes later.
+    pub(crate) async fn connect(io: Socket) -> io::Result<Box<Self>> {
+        let scheme = if matches!(io, Socket::Plain(_)) { "http" } else { "https" };
+        let below = Arc::new(Mutex::new(io));
+        let mut builder = Builder::new();
+        builder
+            .enable_push(false)
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(LONGEST_HEAD)
+            .max_send_buffer_size(SEND_BUFFER);
+        let begun = builder.handshake(SharedSocket(below.clone())).await;
+        let (send, connection) = begun.map_err(io::Error::other)?;
+        Ok(Box::new(Http2Socket {
+            below,
+            connection: Some(connection),
+            send,
+            request: RequestText::new(scheme),
+            response: ResponseText::default(),
+            was_refused: false,
+        }))
+    }
+
+    /// Whether the last request was refused before the server looked at it.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.was_refused
+    }
+
+    /// Moves it to the selector of the thread that calls.
+    pub(super) fn take_over(&mut self) -> io::Result<()> {
+        match &mut *lock(&self.below) {
+            Socket::Plain(io) => *io = io.duplicate()?.attach()?,
+            Socket::Tls(io) => io.take_over()?,
+            Socket::Http2(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether an idle connection can serve a request.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        self.drive(&mut context);
+        self.connection.is_some() && matches!(self.send.poll_ready(&mut context), Poll::Ready(Ok(())))
+    }
+
+    /// Moves frames both ways, as far as the socket does.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        // Its streams tell what it ended with.
+        if let Some(connection) = &mut self.connection
+            && Pin::new(connection).poll(context).is_ready()
+        {
+            self.connection = None;
+        }
+    }
+
+    /// Takes bytes of a request; ready with how many were taken.
+    pub(super) fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut taken = 0;
+        for slice in slices {
+            let mut rest = &slice[..];
+            while !rest.is_empty() {
+                match self.poll_take(rest, context) {
+                    Poll::Ready(Ok(count)) => (rest, taken) = (&rest[count..], taken + count),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending if taken == 0 => {
+                        self.drive(context);
+                        return Poll::Pending;
+                    }
+                    Poll::Pending => {
+                        self.drive(context);
+                        return Poll::Ready(Ok(taken));
+                    }
+                }
+            }
+        }
+        self.drive(context);
+        Poll::Ready(Ok(taken))
+    }
+
+    fn poll_take(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.request.is_in_body() {
+            return self.request.poll_body(bytes, context);
+        }
+        ready!(self.send.poll_ready(context)).map_err(io::Error::other)?;
+        let (count, begun) = self.request.take_head(bytes)?;
+        match begun {
+            Begun::Part => {}
+            Begun::Request(request, head) => {
+                self.was_refused = false;
+                let sent = self.send.send_request(*request, !head.has_body).map_err(io::Error::other)?;
+                self.response = ResponseText::awaited(sent.0, head.is_head);
+                self.request.begin_body(sent.1);
+            }
+            Begun::Impossible => self.response = ResponseText::impossible(),
+        }
+        Poll::Ready(Ok(count))
+    }
+}
+
+/// Whether a server that ended a stream so has not looked at its request (RFC 9113 8.7).
+fn is_refusal(error: &h2::Error) -> bool {
+    match error.reason() {
+        Some(Reason::REFUSED_STREAM) => error.is_remote(),
+        // A stream that the server counts goes on. With any other reason this is told of all streams.
+        Some(Reason::NO_ERROR) => error.is_go_away() && error.is_remote(),
+        _ => false,
+    }
+}
+
+impl AsyncRead for Http2Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.drive(context);
+        let read = this.response.poll_read(context, into);
+        let read = match ready!(read) {
+            Err(error) if is_refusal(&error) && !this.response.has_begun() => {
+                this.was_refused = true;
+                Ok(())
+            }
+            read => read.map_err(io::Error::other),
+        };
+        // What was taken makes room in the server's window.
+        this.drive(context);
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for Http2Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_send(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().drive(context);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(ErrorKind::Unsupported.into()))
+    }
+}
+
+impl AsyncRead for SharedSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *lock(&self.0)).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for SharedSocket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *lock(&self.0)).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *lock(&self.0)).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *lock(&self.0)).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *lock(&self.0)).poll_shutdown(context)
+    }
+}
