@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak generate fmt release deb deb-test
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt release deb deb-test
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -27,10 +27,11 @@ test: deps ## everything, from a fresh Debian machine with a Rust toolchain
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
 	@.ci/deps
 
-check: ## format, lints, licences, sources and advisories, documentation, purity and layers of the core
+check: ## format, lints, licences, sources and advisories, documentation, purity and layers of the core, the dashboard
 	$(CARGO) fmt --all --check
 	.ci/purity
 	.ci/layers
+	cd dashboard && node_modules/.bin/tsc && node build.mjs --check
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --quiet -p plimsoll --no-default-features --locked -- -D warnings
@@ -82,7 +83,11 @@ soak: release ## ten minutes of everything at once: twice the capacity, a server
 attacks: release ## hostile clients and failing parts, at Plimsoll and at nginx in the same way: a table, which fails nothing
 	python3 bench/attacks.py --plimsoll $(BIN) $(ATTACKS)
 
+dashboard: ## write the dashboard's page from its sources in dashboard/ (needs Node)
+	cd dashboard && npm ci --silent && node_modules/.bin/tsc && node build.mjs
+
 generate: ## write what is generated from code: references of configuration and command line, schemas, golden diagnostics, the table of pairs
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-gateway --lib types
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics --test agent
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll --test command_line
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-sim --test pairs

@@ -1,6 +1,6 @@
 //! A running gateway, as its owner sees it.
 
-use crate::admin::{Operator, Owner, OwnerCell};
+use crate::admin::{Operator, Owner, OwnerCell, Sight};
 use crate::client::storage::Storage;
 use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
@@ -95,6 +95,7 @@ impl Gateway {
             ends_idle: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
+            journal: Mutex::default(),
             storage: Arc::new(Storage::new(threads)),
             tls,
             floods: EndedConnections::default(),
@@ -172,6 +173,13 @@ impl Gateway {
     /// The engine's status.
     pub fn status(&self) -> Status {
         lock(&self.engine).status()
+    }
+
+    /// The engine's status, once the journal that the operator is shown has seen it.
+    pub fn watch(&self) -> Status {
+        let status = self.status();
+        lock(&self.shared.journal).look(&Sight::of(&self.shared, &status));
+        status
     }
 
     /// What fails beside the requests' way, as far as that is news: TLS with upstreams, and the delivery of traces.

@@ -132,7 +132,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
             break Some(successor);
         }
         reload.forecast.look(&reload.gateway);
-        let status = gateway.status();
+        let status = gateway.watch();
         watchdog.look(&status);
         for line in events.look(&status) {
             tracing::info!("{line}");

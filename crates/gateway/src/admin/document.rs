@@ -4,9 +4,10 @@
 //! durations are seconds. A figure that is not known yet, or is not finite, is `null`. Counters count from the start, and
 //! every other figure is of the last control period.
 
+use super::journal::{PromiseRow, Recent, View};
+use super::metrics::Scrape;
 use crate::client::storage::Buffered;
 use crate::http2::floods::{self, Http2Status};
-use crate::listen::clients::TurnedAwayCounts;
 use crate::runtime::reload::Reloaded;
 use crate::settings::SeedSource;
 use plimsoll_core::Difference;
@@ -52,6 +53,7 @@ macro_rules! document {
     }) => {
         $(#[$doc])*
         #[derive(Debug, Serialize)]
+        #[cfg_attr(test, derive(ts_rs::TS))]
         $visibility struct $name$(<$life>)? {
             $($(#[$how])* $key: $type,)+
         }
@@ -65,21 +67,22 @@ macro_rules! document {
 
 document! {
     /// What `/status` answers with.
-    pub(super) StatusDocument<'a>(
-        status: &'a Status, seed: SeedSource, buffered: Buffered, turned_away: TurnedAwayCounts, http2: Http2Status
-    ) {
-        at_seconds: f64 = status.at.as_secs_f64(),
-        mode: &'static str = mode_word(status.mode),
-        period_seconds: f64 = status.period.as_secs_f64(),
-        rejection_cost_seconds: Option<f64> = status.rejection_cost_seconds,
-        clients: ClientsDocument = ClientsDocument::new(status, seed),
-        buffers: BuffersDocument = BuffersDocument::new(buffered),
-        http2: Http2Document = Http2Document::new(http2),
-        connections_turned_away: BTreeMap<&'static str, u64> = turned_away.map(|(why, count)| (why.as_str(), count)).into(),
-        upstreams: Vec<PlantDocument<'a>> = plants(status).map(PlantDocument::new).collect(),
-        sites: Vec<SiteDocument<'a>> = status.sites.iter().map(|site| SiteDocument::new(status, site)).collect(),
-        plan: Vec<PlanDocument<'a>> = status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
-        classes: Vec<ClassDocument<'a>> = classes(status).map(|class| ClassDocument::new(status, class)).collect(),
+    pub(super) StatusDocument<'a>(scrape: &'a Scrape, view: &'a View) {
+        version: &'static str = env!("CARGO_PKG_VERSION"),
+        unix_seconds: f64 = view.unix_seconds,
+        at_seconds: f64 = scrape.status.at.as_secs_f64(),
+        mode: &'static str = mode_word(scrape.status.mode),
+        period_seconds: f64 = scrape.status.period.as_secs_f64(),
+        rejection_cost_seconds: Option<f64> = scrape.status.rejection_cost_seconds,
+        promises: &'a [PromiseRow] = &view.promises,
+        clients: ClientsDocument = ClientsDocument::new(&scrape.status, scrape.seed_from),
+        buffers: BuffersDocument = BuffersDocument::new(scrape.buffered),
+        http2: Http2Document = Http2Document::new(scrape.http2),
+        connections_turned_away: BTreeMap<&'static str, u64> = scrape.turned_away.map(|(why, count)| (why.as_str(), count)).into(),
+        upstreams: Vec<PlantDocument<'a>> = plants(&scrape.status).map(PlantDocument::new).collect(),
+        sites: Vec<SiteDocument<'a>> = scrape.status.sites.iter().map(|site| SiteDocument::new(&scrape.status, site)).collect(),
+        plan: Vec<PlanDocument<'a>> = scrape.status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
+        classes: Vec<ClassDocument<'a>> = numbered_classes(scrape, view).collect(),
     }
 }
 
@@ -227,7 +230,7 @@ document! {
 
 document! {
     /// A class: its traffic, its promises, its model and its counters.
-    ClassDocument<'a>(status: &'a Status, class: &'a ClassStatus) {
+    ClassDocument<'a>(status: &'a Status, class: &'a ClassStatus, recent: &'a Recent) {
         site: &'a str = &class.site,
         class: &'a str = &class.class,
         upstream: Option<&'a str> = plant_name(status, class.plant),
@@ -250,10 +253,28 @@ document! {
         rejected: u64 = class.counts.rejected(),
         in_flight: u64 = class.counts.in_flight(),
         delivered_bytes: u64 = class.counts.bytes,
+        recent: RecentDocument = RecentDocument::new(recent),
         #[serde(serialize_with = "by_reason")]
+        #[cfg_attr(test, ts(type = "Record<string, number>"))]
         reasons: &'a Counts = &class.counts,
         #[serde(serialize_with = "by_outcome")]
+        #[cfg_attr(test, ts(type = "Record<string, number>"))]
         outcomes: &'a Counts = &class.counts,
+    }
+}
+
+document! {
+    /// What became of a class's requests in the last seconds. Percentiles are those of a histogram whose buckets double.
+    RecentDocument(recent: &Recent) {
+        seconds: f64 = recent.seconds,
+        arrivals: u64 = recent.arrivals,
+        served: Vec<u64> = recent.served.get(1..).unwrap_or_default().to_vec(),
+        rejected: u64 = recent.rejected(),
+        reasons: BTreeMap<&'static str, u64> = recent.reasons_seen(),
+        failed: u64 = recent.failed,
+        response_p50_seconds: Option<f64> = recent.quantile(0.5),
+        response_p95_seconds: Option<f64> = recent.quantile(0.95),
+        response_p99_seconds: Option<f64> = recent.quantile(0.99),
     }
 }
 
@@ -324,6 +345,13 @@ document! {
         removed: &'a [String] = &difference.removed,
         changed: &'a [String] = &difference.changed,
     }
+}
+
+/// The classes that are shown, each with its last seconds.
+fn numbered_classes<'a>(scrape: &'a Scrape, view: &'a View) -> impl Iterator<Item = ClassDocument<'a>> {
+    let status = &scrape.status;
+    let shown = status.classes.iter().zip(&view.recent).filter(|(class, _)| !class.is_gone());
+    shown.map(|(class, recent)| ClassDocument::new(status, class, recent))
 }
 
 fn has_promises(plan: &&PlantPlan) -> bool {

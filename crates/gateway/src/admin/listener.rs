@@ -8,10 +8,13 @@
 //! A browser must not be made to ask here by a page of somebody else: a host name that is not this listener's own is refused
 //! (a name of the page's author may lead to this address), and so is an order from another site.
 
+use super::live::{AdminBody, Dropped, Viewers};
 use super::operator::Desk;
-use super::{INCIDENTS, RELOAD, incidents, reloaded, route, text};
+use super::{
+    EVENTS, INCIDENTS, JSON, LIVE, RELOAD, dashboard, document, incidents, page, reloaded, route, text,
+};
 use hyper::body::Incoming;
-use hyper::header::{HOST, HeaderName, ORIGIN};
+use hyper::header::{ACCEPT, HOST, HeaderName, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -40,7 +43,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
-    let desk = Rc::new(desk);
+    let (desk, viewers) = (Rc::new(desk), Rc::<Viewers>::default());
     let accept = async move {
         let mut open: VecDeque<Rc<AdminConnection>> = VecDeque::new();
         loop {
@@ -57,12 +60,13 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
                     idle.give_way.notify_one();
                 }
             }
-            let (desk, connection) = (desk.clone(), Rc::<AdminConnection>::default());
+            let at = Hall { desk: desk.clone(), viewers: viewers.clone() };
+            let connection = Rc::<AdminConnection>::default();
             open.push_back(connection.clone());
             spawn_local(async move {
                 tokio::select! {
                     // If the client is gone or too slow, nothing is lost and nobody is to be told.
-                    _ = exchange(stream, &desk, &connection.answering) => {}
+                    _ = exchange(stream, &at, &connection.answering) => {}
                     () = connection.give_way.notified() => {}
                 }
                 connection.closed.set(true);
@@ -70,6 +74,12 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
         }
     };
     LocalSet::new().run_until(accept).await
+}
+
+/// What answers.
+struct Hall {
+    desk: Rc<Desk>,
+    viewers: Rc<Viewers>,
 }
 
 /// A connection as the one who accepts sees it.
@@ -82,12 +92,13 @@ struct AdminConnection {
     give_way: Notify,
 }
 
-async fn exchange(stream: TcpStream, desk: &Desk, answering: &Cell<bool>) -> io::Result<()> {
-    let answered = Notify::new();
+async fn exchange(stream: TcpStream, hall: &Hall, answering: &Cell<bool>) -> io::Result<()> {
+    let (answered, dropped) = (Notify::new(), Cell::<Option<Dropped>>::default());
     let service = service_fn(|request| {
         answering.set(true);
         Box::pin(async {
-            let response = answer(request, desk).await;
+            let (response, viewer) = answer(request, hall).await;
+            dropped.set(viewer);
             answered.notify_one();
             Ok::<_, Infallible>(response)
         })
@@ -101,7 +112,11 @@ async fn exchange(stream: TcpStream, desk: &Desk, answering: &Cell<bool>) -> io:
         .serve_connection(TokioIo::new(stream), service);
     let too_slow = async {
         answered.notified().await;
-        sleep(TIMEOUT).await;
+        match dropped.take() {
+            // A stream may last, as long as its viewer reads.
+            Some(dropped) => dropped.notified().await,
+            None => sleep(TIMEOUT).await,
+        }
     };
     tokio::select! {
         result = poll_fn(|context| connection.poll_without_shutdown(context)) => {
@@ -144,27 +159,61 @@ fn is_from_another_site(request: &Request<Incoming>) -> bool {
         || field(ORIGIN).is_some_and(other_origin)
 }
 
-async fn answer(request: Request<Incoming>, desk: &Desk) -> Response<String> {
-    let path = request.uri().path();
+/// Whether a browser asks for a page.
+fn wants_page(request: &Request<Incoming>) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    request.uri().path() == "/" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// The answer, and for a viewer of the stream what tells that it is dropped.
+async fn answer(request: Request<Incoming>, hall: &Hall) -> (Response<AdminBody>, Option<Dropped>) {
+    if request.uri().path() == LIVE && request.method() == Method::GET && may_view(&request, &hall.desk) {
+        return match hall.viewers.join(&hall.desk) {
+            Some((response, dropped)) => (response, Some(dropped)),
+            None => {
+                let full =
+                    text(StatusCode::SERVICE_UNAVAILABLE, "As many watch as may. Close another page.\n");
+                (full.map(AdminBody::from), None)
+            }
+        };
+    }
+    (answer_at_once(request, &hall.desk).await, None)
+}
+
+fn may_view(request: &Request<Incoming>, desk: &Desk) -> bool {
+    names_this_listener(request, &desk.names) && !is_from_another_site(request)
+}
+
+async fn answer_at_once(request: Request<Incoming>, desk: &Desk) -> Response<AdminBody> {
+    let (method, path) = (request.method(), request.uri().path());
     if !names_this_listener(&request, &desk.names) {
-        return text(
-            StatusCode::MISDIRECTED_REQUEST,
-            "This listener does not have that name. Ask by its address, or name it in `admin_names` under [gateway].\n",
-        );
+        let said = "This listener does not have that name. Ask by its address, or name it in `admin_names` under [gateway].\n";
+        return text(StatusCode::MISDIRECTED_REQUEST, said).map(AdminBody::from);
     }
-    if path == INCIDENTS && matches!(*request.method(), Method::GET | Method::HEAD) {
-        return incidents(desk.owner.get().map(Box::as_ref));
+    if matches!(*method, Method::GET | Method::HEAD) {
+        if wants_page(&request) {
+            return dashboard::page();
+        }
+        match path {
+            INCIDENTS => return incidents(desk.owner.get().map(Box::as_ref)).map(AdminBody::from),
+            EVENTS => {
+                let events = document::render(&desk.events_after(0));
+                return page(StatusCode::OK, JSON, events).map(AdminBody::from);
+            }
+            _ => {}
+        }
     }
-    if (request.method(), path) != (&Method::POST, RELOAD) {
-        let (scrape, health) = desk.look();
-        return route(request.method(), path, scrape, health);
+    if (method, path) != (&Method::POST, RELOAD) {
+        return route(method, path, desk.look()).map(AdminBody::from);
     }
     if is_from_another_site(&request) {
-        return text(StatusCode::FORBIDDEN, "Not from a page of another site.\n");
+        return text(StatusCode::FORBIDDEN, "Not from a page of another site.\n").map(AdminBody::from);
     }
     let owner = desk.owner.clone();
-    match spawn_blocking(move || owner.get().map(|owner| owner.reload())).await {
+    let reloading = spawn_blocking(move || owner.get().map(|owner| owner.reload()));
+    let response = match reloading.await {
         Ok(result) => reloaded(result),
         Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "The reload failed; the log says why.\n"),
-    }
+    };
+    response.map(AdminBody::from)
 }

@@ -1,4 +1,5 @@
-//! The operator's view: `/metrics` for Prometheus, `/status` and `/incidents` as JSON, `/healthz`, and `POST /reload`.
+//! The operator's view: the dashboard with its stream `/live`, `/metrics` for Prometheus, `/status`, `/events` and
+//! `/incidents` as JSON, `/healthz`, and `POST /reload`.
 //!
 //! In comes a [`Scrape`], plain data that the engine and the gateway hand out; pure functions render it. The listener has
 //! a thread of its own and shares neither the proxy's sockets nor its limits, so that it answers while they are full.
@@ -7,8 +8,11 @@
 //!
 //! Words are the operator's: *upstream* is what the engine calls a plant.
 
+mod dashboard;
 mod document;
+mod journal;
 mod listener;
+mod live;
 mod metrics;
 mod operator;
 #[cfg(test)]
@@ -19,8 +23,10 @@ use document::StatusDocument;
 pub use document::mode_word;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};
+pub use journal::{EventKind, JournalDocument, OperatorEvent, PromiseKind, PromiseRow, PromiseState};
+pub(crate) use journal::{Journal, Sight};
 use metrics::Scrape;
-use operator::Health;
+use operator::{Health, OperatorLook};
 pub(crate) use operator::{Operator, OwnerCell};
 
 /// What the process that runs a gateway does for the gateway's operator.
@@ -40,17 +46,23 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 /// The exposition format that Prometheus has read since 2014.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
-const INDEX: &str = "/metrics    for Prometheus\n/status     the same and more, as JSON\n\
+const INDEX: &str = "/           in a browser: the dashboard\n/metrics    for Prometheus\n/status     the same and more, as JSON\n\
+     /live       the same each second, as server-sent events\n\
+     /events     what happened lately: reloads, promises missed, upstreams that did not answer, as JSON\n\
      /incidents  when classes were degraded or rejected lately, as JSON\n/healthz    200 while the loops run\n\
      /reload     POST: read the configuration again\n";
 
 /// The path of what the gateway's owner remembers.
 const INCIDENTS: &str = "/incidents";
+/// The path of what the gateway remembers.
+const EVENTS: &str = "/events";
+/// The path of the stream.
+const LIVE: &str = "/live";
 /// The path that is posted to.
 const RELOAD: &str = "/reload";
 
 /// The answer to a request that is no order to reload.
-fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Response<String> {
+fn route(method: &Method, path: &str, look: OperatorLook) -> Response<String> {
     if path == RELOAD {
         return method_not_allowed("POST", "Only POST.\n");
     }
@@ -58,19 +70,12 @@ fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Respons
         return method_not_allowed("GET, HEAD", "Only GET and HEAD.\n");
     }
     match path {
-        "/metrics" => page(StatusCode::OK, EXPOSITION, metrics::render(scrape)),
-        "/status" => page(
-            StatusCode::OK,
-            JSON,
-            document::render(&StatusDocument::new(
-                &scrape.status,
-                scrape.seed_from,
-                scrape.buffered,
-                scrape.turned_away,
-                scrape.http2,
-            )),
-        ),
-        "/healthz" => match health {
+        "/metrics" => page(StatusCode::OK, EXPOSITION, metrics::render(look.scrape)),
+        "/status" => {
+            let document = StatusDocument::new(&look.scrape, &look.view);
+            page(StatusCode::OK, JSON, document::render(&document))
+        }
+        "/healthz" => match look.health {
             Health::Running => text(StatusCode::OK, "ok\n"),
             Health::Stalled(since) => text(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -1,9 +1,11 @@
 //! The thread of the admin listener, apart from the workers, and whether the loops still run.
 
+use super::journal::{JournalDocument, Sight, View};
 use super::listener::serve;
 use super::{Owner, Scrape};
 use crate::listen::binding::named;
 use crate::listen::inherited::Inherited;
+use crate::runtime::lock;
 use crate::runtime::worker::Shared;
 use crate::settings::Address;
 use plimsoll_core::Engine;
@@ -23,7 +25,7 @@ pub(crate) type OwnerCell = Arc<OnceLock<Box<dyn Owner>>>;
 
 /// What the listener may ask: the gateway for what there is to show, its owner for a reload.
 pub(super) struct Desk {
-    scrape: Box<dyn Fn() -> Scrape + Send>,
+    source: Box<dyn Source>,
     pulse: RefCell<Pulse>,
     pub(super) owner: OwnerCell,
     /// The names by which the listener may be asked, besides addresses and `localhost`.
@@ -31,18 +33,59 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(
-        scrape: impl Fn() -> Scrape + Send + 'static,
-        owner: OwnerCell,
-        names: Vec<Pattern>,
-    ) -> Self {
-        Desk { scrape: Box::new(scrape), pulse: RefCell::default(), owner, names }
+    pub(super) fn new(source: impl Source + 'static, owner: OwnerCell, names: Vec<Pattern>) -> Self {
+        Desk { source: Box::new(source), pulse: RefCell::default(), owner, names }
     }
 
-    pub(super) fn look(&self) -> (Scrape, Health) {
-        let scrape = (self.scrape)();
+    pub(super) fn look(&self) -> OperatorLook {
+        let scrape = self.source.scrape();
+        let view = self.source.view(&scrape.status);
         let health = self.pulse.borrow_mut().look(Instant::now(), &scrape.status);
-        (scrape, health)
+        OperatorLook { scrape, view, health }
+    }
+
+    /// The events after this number.
+    pub(super) fn events_after(&self, number: u64) -> JournalDocument {
+        self.source.events_after(number)
+    }
+}
+
+/// What one request of the operator's sees.
+pub(super) struct OperatorLook {
+    pub(super) scrape: Scrape,
+    pub(super) view: View,
+    pub(super) health: Health,
+}
+
+/// Where a desk looks.
+pub(super) trait Source: Send {
+    fn scrape(&self) -> Scrape;
+    /// Shows the journal a status; what it makes of it.
+    fn view(&self, status: &Status) -> View;
+    fn events_after(&self, number: u64) -> JournalDocument;
+}
+
+/// A running gateway.
+struct RunningGateway {
+    engine: Arc<Mutex<Engine>>,
+    shared: Arc<Shared>,
+    owner: OwnerCell,
+}
+
+impl Source for RunningGateway {
+    fn scrape(&self) -> Scrape {
+        Scrape::take(&self.engine, &self.shared, self.owner.get().map(Box::as_ref))
+    }
+
+    fn view(&self, status: &Status) -> View {
+        let sight = Sight::of(&self.shared, status);
+        let mut journal = lock(&self.shared.journal);
+        journal.look(&sight);
+        journal.view(&sight)
+    }
+
+    fn events_after(&self, number: u64) -> JournalDocument {
+        lock(&self.shared.journal).after(number)
     }
 }
 
@@ -76,9 +119,7 @@ impl Operator {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let stop = Arc::<Notify>::default();
         let stopped = stop.clone();
-        let reloads = owner.clone();
-        let desk =
-            Desk::new(move || Scrape::take(&engine, &shared, reloads.get().map(Box::as_ref)), owner, names);
+        let desk = Desk::new(RunningGateway { engine, shared, owner: owner.clone() }, owner, names);
         let thread = thread::Builder::new().name("plimsoll-admin".to_owned()).spawn(move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };

@@ -9,6 +9,7 @@ use super::memory::{self, HighWater};
 use super::reload::Reloads;
 use super::slots::{Slot, Slots, lane_of, token_of};
 use super::tables::{PublishedTables, ThreadTables};
+use crate::admin::Journal;
 use crate::client::buffers;
 use crate::client::standing::{StandingClients, make_room_in_files};
 use crate::client::storage::Storage;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     /// Connections without a request are ended: at once where the gateway stops, after a while where another takes its place.
     pub ends_idle: AtomicBool,
     pub reloads: Mutex<Reloads>,
+    /// What the operator is shown of the past.
+    pub journal: Mutex<Journal>,
     pub storage: Arc<Storage>,
     pub tls: TlsServer,
     pub floods: EndedConnections,

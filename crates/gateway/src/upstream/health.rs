@@ -37,6 +37,11 @@ impl AddressHealth {
         self.paused_until.store(now.as_nanos().saturating_add(pause), Relaxed);
     }
 
+    /// Whether the last request there failed.
+    pub(crate) fn fails(&self) -> bool {
+        self.failures.load(Relaxed) > 0
+    }
+
     /// How much of its pause is left (ns).
     pub(crate) fn paused(&self, now: Instant) -> u64 {
         self.paused_until.load(Relaxed).saturating_sub(now.as_nanos())

@@ -209,6 +209,11 @@ impl Upstream {
         lock(&self.idle[thread])
     }
 
+    /// Whether the last request failed at each of its addresses.
+    pub(crate) fn is_down(&self) -> bool {
+        self.health.iter().all(AddressHealth::fails)
+    }
+
     /// Whether it is one server.
     pub(crate) fn is_lone(&self) -> bool {
         self.addresses.len() == 1

@@ -18,7 +18,7 @@ fn with_listener(clients: impl FnOnce(SocketAddr) + Send + 'static) {
         let mut server = pin!(serve(
             listener,
             Desk::new(
-                || scrape(sample()),
+                SampleGateway,
                 OwnerCell::default(),
                 vec![plimsoll_core::request::Pattern::new("*.inside")]
             )
@@ -101,5 +101,55 @@ fn a_probe_takes_the_place_of_the_connection_that_was_silent_for_longest() {
         };
         assert!(closed(&mut silent[0], Duration::from_secs(4)), "the oldest, long before its own time-out");
         assert!(!closed(&mut silent[1], Duration::from_millis(20)), "the others stay");
+    });
+}
+
+/// The beginning of a stream, until `end` was sent.
+fn watch(address: SocketAddr, fields: &str, end: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(stream, "GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}\r\n").unwrap();
+    let mut said = Vec::new();
+    while !String::from_utf8_lossy(&said).contains(end) {
+        let mut more = [0; 4096];
+        match stream.read(&mut more).unwrap() {
+            0 => break,
+            count => said.extend_from_slice(&more[..count]),
+        }
+    }
+    (stream, String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_stream_begins_with_what_happened_and_the_status_and_there_are_not_too_many() {
+    with_listener(|address| {
+        let (_first, said) = watch(address, "", "\"classes\":");
+        assert!(said.starts_with("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"), "{said}");
+        assert!(
+            said.contains("\nevent: journal\ndata: {\"started_unix_seconds\":0.0,\"events\":[]}\n\n"),
+            "{said}"
+        );
+        assert!(said.contains("\ndata: {\"version\":\""), "{said}");
+        let _others: Vec<_> = (1..8).map(|_| watch(address, "", "\"version\":").0).collect();
+        let (_, full) = watch(address, "", "Close another page.");
+        assert!(full.starts_with("HTTP/1.1 503 "), "{full}");
+        let (_, foreign) = watch(address, "Sec-Fetch-Site: cross-site\r\n", "There is");
+        assert!(foreign.starts_with("HTTP/1.1 4"), "{foreign}");
+        assert!(ask(address, "GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n"), "a probe has its place");
+    });
+}
+
+#[test]
+fn a_browser_gets_the_page_and_other_programs_the_list() {
+    with_listener(|address| {
+        let page = ask(address, "GET / HTTP/1.1\r\nAccept: text/html,*/*;q=0.8\r\n\r\n");
+        assert!(
+            page.contains("\r\ncontent-security-policy: default-src 'none'; script-src 'sha256-"),
+            "{page}"
+        );
+        assert!(page.contains("<!doctype html>"));
+        assert!(ask(address, "GET / HTTP/1.1\r\nAccept: */*\r\n\r\n").ends_with(INDEX));
+        let events = ask(address, "GET /events HTTP/1.1\r\n\r\n");
+        assert!(events.contains("\"events\": []"), "{events}");
     });
 }

@@ -4,9 +4,11 @@ mod deadline;
 mod exposition;
 mod listener;
 mod response;
+mod types;
 
+use super::journal::View;
 use super::metrics::Scrape;
-use super::operator::Pulse;
+use super::operator::{Pulse, Source};
 use super::*;
 use crate::client::storage::Buffered;
 use crate::http2::floods::EndedConnections;
@@ -142,19 +144,51 @@ fn render_metrics(status: &Status) -> String {
     metrics::render(scrape(status.clone()))
 }
 
-fn document_of(status: &Status) -> StatusDocument<'_> {
-    let http2 = EndedConnections::default().status(128);
-    let turned_away = ClientConnections::default().turned_away();
-    StatusDocument::new(status, SeedSource::Kept, Buffered::default(), turned_away, http2)
+/// A gateway with the sample's figures.
+struct SampleGateway;
+
+impl Source for SampleGateway {
+    fn scrape(&self) -> Scrape {
+        scrape(sample())
+    }
+
+    fn view(&self, status: &Status) -> View {
+        view(status)
+    }
+
+    fn events_after(&self, _: u64) -> JournalDocument {
+        JournalDocument::default()
+    }
+}
+
+/// Nothing is promised, and nothing was seen before.
+fn view(status: &Status) -> View {
+    let recent = vec![journal::Recent::default(); status.classes.len()];
+    View { unix_seconds: 1e9, promises: Vec::new(), recent }
+}
+
+/// No plant, site or class.
+pub(in crate::admin) fn empty() -> Status {
+    let (plants, sites, plan, classes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Status { plants, sites, plan, classes, ..sample() }
+}
+
+/// The text of `/status`.
+fn render_status(status: &Status) -> String {
+    document::render(&StatusDocument::new(&scrape(status.clone()), &view(status)))
 }
 
 /// The text of `/status`, in one line.
 fn status_line(status: &Status) -> String {
-    serde_json::to_string(&document_of(status)).unwrap()
+    serde_json::to_string(&StatusDocument::new(&scrape(status.clone()), &view(status))).unwrap()
 }
 
 fn ask(method: Method, path: &str) -> Response<String> {
-    route(&method, path, scrape(sample()), Health::Running)
+    ask_while(method, path, Health::Running)
+}
+
+fn ask_while(method: Method, path: &str, health: Health) -> Response<String> {
+    route(&method, path, OperatorLook { scrape: scrape(sample()), view: view(&sample()), health })
 }
 
 fn get(path: &str) -> Response<String> {
@@ -179,7 +213,7 @@ fn routes() {
     );
     assert_eq!(get("/reload").headers()[ALLOW], "POST");
     let stalled = Health::Stalled(Duration::from_secs(12));
-    let stalled = route(&Method::GET, "/healthz", scrape(sample()), stalled);
+    let stalled = ask_while(Method::GET, "/healthz", stalled);
     assert_eq!(stalled.status(), 503);
     assert!(stalled.body().contains("12 s"));
 }
@@ -204,7 +238,7 @@ fn a_stall_is_a_tick_that_does_not_come() {
 fn the_status_document() {
     let status = Status { classes: sample().classes[..1].to_vec(), ..sample() };
     let expected = r#"{
-"at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,
+"version":"0.1.0","unix_seconds":1000000000.0,"at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,"promises":[],
 "clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
 "http2":{"streams":128,"idle_frames":1000,"idle_frames_per_second":100,"ended":{"codec":0,"empty_frames":0,"pings":0,"resets":0,"settings":0,"windows":0}},
 "connections_turned_away":{"connections_per_client":0,"overload":0},
@@ -223,11 +257,12 @@ fn the_status_document() {
 "queue_delay_seconds":0.002,"response_time_seconds":0.042,"promise":null,"deadline":null,
 "model":{"per_request_seconds":0.005,"per_byte_seconds":1e-9,"confidence":0.9,"frozen":false},
 "heavy_clients":1,"arrivals":100,"rejected":10,"in_flight":20,"delivered_bytes":9007199254740993,
+"recent":{"seconds":0.0,"arrivals":0,"served":[],"rejected":0,"reasons":{},"failed":0,"response_p50_seconds":null,"response_p95_seconds":null,"response_p99_seconds":null},
 "reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"too-many-streams":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
     assert_eq!(status_line(&status), expected.replace('\n', ""));
-    let text = document::render(&document_of(&status));
-    assert!(text.starts_with("{\n  \"at_seconds\": 12.5,\n") && text.ends_with("\n}\n"));
+    let text = render_status(&status);
+    assert!(text.starts_with("{\n  \"version\": \"") && text.ends_with("\n}\n"));
 }
 
 #[test]
@@ -237,10 +272,8 @@ fn a_status_before_the_first_tick_renders() {
     status.classes[0].levels = vec![String::new(); MAX_LEVELS];
     status.plants[0].utilization_offered = f64::NAN;
     exposition::lint(&render_metrics(&status)).unwrap();
-    assert!(document::render(&document_of(&status)).contains("\"offered\": null"));
-    let nothing = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (plants, sites, plan, classes) = nothing;
-    let empty = Status { plants, sites, plan, classes, ..sample() };
+    assert!(render_status(&status).contains("\"offered\": null"));
+    let empty = empty();
     exposition::lint(&render_metrics(&empty)).unwrap();
-    assert_eq!(status_line(&empty).matches("[]").count(), 4);
+    assert_eq!(status_line(&empty).matches("[]").count(), 5);
 }

@@ -1,0 +1,264 @@
+//! What the gateway remembers for its operator: since when each promise is kept or missed, what became of requests in the
+//! last ten seconds, and the last things that happened, such as a reload or an upstream that does not answer.
+//!
+//! It is told by looking at the status: each quarter of a second by the process that runs the gateway, and each second while
+//! somebody watches. Nothing is counted here, and no request waits for it. It keeps [`KEPT`] events and eleven rows of
+//! counts.
+//!
+//! A promise gets worse at once and better after [`CALM`], so that one that wavers is not news each second.
+
+mod promise;
+mod recent;
+mod sentence;
+#[cfg(test)]
+mod tests;
+
+use crate::runtime::lock;
+use crate::runtime::reload::Reloads;
+use crate::runtime::tables::PlantRow;
+use crate::runtime::worker::Shared;
+use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::time::{Duration, Instant};
+use promise::promises;
+pub use promise::{PromiseKind, PromiseRow, PromiseState};
+pub(super) use recent::Recent;
+use recent::Window;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::SystemTime;
+
+/// How many events are kept.
+const KEPT: usize = 200;
+/// A promise is better after it has been for so long.
+const CALM: Duration = Duration::from_secs(5);
+
+/// What kind of thing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// The process began.
+    Started,
+    /// A configuration took the place of the one before.
+    Reloaded,
+    /// A configuration was refused, and nothing changed.
+    ReloadRefused,
+    /// No address of an upstream takes requests.
+    UpstreamDown,
+    /// One does again.
+    UpstreamUp,
+    /// A promise is not kept.
+    PromiseMissed,
+    /// It is kept again.
+    PromiseKept,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct OperatorEvent {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When (s, Unix time).
+    pub unix_seconds: f64,
+    /// What kind of thing.
+    pub kind: EventKind,
+    /// What it is about, such as a class or an upstream; empty if about the gateway.
+    pub subject: String,
+    /// It in words.
+    pub text: String,
+}
+
+/// What is looked at.
+pub(crate) struct Sight<'a> {
+    pub status: &'a Status,
+    pub reloads: Reloads,
+    /// By plant: whether none of its addresses takes requests.
+    pub down: Vec<bool>,
+    /// Now, in Unix time (s).
+    pub unix_seconds: f64,
+}
+
+impl<'a> Sight<'a> {
+    /// What there is to see now.
+    pub(crate) fn of(shared: &Shared, status: &'a Status) -> Self {
+        let is_down = |row: &PlantRow| row.upstream.as_ref().is_some_and(|upstream| upstream.is_down());
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Sight {
+            status,
+            reloads: *lock(&shared.reloads),
+            down: shared.tables.current().plants.iter().map(is_down).collect(),
+            unix_seconds: now.as_secs_f64(),
+        }
+    }
+}
+
+/// Promises and last seconds, as they are shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    pub unix_seconds: f64,
+    /// The worst first.
+    pub promises: Vec<PromiseRow>,
+    /// By class.
+    pub recent: Vec<Recent>,
+}
+
+/// What happened lately.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct JournalDocument {
+    /// When the process began, which numbers its events from 1 (s, Unix time).
+    pub started_unix_seconds: f64,
+    /// What happened, the latest last.
+    pub events: Vec<OperatorEvent>,
+}
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    window: Window,
+    standing: BTreeMap<PromiseKey, PromiseStanding>,
+    events: VecDeque<OperatorEvent>,
+    happened: u64,
+    /// When the process began (s, Unix time).
+    started: f64,
+    /// What was seen last.
+    reloads: Reloads,
+    down: Vec<bool>,
+    at: Option<Instant>,
+}
+
+type PromiseKey = (PromiseKind, String, String, String);
+
+/// How a promise stands.
+#[derive(Clone, Copy, Debug)]
+struct PromiseStanding {
+    state: PromiseState,
+    since_unix_seconds: f64,
+    /// Since when it would be better.
+    better: Option<Instant>,
+}
+
+impl Journal {
+    /// Takes a look. Promises are judged once a period.
+    pub(crate) fn look(&mut self, sight: &Sight<'_>) {
+        self.look_at_gateway(sight);
+        if self.at.is_some_and(|at| sight.status.at <= at) {
+            return;
+        }
+        self.at = Some(sight.status.at);
+        self.window.look(sight.status);
+        let mut standing = BTreeMap::new();
+        for row in self.judge(sight.status) {
+            let before = self.standing.get(&key(&row)).copied();
+            let now = PromiseStanding::next(before, row.state, sight);
+            let was_missed = before.is_some_and(|before| before.state == PromiseState::Missed);
+            if was_missed != (now.state == PromiseState::Missed) {
+                self.note_promise(&row, was_missed, sight.unix_seconds);
+            }
+            standing.insert(key(&row), now);
+        }
+        self.standing = standing;
+    }
+
+    fn look_at_gateway(&mut self, sight: &Sight<'_>) {
+        let now = sight.unix_seconds;
+        if self.happened == 0 {
+            self.reloads = sight.reloads;
+            self.started = sight.reloads.in_force_since.as_secs_f64();
+            self.note(self.started, EventKind::Started, "", "the gateway started");
+        }
+        let seen = std::mem::replace(&mut self.reloads, sight.reloads);
+        if sight.reloads.applied > seen.applied {
+            let at = sight.reloads.in_force_since.as_secs_f64();
+            self.note(at, EventKind::Reloaded, "", "the configuration was reloaded");
+        }
+        if sight.reloads.refused > seen.refused {
+            let text = "a reload was refused: everything stays as it was, and the log says why";
+            self.note(now, EventKind::ReloadRefused, "", text);
+        }
+        self.down.resize(sight.down.len(), false);
+        for (plant, down) in sight.down.iter().enumerate() {
+            if std::mem::replace(&mut self.down[plant], *down) != *down {
+                let name = sight.status.plants.get(plant).map_or("", |plant| plant.name.as_str());
+                match down {
+                    true => self.note(now, EventKind::UpstreamDown, name, &format!("{name} does not answer")),
+                    false => self.note(now, EventKind::UpstreamUp, name, &format!("{name} answers again")),
+                }
+            }
+        }
+    }
+
+    fn note_promise(&mut self, row: &PromiseRow, was_missed: bool, now: f64) {
+        let subject = match row.kind {
+            PromiseKind::LoadLine => row.upstream.clone(),
+            PromiseKind::Contract => row.site.clone(),
+            _ => format!("{}/{}", row.site, row.class),
+        };
+        let (guarantee, measured) = (&row.guarantee, &row.now);
+        match was_missed {
+            false => {
+                let text = format!("{subject}: promise missed: {guarantee}; now {measured}");
+                self.note(now, EventKind::PromiseMissed, &subject, &text);
+            }
+            true => {
+                let text = format!("{subject}: promise kept again: {guarantee}; now {measured}");
+                self.note(now, EventKind::PromiseKept, &subject, &text);
+            }
+        }
+    }
+
+    fn note(&mut self, unix_seconds: f64, kind: EventKind, subject: &str, text: &str) {
+        self.happened += 1;
+        if self.events.len() == KEPT {
+            self.events.pop_front();
+        }
+        let (number, subject, text) = (self.happened, subject.to_owned(), text.to_owned());
+        self.events.push_back(OperatorEvent { number, unix_seconds, kind, subject, text });
+    }
+
+    fn judge(&self, status: &Status) -> Vec<PromiseRow> {
+        promises(status, &self.window.recent(status), |plant| self.window.utilization(plant))
+    }
+
+    /// Promises and last seconds of a status that was looked at.
+    pub(super) fn view(&self, sight: &Sight<'_>) -> View {
+        let mut promises = self.judge(sight.status);
+        for row in &mut promises {
+            let standing = self.standing.get(&key(row));
+            row.since_unix_seconds = standing.map_or(sight.unix_seconds, |one| one.since_unix_seconds);
+            row.state = standing.map_or(row.state, |one| one.state);
+        }
+        promises.sort_by(|a, b| {
+            let left = |row: &PromiseRow| row.margin.unwrap_or(f64::INFINITY);
+            b.state.cmp(&a.state).then(left(a).total_cmp(&left(b)))
+        });
+        View { unix_seconds: sight.unix_seconds, promises, recent: self.window.recent(sight.status) }
+    }
+
+    /// The events after this number, the latest last.
+    pub(super) fn after(&self, number: u64) -> JournalDocument {
+        let events = self.events.iter().filter(|event| event.number > number).cloned().collect();
+        JournalDocument { started_unix_seconds: self.started, events }
+    }
+}
+
+fn key(row: &PromiseRow) -> PromiseKey {
+    let upstream = if row.kind == PromiseKind::LoadLine { row.upstream.clone() } else { String::new() };
+    (row.kind, row.site.clone(), row.class.clone(), upstream)
+}
+
+impl PromiseStanding {
+    fn next(before: Option<PromiseStanding>, judged: PromiseState, sight: &Sight<'_>) -> PromiseStanding {
+        let changed = PromiseStanding { state: judged, since_unix_seconds: sight.unix_seconds, better: None };
+        let Some(before) = before else { return changed };
+        if judged == before.state {
+            return PromiseStanding { better: None, ..before };
+        }
+        let better = before.better.unwrap_or(sight.status.at);
+        if judged > before.state || sight.status.at.since(better) >= CALM {
+            return changed;
+        }
+        PromiseStanding { better: Some(better), ..before }
+    }
+}

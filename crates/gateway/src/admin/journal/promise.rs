@@ -1,0 +1,319 @@
+//! What was promised, one row each, and whether it is kept: a pure function of a status and of the last ten seconds.
+//!
+//! The promises are the load line of each upstream, contracts of sites, and delays, ratios and deadlines of classes. A
+//! promise that nothing can be judged by, because no request came, is idle.
+
+use super::recent::Recent;
+use super::sentence::{fate, percent, time};
+use plimsoll_core::promises::Mode;
+use plimsoll_core::promises::plan::{DelayRow, Feasibility};
+use plimsoll_core::telemetry::status::{
+    ClassStatus, DeadlineStatus, PlantStatus, ResponseStatus, SiteStatus, Status,
+};
+use serde::{Deserialize, Serialize};
+
+/// A plant that is so far on the way from its load line to being never idle, over ten seconds, is at risk: a step of the load,
+/// which fills one or two periods, brings it less far.
+const RISKY: f64 = 0.5;
+/// Beyond this part of the way the line is not held.
+const SATURATED: f64 = 0.8;
+/// A promise with less than this part of it left is at risk.
+const LITTLE: f64 = 0.1;
+
+/// How a promise is kept, the best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+pub enum PromiseState {
+    /// It is kept.
+    #[default]
+    Kept,
+    /// Nothing to judge it by: no requests, or not yet learned, or the controller is off.
+    Idle,
+    /// Kept, with little to spare; or the plan says that it could not be under full use.
+    AtRisk,
+    /// Not kept.
+    Missed,
+}
+
+/// What kind of promise it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+pub enum PromiseKind {
+    /// An upstream's utilization is held at its load line.
+    LoadLine,
+    /// A site's requests within its contract are served at full quality.
+    Contract,
+    /// A class's response times.
+    Delay,
+    /// A class's response times in proportion to others'.
+    Ratio,
+    /// A class's admitted requests are in time.
+    Deadline,
+}
+
+/// A promise, and how it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct PromiseRow {
+    /// Its kind.
+    pub kind: PromiseKind,
+    /// The site, or those that share the upstream.
+    pub site: String,
+    /// The class; `all` of the site.
+    pub class: String,
+    /// The upstream or folder.
+    pub upstream: String,
+    /// What was promised.
+    pub guarantee: String,
+    /// The same figure now.
+    pub now: String,
+    /// What is left, as a part of what was promised; below zero if it is missed. `None` where there is no such figure.
+    pub margin: Option<f64>,
+    /// How it is kept.
+    pub state: PromiseState,
+    /// Since when it has this state (s, Unix time).
+    pub since_unix_seconds: f64,
+    /// What the loop does now.
+    pub sentence: String,
+}
+
+/// The promises of a status. `utilization` gives a plant's mean over the last ten seconds.
+pub(super) fn promises(
+    status: &Status,
+    recent: &[Recent],
+    utilization: impl Fn(usize) -> Option<f64>,
+) -> Vec<PromiseRow> {
+    let mut rows = Vec::new();
+    let plants = status.plants.iter().enumerate().filter(|(_, plant)| !plant.is_gone());
+    rows.extend(plants.filter_map(|(number, plant)| {
+        load_line(status, recent, (number, plant), utilization(number).unwrap_or(plant.utilization))
+    }));
+    rows.extend(status.sites.iter().filter_map(|site| contract(status, recent, site)));
+    for (class, recent) in status.classes.iter().zip(recent).filter(|(class, _)| !class.is_gone()) {
+        let judged = JudgedClass { status, class, recent };
+        rows.extend(class.response.as_ref().and_then(|held| judged.delay(held)));
+        rows.extend(class.response.as_ref().and_then(|held| judged.ratio(held)));
+        rows.extend(class.deadline.as_ref().map(|deadline| judged.deadline(deadline)));
+    }
+    rows
+}
+
+/// The line at which a plant is held, which every class there shares.
+fn load_line(
+    status: &Status,
+    recent: &[Recent],
+    (number, plant): (usize, &PlantStatus),
+    utilization: f64,
+) -> Option<PromiseRow> {
+    let on_it = |class: &ClassStatus| class.plant == number && !class.is_gone();
+    let own: Vec<_> = status.classes.iter().zip(recent).filter(|(class, _)| on_it(class)).collect();
+    let mut sites: Vec<&str> = own.iter().map(|(class, _)| class.site.as_str()).collect();
+    sites.dedup();
+    let first = (*sites.first()?).to_owned();
+    let arrivals: u64 = own.iter().map(|(_, recent)| recent.arrivals).sum();
+    let line = plant.set_point;
+    let is_learned = plant.workers_found != Some(false);
+    let way = if line < 1.0 { (utilization - line) / (1.0 - line) } else { 0.0 };
+    let state = if status.mode == Mode::Off || !is_learned || arrivals == 0 {
+        PromiseState::Idle
+    } else if way > SATURATED {
+        PromiseState::Missed
+    } else if plant.response_time_override || way > RISKY {
+        PromiseState::AtRisk
+    } else {
+        PromiseState::Kept
+    };
+    let fate = fate(&own, status.mode);
+    let sentence = match state {
+        _ if status.mode == Mode::Off => format!("control is off: {fate}"),
+        _ if !is_learned => {
+            format!("finding how many requests {} works on at once; until then {fate}", plant.name)
+        }
+        PromiseState::Idle => "no requests in the last ten seconds".to_owned(),
+        PromiseState::Missed => format!("{utilization:.2} is over the line of {line:.2}: {fate}"),
+        _ if plant.response_time_override => {
+            format!("{} answers slower than its limit and counts as full: {fate}", plant.name)
+        }
+        PromiseState::AtRisk => format!("above {line:.2}: {fate}"),
+        PromiseState::Kept if own.iter().any(|(class, recent)| recent.is_hit(class.levels.len())) => {
+            format!("holding {line:.2}: {fate}")
+        }
+        PromiseState::Kept => format!("below {line:.2}: {fate}"),
+    };
+    Some(PromiseRow {
+        kind: PromiseKind::LoadLine,
+        site: if sites.len() > 1 { format!("{} sites", sites.len()) } else { first },
+        class: "all".to_owned(),
+        upstream: plant.name.clone(),
+        guarantee: format!("utilization at most {line:.2}"),
+        now: format!("{utilization:.2}"),
+        margin: (state != PromiseState::Idle).then(|| (line - utilization) / line),
+        state,
+        since_unix_seconds: 0.0,
+        sentence,
+    })
+}
+
+/// A site's contract: within it the site's requests have full quality whatever the load is.
+fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) -> Option<PromiseRow> {
+    let plan = status.plan.iter().find(|plan| plan.rows.iter().any(|row| row.site == site.name))?;
+    let row = plan.rows.iter().find(|row| row.site == site.name)?;
+    let is_own = |class: &ClassStatus| class.site == site.name && !class.is_gone();
+    let own: Vec<_> = status.classes.iter().zip(recent).filter(|(class, _)| is_own(class)).collect();
+    let rate: f64 = own.iter().map(|(class, _)| class.request_rate).sum();
+    let state = match plan.verdict {
+        Feasibility::Exceeds => PromiseState::AtRisk,
+        _ if rate == 0.0 => PromiseState::Idle,
+        Feasibility::Fits | Feasibility::Unverified => PromiseState::Kept,
+    };
+    let fate = fate(&own, status.mode);
+    let inside = percent(site.guaranteed_share);
+    let sentence = match (state, plan.verdict) {
+        (PromiseState::Idle, _) => "no requests in the last ten seconds".to_owned(),
+        (_, Feasibility::Exceeds) => format!(
+            "with the costs as they are now more is guaranteed than {} can keep ({:.2} of {:.2}); {fate}",
+            plan.plant, plan.sum, plan.ceiling
+        ),
+        (_, Feasibility::Unverified) => {
+            format!("{inside} inside the contract; costs are not known yet: {fate}")
+        }
+        _ => format!("{inside} inside the contract: {fate}"),
+    };
+    Some(PromiseRow {
+        kind: PromiseKind::Contract,
+        site: site.name.clone(),
+        class: "all".to_owned(),
+        upstream: plan.plant.clone(),
+        guarantee: format!("full quality up to {:.0} requests/s", row.guarantee.rate),
+        now: format!("{rate:.0} requests/s"),
+        margin: (plan.ceiling > 0.0).then(|| (plan.ceiling - plan.sum) / plan.ceiling),
+        state,
+        since_unix_seconds: 0.0,
+        sentence,
+    })
+}
+
+/// A class with its last seconds.
+struct JudgedClass<'a> {
+    status: &'a Status,
+    class: &'a ClassStatus,
+    recent: &'a Recent,
+}
+
+impl JudgedClass<'_> {
+    fn row(&self, kind: PromiseKind, state: PromiseState) -> PromiseRow {
+        let plant = self.status.plants.get(self.class.plant);
+        PromiseRow {
+            kind,
+            site: self.class.site.clone(),
+            class: self.class.class.clone(),
+            upstream: plant.map_or(String::new(), |plant| plant.name.clone()),
+            guarantee: String::new(),
+            now: String::new(),
+            margin: None,
+            state,
+            since_unix_seconds: 0.0,
+            sentence: String::new(),
+        }
+    }
+
+    fn fate(&self) -> String {
+        fate(&[(self.class, self.recent)], self.status.mode)
+    }
+
+    fn delay(&self, held: &ResponseStatus) -> Option<PromiseRow> {
+        let mut rows = self.status.plan.iter().flat_map(|plan| &plan.delays);
+        let row: &DelayRow = rows.find(|row| row.site == self.class.site && row.class == self.class.class)?;
+        let target = row.delay.target.as_secs_f64();
+        let (guarantee, now, margin) = match row.delay.percentile {
+            Some(percentile) => {
+                let allowed = 1.0 - percentile / 100.0;
+                let guarantee = format!("{percentile} % within {}", time(target));
+                (
+                    guarantee,
+                    format!("{} within it", percent(1.0 - held.late)),
+                    (allowed - held.late) / allowed,
+                )
+            }
+            None => {
+                let guarantee = format!("{} on average", time(target));
+                (guarantee, time(held.response), (target - held.response) / target)
+            }
+        };
+        let state = match held {
+            _ if held.missed => PromiseState::Missed,
+            _ if held.response == 0.0 || self.status.mode == Mode::Off => PromiseState::Idle,
+            _ if held.at_limit || margin < LITTLE => PromiseState::AtRisk,
+            _ => PromiseState::Kept,
+        };
+        let workers = self.status.plants.get(self.class.plant).map_or(0, |plant| plant.workers);
+        let quota = held.quota.map_or("first in turn".to_owned(), |quota| {
+            format!("{quota:.1} of {workers} workers are its own")
+        });
+        let fate = self.fate();
+        let sentence = match state {
+            PromiseState::Idle => "no requests yet to judge it by".to_owned(),
+            PromiseState::Missed if held.at_limit => {
+                format!("missed although {quota}, which is all it can have: {fate}")
+            }
+            PromiseState::Missed => format!("missed, and more is given to it: {quota}; {fate}"),
+            PromiseState::AtRisk => format!("just kept: {quota}; {fate}"),
+            PromiseState::Kept => format!("kept: {quota}; {fate}"),
+        };
+        let margin = (state != PromiseState::Idle).then_some(margin);
+        Some(PromiseRow { guarantee, now, margin, sentence, ..self.row(PromiseKind::Delay, state) })
+    }
+
+    fn ratio(&self, held: &ResponseStatus) -> Option<PromiseRow> {
+        let ratio = held.ratio?;
+        let state = match held.ratio_reached {
+            _ if held.infeasible => PromiseState::Missed,
+            None => PromiseState::Idle,
+            Some(_) if self.recent.arrivals == 0 => PromiseState::Idle,
+            Some(_) => PromiseState::Kept,
+        };
+        let now = held
+            .ratio_reached
+            .map_or("-".to_owned(), |reached| format!("{reached:.2} ({})", time(held.response)));
+        let fate = self.fate();
+        let sentence = match state {
+            PromiseState::Missed => format!("the ratio cannot be had at this load: {fate}"),
+            PromiseState::Idle => "no requests yet to judge it by".to_owned(),
+            _ => format!("held by turns in the queue: {fate}"),
+        };
+        let guarantee = format!("response time in ratio {ratio}");
+        Some(PromiseRow { guarantee, now, sentence, ..self.row(PromiseKind::Ratio, state) })
+    }
+
+    fn deadline(&self, promised: &DeadlineStatus) -> PromiseRow {
+        let answered = self.recent.responses.count();
+        let late = self.recent.late as f64;
+        let allowed = (1.0 - promised.in_time).max(0.0) * answered as f64;
+        // Beyond three standard deviations of a Poisson count it is no chance.
+        let state = match answered {
+            0 => PromiseState::Idle,
+            _ if late > allowed + 3.0 * allowed.max(1.0).sqrt() => PromiseState::Missed,
+            _ if late > allowed.max(1.0) => PromiseState::AtRisk,
+            _ => PromiseState::Kept,
+        };
+        let in_time = 1.0 - late / answered.max(1) as f64;
+        let (fate, wait) = (self.fate(), time(promised.wait.as_secs_f64()));
+        let sentence = match state {
+            PromiseState::Idle => "no requests in the last ten seconds".to_owned(),
+            _ => format!("a request that comes now waits {wait}: {fate}"),
+        };
+        PromiseRow {
+            guarantee: format!(
+                "{} within {}",
+                percent(promised.in_time),
+                time(promised.deadline.as_secs_f64())
+            ),
+            now: if answered == 0 { "-".to_owned() } else { format!("{} within it", percent(in_time)) },
+            margin: (answered > 0).then(|| (allowed.max(1.0) - late) / allowed.max(1.0)),
+            sentence,
+            ..self.row(PromiseKind::Deadline, state)
+        }
+    }
+}

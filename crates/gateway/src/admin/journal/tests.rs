@@ -1,0 +1,152 @@
+//! The journal over made-up periods.
+
+use super::*;
+use crate::admin::tests::empty;
+use plimsoll_core::promises::Delay;
+use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
+use plimsoll_core::telemetry::status::{ClassStatus, Counts, PlantStatus, ResponseStatus};
+
+/// A second of a site with a delay of 100 ms.
+struct Second {
+    at: u64,
+    utilization: f64,
+    response: f64,
+    light: u64,
+}
+
+fn status(second: &Second) -> Status {
+    let Second { at, utilization, response, light } = *second;
+    let mut counts = Counts { arrivals: 100 * at, ..Counts::default() };
+    (counts.served[1], counts.served[2]) = (light * at, (100 - light) * at);
+    let class = ClassStatus {
+        site: "shop".to_owned(),
+        class: "gold".to_owned(),
+        levels: vec!["light".to_owned(), "full".to_owned()],
+        counts,
+        response: Some(ResponseStatus {
+            response,
+            missed: response > 0.1,
+            quota: Some(2.0),
+            ..ResponseStatus::default()
+        }),
+        ..ClassStatus::default()
+    };
+    let row = DelayRow {
+        site: "shop".to_owned(),
+        class: "gold".to_owned(),
+        delay: Delay { target: Duration::from_millis(100), percentile: None },
+        rate: None,
+        service_seconds: None,
+        least_seconds: None,
+        fitting_rate: None,
+    };
+    let plan = PlantPlan { plant: "origin".to_owned(), delays: vec![row], ..PlantPlan::default() };
+    let plant = PlantStatus {
+        name: "origin".to_owned(),
+        workers: 8,
+        set_point: 0.85,
+        utilization,
+        utilization_offered: utilization,
+        ..PlantStatus::default()
+    };
+    let at = Instant::from_nanos(at * 1_000_000_000);
+    Status { at, plants: vec![plant], plan: vec![plan], classes: vec![class], ..empty() }
+}
+
+/// Lets a journal see these seconds; the view of the last one.
+fn seen(journal: &mut Journal, seconds: &[Second]) -> View {
+    let mut view = View::default();
+    for second in seconds {
+        let status = status(second);
+        let unix_seconds = 1e9 + second.at as f64;
+        let sight = Sight { status: &status, reloads: Reloads::default(), down: vec![false], unix_seconds };
+        journal.look(&sight);
+        view = journal.view(&sight);
+    }
+    view
+}
+
+fn seconds(from: u64, until: u64, utilization: f64, response: f64, light: u64) -> Vec<Second> {
+    (from..until).map(|at| Second { at, utilization, response, light }).collect()
+}
+
+#[test]
+fn a_promise_that_is_kept_says_what_the_loop_does() {
+    let mut journal = Journal::default();
+    let view = seen(&mut journal, &seconds(1, 20, 0.84, 0.05, 38));
+    assert_eq!(view.promises.len(), 2);
+    let line = view.promises.iter().find(|row| row.kind == PromiseKind::LoadLine).unwrap();
+    assert_eq!((line.state, line.site.as_str()), (PromiseState::Kept, "shop"));
+    assert_eq!(line.sentence, "holding 0.85: 38 % of requests on light, nobody rejected");
+    let delay = view.promises.iter().find(|row| row.kind == PromiseKind::Delay).unwrap();
+    assert_eq!((delay.guarantee.as_str(), delay.now.as_str()), ("100 ms on average", "50.0 ms"));
+    assert_eq!(delay.since_unix_seconds, 1e9 + 1.0);
+    assert!(delay.margin.is_some_and(|margin| (margin - 0.5).abs() < 1e-9), "{delay:?}");
+}
+
+#[test]
+fn a_missed_promise_comes_first_at_once_and_is_kept_again_once_that_lasts() {
+    let mut journal = Journal::default();
+    seen(&mut journal, &seconds(1, 10, 0.5, 0.05, 0));
+    let view = seen(&mut journal, &seconds(10, 11, 0.5, 0.3, 0));
+    let first = &view.promises[0];
+    assert_eq!((first.kind, first.state), (PromiseKind::Delay, PromiseState::Missed));
+    assert_eq!(first.since_unix_seconds, 1e9 + 10.0);
+    assert!(first.margin.is_some_and(|margin| margin < 0.0));
+    let missed = journal.after(1).events;
+    assert_eq!(
+        (missed.len(), missed[0].kind, missed[0].subject.as_str()),
+        (1, EventKind::PromiseMissed, "shop/gold")
+    );
+    let view = seen(&mut journal, &seconds(11, 15, 0.5, 0.05, 0));
+    assert_eq!(view.promises[0].state, PromiseState::Missed, "not for long enough");
+    let view = seen(&mut journal, &seconds(15, 17, 0.5, 0.05, 0));
+    assert!(view.promises.iter().all(|row| row.state == PromiseState::Kept), "{:?}", view.promises);
+    assert_eq!(journal.after(2).events[0].kind, EventKind::PromiseKept);
+}
+
+#[test]
+fn one_full_period_breaks_no_load_line_and_ten_do() {
+    let mut journal = Journal::default();
+    seen(&mut journal, &seconds(1, 12, 0.6, 0.05, 0));
+    let state =
+        |view: View| view.promises.iter().find(|row| row.kind == PromiseKind::LoadLine).unwrap().state;
+    assert_eq!(state(seen(&mut journal, &seconds(12, 14, 1.0, 0.05, 0))), PromiseState::Kept);
+    assert_eq!(state(seen(&mut journal, &seconds(14, 25, 1.0, 0.05, 0))), PromiseState::Missed);
+}
+
+#[test]
+fn reloads_and_upstreams_are_events_once() {
+    let mut journal = Journal::default();
+    let status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+    let mut reloads = Reloads::default();
+    let mut look = |reloads, down| {
+        journal.look(&Sight { status: &status, reloads, down: vec![down], unix_seconds: 5.0 });
+        journal.after(0).events.iter().map(|event| event.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(look(reloads, false), [EventKind::Started]);
+    reloads.applied = 1;
+    assert_eq!(look(reloads, false).len(), 2);
+    assert_eq!(look(reloads, true).len(), 3);
+    reloads.refused = 1;
+    look(reloads, true);
+    let all = look(reloads, false);
+    assert_eq!(
+        all,
+        [
+            EventKind::Started,
+            EventKind::Reloaded,
+            EventKind::UpstreamDown,
+            EventKind::ReloadRefused,
+            EventKind::UpstreamUp
+        ]
+    );
+}
+
+#[test]
+fn no_more_events_are_kept_than_are_said() {
+    let mut journal = Journal::default();
+    (0..3 * KEPT).for_each(|second| journal.note(second as f64, EventKind::Reloaded, "", ""));
+    let kept = journal.after(0).events;
+    assert_eq!((kept.len(), kept[0].number), (KEPT, 2 * KEPT as u64 + 1));
+}
