@@ -193,6 +193,43 @@ impl Browser {
         Portrait { viewed, text: words.join(" "), picture }
     }
 
+    /// What a script says of the page that is shown; a promise is waited for. Panics if it throws.
+    pub fn evaluate(&mut self, script: &str) -> Value {
+        let ask = json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
+        let said = self.call("Runtime.evaluate", ask);
+        assert!(said.get("exceptionDetails").is_none(), "{script}: {said}");
+        said["result"]["value"].clone()
+    }
+
+    /// Waits until a script says `true` of the page. Panics with what can be read there if that takes too long.
+    pub fn wait_for(&mut self, script: &str) {
+        let start = Instant::now();
+        while self.evaluate(script) != json!(true) {
+            if start.elapsed() > PATIENCE {
+                panic!("not so: {script}, in\n{}", self.evaluate("document.body.innerText"));
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Shows the page in a window of this width (pixels), in light or dark colours.
+    pub fn show_as(&mut self, width: u64, scheme: &str) {
+        let window =
+            json!({ "width": width, "height": WINDOW.1, "deviceScaleFactor": 1, "mobile": width < 500 });
+        self.call("Emulation.setDeviceMetricsOverride", window);
+        let colours = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.call("Emulation.setEmulatedMedia", colours);
+    }
+
+    /// Presses a key and lets it go, as the browser names it.
+    pub fn press(&mut self, key: &str, code: u32) {
+        for (kind, text) in [("keyDown", if key == "Enter" { "\r" } else { "" }), ("keyUp", "")] {
+            let press =
+                json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text });
+            self.call("Input.dispatchKeyEvent", press);
+        }
+    }
+
     fn send(&mut self, method: &str, parameters: Value) -> u64 {
         self.next += 1;
         let mut message = json!({ "id": self.next, "method": method, "params": parameters });

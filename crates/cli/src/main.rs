@@ -8,7 +8,7 @@ mod service;
 use args::Command;
 #[cfg(feature = "adapt")]
 use commands::{adapt, impact};
-use commands::{agent, check, demo, explain, profile, reference, run, simulate};
+use commands::{agent, check, demo, explain, profile, reference, run, simulate, top};
 use output::failure::Failure;
 use service::log;
 use std::process::ExitCode;
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
 fn execute(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Top(arguments) => top::top(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),

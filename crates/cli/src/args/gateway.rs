@@ -39,6 +39,29 @@ pub(crate) struct RunArguments {
     pub(crate) file: PathBuf,
 }
 
+const TOP_AFTER: &str = "\
+The promises come first, the worst at the top, each with what the loop does about it now; below them upstreams, classes and \
+what happened lately. It asks the gateway once a second, and goes on after a restart.
+
+Example:
+  plimsoll top
+  plimsoll top /etc/plimsoll/plimsoll.toml
+  plimsoll top 127.0.0.1:9090 --once | grep missed
+
+Exit codes: 0 ended, 1 nothing answers there, 2 the input is wrong.";
+
+/// Watch a running gateway in the terminal
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = TOP_AFTER)]
+pub(crate) struct TopArguments {
+    /// The address of its admin listener, or its configuration, which has the address
+    #[arg(value_name = "ADDRESS|FILE", default_value = "127.0.0.1:9090")]
+    pub(crate) gateway: String,
+    /// Print it once as text
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
 const CHECK_AFTER: &str = "\
 All errors are shown at once: where, and what to write instead. If there are none, the plan is printed: \
 what the servers carry and what the sites serve.

@@ -15,6 +15,7 @@ pub(crate) use agent::AgentArguments;
 pub(crate) use content::{AdaptArguments, ImpactArguments, PolicyOptions};
 pub(crate) use gateway::{
     CheckArguments, DemoArguments, ExplainArguments, RequestLine, RunArguments, SimulateArguments,
+    TopArguments,
 };
 pub(crate) use profile::ProfileArguments;
 
@@ -49,6 +50,7 @@ struct CommandLine {
 #[derive(Debug, PartialEq, Subcommand)]
 pub(crate) enum Command {
     Run(RunArguments),
+    Top(TopArguments),
     Check(CheckArguments),
     Simulate(SimulateArguments),
     Explain(ExplainArguments),

@@ -13,3 +13,4 @@ pub(crate) mod profile;
 pub(crate) mod reference;
 pub(crate) mod run;
 pub(crate) mod simulate;
+pub(crate) mod top;

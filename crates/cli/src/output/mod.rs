@@ -10,6 +10,7 @@ pub(crate) mod json;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod promised;
+pub(crate) mod terminal;
 pub(crate) mod text;
 pub(crate) mod type_costs;
 pub(crate) mod units;

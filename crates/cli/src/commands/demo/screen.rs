@@ -2,6 +2,7 @@
 
 use super::plant::SET_POINT;
 use super::side::Moment;
+use crate::output::terminal::{self, FAILED, FULL, LIGHT, REJECTED};
 use crate::output::units::{Unit, time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -29,16 +30,15 @@ pub(crate) struct Show {
 struct Part {
     name: &'static str,
     count: fn(&Moment) -> u64,
-    symbol: &'static str,
-    color: Color,
+    drawn: (&'static str, Color),
 }
 
 /// From the bottom of a column to its top.
 const PARTS: [Part; 4] = [
-    Part { name: "full pages", count: |moment| moment.full, symbol: "█", color: Color::Green },
-    Part { name: "light pages", count: |moment| moment.light, symbol: "▒", color: Color::Cyan },
-    Part { name: "rejected", count: |moment| moment.rejected, symbol: "░", color: Color::Yellow },
-    Part { name: "failed", count: |moment| moment.failed, symbol: "×", color: Color::Red },
+    Part { name: "full pages", count: |moment| moment.full, drawn: FULL },
+    Part { name: "light pages", count: |moment| moment.light, drawn: LIGHT },
+    Part { name: "rejected", count: |moment| moment.rejected, drawn: REJECTED },
+    Part { name: "failed", count: |moment| moment.failed, drawn: FAILED },
 ];
 
 impl Show {
@@ -94,16 +94,16 @@ impl Show {
     }
 
     fn color(&self, color: Color) -> Style {
-        if self.has_colours { Style::new().fg(color) } else { Style::new() }
+        terminal::color(self.has_colours, color)
     }
 
     /// `█ full pages   1023 (84 %)`.
     fn legend(&self, part: &Part, moment: &Moment) -> Line<'static> {
         let count = (part.count)(moment);
         let (name, share) = (part.name, 100.0 * moment.share(count));
-        let style = self.color(part.color);
+        let (symbol, color) = part.drawn;
         Line::from(vec![
-            Span::styled(part.symbol, style),
+            Span::styled(symbol, self.color(color)),
             format!(" {name:12} {count} ({share:.0} %)").into(),
         ])
     }
@@ -142,7 +142,7 @@ impl Show {
                 let top = (reached * f64::from(area.height)).round() as u16;
                 for row in row..top.min(area.height) {
                     let cell = &mut frame.buffer_mut()[(area.x + column, area.bottom() - 1 - row)];
-                    cell.set_symbol(part.symbol).set_style(self.color(part.color));
+                    cell.set_symbol(part.drawn.0).set_style(self.color(part.drawn.1));
                 }
                 row = top;
             }

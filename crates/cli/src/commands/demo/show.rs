@@ -8,12 +8,11 @@ use super::screen::Show;
 use super::side::{Moment, Seen, Side, Which};
 use crate::output::facts::{Facts, compare};
 use crate::output::failure::{self, Failure};
+use crate::output::terminal::{TerminalScreen, has_colours, is_end, not_drawn};
 use crate::output::text;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_report::Table;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
-use std::io::{self, IsTerminal, stdout};
+use ratatui::crossterm::event::{self, Event};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -40,7 +39,7 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     let mut without = Side::start(Which::Without, server, steps, crowd(sockets / 3))?;
     let admin = with.gateway().and_then(|gateway| gateway.admin_addr());
     let seconds = LENGTHS.iter().sum();
-    let has_colours = std::env::var_os("NO_COLOR").is_none();
+    let has_colours = has_colours();
     let mut show = Show { seconds, capacity, load: CALM, admin, moments: Vec::new(), has_colours };
     let mut screen = Screen::new(admin.map(|admin| format!("http://{admin}/status")))?;
     let mut crowd_seen = [Seen::default(), Seen::default()];
@@ -69,17 +68,15 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
 }
 
 enum Screen {
-    /// A terminal that is drawn on; it is restored when this value ends, and by ratatui's hook at a panic.
-    Terminal(DefaultTerminal),
+    Terminal(TerminalScreen),
     Log,
 }
 
 impl Screen {
     /// A terminal if standard output and input are one; else a log, which first names the gateway's own view.
     fn new(view: Option<String>) -> Result<Screen, Failure> {
-        let is_terminal = stdout().is_terminal() && io::stdin().is_terminal();
-        if is_terminal && std::env::var("TERM").is_ok_and(|term| term != "dumb") {
-            return ratatui::try_init().map(Screen::Terminal).map_err(not_drawn);
+        if let Some(terminal) = TerminalScreen::open()? {
+            return Ok(Screen::Terminal(terminal));
         }
         if let Some(view) = view {
             text::print(format_args!("While it runs, the gateway's own view is at {view}\n"))?;
@@ -99,7 +96,7 @@ impl Screen {
                 Screen::Log => std::thread::sleep(look),
                 Screen::Terminal(_) if !event::poll(look).map_err(not_drawn)? => {}
                 Screen::Terminal(_) => match event::read().map_err(not_drawn)? {
-                    Event::Key(key) if is_end(key.code, key.modifiers) => return Ok(true),
+                    Event::Key(key) if is_end(key) => return Ok(true),
                     Event::Resize(..) => self.draw(show)?,
                     _ => {}
                 },
@@ -110,30 +107,10 @@ impl Screen {
 
     fn draw(&mut self, show: &Show) -> Result<(), Failure> {
         match self {
-            Screen::Terminal(terminal) => {
-                terminal.draw(|frame| show.draw(frame)).map(|_| ()).map_err(not_drawn)
-            }
+            Screen::Terminal(terminal) => terminal.draw(|frame| show.draw(frame)),
             Screen::Log => text::print(show.line()),
         }
     }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        if matches!(self, Screen::Terminal(_)) {
-            ratatui::restore();
-        }
-    }
-}
-
-/// Raw mode makes Ctrl-C a key.
-fn is_end(code: KeyCode, modifiers: KeyModifiers) -> bool {
-    let control = modifiers.contains(KeyModifiers::CONTROL);
-    matches!(code, KeyCode::Char('q') | KeyCode::Esc) || (control && code == KeyCode::Char('c'))
-}
-
-fn not_drawn(error: io::Error) -> Failure {
-    Failure::Failed(format!("cannot draw: {error}"))
 }
 
 fn new_file() -> Result<PathBuf, Failure> {

@@ -1,0 +1,159 @@
+//! `plimsoll top`: a running gateway in the terminal. It reads `/status` and `/events` of the admin listener, as anybody may,
+//! and has no other knowledge of the gateway; the sentences are the gateway's own.
+
+mod seen;
+mod view;
+
+use crate::args::{TopArguments, source};
+use crate::output::failure::Failure;
+use crate::output::terminal::{TerminalScreen, has_colours, is_end, not_drawn};
+use crate::output::text;
+use crate::service::page::PageClient;
+use crate::service::signals::{Interrupt, Signals};
+use plimsoll_config::{HttpUrl, Scheme};
+use ratatui::crossterm::event::{self, Event, KeyCode};
+use seen::SeenGateway;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+use view::TopView;
+
+/// How often the gateway is asked.
+const EACH: Duration = Duration::from_secs(1);
+/// How long it may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// A key or a signal is noticed within this time.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+pub(crate) fn top(arguments: &TopArguments) -> Result<(), Failure> {
+    let address = address(&arguments.gateway)?;
+    // The first answer shows whether it is a gateway at all.
+    let first = ask(&address).map_err(|what| not_answered(&address, &what))?;
+    let mut view = TopView::new(address, has_colours());
+    view.take(Ok(first));
+    if arguments.once {
+        return text::print(view.text());
+    }
+    let interrupt = Interrupt::listen(Signals::block()?)?;
+    let Some(mut screen) = TerminalScreen::open()? else {
+        return Err(Failure::Input("this is no terminal that can be drawn on: add `--once`".to_owned()));
+    };
+    let answers = follow(view.address.clone())?;
+    while !interrupt.is_requested() {
+        answers.try_iter().for_each(|answer| view.take(answer));
+        screen.draw(|frame| view.draw(frame))?;
+        if event::poll(LOOK_AGAIN).map_err(not_drawn)? {
+            match event::read().map_err(not_drawn)? {
+                Event::Key(key) if is_end(key) => break,
+                Event::Key(key) => react(&mut view, key.code),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn react(view: &mut TopView, key: KeyCode) {
+    match key {
+        KeyCode::Char('p' | ' ') => view.is_paused = !view.is_paused,
+        KeyCode::Up | KeyCode::Char('k') => view.scroll(-1),
+        KeyCode::Down | KeyCode::Char('j') => view.scroll(1),
+        KeyCode::PageUp => view.scroll(-20),
+        KeyCode::PageDown => view.scroll(20),
+        KeyCode::Home => view.scroll(i32::MIN),
+        _ => {}
+    }
+}
+
+/// Asks once a second on a thread of its own, which ends with the process.
+fn follow(address: String) -> Result<Receiver<Result<SeenGateway, String>>, Failure> {
+    let (sender, answers) = channel();
+    let run = move || {
+        while sender.send(ask(&address)).is_ok() {
+            thread::sleep(EACH);
+        }
+    };
+    let thread = thread::Builder::new().name("asks".to_owned()).spawn(run);
+    thread.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
+    Ok(answers)
+}
+
+fn ask(address: &str) -> Result<SeenGateway, String> {
+    Ok(SeenGateway { status: page(address, "/status")?, journal: page(address, "/events")? })
+}
+
+fn page<T: serde::de::DeserializeOwned>(address: &str, path: &str) -> Result<T, String> {
+    let host = address.to_owned();
+    let url = HttpUrl { scheme: Scheme::Http, address: host.clone(), host, target: path.to_owned() };
+    let client = PageClient::new(&url, PATIENCE).map_err(|error| error.to_string())?;
+    let page = client.get().map_err(|error| error.to_string())?;
+    if page.status != 200 {
+        return Err(format!("{path} answers {}: {}", page.status, page.body.trim_end()));
+    }
+    serde_json::from_str(&page.body)
+        .map_err(|_| "what answers there is no Plimsoll, or one of another version".to_owned())
+}
+
+fn not_answered(address: &str, what: &str) -> Failure {
+    Failure::Failed(format!(
+        "no gateway answers at {address}: {what}\n\
+         Name the address of its admin listener (`admin` under [gateway]), or its configuration: `plimsoll top plimsoll.toml`."
+    ))
+}
+
+/// The address that is meant: that of a configuration's admin listener, or the one that was written.
+fn address(gateway: &str) -> Result<String, Failure> {
+    let path = Path::new(gateway);
+    if path.is_file() {
+        let admin = source::read(path)?.gateway.settings.admin;
+        let admin = admin.ok_or_else(|| {
+            Failure::Input(format!(
+                "{gateway} has no admin listener: write `admin = \"127.0.0.1:9090\"` under [gateway]"
+            ))
+        })?;
+        return Ok(reachable(admin).to_string());
+    }
+    let written = gateway.trim_start_matches("http://").trim_end_matches('/');
+    match written.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(written.to_owned()),
+        _ => Err(Failure::Input(format!(
+            "`{gateway}` is neither a file nor an address: write an address with its port, such as 127.0.0.1:9090, or \
+             name a configuration"
+        ))),
+    }
+}
+
+/// An address that listens for all is asked at loopback.
+fn reachable(mut admin: SocketAddr) -> SocketAddr {
+    if admin.ip().is_unspecified() {
+        admin.set_ip(match admin {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    admin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_written_or_read_from_a_file() {
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/demo.toml");
+        for (written, meant) in [
+            ("127.0.0.1:9090", "127.0.0.1:9090"),
+            ("http://[::1]:9090/", "[::1]:9090"),
+            ("gateway.internal:80", "gateway.internal:80"),
+            (example, "127.0.0.1:9090"),
+        ] {
+            assert_eq!(address(written).unwrap(), meant);
+        }
+        for wrong in ["9090", "plimsoll.tmol", "a:b", ":80"] {
+            assert!(address(wrong).unwrap_err().text().contains("127.0.0.1:9090"), "{wrong}");
+        }
+        assert_eq!(reachable("0.0.0.0:80".parse().unwrap()).to_string(), "127.0.0.1:80");
+    }
+}

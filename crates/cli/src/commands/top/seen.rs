@@ -1,0 +1,72 @@
+//! What `top` reads of `/status` and `/events`: the parts that it shows. Other parts may come and go.
+
+use plimsoll_gateway::admin::{JournalDocument, PromiseRow};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What was seen at once.
+#[derive(Clone, Debug)]
+pub(super) struct SeenGateway {
+    pub(super) status: SeenStatus,
+    pub(super) journal: JournalDocument,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SeenStatus {
+    pub(super) version: String,
+    pub(super) unix_seconds: f64,
+    pub(super) mode: String,
+    pub(super) promises: Vec<PromiseRow>,
+    pub(super) upstreams: Vec<SeenPlant>,
+    pub(super) classes: Vec<SeenClass>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SeenPlant {
+    pub(super) name: String,
+    pub(super) utilization: SeenUtilization,
+    pub(super) service_level: f64,
+    pub(super) in_service: u32,
+    pub(super) waiting: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SeenUtilization {
+    pub(super) set_point: f64,
+    pub(super) measured: f64,
+    pub(super) offered: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SeenClass {
+    pub(super) site: String,
+    pub(super) class: String,
+    pub(super) levels: Vec<SeenLevel>,
+    pub(super) arrivals: u64,
+    pub(super) recent: SeenRecent,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SeenLevel {
+    pub(super) name: String,
+}
+
+/// The last ten seconds of a class.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SeenRecent {
+    pub(super) seconds: f64,
+    pub(super) arrivals: u64,
+    /// By level, from 1.
+    pub(super) served: Vec<u64>,
+    pub(super) rejected: u64,
+    pub(super) reasons: BTreeMap<String, u64>,
+    pub(super) response_p50_seconds: Option<f64>,
+    pub(super) response_p99_seconds: Option<f64>,
+}
+
+impl SeenRecent {
+    /// Requests that were started or turned away.
+    pub(super) fn decided(&self) -> u64 {
+        self.served.iter().sum::<u64>() + self.rejected
+    }
+}
