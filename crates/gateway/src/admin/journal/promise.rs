@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 const RISKY: f64 = 0.5;
 /// Beyond this part of the way the line is not held.
 const SATURATED: f64 = 0.8;
+/// Up to this part of its load line a plant has hardly a queue.
+const LOADED: f64 = 0.95;
 /// A promise with less than this part of it left is at risk.
 const LITTLE: f64 = 0.1;
 
@@ -268,10 +270,13 @@ impl JudgedClass<'_> {
 
     fn ratio(&self, held: &ResponseStatus) -> Option<PromiseRow> {
         let ratio = held.ratio?;
+        // Where hardly anybody waits, there are no times to divide.
+        let plant = self.status.plants.get(self.class.plant);
+        let is_loaded = plant.is_some_and(|plant| plant.utilization_offered > LOADED * plant.set_point);
         let state = match held.ratio_reached {
-            _ if held.infeasible => PromiseState::Missed,
+            _ if held.infeasible && is_loaded => PromiseState::Missed,
             None => PromiseState::Idle,
-            Some(_) if self.recent.arrivals == 0 => PromiseState::Idle,
+            Some(_) if held.infeasible || self.recent.arrivals == 0 => PromiseState::Idle,
             Some(_) => PromiseState::Kept,
         };
         let now = held
@@ -280,6 +285,7 @@ impl JudgedClass<'_> {
         let fate = self.fate();
         let sentence = match state {
             PromiseState::Missed => format!("the ratio cannot be had at this load: {fate}"),
+            _ if held.infeasible => format!("hardly anybody waits, so there are no times to divide: {fate}"),
             PromiseState::Idle => "no requests yet to judge it by".to_owned(),
             _ => format!("held by turns in the queue: {fate}"),
         };
