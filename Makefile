@@ -86,10 +86,11 @@ attacks: release ## hostile clients and failing parts, at Plimsoll and at nginx 
 dashboard: ## write the dashboard's page from its sources in dashboard/ (needs Node)
 	cd dashboard && npm ci --silent && node_modules/.bin/tsc && node build.mjs
 
-generate: ## write what is generated from code: references of configuration and command line, schemas, golden diagnostics, the table of pairs
+generate: ## write what is generated from code: references of configuration and command line, schemas, metrics, golden diagnostics, the table of pairs
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-gateway --lib types
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics --test agent
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll --test command_line
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-gateway --lib the_reference_of_metrics
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-sim --test pairs
 
 fmt: ## format the code

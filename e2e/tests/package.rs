@@ -50,6 +50,7 @@ fn the_package_has_all_that_an_operator_needs() {
         "usr/share/doc/plimsoll/copyright",
         "usr/share/doc/plimsoll/docs/configuration.md",
         "usr/share/doc/plimsoll/examples/one-site.toml",
+        "usr/share/doc/plimsoll/examples/prometheus/plimsoll.rules.yml",
     ] {
         assert!(unpacked.join(path).is_file(), "the package has no {path}");
     }

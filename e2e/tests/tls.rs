@@ -138,7 +138,7 @@ fn a_session_goes_on_where_an_earlier_one_ended() {
         assert!(second.contains("a page") && second.contains("\nReused, "), "{version}: {second}");
     }
     let page = site.gateway.ask_admin("/metrics").text();
-    assert!(page.contains("plimsoll_tls_handshakes_total{kind=\"resumed\"} 2"), "{page}");
+    assert!(page.contains("plimsoll_tls_handshakes_total{result=\"resumed\"} 2"), "{page}");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn what_is_no_handshake_is_answered_counted_and_ended() {
     let old = s_client(site.tls, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], REQUEST);
     assert!(old.contains("alert handshake failure"), "{old}");
     let page = site.gateway.ask_admin("/metrics").text();
-    assert!(page.contains("plimsoll_tls_handshakes_total{kind=\"failed\"} 6"), "{page}");
+    assert!(page.contains("plimsoll_tls_handshakes_total{result=\"failed\"} 6"), "{page}");
     let (code, text) = curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]);
     assert!(code == 0 && text.contains("a page"), "{text}");
 }

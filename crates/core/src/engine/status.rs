@@ -10,6 +10,7 @@ use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
 use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, PartStatus, SiteStatus, Status};
 use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
+use core::array;
 
 /// What the status says of a class, whether it is promised still or not.
 #[derive(Clone, Default)]
@@ -97,6 +98,9 @@ impl Engine {
         let lanes = || self.sensors.counters.iter().map(move |lane| &lane.classes[class]);
         let (queue_delays, response_times) =
             (lanes().map(|class| &class.queue_delays), lanes().map(|class| &class.response_times));
+        let service_times = lanes().map(|class| &class.service_times);
+        let waited_ns = sum_over(&self.sensors.counters, class, |class| &class.waited_ns);
+        let responses = array::from_fn(|digit| lanes().map(|class| class.responses[digit].get()).sum());
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
         ClassStatus {
             site: row.site.clone(),
@@ -122,6 +126,12 @@ impl Engine {
             counts: totals.counts,
             queue_delays: durations(queue_delays, totals.started, totals.queue_delay_ns),
             response_times: durations(response_times, totals.released, totals.response_ns),
+            service_times: durations(
+                service_times,
+                totals.released,
+                totals.response_ns.saturating_sub(waited_ns),
+            ),
+            responses,
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }

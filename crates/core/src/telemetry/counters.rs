@@ -8,7 +8,7 @@ use crate::promises::MAX_LEVELS;
 use crate::request::Reason;
 use crate::telemetry::life_table::PARTS;
 use crate::telemetry::service_shares::SERVICE_PARTS;
-use crate::telemetry::status::DurationHistogram;
+use crate::telemetry::status::{DurationHistogram, STATUS_CLASSES};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -138,9 +138,12 @@ fn part(time_ns: u64, target_ns: u64, parts: usize) -> Option<usize> {
 pub(crate) struct DurationCounters([Counter; DurationHistogram::BOUNDS]);
 
 impl DurationCounters {
+    /// The shortest duration that is counted.
+    pub(crate) const LEAST_NS: u64 = 1_000_000;
+
     #[inline]
     pub(crate) fn add(&self, duration_ns: u64) {
-        if duration_ns >= 1_000_000 {
+        if duration_ns >= Self::LEAST_NS {
             let octave = (duration_ns / 1_000_000).ilog2() as usize;
             self.0[octave.min(DurationHistogram::BOUNDS - 1)].add(1);
         }
@@ -171,12 +174,28 @@ pub(crate) struct ClassCounters {
     pub(crate) decided: [Counter; MAX_LEVELS + 1],
     pub(crate) served: [Counter; MAX_LEVELS + 1],
     pub(crate) timing: TimingCounters,
-    /// Queue delays of requests started, and response times of requests released.
+    /// Queue delays of requests started, and response and service times of requests released.
     pub(crate) queue_delays: DurationCounters,
     pub(crate) response_times: DurationCounters,
     pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
     /// The clients of every 2^k-th arrival, the latest of them.
     pub(crate) recent: [AtomicU64; RECENT],
+    pub(crate) service_times: DurationCounters,
+    /// The sum of the queue delays of requests released whose response time is counted in `response_times`. That of the
+    /// service times is what it leaves of `response_ns`, so that a short request has nothing to add here.
+    pub(crate) waited_ns: Counter,
+    /// Responses by the first digit of their status, from 1.
+    pub(crate) responses: [Counter; STATUS_CLASSES],
+}
+
+impl ClassCounters {
+    /// Counts the times of a request released, whose response time is one that is counted.
+    #[inline(never)]
+    pub(crate) fn count_times(&self, response_ns: u64, service_ns: u64) {
+        self.response_times.add(response_ns);
+        self.service_times.add(service_ns);
+        self.waited_ns.add(response_ns.saturating_sub(service_ns));
+    }
 }
 
 impl Default for ClassCounters {
@@ -198,6 +217,9 @@ impl Default for ClassCounters {
             response_times: DurationCounters::default(),
             services: Default::default(),
             recent: [const { AtomicU64::new(0) }; RECENT],
+            service_times: DurationCounters::default(),
+            waited_ns: Counter::default(),
+            responses: Default::default(),
         }
     }
 }

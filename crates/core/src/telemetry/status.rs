@@ -207,6 +207,10 @@ pub struct ClassStatus {
     pub queue_delays: DurationHistogram,
     /// Response times (arrive to release) of all requests released.
     pub response_times: DurationHistogram,
+    /// Service times (start to release) of all requests released.
+    pub service_times: DurationHistogram,
+    /// Responses by the first digit of their status, from 1.
+    pub responses: [u64; STATUS_CLASSES],
     /// Queue delay of requests started, mean over the last period.
     pub queue_delay: Duration,
     /// Response time (arrive to release), mean over the last period.
@@ -255,6 +259,9 @@ pub struct Counts {
     /// Arrivals that ended before a start: rejected, dropped, or left.
     pub unserved: u64,
 }
+
+/// The first digits of status codes, 1 to 5.
+pub const STATUS_CLASSES: usize = 5;
 
 /// Durations counted from the engine's start, in buckets that double from 1 ms to 65.5 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

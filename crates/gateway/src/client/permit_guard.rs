@@ -23,8 +23,11 @@ impl PermitGuard {
         PermitGuard { worker: worker.clone(), permit: Some(permit), entry, released: false }
     }
 
-    /// Notes the status that the client was sent.
+    /// Notes the status that the client is sent.
     pub(crate) fn answered(&mut self, status: u16) {
+        if let Some(permit) = &self.permit {
+            self.worker.lane.borrow().responded(permit.class(), status);
+        }
         if let Some(entry) = &mut self.entry {
             entry.answered(status);
         }

@@ -13,14 +13,14 @@ use plimsoll_core::request::{Outcome, Reason, Rejection, Service};
 impl<W: Wire> Way<W> {
     /// Answers a request that cannot be read, and ends the connection: what follows the request cannot be read either.
     pub(super) async fn refuse(&mut self, refusal: Refusal) -> Next {
-        self.log_turned_away(refusal.status, None, body_length(&refusal));
+        self.note_turned_away(refusal.status, None, body_length(&refusal));
         self.send_error(refusal, Requested::default()).await;
         Next::Linger
     }
 
     pub(super) async fn turn_away(&mut self, refusal: Refusal, mut requested: Requested) -> Next {
         requested.keep_alive &= self.may_discard();
-        self.log_turned_away(refusal.status, None, body_length(&refusal));
+        self.note_turned_away(refusal.status, None, body_length(&refusal));
         self.push_error(refusal, requested);
         self.finish(requested, None).await
     }
@@ -34,7 +34,7 @@ impl<W: Wire> Way<W> {
         write_rejection(&mut self.scratch, settings, &self.worker.date.borrow(), rejection, requested);
         self.client.outbox.push_head(&self.scratch);
         let answer = &settings.rejection;
-        self.log_turned_away(answer.status, Some(rejection.reason), answer.body.len());
+        self.note_turned_away(answer.status, Some(rejection.reason), answer.body.len());
         self.finish(requested, None).await
     }
 

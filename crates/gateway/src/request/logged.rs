@@ -2,7 +2,7 @@
 //! its permit, which writes the line when it departs.
 
 use super::way::Way;
-use crate::access_log::entry::{Entry, LoggedHead};
+use crate::access_log::entry::{CLIENT_LEFT, Entry, LoggedHead};
 use crate::client::wire::Wire;
 use crate::traces::context::{TRACEPARENT, TraceContext};
 use plimsoll_core::request::{Reason, Target};
@@ -44,8 +44,11 @@ impl<W: Wire> Way<W> {
         self.trace = Some(TraceContext::of(fields, traces.settings.ratio, &mut random));
     }
 
-    /// Writes the line of a request that does not start.
-    pub(super) fn log_turned_away(&mut self, status: u16, reason: Option<Reason>, body_length: usize) {
+    /// Counts the answer to a request that does not start, and writes its line. A client that left is sent none.
+    pub(super) fn note_turned_away(&mut self, status: u16, reason: Option<Reason>, body_length: usize) {
+        if let Some(class) = self.class.filter(|_| status != CLIENT_LEFT) {
+            self.worker.lane.borrow().responded(class, status);
+        }
         if let Some(entry) = self.entry.take().or_else(|| self.unread_entry()) {
             entry.turned_away(status, reason, body_length as u64);
         }

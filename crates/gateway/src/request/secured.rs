@@ -71,7 +71,7 @@ impl<W: Wire> Way<W> {
         requested.write_connection(out);
         out.extend_from_slice(b"\r\n");
         self.client.outbox.push_head(&self.scratch);
-        self.log_turned_away(status, None, 0);
+        self.note_turned_away(status, None, 0);
         self.finish(requested, None).await
     }
 }

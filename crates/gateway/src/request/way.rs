@@ -45,6 +45,8 @@ pub(crate) struct Way<W> {
     pub scratch: Vec<u8>,
     /// What was read of the request's body before its arrival.
     pub early: EarlyBody,
+    /// The class of the request, once it is known.
+    pub class: Option<u16>,
     /// The request's line of the access log, until it starts.
     pub entry: Option<Box<Entry>>,
     /// Its place in a trace, where the gateway takes part in traces.
@@ -62,6 +64,7 @@ impl<W: Wire> Way<W> {
             variants: HeaderVariants::default(),
             scratch: Vec::new(),
             early: EarlyBody::default(),
+            class: None,
             entry: None,
             trace: None,
         }
@@ -71,6 +74,7 @@ impl<W: Wire> Way<W> {
     pub(super) fn begin(&mut self) {
         self.variants.shrink(4096);
         self.early = EarlyBody::default();
+        self.class = None;
         if self.scratch.capacity() > 4096 {
             self.scratch = Vec::new();
         }
@@ -94,6 +98,7 @@ impl<W: Wire> Way<W> {
         let classified = self.classify();
         requested.secure_seconds = self.secure_seconds();
         self.find_trace();
+        self.class = classified.map(|target| target.class);
         self.begin_log_entry(classified);
         if self.worker.shared.mark.is_on(self.client.inbox.bytes(), &self.head.fields) {
             return self.turn_away(loop_mark::COME_BACK, requested).await;
@@ -137,7 +142,7 @@ impl<W: Wire> Way<W> {
 
     /// The client left before its request started.
     fn client_left(&mut self) -> Next {
-        self.log_turned_away(CLIENT_LEFT, Some(Reason::ClientLeft), 0);
+        self.note_turned_away(CLIENT_LEFT, Some(Reason::ClientLeft), 0);
         Next::Close
     }
 

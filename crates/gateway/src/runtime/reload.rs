@@ -55,7 +55,7 @@ impl Reloads {
 }
 
 /// The time since 1970 by the machine's calendar, which operators compare with their own; nothing is decided by it.
-fn since_1970() -> Duration {
+pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 

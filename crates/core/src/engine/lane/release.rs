@@ -3,7 +3,7 @@
 use super::start::account_busy_time;
 use super::{Lane, unreserve};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
-use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters};
+use crate::telemetry::counters::{BINS, ClassCounters, DurationCounters, SIZE_BINS, ServiceCounters};
 use crate::time::Instant;
 
 impl Lane {
@@ -17,6 +17,15 @@ impl Lane {
             && let Some(contract) = &class.contract
         {
             contract.sent(class.words.asked_bytes(permit.level, bytes));
+        }
+    }
+
+    /// Counts a response to a request of a class by its status, as its head is sent.
+    pub fn responded(&self, class: u16, status: u16) {
+        if let Some(responses) = self.counters.classes.get(usize::from(class)).map(|class| &class.responses)
+            && let Some(counter) = responses.get(usize::from(status / 100).wrapping_sub(1))
+        {
+            counter.add(1);
         }
     }
 
@@ -154,7 +163,9 @@ impl Lane {
         let response_ns = now.nanos_since(permit.arrived);
         class.released.add(1);
         class.response_ns.add(response_ns);
-        class.response_times.add(response_ns);
+        if response_ns >= DurationCounters::LEAST_NS {
+            class.count_times(response_ns, now.nanos_since(permit.started));
+        }
         let plant = &self.counters.plants[permit.plant()];
         plant.releases.add(1);
         let service_ns = now.nanos_since(permit.started);

@@ -3,15 +3,20 @@
 //! Each metric is one row of the table [`METRICS`]: its name, its help, and where its value is read. A new metric is a new
 //! row. Nothing is counted here: the rows read what was counted elsewhere, so that a request costs nothing for it.
 //!
-//! Names follow Prometheus' conventions: base units, the unit last, `_total` for a value that only grows. A class is
-//! labelled by `site` and `class`, a plant by `upstream`. A value that is not known yet is left out, never written as
+//! Names follow Prometheus' conventions: base units, the unit last (`_ratio` for a part of 1), `_total` for a value that only
+//! grows, `_timestamp_seconds` for Unix time, and one meaning a metric: the sum over a label makes sense. What can be had of
+//! a counter or a histogram by `rate` has no metric of its own. Labels are names of the configuration and words of closed
+//! lists, so that clients cannot add series. A class is labelled by `site` and `class`, a plant by `upstream`. A value that is not known yet is left out, never written as
 //! zero; a metric without any sample is left out whole.
 
+mod process;
 mod table;
 
 use super::document::{classes, plants};
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
 use plimsoll_core::telemetry::status::{ClassStatus, DurationHistogram, PlantStatus, SiteStatus, TypeStatus};
+#[cfg(test)]
+pub(super) use process::ProcessFigures;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -29,6 +34,12 @@ pub(super) fn render(scrape: Scrape) -> String {
     // Writing to a string cannot fail.
     let _ = encode_registry(&mut page, &registry);
     page.0
+}
+
+/// Name, labels and help of all metrics.
+#[cfg(test)]
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    METRICS.iter().map(|metric| (metric.name, metric.read.labels(), metric.help))
 }
 
 struct Metric {
@@ -80,6 +91,7 @@ macro_rules! sampled {
 sampled! {
     Value: value => value;
     u64: count => Value::Count(count);
+    i32: number => Value::Number(number.into());
     u32: number => Value::Number(number.into());
     f64: number => Value::Number(number);
     bool: is => Value::Number(is.into());
@@ -155,6 +167,18 @@ impl Value {
 }
 
 impl Read {
+    /// The labels of every sample, as the reference has them.
+    #[cfg(test)]
+    fn labels(&self) -> &'static str {
+        match self {
+            Read::Gateway(_) => "",
+            Read::Plants(_) | Read::Plans(_) => "`upstream`",
+            Read::Sites(_) => "`site`",
+            Read::Types(_) => "`site`, `type`, `level_name`, `announced`",
+            Read::Classes(_) | Read::Delays(_) => "`site`, `class`",
+        }
+    }
+
     fn samples(&self, scrape: &Scrape) -> Vec<Sample> {
         let status = &scrape.status;
         let all: Vec<(Labels, Vec<Sample>)> = match self {

@@ -1,5 +1,6 @@
 //! All metrics, one row each, in the order of the page; and the [`Scrape`] that the rows read.
 
+use super::process::ProcessFigures;
 use super::{Labels, Metric, Read, Sampled, label, labels};
 use crate::admin::Owner;
 use crate::admin::document::mode_word;
@@ -7,7 +8,7 @@ use crate::client::storage::Buffered;
 use crate::http2::floods::Http2Status;
 use crate::listen::clients::TurnedAwayCounts;
 use crate::runtime::lock;
-use crate::runtime::reload::Reloads;
+use crate::runtime::reload::{Reloads, since_1970};
 use crate::runtime::worker::Shared;
 use crate::settings::SeedSource;
 use plimsoll_core::Engine;
@@ -15,6 +16,7 @@ use plimsoll_core::promises::Mode;
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{ClassStatus, Status};
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// What one request of the operator's sees: taken at once, then rendered in the form that was asked for.
 #[derive(Clone, Debug)]
@@ -32,12 +34,18 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) http2: Http2Status,
     /// Connections that were closed when they came, by why.
     pub(in crate::admin) turned_away: TurnedAwayCounts,
+    /// When the loops last ran, in Unix time.
+    pub(in crate::admin) last_step: Duration,
+    pub(in crate::admin) process: ProcessFigures,
 }
 
 impl Scrape {
     pub(in crate::admin) fn take(engine: &Mutex<Engine>, shared: &Shared, owner: Option<&dyn Owner>) -> Self {
+        let status = lock(engine).status();
         Scrape {
-            status: lock(engine).status(),
+            last_step: since_1970().saturating_sub(shared.clock.now().since(status.at)),
+            process: ProcessFigures::read(),
+            status,
             reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
             access_log_lines_dropped: shared.tables.current().access_logs.dropped(),
@@ -64,8 +72,10 @@ metrics! {
     "plimsoll_mode", "1 for the mode that the loops run in.",
         Gateway(|all| [Mode::Control, Mode::Observe, Mode::Off]
             .map(|mode| (label("mode", mode_word(mode)), mode == all.status.mode)));
-    "plimsoll_last_tick_seconds", "When the loops last ran, from the start; a stall keeps it still.",
-        Gateway(|all| all.status.at.as_secs_f64());
+    "plimsoll_build_info", "1, with the version of the program.",
+        Gateway(|_all| [(label("version", env!("CARGO_PKG_VERSION")), 1)]);
+    "plimsoll_last_control_step_timestamp_seconds", "When the loops last ran, in Unix time; a stall keeps it still.",
+        Gateway(|all| all.last_step);
     "plimsoll_control_period_seconds", "The control period T.",
         Gateway(|all| all.status.period);
     "plimsoll_rejection_cost_seconds", "Model coefficient c: the gateway's CPU time per rejection.",
@@ -77,11 +87,11 @@ metrics! {
         Gateway(|all| all.buffered.failures);
     "plimsoll_tls_handshakes_total", "TLS handshakes with clients: full, resumed from an earlier one, or failed.",
         Gateway(|all| std::iter::zip(["full", "resumed", "failed"], all.handshakes)
-            .map(|(kind, count)| (label("kind", kind), count)).collect::<Vec<_>>());
+            .map(|(result, count)| (label("result", result), count)).collect::<Vec<_>>());
     "plimsoll_http2_connections_ended_total", "Connections of HTTP/2 that were ended for frames that ask for nothing, by the frame.",
         Gateway(|all| all.http2.ended.map(|(flood, count)| (label("flood", flood.as_str()), count)));
     "plimsoll_connections_turned_away_total", "Connections that were closed when they came, unread, by why.",
-        Gateway(|all| all.turned_away.map(|(why, count)| (label("why", why.as_str()), count)));
+        Gateway(|all| all.turned_away.map(|(why, count)| (label("reason", why.as_str()), count)));
     "plimsoll_workers", "Requests that the upstream works on at once.",
         Plants(|own| own.workers);
     "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",
@@ -103,40 +113,36 @@ metrics! {
         Plants(|own| own.workers_found);
     "plimsoll_unfinished_work_seconds", "Work that was taken on and is not done, in seconds of one worker.",
         Plants(|own| own.unfinished_seconds);
-    "plimsoll_utilization",
-        "Utilization of the upstream: wanted, measured, by the model, and offered (backlog included).",
-        Plants(|own| [
-            ("set_point", own.set_point),
-            ("measured", own.utilization),
-            ("model", own.utilization_model),
-            ("offered", own.utilization_offered),
-        ].map(kind));
-    "plimsoll_site_utilization", "Of the upstream: what the site's contract promises it, and what it takes.",
-        Sites(|own| own.utilization_promised
-            .map(|promised| [("promised", promised), ("offered", own.utilization)].map(kind)));
+    "plimsoll_set_point_ratio", "The utilization at which the upstream is held, its load line as it is now.",
+        Plants(|own| own.set_point);
+    "plimsoll_utilization_ratio", "Utilization of the upstream as measured in the last control period.",
+        Plants(|own| own.utilization);
+    "plimsoll_modelled_utilization_ratio", "The same by the learned costs.",
+        Plants(|own| own.utilization_model);
+    "plimsoll_offered_utilization_ratio", "The same of what is offered, what waits included; above 1 in an overload.",
+        Plants(|own| own.utilization_offered);
+    "plimsoll_site_promised_utilization_ratio", "Part of the upstream that the site's contract promises it.",
+        Sites(|own| own.utilization_promised);
+    "plimsoll_site_utilization_ratio", "Part of the upstream that a site with a contract takes.",
+        Sites(|own| own.utilization_promised.map(|_| own.utilization));
     "plimsoll_guaranteed_ratio",
         "Part of the site's requests in the last control period that were inside its contract.",
         Sites(|own| own.utilization_promised.map(|_| own.guaranteed_share));
-    "plimsoll_promised_utilization",
-        "Of the upstream: all contracts together with the costs as they are known now, and what they may be.",
-        Plans(|own| (!own.rows.is_empty()).then(|| [("sum", own.sum), ("ceiling", own.ceiling)].map(kind)));
+    "plimsoll_plan_utilization_ratio", "Part of the upstream that all contracts promise together, by the costs as they are known now.",
+        Plans(|own| (!own.rows.is_empty()).then_some(own.sum));
+    "plimsoll_plan_ceiling_ratio", "Part of the upstream that contracts may promise together.",
+        Plans(|own| (!own.rows.is_empty()).then_some(own.ceiling));
     "plimsoll_service_level", "The service level m of the class: 0 rejects everybody, M is full quality.",
         Classes(|own| own.service_level);
     "plimsoll_service_level_by_upstream",
         "The service level m of the class at each upstream, where several serve its levels.",
         Classes(|own| own.parts.iter().filter(|_| own.parts.len() > 1)
             .map(|part| (label("upstream", &part.plant), part.service_level)).collect::<Vec<_>>());
-    "plimsoll_request_rate_per_second", "Requests that arrived per second in the last control period.",
-        Classes(|own| own.request_rate);
-    "plimsoll_bandwidth_bytes_per_second", "Bytes delivered per second in the last control period.",
-        Classes(|own| own.bandwidth);
-    "plimsoll_queue_delay_seconds", "Mean time from arrival to start in the last control period.",
-        Classes(|own| own.queue_delay);
-    "plimsoll_response_time_seconds", "Mean time from arrival to release in the last control period.",
-        Classes(|own| own.response_time);
     "plimsoll_queue_seconds", "Time from arrival to start, by request.", Classes(|own| &own.queue_delays);
     "plimsoll_response_seconds", "Time from arrival to release, by request.",
         Classes(|own| &own.response_times);
+    "plimsoll_service_seconds", "Time from start to release, by request.",
+        Classes(|own| &own.service_times);
     "plimsoll_in_flight", "Requests that arrived and neither departed nor were turned away.",
         Classes(|own| own.counts.in_flight() as f64);
     "plimsoll_heavy_clients", "Clients with over a tenth of the load, served at random levels.",
@@ -183,6 +189,8 @@ metrics! {
         Classes(|own| own.deadline.map(|own| own.deadline));
     "plimsoll_expected_wait_seconds", "What a request of the class would wait if it came now.",
         Classes(|own| own.deadline.map(|own| own.wait));
+    "plimsoll_deadline_promised_late_ratio", "The part of the admitted requests that may miss the deadline.",
+        Classes(|own| own.deadline.map(|own| 1.0 - own.in_time / 100.0));
     "plimsoll_deadline_missed_total", "Requests that were started and released after their deadline.",
         Classes(|own| own.deadline.map(|own| own.missed));
     "plimsoll_type_service_seconds",
@@ -205,6 +213,9 @@ metrics! {
     "plimsoll_departures_total", "Requests that departed, by outcome.",
         Classes(|own| Outcome::ALL
             .map(|outcome| (label("outcome", outcome.as_str()), own.counts.outcomes[outcome as usize])));
+    "plimsoll_responses_total", "Responses begun, by the class of their status code; those to requests of no site are not counted.",
+        Classes(|own| ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(own.responses)
+            .map(|(code, count)| (label("code", code), count)).collect::<Vec<_>>());
     "plimsoll_reloads_total",
         "Times that the configuration was read again: applied, or refused because it is wrong.",
         Gateway(|all| [("applied", all.reloads.applied), ("refused", all.reloads.refused)]
@@ -221,11 +232,16 @@ metrics! {
         "Requests whose spans were taken by the collector of traces, or dropped because it was not there or too slow.",
         Gateway(|all| ["exported", "dropped"].into_iter().zip(all.traced)
             .map(|(result, count)| (label("result", result), count)).collect::<Vec<_>>());
-}
-
-/// The same value of different kinds.
-fn kind<T>((kind, value): (&str, T)) -> (Labels, T) {
-    (label("kind", kind), value)
+    "process_cpu_seconds_total", "Processor time of the process, in user and system mode.",
+        Gateway(|all| all.process.cpu_seconds);
+    "process_start_time_seconds", "When the process started, in Unix time.",
+        Gateway(|all| all.process.start_seconds);
+    "process_resident_memory_bytes", "Memory of the process that is in the machine's memory.",
+        Gateway(|all| all.process.resident_bytes);
+    "process_virtual_memory_bytes", "Address space of the process.", Gateway(|all| all.process.virtual_bytes);
+    "process_open_fds", "Open files and sockets of the process.", Gateway(|all| all.process.open_fds);
+    "process_max_fds", "The most that it may have open.", Gateway(|all| all.process.max_fds);
+    "process_threads", "Threads of the process.", Gateway(|all| all.process.threads);
 }
 
 /// A value of each level of a class, by the level's number and name.

@@ -72,7 +72,8 @@ fn sample_line(line: &str) -> Result<(&str, f64), String> {
         word.starts_with(|first: char| first.is_ascii_lowercase())
             && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
-    check(is_word(name) && name.starts_with("plimsoll_"), "name", line)?;
+    let is_ours = name.starts_with("plimsoll_") || name.starts_with("process_");
+    check(is_word(name) && is_ours, "name", line)?;
     let mut rest = labels.unwrap_or_default();
     let mut names = BTreeSet::new();
     while !rest.is_empty() {
@@ -103,7 +104,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 fn the_exposition_is_well_formed_and_complete() {
     let text = render_metrics(&sample());
     let (families, series) = lint(&text).unwrap();
-    assert_eq!(families.len(), 47, "{families:#?}");
+    assert_eq!(families.len(), 51, "{families:#?}");
     for expected in [
         "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
         "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 60",
@@ -111,14 +112,14 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_departures_total{site=\"shop\",class=\"default\",outcome=\"completed\"} 70",
         "plimsoll_arrivals_total{site=\"shop\",class=\"default\"} 100",
         "plimsoll_bytes_total{site=\"shop\",class=\"default\"} 9007199254740993",
-        "plimsoll_utilization{upstream=\"origin\",kind=\"measured\"} 0.84",
-        "plimsoll_utilization{upstream=\"origin\",kind=\"offered\"} 2.5",
-        "plimsoll_utilization{upstream=\"origin\",kind=\"set_point\"} 0.85",
+        "plimsoll_utilization_ratio{upstream=\"origin\"} 0.84",
+        "plimsoll_offered_utilization_ratio{upstream=\"origin\"} 2.5",
+        "plimsoll_set_point_ratio{upstream=\"origin\"} 0.85",
         "plimsoll_service_level{site=\"shop\",class=\"default\"} 1.25",
         "plimsoll_service_level_by_upstream{site=\"shop\",class=\"default\",upstream=\"cache\"} 0.5",
-        "plimsoll_site_utilization{site=\"shop\",kind=\"promised\"} 0.375",
+        "plimsoll_site_promised_utilization_ratio{site=\"shop\"} 0.375",
         "plimsoll_guaranteed_ratio{site=\"shop\"} 0.75",
-        "plimsoll_promised_utilization{upstream=\"origin\",kind=\"ceiling\"} 0.85",
+        "plimsoll_plan_ceiling_ratio{upstream=\"origin\"} 0.85",
         "plimsoll_in_service{upstream=\"origin\"} 7.0",
         "plimsoll_in_service_limit{upstream=\"origin\"} 8.0",
         "plimsoll_set_point_reduction{upstream=\"origin\"} 0.125",
@@ -127,7 +128,9 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_level_cost_seconds{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 0.00075",
         "plimsoll_mode{mode=\"control\"} 1.0",
         "plimsoll_mode{mode=\"observe\"} 0.0",
-        "plimsoll_last_tick_seconds 12.5",
+        "plimsoll_last_control_step_timestamp_seconds 1800000000.5",
+        concat!("plimsoll_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1.0"),
+        "plimsoll_responses_total{site=\"shop\",class=\"default\",code=\"2xx\"} 70",
         "plimsoll_service_level{site=\"\",class=\"a \\\"b\\\"\\\\\\nc\"} 0.0",
     ] {
         assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
@@ -178,6 +181,7 @@ fn times_are_histograms_whose_buckets_add_up() {
         let expected = of(part, bound) + value;
         assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
     }
+    assert!(text.contains("plimsoll_service_seconds_count{site=\"shop\",class=\"default\"} 0\n"));
     assert!(text.contains("plimsoll_queue_seconds_count{site=\"shop\",class=\"default\"} 0\n"));
 }
 
@@ -215,4 +219,36 @@ fn the_lint_can_fail() {
     ] {
         assert!(lint(&format!("{head}{tail}")).is_err(), "{wrong}");
     }
+}
+
+/// The rules and the dashboard read metrics that there are.
+#[test]
+fn rules_and_dashboard_name_metrics_of_the_table() {
+    let rules = include_str!("../../../../../packaging/prometheus/plimsoll.rules.yml");
+    let dashboard = include_str!("../../../../../packaging/prometheus/grafana.json");
+    for (file, text) in [("rules", rules), ("dashboard", dashboard)] {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let named: BTreeSet<&str> = words.filter(|word| word.starts_with("plimsoll_")).collect();
+        assert!(named.len() >= 8, "{file}: {named:?}");
+        for name in named {
+            let parts = ["_bucket", "_sum", "_count"];
+            let family = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
+            assert!(metrics::rows().any(|(metric, ..)| metric == family), "{file}: there is no {name}");
+        }
+    }
+}
+
+/// After a change of the table: `make generate`.
+#[test]
+fn the_reference_of_metrics_is_the_table() {
+    let mut written = include_str!("metrics_head.md").to_owned();
+    for (name, labels, help) in metrics::rows() {
+        written += &format!("| `{name}` | {labels} | {help} |\n");
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+        std::fs::write(file, &written).unwrap();
+    }
+    let kept = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(kept == written, "docs/metrics.md says otherwise; run `make generate`:\n{written}");
 }

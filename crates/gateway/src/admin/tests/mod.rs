@@ -32,6 +32,7 @@ fn sample() -> Status {
     counts.reasons[Reason::Degraded as usize] = 60;
     counts.reasons[Reason::Overload as usize] = 10;
     counts.outcomes[Outcome::Completed as usize] = 70;
+    let responses = [0, 70, 0, 0, 10];
     let class = ClassStatus {
         removed: false,
         site: "shop".to_owned(),
@@ -56,6 +57,7 @@ fn sample() -> Status {
         counts,
         queue_delay: Duration::from_millis(2),
         response_time: Duration::from_millis(42),
+        responses,
         ..ClassStatus::default()
     };
     let odd = ClassStatus {
@@ -136,6 +138,8 @@ fn scrape(status: Status) -> Scrape {
         buffered: Buffered::default(),
         turned_away: ClientConnections::default().turned_away(),
         http2: EndedConnections::default().status(128),
+        last_step: Duration::from_millis(1_800_000_000_500),
+        process: metrics::ProcessFigures::default(),
     }
 }
 
