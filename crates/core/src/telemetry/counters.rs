@@ -188,16 +188,6 @@ pub(crate) struct ClassCounters {
     pub(crate) responses: [Counter; STATUS_CLASSES],
 }
 
-impl ClassCounters {
-    /// Counts the times of a request released, whose response time is one that is counted.
-    #[inline(never)]
-    pub(crate) fn count_times(&self, response_ns: u64, service_ns: u64) {
-        self.response_times.add(response_ns);
-        self.service_times.add(service_ns);
-        self.waited_ns.add(response_ns.saturating_sub(service_ns));
-    }
-}
-
 impl Default for ClassCounters {
     fn default() -> Self {
         ClassCounters {

@@ -52,6 +52,37 @@ fn answered() -> Service {
     Service { response_bytes: 1000, representative: true, cost: None }
 }
 
+/// The times of a request that waited, of one that did not, and of one that took less than is told apart.
+#[test]
+fn queue_service_and_response_times_add_up_and_responses_are_counted_by_status() {
+    let plant = Plant { queue: QueueBounds { max_waiting: 3, max_wait: None }, ..Plant::new("app", 1) };
+    let (engine, mut lane) = engine(&Promises::of(plant, Site::new("site", &["full"])));
+    let mut verdicts = Verdicts::new();
+    let mut served = serve(&mut lane, ms(0), 1, &mut verdicts);
+    let _waits = wait(&mut lane, ms(10), 2, &mut verdicts);
+    lane.release(ms(40), &mut served, answered(), &mut verdicts);
+    let (_, mut late) = started(&mut verdicts).pop().expect("the one that waited");
+    lane.release(ms(50), &mut late, answered(), &mut verdicts);
+    let mut quick = serve(&mut lane, ms(60), 3, &mut verdicts);
+    lane.release(Instant::from_nanos(60_400_000), &mut quick, answered(), &mut verdicts);
+    for (permit, status) in [(served, 200), (late, 204), (quick, 503)] {
+        lane.responded(permit.class(), status);
+        lane.depart(ms(61), permit, Outcome::Completed, &mut verdicts);
+    }
+    lane.responded(999, 200);
+    lane.responded(0, 99);
+    let class = &engine.status().classes[0];
+    let sums = [&class.queue_delays, &class.service_times, &class.response_times].map(|times| times.sum_ns);
+    assert_eq!(sums, [30_000_000, 50_400_000, 80_400_000]);
+    let counts =
+        [&class.queue_delays, &class.service_times, &class.response_times].map(|times| times.count());
+    assert_eq!(counts, [3; 3]);
+    // 8 to 16 ms: one service; 32 to 64 ms: one service, two responses.
+    assert_eq!([&class.service_times, &class.response_times].map(|times| times.buckets[4]), [1, 0]);
+    assert_eq!([&class.service_times, &class.response_times].map(|times| times.buckets[6]), [1, 2]);
+    assert_eq!(class.responses, [0, 2, 0, 0, 1]);
+}
+
 #[test]
 fn waiting_is_first_come_first_served_and_bounded() {
     let (engine, mut lane) = engine(&promises());

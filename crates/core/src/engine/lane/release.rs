@@ -100,9 +100,8 @@ impl Lane {
         }
         let class = &self.counters.classes[usize::from(permit.class)];
         class.outcomes[outcome as usize].add(1);
-        let has_failed = outcome == Outcome::Failed || (outcome == Outcome::Completed && permit.failed);
-        if permit.has_quota && has_failed {
-            class.timing.failed.add(1);
+        if permit.has_quota {
+            count_failure(class, &permit, outcome);
         }
     }
 
@@ -161,11 +160,11 @@ impl Lane {
     /// Counts the end of service; `in_service` requests were at the plant until then.
     fn count_release(&self, now: Instant, permit: &Permit, class: &ClassCounters, in_service: u32) {
         let response_ns = now.nanos_since(permit.arrived);
+        if response_ns >= DurationCounters::LEAST_NS {
+            count_times(class, response_ns, now.nanos_since(permit.started));
+        }
         class.released.add(1);
         class.response_ns.add(response_ns);
-        if response_ns >= DurationCounters::LEAST_NS {
-            class.count_times(response_ns, now.nanos_since(permit.started));
-        }
         let plant = &self.counters.plants[permit.plant()];
         plant.releases.add(1);
         let service_ns = now.nanos_since(permit.started);
@@ -226,6 +225,22 @@ impl Lane {
         let workers = self.published.plants[permit.plant()].capacity.workers();
         work_ns(now.nanos_since(permit.started), permit.in_service_at_start, in_service, workers)
     }
+}
+
+/// Counts a request that failed in a class that was promised a delay or a ratio.
+#[inline(never)]
+fn count_failure(class: &ClassCounters, permit: &Permit, outcome: Outcome) {
+    if outcome == Outcome::Failed || (outcome == Outcome::Completed && permit.failed) {
+        class.timing.failed.add(1);
+    }
+}
+
+/// Counts the times of a request released, whose response time is one that is counted.
+#[inline(never)]
+fn count_times(class: &ClassCounters, response_ns: u64, service_ns: u64) {
+    class.response_times.add(response_ns);
+    class.service_times.add(service_ns);
+    class.waited_ns.add(response_ns.saturating_sub(service_ns));
 }
 
 /// Counts a service that the cost models learn from, by the size of its response.
