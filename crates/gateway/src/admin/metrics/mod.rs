@@ -6,8 +6,8 @@
 //! Names follow Prometheus' conventions: base units, the unit last (`_ratio` for a part of 1), `_total` for a value that only
 //! grows, `_timestamp_seconds` for Unix time, and one meaning a metric: the sum over a label makes sense. What can be had of
 //! a counter or a histogram by `rate` has no metric of its own. Labels are names of the configuration and words of closed
-//! lists, so that clients cannot add series. A class is labelled by `site` and `class`, a plant by `upstream`. A value that is not known yet is left out, never written as
-//! zero; a metric without any sample is left out whole.
+//! lists, so that clients cannot add series. A class is labelled by `site` and `class`, a plant by `upstream`. A value that is
+//! not known yet is left out, never written as zero; a metric without any sample is left out whole.
 
 mod process;
 mod table;
