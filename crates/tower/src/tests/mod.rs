@@ -4,6 +4,7 @@ mod accounting;
 mod answers;
 mod bodies;
 mod cancelled;
+mod promises;
 
 use crate::builder::Builder;
 use crate::layer::PlimsollLayer;
