@@ -58,3 +58,9 @@ pub use plimsoll_core as core;
 
 #[cfg(test)]
 mod tests;
+
+/// The examples of the crate's page and of the page on embedding.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[doc = include_str!("../../../docs/embedding.md")]
+mod pages {}

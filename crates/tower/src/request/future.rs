@@ -14,7 +14,7 @@ use pin_project_lite::pin_project;
 use plimsoll_core::request::{Outcome, Reason, Rejection, Service as Served};
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tower_service::Service;
 
@@ -24,29 +24,31 @@ pin_project! {
         // Dropped before the guard in the stage: the handler's work has ended when the place is free.
         #[pin]
         handler: Option<S::Future>,
-        stage: Stage<S, B>,
+        // What is called once the request has its place.
+        call: Option<(S, Request<B>)>,
+        stage: Stage,
+        method: Method,
     }
 }
 
 /// How far a request has come.
-enum Stage<S, B> {
-    Waiting(WaitingGuard, S, Request<B>),
-    /// It has its place, and the service behind the layer is asked whether it is ready.
-    Starting(Started, S, Request<B>),
-    /// The handler makes the response.
-    Serving(Started, Method),
+enum Stage {
+    Waiting(WaitingGuard),
+    /// It has its place: the service behind the layer is asked whether it is ready, and then the handler makes the response.
+    Started(Started),
     Rejected(Rejected),
     Done,
 }
 
 impl<S: Service<Request<B>>, B> ResponseFuture<S, B> {
     pub(crate) fn new(arrived: Arrived, inner: S, request: Request<B>) -> Self {
+        let method = request.method().clone();
         let stage = match arrived {
-            Arrived::Started(started) => Stage::Starting(started, inner, request),
-            Arrived::Waiting(waiting) => Stage::Waiting(waiting, inner, request),
+            Arrived::Started(started) => Stage::Started(started),
+            Arrived::Waiting(waiting) => Stage::Waiting(waiting),
             Arrived::Rejected(rejected) => Stage::Rejected(rejected),
         };
-        ResponseFuture { handler: None, stage }
+        ResponseFuture { handler: None, call: Some((inner, request)), stage, method }
     }
 }
 
@@ -59,57 +61,48 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        loop {
-            // While the user's code runs, the guard is on the stack: a panic drops it at once.
-            *this.stage = match std::mem::replace(this.stage, Stage::Done) {
-                Stage::Waiting(mut waiting, inner, request) => match waiting.poll(context.waker()) {
-                    Poll::Pending => {
-                        *this.stage = Stage::Waiting(waiting, inner, request);
-                        return Poll::Pending;
-                    }
-                    Poll::Ready(Ok(started)) => Stage::Starting(started, inner, request),
-                    Poll::Ready(Err((rejection, decision))) => {
-                        Stage::Rejected(Rejected::new(rejection, decision, request.headers()))
-                    }
-                },
-                Stage::Starting(mut started, mut inner, mut request) => {
-                    match started.guard.run(|| inner.poll_ready(context)) {
-                        Poll::Pending => {
-                            *this.stage = Stage::Starting(started, inner, request);
-                            return Poll::Pending;
-                        }
-                        Poll::Ready(Err(error)) => return Poll::Ready(Err(started.guard.fail(error))),
-                        Poll::Ready(Ok(())) => {}
-                    }
-                    rewrite(&mut request, &started.decision);
-                    request.extensions_mut().insert(started.decision.clone());
-                    let method = request.method().clone();
-                    this.handler.set(Some(started.guard.run(|| inner.call(request))));
-                    Stage::Serving(started, method)
+        if let (Stage::Waiting(waiting), Some((_, request))) = (&mut *this.stage, &*this.call) {
+            *this.stage = match ready!(waiting.poll(context.waker())) {
+                Ok(started) => Stage::Started(started),
+                Err((rejection, decision)) => {
+                    Stage::Rejected(Rejected::new(rejection, decision, request.headers()))
                 }
-                Stage::Serving(mut started, method) => {
-                    let Some(handler) = this.handler.as_mut().as_pin_mut() else {
-                        unreachable!("the stage begins with the call of the handler")
-                    };
-                    let polled = started.guard.run(|| handler.poll(context));
-                    if polled.is_ready() {
-                        this.handler.set(None);
-                    }
-                    return match polled {
-                        Poll::Pending => {
-                            *this.stage = Stage::Serving(started, method);
-                            Poll::Pending
-                        }
-                        Poll::Ready(Ok(response)) => {
-                            Poll::Ready(Ok(respond(response, started, &method, context)))
-                        }
-                        Poll::Ready(Err(error)) => Poll::Ready(Err(started.guard.fail(error))),
-                    };
-                }
-                Stage::Rejected(rejected) => return Poll::Ready(Ok(rejected.response())),
-                Stage::Done => panic!("a response future was polled after its response"),
             };
         }
+        let mut made = None;
+        if let Stage::Started(started) = this.stage {
+            made = Some(ready!(make(started, this.call, this.handler.as_mut(), context)));
+            this.handler.set(None);
+        }
+        Poll::Ready(match (std::mem::replace(this.stage, Stage::Done), made) {
+            (Stage::Started(started), Some(Ok(response))) => {
+                Ok(respond(response, started, this.method, context))
+            }
+            (Stage::Started(started), Some(Err(error))) => Err(started.guard.fail(error)),
+            (Stage::Rejected(rejected), _) => Ok(rejected.response()),
+            _ => panic!("a response future was polled after its response"),
+        })
+    }
+}
+
+/// Asks the service behind the layer whether it is ready, calls it, and asks its handler for the response.
+fn make<S: Service<Request<B>>, B>(
+    Started { guard, decision }: &mut Started,
+    call: &mut Option<(S, Request<B>)>,
+    mut handler: Pin<&mut Option<S::Future>>,
+    context: &mut Context<'_>,
+) -> Poll<Result<S::Response, S::Error>> {
+    if let Some((inner, _)) = call {
+        ready!(guard.run(|| inner.poll_ready(context)))?;
+    }
+    if let Some((mut inner, mut request)) = call.take() {
+        rewrite(&mut request, decision);
+        request.extensions_mut().insert(decision.clone());
+        handler.set(Some(guard.run(|| inner.call(request))));
+    }
+    match handler.as_pin_mut() {
+        Some(handler) => guard.run(|| handler.poll(context)),
+        None => panic!("a handler was polled after its panic"),
     }
 }
 
@@ -134,13 +127,11 @@ fn rewrite<B>(request: &mut Request<B>, decision: &Decision) {
 /// The response, with the place given back as soon as it is whole.
 fn respond<R: Body<Data: From<Bytes>> + Unpin>(
     response: Response<R>,
-    started: Started,
+    Started { mut guard, decision }: Started,
     method: &Method,
     context: &mut Context<'_>,
 ) -> Response<ResponseBody<R>> {
-    let Started { mut guard, decision } = started;
     let (mut head, body) = response.into_parts();
-    head.extensions.insert(decision.clone());
     let representative = !head.status.is_server_error();
     let is_upgrade = head.status == StatusCode::SWITCHING_PROTOCOLS
         || (method == Method::CONNECT && head.status.is_success());
@@ -150,13 +141,14 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
         let decision = decision.dropped(Reason::TooManyStreams);
         return Rejected::new(rejection, decision, &head.headers).response();
     }
+    head.extensions.insert(decision);
     let is_bodiless = is_upgrade
         || method == Method::HEAD
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let served = Served { representative, ..Served::default() };
     let body = if is_bodiless {
-        guard.depart(0, served, Outcome::Completed);
+        let service = Served { representative, ..Served::default() };
+        guard.depart(0, service, Outcome::Completed);
         ResponseBody::unwatched(body)
     } else {
         ResponseBody::begin(body, guard, Expected { length, representative }, context)

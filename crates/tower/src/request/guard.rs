@@ -15,12 +15,14 @@ use std::time::Duration;
 pub(crate) struct PermitGuard {
     running: Arc<Running>,
     permit: Option<Permit>,
+    /// When the place was given back.
+    released: Option<Instant>,
     on_drop: Outcome,
 }
 
 impl PermitGuard {
     pub(crate) fn new(running: Arc<Running>, permit: Permit) -> Self {
-        PermitGuard { running, permit: Some(permit), on_drop: Outcome::Abandoned }
+        PermitGuard { running, permit: Some(permit), released: None, on_drop: Outcome::Abandoned }
     }
 
     /// Calls the user's code. If it panics, the request has failed.
@@ -34,20 +36,23 @@ impl PermitGuard {
     /// Gives the place at the plant back. The first call counts, later ones do nothing.
     pub(crate) fn release(&mut self, service: Service) {
         if let Some(permit) = &mut self.permit {
-            self.running.call(|lane, now, verdicts| lane.release(now, permit, service, verdicts));
+            let now = self.running.clock.now();
+            self.released = Some(now);
+            self.running.call(|lane, verdicts| lane.release(now, permit, service, verdicts));
         }
     }
 
     /// Whether the request may stay open for as long as its client likes. Its place is given back if the engine says so.
     pub(crate) fn stay_open(&mut self) -> bool {
         let Some(permit) = &mut self.permit else { return false };
-        self.running.call(|lane, now, verdicts| lane.stay_open(now, permit, verdicts))
+        let now = self.running.clock.now();
+        self.running.call(|lane, verdicts| lane.stay_open(now, permit, verdicts))
     }
 
     /// Counts body bytes that were handed over to be sent.
     pub(crate) fn sent(&mut self, bytes: u64) {
         if let Some(permit) = &self.permit {
-            self.running.call(|lane, _, _| lane.sent(permit, bytes));
+            self.running.call(|lane, _| lane.sent(permit, bytes));
         }
     }
 
@@ -61,7 +66,9 @@ impl PermitGuard {
     /// Ends the request: its last bytes, the end of its service if it still holds its place, and its departure.
     pub(crate) fn depart(mut self, bytes: u64, service: Service, outcome: Outcome) {
         let Some(mut permit) = self.permit.take() else { return };
-        self.running.call(|lane, now, verdicts| {
+        // A departure after the release changes no figure by its time.
+        let now = self.released.unwrap_or_else(|| self.running.clock.now());
+        self.running.call(|lane, verdicts| {
             if bytes > 0 {
                 lane.sent(&permit, bytes);
             }
@@ -84,8 +91,8 @@ impl PermitGuard {
 impl Drop for PermitGuard {
     fn drop(&mut self) {
         if let Some(permit) = self.permit.take() {
-            let outcome = self.on_drop;
-            self.running.call(|lane, now, verdicts| lane.depart(now, permit, outcome, verdicts));
+            let (now, outcome) = (self.running.clock.now(), self.on_drop);
+            self.running.call(|lane, verdicts| lane.depart(now, permit, outcome, verdicts));
         }
     }
 }
@@ -127,6 +134,7 @@ impl Drop for WaitingGuard {
             Some(Verdict::Start(_, started)) => started,
             Some(Verdict::Drop(..)) => return,
         };
-        self.running.call(|lane, now, verdicts| lane.depart(now, permit, Outcome::Abandoned, verdicts));
+        let now = self.running.clock.now();
+        self.running.call(|lane, verdicts| lane.depart(now, permit, Outcome::Abandoned, verdicts));
     }
 }

@@ -76,17 +76,25 @@ impl Lanes {
     pub(crate) fn call<T>(
         &self,
         clock: impl Fn() -> Instant,
-        call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T,
+        call: impl FnOnce(&mut Lane, &mut Verdicts) -> T,
     ) -> T {
         let mut verdicts = Verdicts::new();
-        let result = call(&mut self.lock(self.own()).lane, clock(), &mut verdicts);
+        let result = call(&mut self.lock(self.own()).lane, &mut verdicts);
         self.deliver(clock, verdicts);
         result
     }
 
     /// Hands verdicts to the requests that they are about. The place of a request that is gone goes to the next one, which may
     /// bring more verdicts.
+    #[inline]
     pub(crate) fn deliver(&self, clock: impl Fn() -> Instant, verdicts: Verdicts) {
+        if !verdicts.is_empty() {
+            self.deliver_all(clock, verdicts);
+        }
+    }
+
+    #[cold]
+    fn deliver_all(&self, clock: impl Fn() -> Instant, verdicts: Verdicts) {
         let (mut wakers, mut more) = (Vec::new(), Verdicts::new());
         let mut undelivered = VecDeque::from(verdicts);
         while let Some(verdict) = undelivered.pop_front() {

@@ -52,8 +52,8 @@ impl Running {
         Ok(Running { engine: Mutex::new(engine), lanes, clock, client, ticker: OnceLock::new() })
     }
 
-    /// Calls the engine through this thread's lane, now.
-    pub(crate) fn call<T>(&self, call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T) -> T {
+    /// Calls the engine through this thread's lane.
+    pub(crate) fn call<T>(&self, call: impl FnOnce(&mut Lane, &mut Verdicts) -> T) -> T {
         self.lanes.call(|| self.clock.now(), call)
     }
 

@@ -149,8 +149,8 @@ fn a_panic_of_the_handler_leaks_no_place_and_counts_as_a_failure() {
             body.take().map(read)
         }));
         assert!(panic.is_err(), "{panics_in:?}");
-        assert_eq!(bench.outcomes(Outcome::Failed), number as u64 + 1, "{panics_in:?}");
         drop((pending, body));
+        assert_eq!(bench.outcomes(Outcome::Failed), number as u64 + 1, "{panics_in:?}");
         bench.assert_settled();
     }
 }

@@ -1,4 +1,4 @@
-//! Promises beside one another, in virtual time: the server has workers of its own, and its clock and that of the clients judge.
+//! Promises beside one another, in virtual time. The server has workers of its own; its clock and that of the clients judge.
 
 use super::*;
 use crate::Decision;
@@ -51,6 +51,9 @@ struct Server {
     done: Vec<bool>,
 }
 
+/// A request that was sent: whether it is premium, when it came, and its response to be.
+type Sent = (bool, u64, Pending<Full<Bytes>>);
+
 /// Wakes a request by putting it on the list of those to poll.
 struct ToPoll(usize, Arc<Mutex<Vec<usize>>>);
 
@@ -65,7 +68,7 @@ struct Simulation {
     random: Random,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     server: Arc<Mutex<Server>>,
-    requests: Vec<Option<(bool, u64, Pending<Full<Bytes>>)>>,
+    requests: Vec<Option<Sent>>,
     to_poll: Arc<Mutex<Vec<usize>>>,
     /// Best effort, premium.
     tallies: [Tally; 2],
