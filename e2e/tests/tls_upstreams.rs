@@ -16,13 +16,19 @@ struct Server {
 impl Server {
     /// With the certificate of this name in the folder.
     fn run(folder: Folder, name: &str) -> Server {
+        Server::speaking("ssl", folder, name)
+    }
+
+    /// The same, with other words behind its port.
+    fn speaking(words: &str, folder: Folder, name: &str) -> Server {
         folder.write("site/page.html", "<p>a page</p>\n");
         folder.write("site/large.bin", vec![b'x'; 3 << 20]);
         let (port, socket) = (free_port(), folder.path().join("nginx.sock"));
         let place = folder.path().display();
         let server = format!(
-            "listen 127.0.0.1:{port} ssl; listen unix:{}; ssl_certificate {place}/{name}.pem; \
-             ssl_certificate_key {place}/{name}.key; ssl_session_tickets on; ssl_protocols TLSv1.2 TLSv1.3;",
+            "listen 127.0.0.1:{port} {words}; listen unix:{}; ssl_certificate {place}/{name}.pem; \
+             ssl_certificate_key {place}/{name}.key; ssl_session_tickets on; ssl_protocols TLSv1.2 TLSv1.3; \
+             location = /protocol {{ return 200 $server_protocol; }}",
             socket.display()
         );
         let nginx = Nginx::logging(&folder.path().join("site"), None, ("", &server));
@@ -71,6 +77,19 @@ fn a_server_that_signed_for_itself_is_trusted_by_its_own_certificate() {
     let tls = format!("tls = {{ ca = \"{}\" }}", own.display());
     let gateway = Plimsoll::run(&configuration(&format!("localhost:{}", server.port), &tls));
     ask_often(&gateway);
+}
+
+#[test]
+fn http2_is_spoken_with_a_server_that_agrees_and_http1_with_one_that_does_not() {
+    for (words, spoken) in [("ssl http2", "HTTP/2.0"), ("ssl", "HTTP/1.1")] {
+        let folder = Folder::new();
+        let (own, _) = certificate(&folder, "app", "localhost");
+        let server = Server::speaking(words, folder, "app");
+        let keys = format!("http2 = true\ntls = {{ ca = \"{}\" }}", own.display());
+        let gateway = Plimsoll::run(&configuration(&format!("localhost:{}", server.port), &keys));
+        ask_often(&gateway);
+        assert_eq!(get(gateway.address, "/protocol").text(), spoken);
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_request_is_followed_to_its_class_and_levels() {
     assert!(text.contains("client the cookie `session`; its hash is 0.0879 of 1"), "{text}");
     // Each upstream has its own m.
     assert!(text.contains("which its loop sets: app (1 to 3), then cache (0 to 1)."), "{text}");
-    assert!(text.contains("From m is that of app."), "{text}");
+    assert!(text.contains("\"From m\" is the m of app."), "{text}");
 }
 
 #[test]

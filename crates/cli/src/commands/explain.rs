@@ -341,20 +341,22 @@ impl Told<'_> {
 
     fn why_level(&self) -> String {
         let upstreams = self.upstreams();
-        let fraction = "Between two whole levels the fraction of m is that of\n\
-                        the clients served the higher one: those whose hash is below it.";
-        let heavy = "A client with more than a tenth of its\nclass's load is served by chance instead.";
         let [(first, base, top), lower @ ..] = &upstreams[..] else { return String::new() };
         if lower.is_empty() {
-            return format!("m is the service level that the loop sets, 0 to {top}. {fraction} {heavy}");
+            return format!(
+                "m is the service level that the loop sets, 0 to {top}. Between two whole levels the fraction of m is that of\n\
+                 the clients served the higher one: those whose hash is below it. A client with more than a tenth of its\n\
+                 class's load is served by chance instead."
+            );
         }
         let lower: Vec<String> =
             lower.iter().map(|(name, base, top)| format!("{name} ({base} to {top})")).collect();
         format!(
-            "Each upstream has an m of its own, which its loop sets: {first} ({base} to {top}), then {}. \
-             {fraction} A client\nthat gets none of the levels of {first}, because its hash is at or above m - {base}, is \
-             passed down. The next upstream divides\nthose who come to it anew, and whom the last one passes down is rejected. \
-             From m is that of {first}. {heavy}",
+            "Each upstream has an m of its own, which its loop sets: {first} ({base} to {top}), then {}.\n\
+             Between two whole levels the fraction of m is that of the clients served the higher one: those whose hash is\n\
+             below it. A client that gets no level of {first}, because its hash is at or above m - {base}, is passed down.\n\
+             The next upstream divides such clients anew, and a client that the last one passes down is rejected.\n\
+             \"From m\" is the m of {first}. A client with more than a tenth of its class's load is served by chance instead.",
             lower.join(", then ")
         )
     }

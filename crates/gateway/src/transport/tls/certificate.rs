@@ -90,8 +90,10 @@ fn how_to_make(CertificateFiles { chain, key }: &CertificateFiles) -> String {
     if chain.exists() || key.exists() {
         return String::new();
     }
+    let folder = key.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let make_folder = folder.map_or(String::new(), |folder| format!("mkdir -p {} && ", folder.display()));
     format!(
-        "; to try TLS, make both: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 \
+        "; to try TLS, make both: {make_folder}openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 \
          -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout {} -out {}",
         key.display(),
         chain.display()
