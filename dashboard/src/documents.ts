@@ -2,7 +2,7 @@
 
 export type BuffersDocument = { memory_bytes: number, file_bytes: number, file_failures: number, };
 
-export type ClassDocument = { site: string, class: string, upstream: string | null, service_level: number, service_level_of_contract: number | null, levels: Array<LevelDocument>, request_rate_per_second: number, bandwidth_bytes_per_second: number, queue_delay_seconds: number, response_time_seconds: number, promise: PromiseDocument | null, deadline: DeadlineDocument | null, model: ModelDocument, heavy_clients: number, arrivals: number, rejected: number, in_flight: number, delivered_bytes: number, recent: RecentDocument, reasons: Record<string, number>, outcomes: Record<string, number>, };
+export type ClassDocument = { site: string, class: string, upstream: string | null, service_level: number, service_level_of_contract: number | null, service_level_by_upstream: { [key in string]: number }, levels: Array<LevelDocument>, request_rate_per_second: number, bandwidth_bytes_per_second: number, queue_delay_seconds: number, response_time_seconds: number, promise: PromiseDocument | null, deadline: DeadlineDocument | null, model: ModelDocument, heavy_clients: number, arrivals: number, rejected: number, in_flight: number, delivered_bytes: number, recent: RecentDocument, reasons: Record<string, number>, outcomes: Record<string, number>, };
 
 export type ClientsDocument = { seed: string, rekey_seconds: number | null, };
 

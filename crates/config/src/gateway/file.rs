@@ -62,8 +62,8 @@ section! { "[gateway]"
         /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too, `"unix:/run/plimsoll.sock"` a
         /// Unix socket. It may be absent where `[tls]` listens.
         listen: OneOrMany<Address>, optional;
-        /// Where `/metrics`, `/status`, `/incidents`, `/healthz` and `POST /reload` are served, or `"off"`. Keep it on
-        /// loopback: it has no login.
+        /// Where the dashboard, `/metrics`, `/status`, `/events`, `/incidents`, `/healthz` and `POST /reload` are served, or
+        /// `"off"`. Keep it on loopback: it has no login.
         admin: Admin, default(Admin(Settings::default().admin));
         /// Names by which that listener may be asked; one `*` stands for anything. Addresses and `localhost` need no entry: any
         /// other name is refused, since a page's author could lead visitors' browsers here by a name of their own.

@@ -5,7 +5,8 @@
 //! somebody watches. Nothing is counted here, and no request waits for it. It keeps [`KEPT`] events and eleven rows of
 //! counts.
 //!
-//! A promise gets worse at once and better after [`CALM`], so that one that wavers is not news each second.
+//! A promise gets worse at once and better after [`CALM`], so that one that wavers is not news each second; one that was idle
+//! is judged at once.
 
 mod promise;
 mod recent;
@@ -149,12 +150,18 @@ impl Journal {
         self.at = Some(sight.status.at);
         self.window.look(sight.status);
         let mut standing = BTreeMap::new();
-        for row in self.judge(sight.status) {
+        for row in self.judge(sight.status, &self.window.recent(sight.status)) {
             let before = self.standing.get(&key(&row)).copied();
             let now = PromiseStanding::next(before, row.state, sight);
             let was_missed = before.is_some_and(|before| before.state == PromiseState::Missed);
-            if was_missed != (now.state == PromiseState::Missed) {
-                self.note_promise(&row, was_missed, sight.unix_seconds);
+            match now.state {
+                PromiseState::Missed if !was_missed => {
+                    self.note_promise(&row, EventKind::PromiseMissed, sight.unix_seconds);
+                }
+                PromiseState::Kept | PromiseState::AtRisk if was_missed => {
+                    self.note_promise(&row, EventKind::PromiseKept, sight.unix_seconds);
+                }
+                _ => {}
             }
             standing.insert(key(&row), now);
         }
@@ -189,23 +196,15 @@ impl Journal {
         }
     }
 
-    fn note_promise(&mut self, row: &PromiseRow, was_missed: bool, now: f64) {
+    fn note_promise(&mut self, row: &PromiseRow, kind: EventKind, now: f64) {
         let subject = match row.kind {
             PromiseKind::LoadLine => row.upstream.clone(),
             PromiseKind::Contract => row.site.clone(),
             _ => format!("{}/{}", row.site, row.class),
         };
-        let (guarantee, measured) = (&row.guarantee, &row.now);
-        match was_missed {
-            false => {
-                let text = format!("{subject}: promise missed: {guarantee}; now {measured}");
-                self.note(now, EventKind::PromiseMissed, &subject, &text);
-            }
-            true => {
-                let text = format!("{subject}: promise kept again: {guarantee}; now {measured}");
-                self.note(now, EventKind::PromiseKept, &subject, &text);
-            }
-        }
+        let said = if kind == EventKind::PromiseMissed { "missed" } else { "kept again" };
+        let text = format!("{subject}: promise {said}: {}; now {}", row.guarantee, row.now);
+        self.note(now, kind, &subject, &text);
     }
 
     fn note(&mut self, unix_seconds: f64, kind: EventKind, subject: &str, text: &str) {
@@ -217,13 +216,14 @@ impl Journal {
         self.events.push_back(OperatorEvent { number, unix_seconds, kind, subject, text });
     }
 
-    fn judge(&self, status: &Status) -> Vec<PromiseRow> {
-        promises(status, &self.window.recent(status), |plant| self.window.utilization(plant))
+    fn judge(&self, status: &Status, recent: &[Recent]) -> Vec<PromiseRow> {
+        promises(status, recent, |plant| self.window.utilization(plant))
     }
 
     /// Promises and last seconds of a status that was looked at.
     pub(super) fn view(&self, sight: &Sight<'_>) -> View {
-        let mut promises = self.judge(sight.status);
+        let recent = self.window.recent(sight.status);
+        let mut promises = self.judge(sight.status, &recent);
         for row in &mut promises {
             let standing = self.standing.get(&key(row));
             row.since_unix_seconds = standing.map_or(sight.unix_seconds, |one| one.since_unix_seconds);
@@ -233,7 +233,7 @@ impl Journal {
             let left = |row: &PromiseRow| row.margin.unwrap_or(f64::INFINITY);
             b.state.cmp(&a.state).then(left(a).total_cmp(&left(b)))
         });
-        View { unix_seconds: sight.unix_seconds, promises, recent: self.window.recent(sight.status) }
+        View { unix_seconds: sight.unix_seconds, promises, recent }
     }
 
     /// The events after this number, the latest last.
@@ -256,7 +256,8 @@ impl PromiseStanding {
             return PromiseStanding { better: None, ..before };
         }
         let better = before.better.unwrap_or(sight.status.at);
-        if judged > before.state || sight.status.at.since(better) >= CALM {
+        let is_sure = before.state == PromiseState::Idle || sight.status.at.since(better) >= CALM;
+        if judged > before.state || is_sure {
             return changed;
         }
         PromiseStanding { better: Some(better), ..before }

@@ -106,6 +106,17 @@ fn a_missed_promise_comes_first_at_once_and_is_kept_again_once_that_lasts() {
 }
 
 #[test]
+fn a_missed_promise_of_which_nobody_asks_any_more_is_idle_and_not_said_to_be_kept() {
+    let mut journal = Journal::default();
+    seen(&mut journal, &seconds(1, 10, 0.5, 0.3, 0));
+    let view = seen(&mut journal, &seconds(10, 20, 0.5, 0.0, 0));
+    let delay = view.promises.iter().find(|row| row.kind == PromiseKind::Delay).unwrap();
+    assert_eq!((delay.state, journal.after(2).events.len()), (PromiseState::Idle, 0));
+    let view = seen(&mut journal, &seconds(20, 21, 0.5, 0.05, 0));
+    assert!(view.promises.iter().all(|row| row.state == PromiseState::Kept), "{:?}", view.promises);
+}
+
+#[test]
 fn one_full_period_breaks_no_load_line_and_ten_do() {
     let mut journal = Journal::default();
     seen(&mut journal, &seconds(1, 12, 0.6, 0.05, 0));
