@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt release deb deb-test
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt release deb deb-test static container-test
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -106,3 +106,13 @@ deb: ## the Debian package, left in target/; without adapt and impact, which nee
 # Not part of `test`: it needs root and an optimized build.
 deb-test: deps deb ## the package in a fresh Debian that boots: installed, started, broken, upgraded, removed, purged
 	packaging/test/deb $(TARGET)/plimsoll_*.deb
+
+STATIC := x86_64-unknown-linux-musl
+
+static: ## the program without shared libraries, for containers: target/x86_64-unknown-linux-musl/release/plimsoll
+	rustup target add $(STATIC)
+	$(CARGO) build --quiet --release --locked -p plimsoll --no-default-features --target $(STATIC)
+
+# Not part of `test`: it needs root and another optimized build.
+container-test: deps static ## what the container claims: the static program in an otherwise empty root, as another user
+	packaging/test/container $(TARGET)/$(STATIC)/release/plimsoll

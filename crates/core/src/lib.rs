@@ -28,5 +28,10 @@ mod sync;
 pub mod telemetry;
 pub mod time;
 
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use engine::{Engine, Lane, LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState, Reload};
 pub use promises::diff::{Changes, Difference};
