@@ -145,3 +145,37 @@ fn the_twin_with_two_workers_turns_away_what_the_server_could_carry() {
     let (lost, busy) = (turned_away(&heard, SETTLED, END), mean(&heard.busy[SETTLED as usize..]));
     assert!(lost > 0.3 && busy < 0.3, "{lost} {busy}");
 }
+
+/// Little, then more, then three times the capacity, before a server that refuses what is more than two beyond its workers.
+fn refusing(seed: u64) -> Scene {
+    let mut scene = scene(Promise::Nothing, 0.0, seed);
+    scene.flows = vec![Flow::new("default", 100.0).then(40.0, 160.0).then(80.0, 3.0 * CAPACITY)];
+    scene.site = Site::new("site", &["full"]);
+    scene.listen_queue = 2;
+    scene
+}
+
+/// The share of the arrivals from a second on that the server refused.
+fn refused(heard: &Heard, from: f64) -> f64 {
+    let own: Vec<&Answer> = heard.answers.iter().filter(|answer| answer.arrived >= from).collect();
+    own.iter().filter(|answer| answer.level > 0 && !answer.completed).count() as f64 / own.len() as f64
+}
+
+/// A failed request is no work: a server that refuses what is too much does not do more, the more it refuses.
+#[test]
+fn what_a_server_refuses_is_no_work_that_it_does() {
+    let heard: Vec<Heard> = SEEDS.map(|seed| refusing(seed).run()).collect();
+    let shares: Vec<f64> = heard.iter().map(|heard| refused(heard, 120.0)).collect();
+    let found: Vec<u32> = heard.iter().filter_map(|heard| heard.workers.last().copied()).collect();
+    println!("refused {shares:.3?}, workers {found:?}");
+    assert!(mean(&shares) < 0.15, "{shares:?}");
+    assert!(found.iter().all(|workers| (7..=12).contains(workers)), "{found:?}");
+}
+
+/// Its twin is told of twice as many workers as there are.
+#[test]
+fn the_twin_that_is_told_too_many_workers_lets_the_server_refuse_most() {
+    let mut scene = refusing(*SEEDS.start());
+    scene.plant.find_workers = None;
+    assert!(refused(&scene.run(), 120.0) > 0.5);
+}

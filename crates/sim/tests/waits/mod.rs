@@ -78,6 +78,8 @@ pub(crate) struct Scene {
     /// Its cores are shared by everybody in service instead of one request each.
     pub(crate) shared: bool,
     pub(crate) service: Duration,
+    /// How many wait at the server at most; it refuses more.
+    pub(crate) listen_queue: usize,
     pub(crate) law: Law,
     pub(crate) faults: Vec<Fault>,
     pub(crate) flows: Vec<Flow>,
@@ -179,6 +181,7 @@ impl Scene {
             workers,
             shared: false,
             service,
+            listen_queue: 100_000,
             law: Law::Exponential,
             faults: Vec::new(),
             flows,
@@ -273,7 +276,7 @@ impl Scene {
                 } else {
                     Discipline::Workers(self.workers)
                 },
-                100_000,
+                self.listen_queue,
                 self.service,
             )
         };

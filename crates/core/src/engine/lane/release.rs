@@ -47,7 +47,10 @@ impl Lane {
         let class = &self.counters.classes[usize::from(permit.class)];
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
         let served_until = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
-        self.count_release(served_until, permit, class, change.before);
+        self.count_release(served_until, permit, class);
+        if service.representative && self.published.plants[plant].capacity.found {
+            self.count_work(served_until, permit, change.before);
+        }
         if permit.has_quota {
             permit.failed = !service.representative && service.response_bytes > 0;
             self.leave_quota(served_until, permit, service);
@@ -157,8 +160,8 @@ impl Lane {
         }
     }
 
-    /// Counts the end of service; `in_service` requests were at the plant until then.
-    fn count_release(&self, now: Instant, permit: &Permit, class: &ClassCounters, in_service: u32) {
+    /// Counts the end of service.
+    fn count_release(&self, now: Instant, permit: &Permit, class: &ClassCounters) {
         let response_ns = now.nanos_since(permit.arrived);
         if response_ns >= DurationCounters::LEAST_NS {
             count_times(class, response_ns, now.nanos_since(permit.started));
@@ -167,13 +170,16 @@ impl Lane {
         class.response_ns.add(response_ns);
         let plant = &self.counters.plants[permit.plant()];
         plant.releases.add(1);
+        plant.service_ns.add(now.nanos_since(permit.started));
+    }
+
+    /// Counts the work of a service at a plant whose workers are searched for; `in_service` requests were there until its end.
+    /// A failed request is no work: a plant that refuses what is too much would seem to do more, the more it refuses.
+    fn count_work(&self, now: Instant, permit: &Permit, in_service: u32) {
+        let words = &self.published.classes[usize::from(permit.class)].words;
+        let loads = [permit.in_service_at_start, in_service];
         let service_ns = now.nanos_since(permit.started);
-        plant.service_ns.add(service_ns);
-        if self.published.plants[permit.plant()].capacity.found {
-            let words = &self.published.classes[usize::from(permit.class)].words;
-            let loads = [permit.in_service_at_start, in_service];
-            plant.by_load.depart(loads, service_ns, words.usual(permit.level));
-        }
+        self.counters.plants[permit.plant()].by_load.depart(loads, service_ns, words.usual(permit.level));
     }
 
     /// Counts the end of service in a class that was promised a delay or a ratio.
