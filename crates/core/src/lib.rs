@@ -33,5 +33,6 @@ pub mod time;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use engine::processes;
 pub use engine::{Engine, Lane, LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState, Reload};
 pub use promises::diff::{Changes, Difference};

@@ -16,12 +16,18 @@ pub(crate) struct ReturnTimes {
 
 /// The same in a word: milliseconds, the soonest above.
 #[derive(Debug, Default)]
+#[repr(transparent)]
 pub(crate) struct AtomicReturnTimes(AtomicU64);
 
 impl AtomicReturnTimes {
     pub(crate) fn set(&self, times: ReturnTimes) {
         let ms = |time: Duration| time.as_millis().min(u32::MAX.into()) as u64;
         self.0.store(ms(times.soonest) << 32 | ms(times.latest), Ordering::Relaxed);
+    }
+
+    /// Takes over what another word says.
+    pub(crate) fn follow(&self, other: &Self) {
+        self.0.store(other.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// After what time a request of this client that came at this instant is to come again.

@@ -10,6 +10,8 @@ const FRACTION_BITS: u32 = 56;
 pub(crate) const FRACTION_ONE: u64 = 1 << FRACTION_BITS;
 
 /// The service level that loops write and requests read.
+#[derive(Default)]
+#[repr(transparent)]
 pub(crate) struct AtomicServiceLevel(AtomicU64);
 
 /// A service level m, packed.
@@ -23,6 +25,11 @@ impl ServiceLevel {
         let integral = m as u64;
         let fraction = ((m - integral as f64) * FRACTION_ONE as f64) as u64;
         ServiceLevel(integral << FRACTION_BITS | fraction.min(FRACTION_ONE - 1))
+    }
+
+    /// m.
+    pub(crate) fn as_number(self) -> f64 {
+        f64::from(self.integral()) + self.fraction() as f64 / FRACTION_ONE as f64
     }
 
     /// I.
@@ -39,16 +46,12 @@ impl ServiceLevel {
 }
 
 impl AtomicServiceLevel {
-    pub(crate) fn new(m: f64) -> Self {
-        AtomicServiceLevel(AtomicU64::new(ServiceLevel::new(m).0))
-    }
-
     pub(crate) fn set(&self, m: f64) {
         self.0.store(ServiceLevel::new(m).0, Ordering::Relaxed);
     }
 
-    pub(crate) fn copy(&self) -> Self {
-        AtomicServiceLevel(AtomicU64::new(self.get().0))
+    pub(crate) fn follow(&self, other: &Self) {
+        self.0.store(other.get().0, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> ServiceLevel {

@@ -35,6 +35,7 @@
 //! at full quality, and the others would be rejected for it.
 
 use crate::promises::Guarantee;
+use crate::sync::shared::Shared;
 use crate::time::Instant;
 use libm::log;
 
@@ -55,25 +56,30 @@ const REMEMBERED: f64 = 10_000.0;
 /// The token buckets of one site's contract.
 pub(crate) struct TokenBucket {
     guarantee: Guarantee,
+    /// Whether chance makes the bucket of requests deeper than the burst that was promised.
+    has_burst: bool,
+    words: Shared<ContractWords>,
+}
+
+/// The words of a contract's token buckets.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct ContractWords {
     requests: Pace,
-    /// What bounds a burst where chance makes `requests` deeper than the burst that was promised.
-    burst: Option<Pace>,
-    bytes: Option<Pace>,
+    /// What bounds a burst, where chance makes `requests` too deep for that.
+    burst: Pace,
+    /// Used where a bandwidth was promised.
+    bytes: Pace,
     sizes: ResponseSizes,
 }
 
 impl TokenBucket {
-    pub(crate) fn new(guarantee: &Guarantee) -> Self {
-        let requests = Pace::default();
+    /// The buckets over these words, which may be in use already by others with the same contract.
+    pub(crate) fn new(words: Shared<ContractWords>, guarantee: &Guarantee) -> Self {
         let least = guarantee.rate * guarantee.burst.as_secs_f64();
-        let burst = (requests.adapt(guarantee.rate, least, 1.0) > least).then(|| {
-            let burst = Pace::default();
-            burst.set(2.0 * guarantee.rate, least.max(LEAST_BURST));
-            burst
-        });
-        let bytes = guarantee.bandwidth_bytes_per_second.map(|_| Pace::default());
-        let sizes = ResponseSizes::default();
-        let bucket = TokenBucket { guarantee: *guarantee, requests, burst, bytes, sizes };
+        let has_burst = words.requests.adapt(guarantee.rate, least, 1.0) > least;
+        words.burst.set(2.0 * guarantee.rate, least.max(LEAST_BURST));
+        let bucket = TokenBucket { guarantee: *guarantee, has_burst, words };
         bucket.adapt();
         bucket
     }
@@ -81,9 +87,9 @@ impl TokenBucket {
     /// Adapts the depth in bytes to the sizes of the responses.
     pub(crate) fn adapt(&self) {
         let Guarantee { rate, bandwidth_bytes_per_second, burst } = self.guarantee;
-        if let (Some(pace), Some(bandwidth)) = (&self.bytes, bandwidth_bytes_per_second) {
-            let step = self.sizes.step().unwrap_or(bandwidth / rate);
-            pace.adapt(bandwidth, bandwidth * burst.as_secs_f64(), step);
+        if let Some(bandwidth) = bandwidth_bytes_per_second {
+            let step = self.words.sizes.step().unwrap_or(bandwidth / rate);
+            self.words.bytes.adapt(bandwidth, bandwidth * burst.as_secs_f64(), step);
         }
     }
 
@@ -94,29 +100,31 @@ impl TokenBucket {
 
     /// Counts an arrival; returns whether it is inside the contract.
     pub(crate) fn conforms(&self, now: Instant) -> bool {
-        let inside = self.requests.take(now, self.requests.step_ns(1));
+        let ContractWords { requests, burst, bytes, .. } = &*self.words;
+        let inside = requests.take(now, requests.step_ns(1));
         // All are looked at in any case, because that advances and limits their leads.
         inside
-            & self.burst.as_ref().is_none_or(|burst| burst.take(now, burst.step_ns(1)))
-            & self.bytes.as_ref().is_none_or(|bytes| bytes.take(now, 0))
+            & (!self.has_burst || burst.take(now, burst.step_ns(1)))
+            & (!self.counts_bytes() || bytes.take(now, 0))
     }
 
     /// Whether a bandwidth was promised.
     pub(crate) fn counts_bytes(&self) -> bool {
-        self.bytes.is_some()
+        self.guarantee.bandwidth_bytes_per_second.is_some()
     }
 
     /// Learns the size of a response that was delivered, as it would be at full quality.
     pub(crate) fn learn(&self, bytes: u64) {
-        if self.bytes.is_some() {
+        if self.counts_bytes() {
             let bytes = bytes as f64;
-            self.sizes.add([1.0, bytes, bytes * bytes]);
+            self.words.sizes.add([1.0, bytes, bytes * bytes]);
         }
     }
 
     /// Counts delivered bytes, as many as they would be at full quality.
     pub(crate) fn sent(&self, bytes: u64) {
-        if let Some(pace) = &self.bytes {
+        if self.counts_bytes() {
+            let pace = &self.words.bytes;
             pace.word.fetch_add(pace.step_ns(bytes), Ordering::Relaxed);
         }
     }
@@ -124,6 +132,7 @@ impl TokenBucket {
 
 /// The sizes of responses at full quality, as sums of f64.
 #[derive(Default)]
+#[repr(C)]
 struct ResponseSizes {
     count: AtomicU64,
     bytes: AtomicU64,
@@ -152,6 +161,7 @@ impl ResponseSizes {
 
 /// One token bucket.
 #[derive(Default)]
+#[repr(C)]
 struct Pace {
     /// The pacing time (ns).
     word: AtomicU64,
@@ -205,7 +215,7 @@ mod tests {
 
     /// The share of Poisson arrivals at `rate` that conforms to 100/s over `seconds`.
     fn conforming(rate: f64, seconds: f64, seed: u64) -> f64 {
-        let bucket = TokenBucket::new(&Guarantee::new(100.0, 1e9));
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee::new(100.0, 1e9));
         let mut random = Random::new(seed);
         let (mut now, mut inside, mut all) = (0.0, 0.0, 0.0);
         while now < seconds {
@@ -251,7 +261,7 @@ mod tests {
     ) -> (f64, f64) {
         const MEAN: f64 = 16_000.0;
         let promised = if bytes_only { 10.0 * rate } else { rate };
-        let bucket = TokenBucket::new(&Guarantee::new(promised, rate * MEAN));
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee::new(promised, rate * MEAN));
         let mut random = Random::new(seed);
         let mut uniform = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
         let (mut now, mut second, mut inside, mut all, mut bytes) = (0.0, 1.0, 0.0, 0.0, 0.0);
@@ -306,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_crowd_at_a_slow_contract_has_the_burst_that_was_promised() {
-        let bucket = TokenBucket::new(&Guarantee::new(2.0, 1e9));
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee::new(2.0, 1e9));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let inside = |range: core::ops::Range<u64>| range.filter(|ms| bucket.conforms(at(*ms))).count();
         let at_once = inside(10_000..10_200);
@@ -326,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_guarantee_comes_back_when_the_rate_falls() {
-        let bucket = TokenBucket::new(&Guarantee::new(100.0, 1e9));
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee::new(100.0, 1e9));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         (0..5000).for_each(|ms| _ = bucket.conforms(at(ms)));
         assert!(!bucket.conforms(at(5000)));
@@ -337,7 +347,7 @@ mod tests {
 
     #[test]
     fn bytes_count_as_they_are_delivered() {
-        let bucket = TokenBucket::new(&Guarantee::new(1000.0, 1e6));
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee::new(1000.0, 1e6));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         assert!(bucket.conforms(at(1000)));
         bucket.sent(1_900_000);
@@ -353,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_rate_slower_than_its_burst_still_conforms() {
-        let bucket = TokenBucket::new(&Guarantee::new(0.1, 1e6));
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee::new(0.1, 1e6));
         for second in (0..1000).step_by(10) {
             assert!(bucket.conforms(Instant::from_secs_f64(f64::from(second))), "{second}");
         }

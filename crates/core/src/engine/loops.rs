@@ -31,6 +31,15 @@ pub(crate) struct Sensors {
 }
 
 impl Sensors {
+    /// Measures what is counted from now on: what the lanes have counted before is no news.
+    pub(crate) fn begin(&mut self) {
+        self.classes.begin(&self.counters);
+        self.plants
+            .iter_mut()
+            .enumerate()
+            .for_each(|(number, plant)| _ = plant.observe(&self.counters, number));
+    }
+
     /// The lanes that may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
     pub(crate) fn counting_lanes(&self) -> &[Arc<LaneCounters>] {
         &self.counters[..self.counters.len() - usize::from(!self.has_counted)]

@@ -8,6 +8,7 @@
 //! - `control_period`: what the timers run, the control period of each plant among it
 //! - `loops`: the sensors and loops that it runs
 //! - `published_state`: what loops write and lanes read
+//! - `processes`: one controller for the processes of a server, which share its words in a mapping
 //! - `reload`: brings new promises into force
 //! - `learned`: what is kept for the engine after this one
 //! - `idle`: periods without requests, in which no utilization loop is stepped
@@ -18,6 +19,7 @@ mod idle;
 mod lane;
 mod learned;
 mod loops;
+pub mod processes;
 pub(crate) mod published_state;
 mod reload;
 mod status;
@@ -40,6 +42,7 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
 use idle::Idle;
 use loops::{Loops, Sensors};
+use processes::SharedWords;
 use published_state::{PublishedPlant, PublishedState};
 use status::ClassRow;
 use timers::{Timer, Timers};
@@ -52,6 +55,8 @@ pub struct Engine {
     rows: Vec<ClassRow>,
     /// The key of the client hash.
     seed: u64,
+    /// What it shares with the processes of a server.
+    words: Option<SharedWords>,
     published: Arc<Published<PublishedState>>,
     /// The lane of `tick` itself: its counters take what `tick` accounts.
     lane: Lane,
@@ -70,7 +75,18 @@ impl Engine {
     /// # Errors
     /// What in `promises` cannot be, one sentence each.
     pub fn new(promises: &Promises, lanes: usize, seed: u64) -> Result<(Engine, Vec<Lane>), Vec<String>> {
-        let counters: Vec<_> = (0..=lanes).map(|_| Arc::new(LaneCounters::default())).collect();
+        Engine::over(promises, alloc::vec![LaneCounters::default(); lanes], None, seed)
+    }
+
+    /// Builds the engine, and a lane over each of these counters. `words`: what it shares with other processes.
+    fn over(
+        promises: &Promises,
+        counters: Vec<LaneCounters>,
+        words: Option<SharedWords>,
+        seed: u64,
+    ) -> Result<(Engine, Vec<Lane>), Vec<String>> {
+        let own = LaneCounters::default();
+        let counters: Vec<_> = counters.into_iter().chain([own]).map(Arc::new).collect();
         let published = Arc::new(Published::new(Arc::new(PublishedState::empty(counters.clone()))));
         let mut seeds = Random::new(seed ^ 0x6c61_6e65);
         let lane = |number: usize| Lane {
@@ -80,12 +96,13 @@ impl Engine {
             random: Random::new(seeds.bits()),
             not_sync: PhantomData,
         };
-        let mut all: Vec<Lane> = (0..=lanes).map(lane).collect();
+        let mut all: Vec<Lane> = (0..counters.len()).map(lane).collect();
         let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
         let mut engine = Engine {
             registry: Registry::default(),
             rows: Vec::new(),
             seed,
+            words,
             published,
             lane,
             sensors: Sensors { counters, ..Sensors::default() },

@@ -23,7 +23,8 @@ use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_hitters::MOST_HEAVY;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::Ordering::{self, Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// One generation of everything that threads share. Loops write to the newest generation only.
 pub(crate) struct PublishedState {
@@ -71,6 +72,7 @@ impl PublishedState {
 }
 
 /// The words of a class that loops write and requests read.
+#[derive(Default)]
 #[repr(C)]
 pub(crate) struct ClassWords {
     /// m of the levels at the plant of the highest one.
@@ -94,32 +96,29 @@ impl ClassWords {
     pub(crate) const USUAL: f64 = 10_000.0;
 
     pub(crate) fn new(levels: &Cascade) -> Self {
-        let (note_shift, heavy_count) = (AtomicU32::new(0), AtomicU32::new(0));
-        let words = ClassWords {
-            service_level: AtomicServiceLevel::new(0.0),
-            lower: core::array::from_fn(|_| AtomicServiceLevel::new(0.0)),
-            note_shift,
-            heavy_count,
-            heavy: Default::default(),
-            full_bytes: Default::default(),
-            usual: [const { AtomicU32::new(Self::USUAL as u32) }; MAX_LEVELS + 1],
-        };
+        let usual = [const { AtomicU32::new(Self::USUAL as u32) }; MAX_LEVELS + 1];
+        let words = ClassWords { usual, ..ClassWords::default() };
         words.set_levels(levels);
         words
     }
 
     fn copy(&self) -> Self {
-        let copy = |word: &AtomicU64| AtomicU64::new(word.load(Ordering::Relaxed));
-        let copy32 = |word: &AtomicU32| AtomicU32::new(word.load(Ordering::Relaxed));
-        ClassWords {
-            service_level: self.service_level.copy(),
-            lower: self.lower.each_ref().map(AtomicServiceLevel::copy),
-            note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
-            heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
-            heavy: self.heavy.each_ref().map(copy),
-            full_bytes: self.full_bytes.each_ref().map(copy32),
-            usual: self.usual.each_ref().map(copy32),
-        }
+        let copy = ClassWords::default();
+        copy.follow(self);
+        copy
+    }
+
+    /// Takes over what other words say, one by one.
+    pub(crate) fn follow(&self, other: &Self) {
+        let follow = |(own, other): (&AtomicU64, &AtomicU64)| own.store(other.load(Relaxed), Relaxed);
+        let follow32 = |(own, other): (&AtomicU32, &AtomicU32)| own.store(other.load(Relaxed), Relaxed);
+        self.service_level.follow(&other.service_level);
+        self.lower.iter().zip(&other.lower).for_each(|(own, other)| own.follow(other));
+        follow32((&self.note_shift, &other.note_shift));
+        self.heavy.iter().zip(&other.heavy).for_each(follow);
+        follow32((&self.heavy_count, &other.heavy_count));
+        self.full_bytes.iter().zip(&other.full_bytes).for_each(follow32);
+        self.usual.iter().zip(&other.usual).for_each(follow32);
     }
 
     /// Publishes the service levels.
@@ -267,8 +266,8 @@ impl PublishedClass {
 
 /// What the calls of the request API read of a plant.
 pub(crate) struct PublishedPlant {
-    /// The same gate in every generation.
-    pub(crate) gate: Arc<Gate>,
+    /// With the same words and queue in every generation.
+    pub(crate) gate: Gate,
     /// The requests that stream, waiting or in service.
     pub(crate) streams: Arc<Rights>,
     pub(crate) stream_share: f64,

@@ -118,7 +118,7 @@ impl Site {
     }
 
     /// Names of its classes: its own in their order, then the built-in ones.
-    pub(crate) fn class_names(&self) -> impl Iterator<Item = &str> {
+    pub fn class_names(&self) -> impl Iterator<Item = &str> {
         self.classes.iter().map(|class| class.name.as_str()).chain(BUILT_IN_CLASSES)
     }
 }

@@ -27,6 +27,7 @@
 use crate::scheduling::queue::{Queue, Waiting};
 use crate::scheduling::quota::Quota;
 use crate::sync::lock::Lock;
+use crate::sync::shared::Shared;
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
 
@@ -43,11 +44,31 @@ const TIME_MASK: u64 = u64::MAX >> TIME_SHIFT;
 /// The most requests in service at once: the largest count that the word has room for.
 pub(crate) const MOST_IN_SERVICE: u32 = COUNT as u32;
 
+#[derive(Clone)]
 pub(crate) struct Gate {
+    words: Shared<GateWords>,
+    queue: Arc<Lock<Queue>>,
+}
+
+/// The words of a gate.
+#[repr(C)]
+pub(crate) struct GateWords {
     word: AtomicU64,
-    queue: Lock<Queue>,
     /// Exempt requests in service. The count follows the word, so that a race lets in at most one more for each thread.
     exempt: AtomicU32,
+}
+
+impl Default for GateWords {
+    fn default() -> Self {
+        GateWords { word: AtomicU64::new(0), exempt: AtomicU32::new(0) }
+    }
+}
+
+impl GateWords {
+    /// The number of requests in service, and how many of these are exempt.
+    pub(crate) fn in_service(&self) -> (u32, u32) {
+        ((self.word.load(Ordering::Acquire) & COUNT) as u32, self.exempt.load(Ordering::Acquire))
+    }
 }
 
 /// A change that was made, and the interval that it ended.
@@ -75,34 +96,34 @@ pub(crate) enum Entry {
 }
 
 impl Gate {
-    pub(crate) fn new(classes: usize) -> Self {
-        Gate { word: AtomicU64::new(0), queue: Lock::new(Queue::new(classes)), exempt: AtomicU32::new(0) }
+    pub(crate) fn new(words: Shared<GateWords>, classes: usize) -> Self {
+        Gate { words, queue: Arc::new(Lock::new(Queue::new(classes))) }
     }
 
     /// The number of requests in service.
     pub(crate) fn in_service(&self) -> u32 {
-        (self.word.load(Ordering::Relaxed) & COUNT) as u32
+        (self.words.word.load(Ordering::Relaxed) & COUNT) as u32
     }
 
     /// Whether requests may wait; `false` is certain at the moment of the call. Takes no lock.
     pub(crate) fn is_waited_at(&self) -> bool {
-        self.word.load(Ordering::Relaxed) & WAITS != 0
+        self.words.word.load(Ordering::Relaxed) & WAITS != 0
     }
 
     /// Whether an exempt request may start. They come before all others, so they hold half of the `shared` places at most,
     /// and one at least: otherwise a few clients that ask for a slow exempt path would keep everybody else out.
     pub(crate) fn may_start_exempt(&self, shared: u32) -> bool {
-        self.exempt.load(Ordering::Relaxed) < (shared / 2).max(1)
+        self.words.exempt.load(Ordering::Relaxed) < (shared / 2).max(1)
     }
 
     /// Counts the start of an exempt request, after the change of the gate.
     pub(crate) fn enter_exempt(&self) {
-        self.exempt.fetch_add(1, Ordering::Relaxed);
+        self.words.exempt.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts the end of an exempt request's service, after the change of the gate.
     pub(crate) fn leave_exempt(&self) {
-        self.exempt.fetch_sub(1, Ordering::Relaxed);
+        self.words.exempt.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether requests wait for room, and not only exempt ones for their own share of it.
@@ -243,7 +264,7 @@ impl Gate {
     /// One timed change: `step` maps the low bits of the word, or declines.
     fn change(&self, now: Instant, step: impl Fn(u64) -> Option<u64>) -> Option<GateChange> {
         let now = now.as_nanos() & TIME_MASK;
-        let mut word = self.word.load(Ordering::Acquire);
+        let mut word = self.words.word.load(Ordering::Acquire);
         loop {
             let next = step(word)?;
             let last = word >> TIME_SHIFT;
@@ -251,7 +272,7 @@ impl Gate {
             // Another thread's clock reading may be some nanoseconds later; then no time has passed.
             let (time, elapsed_ns) = if difference > TIME_MASK / 2 { (last, 0) } else { (now, difference) };
             let timed = (next & (COUNT | WAITS)) | time << TIME_SHIFT;
-            match self.word.compare_exchange_weak(word, timed, Ordering::AcqRel, Ordering::Acquire) {
+            match self.words.word.compare_exchange_weak(word, timed, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     let (before, after) = ((word & COUNT) as u32, (timed & COUNT) as u32);
                     return Some(GateChange { before, after, elapsed_ns, waits: timed & WAITS != 0 });
@@ -263,9 +284,9 @@ impl Gate {
 
     /// A change of the *waits* bit, which ends no interval.
     fn change_quietly(&self, step: impl Fn(u64) -> Option<u64>) -> bool {
-        let mut word = self.word.load(Ordering::Acquire);
+        let mut word = self.words.word.load(Ordering::Acquire);
         while let Some(next) = step(word) {
-            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+            match self.words.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(seen) => word = seen,
             }
@@ -308,7 +329,7 @@ mod tests {
     }
 
     fn gate() -> Gate {
-        Gate::new(1)
+        Gate::new(Shared::default(), 1)
     }
 
     #[test]

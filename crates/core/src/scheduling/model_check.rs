@@ -10,6 +10,7 @@ use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::{Rank, Standing};
 use crate::sync::published::{Published, Reader};
+use crate::sync::shared::Shared;
 use crate::time::{Duration, Instant};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -67,7 +68,7 @@ fn leave(gate: &Gate, started: &AtomicU32) {
 #[test]
 fn a_departure_beside_an_arrival_loses_no_wake_up() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(Shared::default(), 1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
         let other = {
@@ -87,7 +88,7 @@ fn a_departure_beside_an_arrival_loses_no_wake_up() {
 #[test]
 fn two_arrivals_share_one_slot() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(Shared::default(), 1));
         let started = Arc::new(AtomicU32::new(0));
         let threads = [0, 1].map(|_| {
             let (gate, started) = (gate.clone(), started.clone());
@@ -106,7 +107,7 @@ fn two_arrivals_share_one_slot() {
 #[test]
 fn a_client_that_leaves_while_it_is_started_is_one_or_the_other() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(Shared::default(), 1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
         let Entry::Waits { ticket, .. } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else {
@@ -128,7 +129,7 @@ fn a_client_that_leaves_while_it_is_started_is_one_or_the_other() {
 #[test]
 fn an_arrival_beside_a_departure_and_a_cancel() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(Shared::default(), 1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
         let Entry::Waits { ticket, .. } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else {
@@ -160,7 +161,7 @@ fn an_arrival_beside_a_departure_and_a_cancel() {
 #[test]
 fn no_request_passes_one_that_waits() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(Shared::default(), 1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
         assert!(matches!(gate.enter_or_wait(NOW, LIMIT, 10, waiting()), Entry::Waits { .. }));
@@ -193,7 +194,7 @@ fn no_request_passes_one_that_waits() {
 #[test]
 fn an_expiry_beside_a_departure_ends_a_wait_once() {
     loom::model(|| {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(Gate::new(Shared::default(), 1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
         assert!(matches!(gate.enter_or_wait(NOW, LIMIT, 10, waiting()), Entry::Waits { .. }));
@@ -217,7 +218,7 @@ const LATER: Instant = Instant::from_nanos(10);
 
 /// A gate with a quota for class 1.
 fn promised(turn: TurnRule) -> (Arc<Gate>, alloc::sync::Arc<Quota>) {
-    let (gate, quota) = (Gate::new(1), alloc::sync::Arc::new(Quota::new(turn, None)));
+    let (gate, quota) = (Gate::new(Shared::default(), 1), alloc::sync::Arc::new(Quota::new(turn, None)));
     gate.promise(&[None, Some(quota.clone())]);
     (Arc::new(gate), quota)
 }
@@ -357,7 +358,7 @@ fn a_lane_that_starts_a_request_of_a_new_class_knows_the_class() {
     loom::model(|| {
         // The value is the number of classes.
         let exchange = alloc::sync::Arc::new(Published::new(alloc::sync::Arc::new(1_u16)));
-        let gate = Arc::new(Gate::new(2));
+        let gate = Arc::new(Gate::new(Shared::default(), 2));
         assert!(gate.enter(NOW, LIMIT).is_some());
         let [arriving, starting] = [0, 1].map(|_| Reader::new(exchange.clone()));
         let arriver = {

@@ -5,11 +5,12 @@
 //! that several processes map.
 
 use crate::promises::MAX_LEVELS;
-use crate::request::Reason;
+use crate::request::{Outcome, Reason};
+use crate::sync::shared::Shared;
 use crate::telemetry::life_table::PARTS;
 use crate::telemetry::service_shares::SERVICE_PARTS;
 use crate::telemetry::status::{DurationHistogram, STATUS_CLASSES};
-use alloc::{sync::Arc, vec::Vec};
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// A monotone count with one writer.
@@ -158,7 +159,7 @@ impl DurationCounters {
 /// One lane's counters of one class. The alignment keeps them off the cache lines that another lane writes; it is two
 /// lines, because a processor fetches two at a time.
 #[repr(C, align(128))]
-pub(crate) struct ClassCounters {
+pub struct ClassCounters {
     pub(crate) arrivals: Counter,
     pub(crate) bytes: Counter,
     /// Arrivals that ended before a start: rejected, dropped, or left.
@@ -214,10 +215,36 @@ impl Default for ClassCounters {
     }
 }
 
+impl ClassCounters {
+    /// Accounts for what a thread or process that is gone has left: the request that it was counting when it died, which it
+    /// counted by an arrival first and by a start or a rejection last, and the requests that it had in service.
+    pub(crate) fn settle(&self) {
+        let sum = |counters: &[Counter]| counters.iter().fold(0, |sum: u64, c| sum.wrapping_add(c.get()));
+        let behind = |whole: u64, part: u64| whole.wrapping_sub(part);
+        let uncounted = behind(sum(&self.served), self.started.get());
+        self.reasons[Reason::Full as usize].add(match behind(self.arrivals.get(), sum(&self.reasons)) {
+            missing if uncounted > 0 => missing,
+            _ => 0,
+        });
+        self.started.add(uncounted);
+        self.reasons[Reason::ClientLeft as usize].add(behind(self.arrivals.get(), sum(&self.reasons)));
+        self.unserved.add(behind(self.arrivals.get(), self.started.get().wrapping_add(self.unserved.get())));
+        self.released.add(behind(self.started.get(), self.released.get()));
+        let failed = behind(self.started.get(), sum(&self.outcomes));
+        self.outcomes[Outcome::Failed as usize].add(failed);
+    }
+
+    /// Arrivals, and those of them that have ended.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let ended = self.outcomes.iter().map(Counter::get).sum::<u64>();
+        (self.arrivals.get(), ended.wrapping_add(self.unserved.get()))
+    }
+}
+
 /// One lane's counters of one plant, on cache lines of their own too.
 #[derive(Default)]
 #[repr(C, align(128))]
-pub(crate) struct PlantCounters {
+pub struct PlantCounters {
     /// Integral of min(in service, s) dt [server nanoseconds].
     pub(crate) busy_ns: Counter,
     pub(crate) releases: Counter,
@@ -288,8 +315,8 @@ pub(crate) fn bin_loads(bin: usize) -> (u32, u32) {
 /// One lane's counters: classes and plants by number. At a reload the lane gets a longer list of the same counters.
 #[derive(Clone, Default)]
 pub(crate) struct LaneCounters {
-    pub(crate) classes: Vec<Arc<ClassCounters>>,
-    pub(crate) plants: Vec<Arc<PlantCounters>>,
+    pub(crate) classes: Vec<Shared<ClassCounters>>,
+    pub(crate) plants: Vec<Shared<PlantCounters>>,
 }
 
 impl LaneCounters {
@@ -333,5 +360,48 @@ mod tests {
             assert_eq!(*count, given.iter().filter(within).count() as u64, "bucket {bucket}");
         }
         assert_eq!((histogram.count(), histogram.sum_ns), (7, 7));
+    }
+
+    /// A lane's counters after every part of its way, whatever it was at when its process died, are settled so that each
+    /// arrival has one reason, has started or not, and has ended.
+    #[test]
+    fn what_a_dead_process_was_counting_is_counted_once() {
+        type Step = fn(&ClassCounters);
+        const SERVED: [Step; 9] = [
+            |class| class.arrivals.add(1),
+            |class| class.decided[2].add(1),
+            |class| class.served[2].add(1),
+            |class| class.reasons[Reason::Full as usize].add(1),
+            |class| class.started.add(1),
+            |class| class.queue_delay_ns.add(1),
+            |class| class.bytes.add(1),
+            |class| class.released.add(1),
+            |class| class.outcomes[Outcome::Completed as usize].add(1),
+        ];
+        const REJECTED: [Step; 4] = [
+            |class| class.arrivals.add(1),
+            |class| class.decided[0].add(1),
+            |class| class.reasons[Reason::Overload as usize].add(1),
+            |class| class.unserved.add(1),
+        ];
+        let sum = |counters: &[Counter]| counters.iter().map(Counter::get).sum::<u64>();
+        for (way, done) in
+            [&SERVED[..], &REJECTED[..]].iter().flat_map(|way| (0..=way.len()).map(move |n| (way, n)))
+        {
+            let class = ClassCounters::default();
+            let steps = SERVED.iter().chain(&REJECTED).chain(&SERVED[..6]).chain(&way[..done]);
+            steps.for_each(|step| step(&class));
+            for _ in 0..2 {
+                class.settle();
+                let ended = sum(&class.outcomes);
+                assert_eq!(class.totals(), (3 + u64::from(done > 0), 3 + u64::from(done > 0)), "{done}");
+                assert_eq!(sum(&class.reasons), class.arrivals.get(), "{done}");
+                assert_eq!(
+                    [sum(&class.served), class.started.get(), class.released.get()],
+                    [ended; 3],
+                    "{done}"
+                );
+            }
+        }
     }
 }

@@ -15,6 +15,8 @@ use core::ops::RangeInclusive;
 pub(crate) struct Monitors {
     monitors: Vec<ClassMonitor>,
     measurements: Vec<ClassMeasurement>,
+    /// The arrivals of all lanes, while they are summed.
+    arrivals: Vec<u64>,
 }
 
 /// Follows one class.
@@ -57,6 +59,7 @@ impl Monitors {
             stepped: false,
         });
         self.measurements.push(ClassMeasurement::default());
+        self.arrivals.push(0);
     }
 
     /// The levels of a class, or the plants that serve them, changed: what was released so far teaches nothing of them.
@@ -67,6 +70,15 @@ impl Monitors {
         measurement.window.cut(levels);
         measurement.served[levels + 1..].fill(Served::default());
         monitor.pass_over(1..=levels, lanes, class);
+    }
+
+    /// What was counted so far is no news.
+    pub(crate) fn begin(&mut self, lanes: &[Arc<LaneCounters>]) {
+        for (class, monitor) in self.monitors.iter_mut().enumerate() {
+            monitor.totals = ClassSnapshot::sum(lanes, class, monitor.levels);
+            monitor.arrivals = monitor.totals.counts.arrivals;
+            monitor.pass_over(1..=monitor.levels, lanes, class);
+        }
     }
 
     /// What was released at this level up to now teaches nothing.
@@ -83,9 +95,14 @@ impl Monitors {
         part_seconds: f64,
         last_seconds: f64,
     ) {
-        for (class, monitor) in self.monitors.iter_mut().enumerate() {
-            let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
-            let arrivals = arrivals.fold(0, u64::wrapping_add);
+        let Some((first, others)) = lanes.split_first() else { return };
+        self.arrivals.iter_mut().zip(&first.classes).for_each(|(sum, class)| *sum = class.arrivals.get());
+        for lane in others {
+            for (sum, class) in self.arrivals.iter_mut().zip(&lane.classes) {
+                *sum = sum.wrapping_add(class.arrivals.get());
+            }
+        }
+        for (monitor, &arrivals) in self.monitors.iter_mut().zip(&self.arrivals) {
             monitor.stepped |= monitor.rate.count_nothing(empty, part_seconds);
             monitor.stepped |= monitor.rate.count(arrivals.wrapping_sub(monitor.arrivals), last_seconds);
             monitor.arrivals = arrivals;

@@ -11,13 +11,13 @@ use crate::actuator::level_of_client::turned;
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::deadline::{self, Candidate};
-use crate::engine::published_state::PublishedState;
+use crate::engine::published_state::{PublishedClass, PublishedState};
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
 use crate::request::work::CostFeatures;
 use crate::request::{Arrival, Permit, Reason, Rejection, Stage, Target, Token, Verdicts};
 use crate::scheduling::rank::Standing;
-use crate::telemetry::counters::RECENT;
+use crate::telemetry::counters::{ClassCounters, RECENT};
 use crate::time::{Duration, Instant};
 use core::net::IpAddr;
 use core::sync::atomic::Ordering;
@@ -49,9 +49,7 @@ impl Lane {
     /// `target` must come from this engine's [`classify`](Lane::classify), however many reloads ago.
     pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
         self.follow();
-        self.count_arrival(&target);
-        let given = self.give_level(now, &target);
-        let mut permit = permit(&self.published, now, given.query, given.level);
+        let (given, mut permit) = self.give_level(now, &target);
         if let Err(refusal) = self.admit(&target, given, &mut permit) {
             return Arrival::Reject(self.reject(&target, &mut permit, refusal));
         }
@@ -83,12 +81,10 @@ impl Lane {
             return None;
         }
         let query = LevelQuery { class: target.class, client: target.client, standing: Standing::Ordinary };
-        if level_of_request(&self.published, query, &mut self.random) > 0 {
+        if level_of_request((&self.published, class), query, &mut self.random) > 0 {
             return None;
         }
-        self.count_arrival(target);
-        let given = self.give_level(now, target);
-        let mut permit = permit(&self.published, now, given.query, given.level);
+        let (_, mut permit) = self.give_level(now, target);
         Some(self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }))
     }
 
@@ -101,28 +97,18 @@ impl Lane {
         self.reject_before_body(now, &target)
     }
 
-    /// Counts an arrival, and notes the client of every 2^k-th one for the search for heavy clients.
-    fn count_arrival(&self, target: &Target) {
+    /// Counts an arriving request, and gives it its level and a permit.
+    fn give_level(&mut self, now: Instant, target: &Target) -> (GivenLevel, Permit) {
+        let class = &self.published.classes[usize::from(target.class)];
         let counters = &self.counters.classes[usize::from(target.class)];
-        let arrivals = counters.arrivals.get();
-        let shift =
-            self.published.classes[usize::from(target.class)].words.note_shift.load(Ordering::Relaxed);
-        if arrivals & ((1 << shift) - 1) == 0 {
-            let index = (arrivals >> shift) as usize % RECENT;
-            counters.recent[index].store(target.client, Ordering::Relaxed);
-        }
-        counters.arrivals.add(1);
-    }
-
-    /// Gives an arriving request its level.
-    fn give_level(&mut self, now: Instant, target: &Target) -> GivenLevel {
-        let standing = standing(&self.published, now, target);
+        count_arrival(class, counters, target);
+        let standing = standing(class, self.published.mode, now, target);
         let query = LevelQuery { class: target.class, client: target.client, standing };
-        let level = level_of_request(&self.published, query, &mut self.random);
+        let level = level_of_request((&self.published, class), query, &mut self.random);
         if standing != Standing::Guaranteed {
-            self.counters.classes[usize::from(target.class)].decided[usize::from(level)].add(1);
+            counters.decided[usize::from(level)].add(1);
         }
-        GivenLevel { query, level }
+        (GivenLevel { query, level }, permit((&self.published, class), now, query, level))
     }
 
     /// Admits a request, or refuses it: because its level is 0, because as many requests stream as may, or because it would
@@ -187,13 +173,24 @@ impl Lane {
     }
 }
 
+/// Counts an arrival, and notes the client of every 2^k-th one for the search for heavy clients.
+fn count_arrival(class: &PublishedClass, counters: &ClassCounters, target: &Target) {
+    let arrivals = counters.arrivals.get();
+    let shift = class.words.note_shift.load(Ordering::Relaxed);
+    if arrivals & ((1 << shift) - 1) == 0 {
+        let index = (arrivals >> shift) as usize % RECENT;
+        counters.recent[index].store(target.client, Ordering::Relaxed);
+    }
+    counters.arrivals.add(1);
+}
+
 /// The standing of an arriving request: exempt, inside its site's contract, or ordinary.
 #[inline]
-fn standing(published: &PublishedState, now: Instant, target: &Target) -> Standing {
-    match &published.classes[usize::from(target.class)].contract {
+fn standing(class: &PublishedClass, mode: Mode, now: Instant, target: &Target) -> Standing {
+    match &class.contract {
         _ if target.exempt => Standing::Exempt,
         None => Standing::Ordinary,
-        Some(contract) => standing_in_contract(contract, published.mode, now),
+        Some(contract) => standing_in_contract(contract, mode, now),
     }
 }
 
@@ -208,8 +205,11 @@ fn standing_in_contract(contract: &TokenBucket, mode: Mode, now: Instant) -> Sta
 /// the service level of its class. A heavy client gets a random level for each request, so that no single client carries
 /// the whole fraction F.
 #[inline(always)]
-pub(super) fn level_of_request(published: &PublishedState, query: LevelQuery, random: &mut Random) -> u8 {
-    let class = &published.classes[usize::from(query.class)];
+pub(super) fn level_of_request(
+    (published, class): (&PublishedState, &PublishedClass),
+    query: LevelQuery,
+    random: &mut Random,
+) -> u8 {
     if query.standing != Standing::Ordinary || published.mode == Mode::Off {
         return class.top_level;
     }
@@ -221,8 +221,12 @@ pub(super) fn level_of_request(published: &PublishedState, query: LevelQuery, ra
 }
 
 /// A permit at the level that was decided, or at the highest level in observe mode and without control.
-pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQuery, decided: u8) -> Permit {
-    let class = &published.classes[usize::from(query.class)];
+pub(super) fn permit(
+    (published, class): (&PublishedState, &PublishedClass),
+    arrived: Instant,
+    query: LevelQuery,
+    decided: u8,
+) -> Permit {
     let level = if published.mode == Mode::Control { decided } else { class.top_level };
     Permit {
         class: query.class,

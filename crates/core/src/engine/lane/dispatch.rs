@@ -50,15 +50,16 @@ impl Lane {
             let Waiting { class, client, standing, rank, .. } = waiting;
             let query = LevelQuery { class, client, standing };
             let class = &published.classes[usize::from(class)];
-            let decided = class.level_at(plant, level_of_request(published, query, random));
+            let decided = class.level_at(plant, level_of_request((published, class), query, random));
             if published.mode == Mode::Control && class.passes_down(plant, decided) {
                 // The place that the gate gave is free again at once.
-                account_busy_time(published, counters, plant, change);
-                published.plants[plant].gate.leave(now);
+                let own = &published.plants[plant];
+                account_busy_time(own, &counters.plants[plant], change);
+                own.gate.leave(now);
                 let to = usize::from(class.plant_of_level[usize::from(decided)]);
                 return passed_down.push(PassedDown { waiting, level: decided, plant: to });
             }
-            let mut permit = permit(published, waiting.arrived, query, decided);
+            let mut permit = permit((published, class), waiting.arrived, query, decided);
             permit.plant = plant as u16;
             (permit.work, permit.streams) = (waiting.work, waiting.streams);
             if let (Standing::Exempt, Some(work)) = (standing, &mut permit.work) {
@@ -108,7 +109,8 @@ impl Lane {
             Entry::Entered(change) => {
                 let Waiting { class, client, standing, .. } = waiting;
                 let query = LevelQuery { class, client, standing };
-                let mut permit = permit(published, waiting.arrived, query, level);
+                let own = &published.classes[usize::from(class)];
+                let mut permit = permit((published, own), waiting.arrived, query, level);
                 permit.plant = number as u16;
                 (permit.work, permit.streams) = (waiting.work, waiting.streams);
                 start(published, &self.counters, &mut permit, Start { now, decided: level, change });
@@ -125,11 +127,7 @@ impl Lane {
 
     /// Accounts a plant's busy time up to `now`. For `tick`.
     pub(crate) fn touch(&mut self, now: Instant, plant: usize) {
-        account_busy_time(
-            &self.published,
-            &self.counters,
-            plant,
-            self.published.plants[plant].gate.touch(now),
-        );
+        let own = &self.published.plants[plant];
+        account_busy_time(own, &self.counters.plants[plant], own.gate.touch(now));
     }
 }

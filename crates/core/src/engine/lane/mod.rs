@@ -24,6 +24,8 @@ mod release;
 mod start;
 mod streams;
 
+pub(super) use start::account_busy_time;
+
 use crate::engine::published_state::{PublishedPlant, PublishedState};
 use crate::random::Random;
 use crate::request::work::Work;

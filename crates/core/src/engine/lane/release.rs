@@ -3,7 +3,9 @@
 use super::start::account_busy_time;
 use super::{Lane, unreserve};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
-use crate::telemetry::counters::{BINS, ClassCounters, DurationCounters, SIZE_BINS, ServiceCounters};
+use crate::telemetry::counters::{
+    BINS, ClassCounters, DurationCounters, PlantCounters, SIZE_BINS, ServiceCounters,
+};
 use crate::time::Instant;
 
 impl Lane {
@@ -39,16 +41,17 @@ impl Lane {
         permit.stage = Stage::Released;
         self.end_stream(permit);
         let plant = permit.plant();
-        let change = self.published.plants[plant].gate.leave(at);
+        let (own, counters) = (&self.published.plants[plant], &self.counters.plants[plant]);
+        let change = own.gate.leave(at);
         if permit.reason == Reason::Exempt {
-            self.published.plants[plant].gate.leave_exempt();
+            own.gate.leave_exempt();
         }
-        account_busy_time(&self.published, &self.counters, plant, change);
+        account_busy_time(own, counters, change);
         let class = &self.counters.classes[usize::from(permit.class)];
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
         let served_until = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
-        self.count_release(served_until, permit, class);
-        if service.representative && self.published.plants[plant].capacity.found {
+        self.count_release(served_until, permit, (class, counters));
+        if service.representative && own.capacity.found {
             self.count_work(served_until, permit, change.before);
         }
         if permit.has_quota {
@@ -161,14 +164,13 @@ impl Lane {
     }
 
     /// Counts the end of service.
-    fn count_release(&self, now: Instant, permit: &Permit, class: &ClassCounters) {
+    fn count_release(&self, now: Instant, permit: &Permit, (class, plant): (&ClassCounters, &PlantCounters)) {
         let response_ns = now.nanos_since(permit.arrived);
         if response_ns >= DurationCounters::LEAST_NS {
             count_times(class, response_ns, now.nanos_since(permit.started));
         }
         class.released.add(1);
         class.response_ns.add(response_ns);
-        let plant = &self.counters.plants[permit.plant()];
         plant.releases.add(1);
         plant.service_ns.add(now.nanos_since(permit.started));
     }

@@ -1,11 +1,11 @@
 //! What is accounted when a request starts, and the busy time in the interval that a change of the gate ends.
 
-use crate::engine::published_state::PublishedState;
+use crate::engine::published_state::{PublishedPlant, PublishedState};
 use crate::promises::Mode;
 use crate::request::{Permit, Reason, Stage};
 use crate::scheduling::gate::{GateChange, MOST_IN_SERVICE};
 use crate::scheduling::rank::Standing;
-use crate::telemetry::counters::{LaneCounters, load_bin};
+use crate::telemetry::counters::{LaneCounters, PlantCounters, load_bin};
 use crate::time::Instant;
 
 /// A start, after its change of the gate has succeeded.
@@ -32,12 +32,13 @@ pub(super) fn start(published: &PublishedState, counters: &LaneCounters, permit:
     permit.stage = Stage::InService;
     permit.started = start.now;
     permit.in_service_at_start = start.change.after;
-    account_busy_time(published, counters, permit.plant(), start.change);
+    let plant = &published.plants[permit.plant()];
+    account_busy_time(plant, &counters.plants[permit.plant()], start.change);
     if let Some(work) = &mut permit.work {
-        published.plants[usize::from(permit.plant)].unfinished.start(start.now, work);
+        plant.unfinished.start(start.now, work);
     }
     if permit.reason == Reason::Exempt {
-        published.plants[permit.plant()].gate.enter_exempt();
+        plant.gate.enter_exempt();
     }
     if permit.has_quota
         && let Some(quota) = &published.classes[usize::from(permit.class)].quota
@@ -52,15 +53,13 @@ pub(super) fn start(published: &PublishedState, counters: &LaneCounters, permit:
 }
 
 /// Accounts the interval that a change of the gate ended: min(in service, s) workers were busy in it.
-pub(super) fn account_busy_time(
-    published: &PublishedState,
-    counters: &LaneCounters,
-    plant: usize,
+pub(in crate::engine) fn account_busy_time(
+    plant: &PublishedPlant,
+    counters: &PlantCounters,
     change: GateChange,
 ) {
-    let capacity = &published.plants[plant].capacity;
+    let capacity = &plant.capacity;
     let busy_servers = u64::from(change.before.min(capacity.workers()));
-    let counters = &counters.plants[plant];
     counters.busy_ns.add(busy_servers * change.elapsed_ns);
     if capacity.found && change.before > 0 {
         counters.by_load.time_ns[load_bin(change.before)].add(change.elapsed_ns);

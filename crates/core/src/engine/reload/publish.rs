@@ -15,6 +15,7 @@ use crate::request::work::DeadlineTerms;
 use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
+use crate::sync::shared::Shared;
 use crate::telemetry::snapshot::in_service;
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,7 +27,7 @@ impl Engine {
         let promises = &self.registry.promises;
         let plant = |(number, plant): (usize, &Plant)| {
             let known = before.plants.get(number);
-            let gate = known.map_or_else(|| self.new_gate(), |known| known.gate.clone());
+            let gate = known.map_or_else(|| self.new_gate(number), |known| known.gate.clone());
             let mut unfinished = known.map_or_else(UnfinishedWork::default, |known| known.unfinished.clone());
             unfinished.follow(&promises.control, self.ranks_at(number));
             PublishedPlant {
@@ -84,12 +85,13 @@ impl Engine {
     }
 
     /// A gate for a new plant.
-    fn new_gate(&self) -> Arc<Gate> {
-        let gate = Gate::new(0);
+    fn new_gate(&self, plant: usize) -> Gate {
+        let words = self.words.map_or_else(Shared::default, |words| (&words.plants[plant].gate).into());
+        let gate = Gate::new(words, 0);
         if self.timers.running {
             gate.start_clock(self.timers.last_sample);
         }
-        Arc::new(gate)
+        gate
     }
 
     /// The token buckets of a site's contract; an unchanged contract keeps its buckets.
@@ -98,7 +100,8 @@ impl Engine {
         let class = self.registry.sites[site].classes.first()?;
         let known = before.classes.get(usize::from(*class)).and_then(|class| class.contract.as_ref());
         let known = known.filter(|contract| *contract.guarantee() == guarantee);
-        Some(known.map_or_else(|| Arc::new(TokenBucket::new(&guarantee)), Arc::clone))
+        let words = || self.words.map_or_else(Shared::default, |words| (&words.sites[site].contract).into());
+        Some(known.map_or_else(|| Arc::new(TokenBucket::new(words(), &guarantee)), Arc::clone))
     }
 
     /// A class without promises: its words, levels and plants.
