@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt release deb deb-test static container-test
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release deb deb-test static container-test
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -95,6 +95,9 @@ generate: ## write what is generated from code: references of configuration and 
 
 fmt: ## format the code
 	$(CARGO) fmt --all
+
+module: ## build libplimsoll and mod_plimsoll into target/module: a server's own processes decide (docs/module.md)
+	@.ci/module release $(TARGET)/module
 
 release: ## build the binary as it is shipped
 	$(CARGO) build --quiet --release --locked -p plimsoll

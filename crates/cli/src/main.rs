@@ -8,7 +8,7 @@ mod service;
 use args::Command;
 #[cfg(feature = "adapt")]
 use commands::{adapt, impact};
-use commands::{agent, check, demo, explain, profile, reference, run, simulate, top};
+use commands::{agent, check, control, demo, explain, profile, reference, run, simulate, top};
 use output::failure::Failure;
 use service::log;
 use std::process::ExitCode;
@@ -40,6 +40,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         #[cfg(not(feature = "adapt"))]
         Command::LeftOut { .. } => Err(Failure::Input(args::LEFT_OUT.to_owned())),
         Command::Agent(arguments) => agent::agent(&arguments),
+        Command::Control(arguments) => control::control(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Schema { of } => reference::schema(of),
         Command::Completions { shell } => reference::completions(shell),

@@ -5,6 +5,7 @@
 mod agent;
 #[cfg(feature = "adapt")]
 mod content;
+mod control;
 mod gateway;
 mod profile;
 pub(crate) mod source;
@@ -13,6 +14,7 @@ mod values;
 pub(crate) use agent::AgentArguments;
 #[cfg(feature = "adapt")]
 pub(crate) use content::{AdaptArguments, ImpactArguments, PolicyOptions};
+pub(crate) use control::ControlArguments;
 pub(crate) use gateway::{
     CheckArguments, DemoArguments, ExplainArguments, RequestLine, RunArguments, SimulateArguments,
     TopArguments,
@@ -67,6 +69,7 @@ pub(crate) enum Command {
         words: Vec<OsString>,
     },
     Agent(AgentArguments),
+    Control(ControlArguments),
     Demo(DemoArguments),
     /// Print the JSON schema of a file, for editors that complete keys
     #[command(after_help = "Example:\n  plimsoll schema > plimsoll.schema.json")]

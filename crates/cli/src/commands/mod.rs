@@ -5,6 +5,7 @@
 pub(crate) mod adapt;
 pub(crate) mod agent;
 pub(crate) mod check;
+pub(crate) mod control;
 pub(crate) mod demo;
 pub(crate) mod explain;
 #[cfg(feature = "adapt")]

@@ -47,6 +47,11 @@ impl KnownState {
         KnownState { path, document }
     }
 
+    /// That of a file.
+    pub(crate) fn find_at(path: &Path) -> Self {
+        KnownState { path: Some(path.to_owned()), document: read(path) }
+    }
+
     /// What an engine goes on from, and whether it is so new that service levels hold too.
     pub(crate) fn learned(&self) -> Option<(LearnedState, bool)> {
         self.document.as_ref().map(StateDocument::learned)
@@ -113,6 +118,13 @@ fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
     new.as_file().sync_all()?;
     let placed = if replaces { new.persist(path) } else { new.persist_noclobber(path) };
     placed.map(drop).map_err(|failed| failed.error)
+}
+
+/// Keeps what a controller has learned, in memory: no crash of the machine is outlived.
+pub(crate) fn write_learned(path: &Path, learned: LearnedState) -> io::Result<()> {
+    let mut new = tempfile::NamedTempFile::new_in(failure::folder(path))?;
+    new.write_all(StateDocument::new(learned, None, None).text().as_bytes())?;
+    new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
 /// The file of a running gateway.

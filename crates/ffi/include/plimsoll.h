@@ -1,0 +1,325 @@
+/* libplimsoll: the processes of a server share one controller (docs/module.md).
+ *
+ * Made from crates/ffi/src/api.rs by cbindgen. All functions may be called by several threads at once. */
+
+#ifndef PLIMSOLL_H
+#define PLIMSOLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ An error. Its number is part of the C interface and stays.
+ */
+typedef enum plimsoll_error {
+  /*
+   An argument is null, not UTF-8, or not what it should be.
+   */
+  PLIMSOLL_ERROR_ARGUMENT = -1,
+  /*
+   The file cannot be opened or mapped.
+   */
+  PLIMSOLL_ERROR_FILE = -2,
+  /*
+   The file is no shared state.
+   */
+  PLIMSOLL_ERROR_NOT_STATE = -3,
+  /*
+   The shared state is of another version of Plimsoll.
+   */
+  PLIMSOLL_ERROR_VERSION = -4,
+  /*
+   The configuration in the shared state cannot be understood.
+   */
+  PLIMSOLL_ERROR_CONFIGURATION = -5,
+  /*
+   All lanes belong to living processes.
+   */
+  PLIMSOLL_ERROR_NO_LANE = -6,
+  /*
+   The handle belongs to the process that this one was forked from.
+   */
+  PLIMSOLL_ERROR_FORKED = -7,
+  /*
+   No site has the request's host.
+   */
+  PLIMSOLL_ERROR_NO_SITE = -8,
+  /*
+   The rewritten path does not fit the buffer.
+   */
+  PLIMSOLL_ERROR_TOO_LONG = -9,
+  /*
+   No request has this number.
+   */
+  PLIMSOLL_ERROR_NO_REQUEST = -10,
+  /*
+   Something failed inside Plimsoll; this is a defect.
+   */
+  PLIMSOLL_ERROR_INTERNAL = -11,
+} plimsoll_error;
+
+/*
+ How a request ended.
+ */
+typedef enum plimsoll_outcome {
+  /*
+   The whole response was delivered.
+   */
+  PLIMSOLL_OUTCOME_COMPLETED = 0,
+  /*
+   The server failed it.
+   */
+  PLIMSOLL_OUTCOME_FAILED = 1,
+  /*
+   The client left before its response's end.
+   */
+  PLIMSOLL_OUTCOME_ABANDONED = 2,
+} plimsoll_outcome;
+
+/*
+ A process that is attached to the shared state.
+ */
+typedef struct plimsoll_t plimsoll_t;
+
+/*
+ Finds the value of a header by its name, in any case: `context` is that of the request. NULL if the request has none. The
+ value must last until plimsoll_adapt returns.
+ */
+typedef const char *(*plimsoll_header_t)(void *context, const char *name);
+
+/*
+ A request. All texts are UTF-8 and end with NUL.
+ */
+typedef struct plimsoll_request_t {
+  /*
+   The method, as sent.
+   */
+  const char *method;
+  /*
+   The host, with or without port. NULL if the request names none.
+   */
+  const char *host;
+  /*
+   The path, without query.
+   */
+  const char *path;
+  /*
+   The query, without its question mark. NULL if there is none.
+   */
+  const char *query;
+  /*
+   The client's address as text: `192.0.2.1` or `2001:db8::1`.
+   */
+  const char *client;
+  /*
+   Finds headers; NULL if no rule names one.
+   */
+  plimsoll_header_t header;
+  /*
+   What `header` is called with.
+   */
+  void *context;
+} plimsoll_request_t;
+
+/*
+ What was decided of a request.
+ */
+typedef struct plimsoll_decision_t {
+  /*
+   The request's number, for the calls that follow; 0 where it is rejected, and then none follows.
+   */
+  uint64_t request;
+  /*
+   1 to M, the highest; 0 where it is rejected.
+   */
+  uint32_t level;
+  /*
+   The status code of a rejection; 0 otherwise.
+   */
+  uint32_t status;
+  /*
+   After how many seconds a client that is rejected may come again, for `Retry-After`.
+   */
+  uint32_t retry_after;
+  /*
+   Not 0 if no controller is awake: levels stand still until there is one again. Log it.
+   */
+  uint32_t frozen;
+  /*
+   Why, as in the headers and metrics of the gateway. It lasts for ever.
+   */
+  const char *reason;
+  /*
+   The bytes of the rewritten path, without its NUL.
+   */
+  size_t path_length;
+} plimsoll_decision_t;
+
+/*
+ The state of the controller and the counts of all processes.
+ */
+typedef struct plimsoll_status_t {
+  /*
+   The controller's process; 0 if there is none.
+   */
+  uint32_t controller;
+  /*
+   Not 0 if it is not awake.
+   */
+  uint32_t frozen;
+  /*
+   Lanes, and those that belong to a process.
+   */
+  uint32_t lanes;
+  /*
+   Processes that are attached.
+   */
+  uint32_t attached;
+  /*
+   How often the controller has published.
+   */
+  uint64_t generation;
+  /*
+   Requests that have arrived since the shared state was made.
+   */
+  uint64_t arrived;
+  /*
+   Requests that have ended, whether they were served or rejected.
+   */
+  uint64_t ended;
+  /*
+   Requests in service.
+   */
+  uint64_t in_service;
+  /*
+   Processes that were found dead, and the requests that they held.
+   */
+  uint64_t deaths;
+  /*
+   Requests that dead processes held; each counts as failed.
+   */
+  uint64_t returned;
+} plimsoll_status_t;
+
+/*
+ A class of requests, in the report of the state.
+ */
+typedef struct plimsoll_class_t {
+  /*
+   The names of the site and the class. They last until plimsoll_close.
+   */
+  const char *site;
+  /*
+   `default` and `exempt` are classes of every site.
+   */
+  const char *name;
+  /*
+   m, from 0 to the highest level.
+   */
+  double service_level;
+  /*
+   The highest level.
+   */
+  uint32_t levels;
+  /*
+   Requests that have arrived.
+   */
+  uint64_t arrived;
+  /*
+   Requests that were turned away.
+   */
+  uint64_t rejected;
+  /*
+   Requests that ended otherwise.
+   */
+  uint64_t ended;
+  /*
+   Bytes that were delivered.
+   */
+  uint64_t bytes;
+} plimsoll_class_t;
+
+/*
+ All faults.
+ */
+#define plimsoll_error_ALL { plimsoll_error_Argument, plimsoll_error_File, plimsoll_error_NotState, plimsoll_error_Version, plimsoll_error_Configuration, plimsoll_error_NoLane, plimsoll_error_Forked, plimsoll_error_NoSite, plimsoll_error_TooLong, plimsoll_error_NoRequest, plimsoll_error_Internal, }
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/*
+ Attaches this process to the shared state that `plimsoll control` keeps at `path`, and stores a handle. To be called once in
+ each process, after the fork. Returns 0 or an error.
+
+ # Safety
+ `path` is a text that ends with NUL, and `handle` may be written to; either may be NULL, which is an error.
+ */
+int plimsoll_init(const char *path,
+                  struct plimsoll_t **handle);
+
+/*
+ Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns 0,
+ also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted.
+
+ # Safety
+ The pointers point to what their types say, and `path` to `capacity` bytes.
+ */
+int plimsoll_adapt(const struct plimsoll_t *handle,
+                   const struct plimsoll_request_t *request,
+                   char *path,
+                   size_t capacity,
+                   struct plimsoll_decision_t *decision);
+
+/*
+ Counts bytes of a response's body as they are delivered. Returns 0 or an error.
+
+ # Safety
+ `handle` is of plimsoll_init and not closed, or NULL.
+ */
+int plimsoll_log_size(const struct plimsoll_t *handle, uint64_t request, uint64_t bytes);
+
+/*
+ Ends a request, exactly once; `outcome` is a `plimsoll_outcome`. Returns 0 or an error.
+
+ # Safety
+ `handle` is of plimsoll_init and not closed, or NULL.
+ */
+int plimsoll_done(const struct plimsoll_t *handle, uint64_t request, int outcome);
+
+/*
+ Detaches the process. What it still has under way counts as failed.
+
+ # Safety
+ `handle` is of plimsoll_init, and is not used any more; or NULL.
+ */
+void plimsoll_close(struct plimsoll_t *handle);
+
+/*
+ Tells the state of the controller and the counts of all processes. Returns 0 or an error.
+
+ # Safety
+ The pointers point to what their types say, or are NULL, which is an error.
+ */
+int plimsoll_status(const struct plimsoll_t *handle, struct plimsoll_status_t *status);
+
+/*
+ Tells of the class of this number, from 0 on. Returns 0, PLIMSOLL_ERROR_NO_REQUEST after the last one, or another error.
+
+ # Safety
+ The pointers point to what their types say, or are NULL, which is an error.
+ */
+int plimsoll_class(const struct plimsoll_t *handle,
+                   size_t number,
+                   struct plimsoll_class_t *class_);
+
+/*
+ The sentence that goes with an error. It lasts for ever.
+ */
+const char *plimsoll_strerror(int error);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* PLIMSOLL_H */

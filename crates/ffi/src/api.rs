@@ -1,0 +1,419 @@
+//! The C functions (UC 6.2). `include/plimsoll.h` is made from this file, and a test compares them.
+//!
+//! No panic leaves a function: it is caught, and the function returns [`Fault::Internal`]. A null pointer where there must be
+//! none is an error; that another pointer points to what its type says, the caller has to see to.
+
+#![expect(unsafe_code, reason = "C calls with pointers")]
+#![expect(non_camel_case_types, reason = "the names in C")]
+
+use crate::fault::Fault;
+use crate::server::Server;
+use crate::view::Fields;
+use plimsoll_core::request::{Outcome, Reason};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+/// A process that is attached to the shared state.
+pub struct plimsoll_t(Server);
+
+/// Finds the value of a header by its name, in any case: `context` is that of the request. NULL if the request has none. The
+/// value must last until plimsoll_adapt returns.
+pub type plimsoll_header_t =
+    Option<unsafe extern "C" fn(context: *mut c_void, name: *const c_char) -> *const c_char>;
+
+/// A request. All texts end with NUL.
+#[repr(C)]
+pub struct plimsoll_request_t {
+    /// The method, as sent. NULL is none.
+    pub method: *const c_char,
+    /// The host, with or without port. NULL if the request names none.
+    pub host: *const c_char,
+    /// The path, without query.
+    pub path: *const c_char,
+    /// The query, without its question mark. NULL if there is none.
+    pub query: *const c_char,
+    /// The client's address as text: `192.0.2.1` or `2001:db8::1`.
+    pub client: *const c_char,
+    /// Finds headers; NULL if no rule names one.
+    pub header: plimsoll_header_t,
+    /// What `header` is called with.
+    pub context: *mut c_void,
+}
+
+/// What was decided of a request.
+#[repr(C)]
+pub struct plimsoll_decision_t {
+    /// The request's number, for the calls that follow; 0 where it is rejected, and then none follows.
+    pub request: u64,
+    /// 1 to M, the highest; 0 where it is rejected.
+    pub level: u32,
+    /// The status code of a rejection; 0 otherwise.
+    pub status: u32,
+    /// After how many seconds a client that is rejected may come again, for `Retry-After`.
+    pub retry_after: u32,
+    /// Not 0 if no controller is awake: levels stand still until there is one again. Log it.
+    pub frozen: u32,
+    /// Why, as in the headers and metrics of the gateway. It lasts for ever.
+    pub reason: *const c_char,
+    /// The bytes of the rewritten path, without its NUL.
+    pub path_length: usize,
+}
+
+/// How a request ended.
+#[repr(C)]
+pub enum plimsoll_outcome {
+    /// The whole response was delivered.
+    Completed = 0,
+    /// The server failed it.
+    Failed = 1,
+    /// The client left before its response's end.
+    Abandoned = 2,
+}
+
+/// The state of the controller and the counts of all processes.
+#[repr(C)]
+pub struct plimsoll_status_t {
+    /// The controller's process; 0 if there is none.
+    pub controller: u32,
+    /// Not 0 if it is not awake.
+    pub frozen: u32,
+    /// Lanes, and those that belong to a process.
+    pub lanes: u32,
+    /// Processes that are attached.
+    pub attached: u32,
+    /// How often the controller has published.
+    pub generation: u64,
+    /// Requests that have arrived since the shared state was made.
+    pub arrived: u64,
+    /// Requests that have ended, whether they were served or rejected.
+    pub ended: u64,
+    /// Requests in service.
+    pub in_service: u64,
+    /// Processes that were found dead, and the requests that they held.
+    pub deaths: u64,
+    /// Requests that dead processes held; each counts as failed.
+    pub returned: u64,
+}
+
+/// A class of requests, in the report of the state.
+#[repr(C)]
+pub struct plimsoll_class_t {
+    /// The names of the site and the class. They last until plimsoll_close.
+    pub site: *const c_char,
+    /// `default` and `exempt` are classes of every site.
+    pub name: *const c_char,
+    /// m, from 0 to the highest level.
+    pub service_level: f64,
+    /// The highest level.
+    pub levels: u32,
+    /// Requests that have arrived.
+    pub arrived: u64,
+    /// Requests that were turned away.
+    pub rejected: u64,
+    /// Requests that ended otherwise.
+    pub ended: u64,
+    /// Bytes that were delivered.
+    pub bytes: u64,
+}
+
+/// Attaches this process to the shared state that `plimsoll control` keeps at `path`, and stores a handle. To be called once in
+/// each process, after the fork. Returns 0 or an error.
+///
+/// # Safety
+/// `path` is a text that ends with NUL, and `handle` may be written to; either may be NULL, which is an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_init(path: *const c_char, handle: *mut *mut plimsoll_t) -> c_int {
+    guarded(|| {
+        if path.is_null() || handle.is_null() {
+            return Err(Fault::Argument);
+        }
+        // SAFETY: not null, and a text as the caller sees to.
+        let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());
+        let server = Server::attach(path.as_ref())?;
+        // SAFETY: not null, and may be written to as the caller sees to.
+        unsafe { handle.write(Box::into_raw(Box::new(plimsoll_t(server)))) };
+        Ok(())
+    })
+}
+
+/// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns
+/// 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted.
+///
+/// # Safety
+/// The pointers point to what their types say, and `path` to `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_adapt(
+    handle: *const plimsoll_t,
+    request: *const plimsoll_request_t,
+    path: *mut c_char,
+    capacity: usize,
+    decision: *mut plimsoll_decision_t,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: these are null or point to what their types say, as the caller sees to.
+        let (server, request) = unsafe { (server(handle)?, request.as_ref().ok_or(Fault::Argument)?) };
+        if path.is_null() || decision.is_null() || capacity == 0 {
+            return Err(Fault::Argument);
+        }
+        let header = |name: &str| {
+            // SAFETY: the callback is the caller's, and gets the caller's context.
+            unsafe { call(request.header, request.context, name) }
+        };
+        // SAFETY: each is null or a text that ends with NUL.
+        let (fields, asked) = unsafe {
+            let asked = bytes(request.path).ok_or(Fault::Argument)?;
+            let fields = Fields {
+                method: text(request.method),
+                host: text(request.host),
+                path: asked,
+                query: text(request.query),
+                client: address(text(request.client))?,
+                header: &header,
+            };
+            (fields, asked)
+        };
+        let served = server.adapt(&fields, capacity - 1)?;
+        let asked = if served.level == 0 { &[] } else { asked };
+        let parts = [served.prefix.as_bytes(), asked];
+        // SAFETY: the caller says that so many bytes may be written there, and both parts with a NUL fit.
+        let path_length = unsafe { write(path, parts) };
+        let status =
+            if served.level == 0 { server.configuration().gateway.settings.rejection.status } else { 0 };
+        let seconds = served.retry_after.as_secs() + u64::from(served.retry_after.subsec_nanos() > 0);
+        let decided = plimsoll_decision_t {
+            request: served.request,
+            level: served.level.into(),
+            status: status.into(),
+            retry_after: u32::try_from(seconds).unwrap_or(u32::MAX),
+            frozen: server.is_frozen().into(),
+            reason: c_reason(served.reason).as_ptr(),
+            path_length,
+        };
+        // SAFETY: not null, and may be written to as the caller sees to.
+        unsafe { decision.write(decided) };
+        Ok(())
+    })
+}
+
+/// Counts bytes of a response's body as they are delivered. Returns 0 or an error.
+///
+/// # Safety
+/// `handle` is of plimsoll_init and not closed, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_log_size(handle: *const plimsoll_t, request: u64, bytes: u64) -> c_int {
+    guarded(|| {
+        // SAFETY: null or a handle, as the caller sees to.
+        unsafe { server(handle)? }.log_size(request, bytes)
+    })
+}
+
+/// Ends a request, exactly once; `outcome` is a `plimsoll_outcome`. Returns 0 or an error.
+///
+/// # Safety
+/// `handle` is of plimsoll_init and not closed, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_done(handle: *const plimsoll_t, request: u64, outcome: c_int) -> c_int {
+    guarded(|| {
+        let outcome = usize::try_from(outcome).ok().and_then(|number| Outcome::ALL.get(number).copied());
+        // SAFETY: null or a handle, as the caller sees to.
+        unsafe { server(handle)? }.done(request, outcome.ok_or(Fault::Argument)?)
+    })
+}
+
+/// Detaches the process. What it still has under way counts as failed.
+///
+/// # Safety
+/// `handle` is of plimsoll_init, and is not used any more; or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_close(handle: *mut plimsoll_t) {
+    // Nothing is left to be told by an error.
+    let _ = guarded(|| {
+        if !handle.is_null() {
+            // SAFETY: it was made by `plimsoll_init` and is not used any more, as the caller sees to.
+            drop(unsafe { Box::from_raw(handle) });
+        }
+        Ok(())
+    });
+}
+
+/// Tells the state of the controller and the counts of all processes. Returns 0 or an error.
+///
+/// # Safety
+/// The pointers point to what their types say, or are NULL, which is an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_status(handle: *const plimsoll_t, status: *mut plimsoll_status_t) -> c_int {
+    guarded(|| {
+        // SAFETY: null or a handle, as the caller sees to.
+        let server = unsafe { server(handle)? };
+        if status.is_null() {
+            return Err(Fault::Argument);
+        }
+        let counts = server.counts();
+        let told = plimsoll_status_t {
+            controller: counts.controller,
+            frozen: server.is_frozen().into(),
+            lanes: counts.lanes,
+            attached: counts.attached,
+            generation: counts.generation,
+            arrived: counts.arrived,
+            ended: counts.ended,
+            in_service: counts.in_service,
+            deaths: counts.deaths,
+            returned: counts.returned,
+        };
+        // SAFETY: not null, and may be written to as the caller sees to.
+        unsafe { status.write(told) };
+        Ok(())
+    })
+}
+
+/// Tells of the class of this number, from 0 on. Returns 0, PLIMSOLL_ERROR_NO_REQUEST after the last one, or another error.
+///
+/// # Safety
+/// The pointers point to what their types say, or are NULL, which is an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_class(
+    handle: *const plimsoll_t,
+    number: usize,
+    class: *mut plimsoll_class_t,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: null or a handle, as the caller sees to.
+        let server = unsafe { server(handle)? };
+        if class.is_null() {
+            return Err(Fault::Argument);
+        }
+        let (name, sums) = server.class(number).ok_or(Fault::NoRequest)?;
+        let told = plimsoll_class_t {
+            site: name.site.as_ptr(),
+            name: name.class.as_ptr(),
+            service_level: sums.service_level,
+            levels: name.levels,
+            arrived: sums.arrived,
+            rejected: sums.rejected,
+            ended: sums.ended,
+            bytes: sums.bytes,
+        };
+        // SAFETY: not null, and may be written to as the caller sees to.
+        unsafe { class.write(told) };
+        Ok(())
+    })
+}
+
+/// The sentence that goes with an error. It lasts for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn plimsoll_strerror(error: c_int) -> *const c_char {
+    let known = Fault::ALL.into_iter().find(|fault| *fault as c_int == error);
+    known.map_or("no error\0", Fault::c_text).as_ptr().cast()
+}
+
+/// Runs a call; a panic becomes an error.
+fn guarded(call: impl FnOnce() -> Result<(), Fault>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(fault)) => fault as c_int,
+        Err(_) => Fault::Internal as c_int,
+    }
+}
+
+/// # Safety
+/// `handle` is null or of `plimsoll_init` and not closed.
+unsafe fn server<'a>(handle: *const plimsoll_t) -> Result<&'a Server, Fault> {
+    // SAFETY: as the caller sees to.
+    unsafe { handle.as_ref() }.map(|handle| &handle.0).ok_or(Fault::Argument)
+}
+
+/// # Safety
+/// `text` is null or a text that ends with NUL and lasts for the call.
+unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
+    // SAFETY: not null, and as the caller sees to.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+/// What is null or not UTF-8 is empty, which no rule names.
+///
+/// # Safety
+/// As of [`bytes`].
+unsafe fn text<'a>(text: *const c_char) -> &'a str {
+    // SAFETY: as the caller sees to.
+    unsafe { bytes(text) }.and_then(|bytes| str::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+/// An address, without the zone that a link-local one may have.
+fn address(text: &str) -> Result<IpAddr, Fault> {
+    let address = text.split_once('%').map_or(text, |(address, _)| address);
+    address.parse().map_err(|_| Fault::Argument)
+}
+
+/// Writes a path and its NUL; returns the bytes of the path.
+///
+/// # Safety
+/// So many bytes may be written there.
+unsafe fn write(path: *mut c_char, parts: [&[u8]; 2]) -> usize {
+    let mut length = 0;
+    for part in parts {
+        // SAFETY: as the caller sees to; what the caller may write is no part of what is read.
+        unsafe { ptr::copy(part.as_ptr(), path.cast::<u8>().add(length), part.len()) };
+        length += part.len();
+    }
+    // SAFETY: as above.
+    unsafe { path.add(length).write(0) };
+    length
+}
+
+/// The value of a header, as the callback finds it.
+///
+/// # Safety
+/// The callback may be called with this context and a text.
+unsafe fn call<'a>(header: plimsoll_header_t, context: *mut c_void, name: &str) -> Option<&'a str> {
+    /// No rule names a header that is longer.
+    const LONGEST: usize = 255;
+    let header = header?;
+    let mut copy = [0_u8; LONGEST + 1];
+    copy[..LONGEST].get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    let name = CStr::from_bytes_until_nul(&copy).ok()?;
+    // SAFETY: as the caller sees to; the value lasts until the C function that the caller called returns.
+    unsafe {
+        let value = header(context, name.as_ptr());
+        if value.is_null() { None } else { CStr::from_ptr(value).to_str().ok() }
+    }
+}
+
+/// The reason as C reads it.
+fn c_reason(reason: Reason) -> &'static CStr {
+    match reason {
+        Reason::Full => c"full",
+        Reason::Guaranteed => c"guaranteed",
+        Reason::Degraded => c"degraded",
+        Reason::Exempt => c"exempt",
+        Reason::Overload => c"overload",
+        Reason::QueueFull => c"queue-full",
+        Reason::TooManyStreams => c"too-many-streams",
+        Reason::WaitTimeout => c"wait-timeout",
+        Reason::Deadline => c"deadline",
+        Reason::Late => c"late",
+        Reason::ClientLeft => c"client-left",
+        Reason::NoSite => c"no-site",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_and_errors_read_the_same_in_c() {
+        for reason in Reason::ALL {
+            assert_eq!(c_reason(reason).to_str(), Ok(reason.as_str()));
+        }
+        for fault in Fault::ALL {
+            assert_eq!(
+                CStr::from_bytes_with_nul(fault.c_text().as_bytes()).unwrap().to_str(),
+                Ok(fault.text())
+            );
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The process that ticks: it makes the shared state or takes it over, runs the engine over the counters of all lanes,
+//! publishes what it sets, and returns what dead processes held.
+
+use crate::fault::Fault;
+use crate::layout::{Changing, Layout};
+use crate::mapping::{Contents, Mapping};
+use crate::owner;
+use crate::server::now;
+use crate::slot::LaneSlot;
+use plimsoll_config::Configuration;
+use plimsoll_core::processes::{SharedLane, SharedShape, SharedWords};
+use plimsoll_core::request::Verdicts;
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::{Engine, LearnedState};
+use std::path::Path;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::fence;
+use std::time::{Duration, SystemTime};
+
+/// How often what dead processes have left is compared at most in a tick, until no lane changes meanwhile.
+const TRIES: usize = 100;
+
+/// The controller.
+pub struct Controller {
+    engine: Engine,
+    words: SharedWords,
+    changing: &'static Changing,
+    lanes: Vec<LaneSlot>,
+    versions: Vec<u64>,
+    verdicts: Verdicts,
+    own: u64,
+}
+
+/// Whether the state was made or taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was made.
+    Made,
+    /// It was there with the same configuration: processes that are attached go on with this controller.
+    Over,
+}
+
+impl Controller {
+    /// Makes the shared state of this configuration at `path`, or takes it over if it is there. `seed` keys the client hash of
+    /// a new one.
+    ///
+    /// # Errors
+    /// What cannot be, one sentence each.
+    pub fn start(
+        path: &Path,
+        (text, configuration): (&str, &Configuration),
+        seed: u64,
+        lanes: usize,
+    ) -> Result<(Controller, Taken), Vec<String>> {
+        let (mapping, taken) = find_or_make(path, (text, configuration), seed, lanes)?;
+        let changing = &mapping.header().changing;
+        let own = owner::own();
+        take(changing, own).map_err(|other| {
+            vec![format!(
+                "{}: process {} is its controller; stop that one, or name another file",
+                path.display(),
+                owner::number(other)
+            )]
+        })?;
+        let lanes: Vec<LaneSlot> = mapping.lanes().collect();
+        let counters: Vec<SharedLane> = lanes.iter().map(|lane| lane.counters).collect();
+        let words = mapping.words();
+        let engine = Engine::of_processes(&configuration.promises, mapping.header().seed, words, &counters)?;
+        let (versions, verdicts) = (Vec::with_capacity(lanes.len()), Vec::new());
+        Ok((Controller { engine, words, changing, lanes, versions, verdicts, own }, taken))
+    }
+
+    /// Goes on from what an earlier controller has learned; returns what of it was left out.
+    pub fn restore(&mut self, learned: &LearnedState, at_once: bool) -> Vec<String> {
+        self.engine.restore(learned, at_once)
+    }
+
+    /// What was learned.
+    pub fn learned(&self) -> LearnedState {
+        self.engine.learned()
+    }
+
+    /// The engine's figures.
+    pub fn status(&self) -> Status {
+        self.engine.status()
+    }
+
+    /// Runs what is due, publishes it, and returns how long it may rest.
+    pub fn tick(&mut self) -> Duration {
+        let start = now();
+        self.changing.heartbeat_ns.store(start.as_nanos(), Relaxed);
+        self.return_from_dead();
+        let unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
+        let readings = Readings { unix_time, ..Readings::default() };
+        let next = self.engine.tick(start, &readings, &mut self.verdicts);
+        self.engine.publish_words(self.words);
+        self.changing.generation.fetch_add(1, Release);
+        next.since(now())
+    }
+
+    /// How many lanes belong to a process now.
+    pub fn attached(&self) -> usize {
+        self.lanes.iter().filter(|lane| lane.owner() != 0).count()
+    }
+
+    /// Processes that were found dead, and the requests that they held.
+    pub fn deaths(&self) -> (u64, u64) {
+        (self.changing.deaths.load(Relaxed), self.changing.returned.load(Relaxed))
+    }
+
+    /// Frees the lanes of dead processes, and ends what they held at the gates.
+    fn return_from_dead(&mut self) {
+        for lane in &self.lanes {
+            if lane.claim_from_dead(self.own, self.changing) {
+                lane.free();
+            }
+        }
+        for plant in 0..self.words.plants.len() {
+            let left = (0..TRIES).find_map(|_| self.left_at(plant));
+            if let Some((requests, exempt)) = left
+                && (requests, exempt) != (0, 0)
+            {
+                self.engine.give_back(now(), plant, requests, exempt);
+            }
+        }
+    }
+
+    /// What a gate counts beyond what lanes hold, requests and exempt ones; `None` if a lane changed meanwhile.
+    fn left_at(&mut self, plant: usize) -> Option<(u32, u32)> {
+        self.versions.clear();
+        self.versions.extend(self.lanes.iter().map(LaneSlot::version));
+        if self.versions.iter().any(|version| version % 2 == 1) {
+            return None;
+        }
+        let held = self.lanes.iter().map(|lane| lane.held(plant));
+        let held = held.fold((0, 0), |sum: (u32, u32), own| (sum.0 + own.0, sum.1 + own.1));
+        let counted = self.words.plants[plant].in_service();
+        fence(Acquire);
+        let is_same = self.lanes.iter().zip(&self.versions).all(|(lane, version)| lane.version() == *version);
+        is_same.then(|| (counted.0.saturating_sub(held.0), counted.1.saturating_sub(held.1)))
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        // Another controller may come at once. A failure means that one has come already, which cannot be.
+        let _ = self.changing.controller.compare_exchange(self.own, 0, AcqRel, Relaxed);
+    }
+}
+
+/// Takes the place of the controller, unless a living process has it: which one.
+fn take(changing: &Changing, own: u64) -> Result<(), u64> {
+    let known = changing.controller.load(Acquire);
+    if known != 0 && owner::lives(known) {
+        return Err(known);
+    }
+    changing.controller.compare_exchange(known, own, AcqRel, Acquire).map(drop)
+}
+
+/// The state of this configuration at `path`, if it is there; else it is made. One of another configuration is replaced, unless
+/// it has a controller: its processes go on with the levels that they have, and attach to the new one when they start anew.
+fn find_or_make(
+    path: &Path,
+    (text, configuration): (&str, &Configuration),
+    seed: u64,
+    lanes: usize,
+) -> Result<(Mapping, Taken), Vec<String>> {
+    let mut wrong = needing_the_gateway(configuration);
+    let shape = SharedShape::of(&configuration.promises).map_err(|more| wrong.extend(more));
+    let (Ok(shape), true) = (shape, wrong.is_empty()) else { return Err(wrong) };
+    let layout = Layout::new(shape, lanes, text.len());
+    let at = path.display();
+    match Mapping::open(path) {
+        Ok(known) if known.layout() == layout && known.configuration() == Ok(text) => {
+            return Ok((known, Taken::Over));
+        }
+        Ok(known) => {
+            let controller = known.header().changing.controller.load(Acquire);
+            if controller != 0 && owner::lives(controller) {
+                return Err(vec![format!(
+                    "{at}: process {} is its controller with another configuration; stop that one first",
+                    owner::number(controller)
+                )]);
+            }
+        }
+        Err(Fault::NotState) if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
+            return Err(vec![format!("{at} is a file of something else; name another one")]);
+        }
+        Err(_) => {}
+    }
+    let period_ns = configuration.promises.control.period.as_nanos() as u64;
+    let contents = Contents { layout, configuration: text, seed, period_ns };
+    Mapping::create(path, &contents).map(|mapping| (mapping, Taken::Made)).map_err(|_| {
+        vec![format!(
+            "{at} cannot be made; name a file in a folder that is there and that this user may write to"
+        )]
+    })
+}
+
+/// What the file says that only the gateway does.
+fn needing_the_gateway(configuration: &Configuration) -> Vec<String> {
+    let settings = &configuration.gateway.settings;
+    let mut wrong = Vec::new();
+    if !settings.signed.headers.is_empty() || !settings.signed.cookies.is_empty() {
+        wrong.push("signed headers and cookies are checked by the gateway only; leave them out, or put the gateway in front".into());
+    }
+    if !settings.trusted_headers.is_empty() {
+        wrong.push(
+            "headers that count only from trusted proxies need the gateway; leave `trusted_headers` out"
+                .into(),
+        );
+    }
+    wrong
+}

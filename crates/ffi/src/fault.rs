@@ -1,0 +1,84 @@
+//! What can go wrong, by number: what the C functions return, and the sentence that goes with it.
+
+use std::fmt;
+
+/// An error. Its number is part of the C interface and stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum Fault {
+    /// An argument is null, or not what it should be.
+    Argument = -1,
+    /// The file cannot be opened or mapped.
+    File = -2,
+    /// The file is no shared state.
+    NotState = -3,
+    /// The shared state is of another version of Plimsoll.
+    Version = -4,
+    /// The configuration in the shared state cannot be understood.
+    Configuration = -5,
+    /// All lanes belong to living processes.
+    NoLane = -6,
+    /// The handle belongs to the process that this one was forked from.
+    Forked = -7,
+    /// No site has the request's host.
+    NoSite = -8,
+    /// The rewritten path does not fit the buffer.
+    TooLong = -9,
+    /// No request has this number.
+    NoRequest = -10,
+    /// Something failed inside Plimsoll; this is a defect.
+    Internal = -11,
+}
+
+impl Fault {
+    /// All faults.
+    pub const ALL: [Fault; 11] = [
+        Fault::Argument,
+        Fault::File,
+        Fault::NotState,
+        Fault::Version,
+        Fault::Configuration,
+        Fault::NoLane,
+        Fault::Forked,
+        Fault::NoSite,
+        Fault::TooLong,
+        Fault::NoRequest,
+        Fault::Internal,
+    ];
+
+    /// The sentence, with a final NUL for C.
+    pub(crate) const fn c_text(self) -> &'static str {
+        match self {
+            Fault::Argument => "an argument is null or wrong: a path, a client's address, or a pointer\0",
+            Fault::File => {
+                "the shared state cannot be opened or mapped: start `plimsoll control`, and let this user read and write its file\0"
+            }
+            Fault::NotState => "the file is no shared state of Plimsoll\0",
+            Fault::Version => {
+                "the shared state is of another version of Plimsoll: use the same version for `plimsoll control` and the server\0"
+            }
+            Fault::Configuration => "the configuration in the shared state cannot be understood\0",
+            Fault::NoLane => {
+                "all lanes of the shared state belong to living processes: start `plimsoll control` with more --lanes\0"
+            }
+            Fault::Forked => "the handle belongs to the parent process: call plimsoll_init after the fork\0",
+            Fault::NoSite => "no site of the configuration has the request's host\0",
+            Fault::TooLong => "the rewritten path does not fit the buffer\0",
+            Fault::NoRequest => "no request under way has this number\0",
+            Fault::Internal => "something failed inside Plimsoll; please report it\0",
+        }
+    }
+
+    /// The sentence.
+    pub fn text(self) -> &'static str {
+        self.c_text().trim_end_matches('\0')
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,39 @@
+//! Plimsoll inside a server (UC 6): processes that serve requests share one controller, through memory that all of them map.
+//!
+//! ```text
+//!   plimsoll control FILE                      a process of the server
+//!   controller ── ticks, publishes ──┐      ┌── lane ── three calls ── api (C)
+//!                                    v      v
+//!                             mapping, laid out by layout
+//! ```
+//!
+//! The engine decides, in the server's process as in the gateway; here are the memory, who owns which part of it, and the
+//! calls.
+//!
+//! - `layout`: what lies where in the mapping
+//! - `mapping`: the mapping as typed references; with `api` the only file with unsafe code
+//! - `owner`: processes by number and start time, so that a dead one is told from a later one with its number
+//! - `slot`: a lane of the mapping, and whose it is
+//! - `controller`: the process that ticks
+//! - `server`: a process that serves requests
+//! - `report`: what a process tells of the shared state
+//! - `view`: a request as the engine reads it
+//! - `fault`: what can go wrong, by number
+//! - `api`: the C functions
+
+pub mod api;
+mod controller;
+mod fault;
+mod layout;
+mod mapping;
+mod owner;
+mod report;
+mod server;
+mod slot;
+mod view;
+
+pub use controller::{Controller, Taken};
+pub use fault::Fault;
+pub use report::Counts;
+pub use server::{Served, Server};
+pub use view::Fields;

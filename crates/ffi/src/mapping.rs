@@ -1,0 +1,218 @@
+//! The mapping as typed references. It stays for the life of the process, since lanes refer to it.
+//!
+//! *Soundness.* Every part is a struct of fixed layout (`repr(C)`) that holds only integers, so any bits are valid; what
+//! changes while others map it is atomic, and the rest is written before the file has the name by which others find it. Parts
+//! lie on multiples of their alignment, and inside the file as long as it was at the attachment (`Layout::read`). A file that
+//! is cut short while it is mapped ends the processes by SIGBUS, as any mapped file does: only its owner may write to it.
+
+#![expect(unsafe_code, reason = "memory that several processes map can be had by a pointer only")]
+
+use crate::fault::Fault;
+use crate::layout::{Header, Held, Layout, MAGIC, Slot, checksum, fingerprint};
+use crate::slot::LaneSlot;
+use plimsoll_core::processes::{
+    ClassCounters, PlantCounters, SharedClass, SharedLane, SharedPlant, SharedSite, SharedWords,
+};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a mapping is made for.
+pub(crate) struct Contents<'a> {
+    pub(crate) layout: Layout,
+    pub(crate) configuration: &'a str,
+    pub(crate) seed: u64,
+    pub(crate) period_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the mapping is never undone, and all that changes in it is atomic.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+/// A type of which any bits are a value, and which changes through atomics only.
+///
+/// # Safety
+/// It is `repr(C)`, holds only integers and atomic integers, and its plain integers are not written once others map it.
+unsafe trait Plain {}
+// SAFETY: see `layout` and `plimsoll_core::processes`, which say so of each.
+unsafe impl Plain for Header {}
+// SAFETY: as above.
+unsafe impl Plain for Slot {}
+// SAFETY: as above.
+unsafe impl Plain for Held {}
+// SAFETY: as above.
+unsafe impl Plain for SharedClass {}
+// SAFETY: as above.
+unsafe impl Plain for SharedPlant {}
+// SAFETY: as above.
+unsafe impl Plain for SharedSite {}
+// SAFETY: as above.
+unsafe impl Plain for ClassCounters {}
+// SAFETY: as above.
+unsafe impl Plain for PlantCounters {}
+
+impl Mapping {
+    /// Maps a state that is there.
+    pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|_| Fault::File)?;
+        let length = rustix::fs::fstat(&file).map_err(|_| Fault::File)?.st_size;
+        let length = usize::try_from(length).map_err(|_| Fault::NotState)?;
+        if length < size_of::<Header>() {
+            return Err(Fault::NotState);
+        }
+        let base = map(&file, length).map_err(|_| Fault::File)?;
+        // SAFETY: the mapping is as long as a header, page-aligned and never undone.
+        let header: &'static Header = unsafe { base.cast().as_ref() };
+        let read = Layout::read(header).and_then(|layout| {
+            let mapping = Mapping { base, layout };
+            let is_whole =
+                layout.length() == length && checksum(mapping.configuration_bytes()) == header.checksum;
+            if is_whole { Ok(mapping) } else { Err(Fault::NotState) }
+        });
+        if read.is_err() {
+            // SAFETY: nothing refers to this mapping.
+            let undone = unsafe { rustix::mm::munmap(base.as_ptr().cast(), length) };
+            debug_assert!(undone.is_ok());
+        }
+        read
+    }
+
+    /// Makes a state, which takes the place of one that is there. Others find it whole or not at all.
+    pub(crate) fn create(path: &Path, contents: &Contents<'_>) -> Result<Self, Fault> {
+        let new = beside(path);
+        // What a controller has left that was killed here.
+        let _ = rustix::fs::unlink(&new);
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = rustix::fs::open(&new, flags, mode).map_err(|_| Fault::File)?;
+        let made = Mapping::fill(&file, contents)
+            .and_then(|mapping| rustix::fs::rename(&new, path).map(|()| mapping).map_err(|_| Fault::File));
+        if made.is_err() {
+            let _ = rustix::fs::unlink(&new);
+        }
+        made
+    }
+
+    fn fill(file: &OwnedFd, contents: &Contents<'_>) -> Result<Self, Fault> {
+        let layout = contents.layout;
+        let length = layout.length();
+        rustix::fs::ftruncate(file, length as u64).map_err(|_| Fault::File)?;
+        let base = map(file, length).map_err(|_| Fault::File)?;
+        let header = Header {
+            magic: MAGIC,
+            layout: fingerprint(),
+            length: length as u64,
+            lanes: layout.lanes as u64,
+            classes: layout.shape.classes as u64,
+            plants: layout.shape.plants as u64,
+            sites: layout.shape.sites as u64,
+            seed: contents.seed,
+            configuration_bytes: contents.configuration.len() as u64,
+            checksum: checksum(contents.configuration.as_bytes()),
+            period_ns: contents.period_ns,
+            ..Header::default()
+        };
+        let configuration = contents.configuration.as_bytes();
+        // SAFETY: the layout has room for both from these places on, and nobody else maps a file that has no name yet.
+        unsafe {
+            base.cast::<Header>().write(header);
+            let to = base.as_ptr().add(layout.configuration);
+            ptr::copy_nonoverlapping(configuration.as_ptr(), to, configuration.len());
+        }
+        Ok(Mapping { base, layout })
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    pub(crate) fn header(&self) -> &'static Header {
+        &self.part::<Header>(0, 1)[0]
+    }
+
+    /// The text of the configuration.
+    pub(crate) fn configuration(&self) -> Result<&'static str, Fault> {
+        std::str::from_utf8(self.configuration_bytes()).map_err(|_| Fault::NotState)
+    }
+
+    fn configuration_bytes(&self) -> &'static [u8] {
+        let Layout { configuration, configuration_bytes, .. } = self.layout;
+        // SAFETY: the layout lies inside the mapping, and nobody writes the configuration once the file has its name.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(configuration), configuration_bytes) }
+    }
+
+    pub(crate) fn words(&self) -> SharedWords {
+        let Layout { shape, classes, plants, sites, .. } = self.layout;
+        SharedWords {
+            classes: self.part(classes, shape.classes),
+            plants: self.part(plants, shape.plants),
+            sites: self.part(sites, shape.sites),
+            turn: &self.header().changing.turn,
+        }
+    }
+
+    pub(crate) fn lane(&self, lane: usize) -> LaneSlot {
+        let layout = &self.layout;
+        let counters = SharedLane {
+            classes: self.part(layout.lane_classes(lane), layout.shape.classes),
+            plants: self.part(layout.lane_plants(lane), layout.shape.plants),
+        };
+        let held = self.part(layout.held(lane), layout.shape.plants);
+        LaneSlot::new(&self.part::<Slot>(layout.slot(lane), 1)[0], held, counters)
+    }
+
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = LaneSlot> + '_ {
+        (0..self.layout.lanes).map(|lane| self.lane(lane))
+    }
+
+    fn part<T: Plain>(&self, offset: usize, count: usize) -> &'static [T] {
+        let end = offset + count * size_of::<T>();
+        assert!(end <= self.layout.length() && offset.is_multiple_of(align_of::<T>()));
+        // SAFETY: the part lies inside the mapping, which begins at a page and is never undone; any bits are values of a plain
+        // type, which changes by atomics only.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast::<T>(), count) }
+    }
+}
+
+fn map(file: &OwnedFd, length: usize) -> Result<NonNull<u8>, Errno> {
+    let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    // SAFETY: the kernel chooses a place where nothing is mapped.
+    let base = unsafe { rustix::mm::mmap(ptr::null_mut(), length, access, flags, file, 0) }?;
+    NonNull::new(base.cast()).ok_or(Errno::FAULT)
+}
+
+/// The name under which a new state is made.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+/// A word that is 1 in the process that made it, and 0 in those forked from it.
+pub(crate) fn mark_of_process() -> Result<&'static AtomicU64, Fault> {
+    const LENGTH: usize = 4096;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the kernel chooses a place where nothing is mapped; the page is aligned, holds zeros, and is never undone.
+    let mark: &'static AtomicU64 = unsafe {
+        let page = rustix::mm::mmap_anonymous(ptr::null_mut(), LENGTH, access, MapFlags::PRIVATE)
+            .map_err(|_| Fault::Internal)?;
+        rustix::mm::madvise(page, LENGTH, Advice::LinuxWipeOnFork).map_err(|_| Fault::Internal)?;
+        &*page.cast()
+    };
+    mark.store(1, Ordering::Relaxed);
+    Ok(mark)
+}

@@ -1,0 +1,282 @@
+//! A process of a server: it attaches to the shared state, and makes the three calls of UC 6.2 for each request.
+//!
+//! Its threads share the process's lane under a lock, which each holds for a decision. The lock is the process's own, so that
+//! it dies with it.
+
+use crate::fault::Fault;
+use crate::layout::Changing;
+use crate::mapping::{Mapping, mark_of_process};
+use crate::owner;
+use crate::report::{ClassName, Counts, class_names, class_sums};
+use crate::slot::LaneSlot;
+use crate::view::{Fields, View};
+use nix::time::{ClockId, clock_gettime};
+use plimsoll_config::Configuration;
+use plimsoll_core::Lane;
+use plimsoll_core::processes::{ClassSums, SharedWords};
+use plimsoll_core::request::{Arrival, Outcome, Permit, Reason, Rejection, Service, Target, Token, Verdicts};
+use plimsoll_core::time::Instant;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Requests under way for which there is room from the beginning; more have it made.
+const ROOM: usize = 256;
+/// A controller that was not awake for so many periods is taken to be dead, and so is one for [`SILENT`].
+const SILENT_PERIODS: u64 = 5;
+const SILENT: Duration = Duration::from_secs(3);
+
+/// The process.
+pub struct Server {
+    mapping: Mapping,
+    words: SharedWords,
+    slot: LaneSlot,
+    /// 1 in this process and 0 in its children.
+    mark: &'static AtomicU64,
+    silent_ns: u64,
+    configuration: Configuration,
+    classes: Vec<ClassName>,
+    own: Mutex<Own>,
+}
+
+/// What one thread at a time uses.
+struct Own {
+    lane: Lane,
+    verdicts: Verdicts,
+    /// What the controller had published when the lane's copy was renewed.
+    generation: u64,
+    under_way: Vec<Option<UnderWay>>,
+    free: Vec<u32>,
+    /// How many requests there have been, so that a number is not given twice soon.
+    count: u32,
+}
+
+struct UnderWay {
+    number: u64,
+    permit: Permit,
+    bytes: u64,
+}
+
+/// What is decided of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Served<'s> {
+    /// Its number, for the calls that follow; 0 where it is rejected.
+    pub request: u64,
+    /// 1 to M; 0 where it is rejected.
+    pub level: u8,
+    /// Why.
+    pub reason: Reason,
+    /// The site's number in the configuration.
+    pub site: u16,
+    /// After what time a client that is rejected may come again.
+    pub retry_after: Duration,
+    /// What the level puts before the path.
+    pub prefix: &'s str,
+}
+
+impl Server {
+    /// Attaches this process.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn attach(path: &Path) -> Result<Server, Fault> {
+        let mapping = Mapping::open(path)?;
+        let changing = &mapping.header().changing;
+        if changing.generation.load(Acquire) == 0 {
+            return Err(Fault::File);
+        }
+        let configuration = plimsoll_config::parse(mapping.configuration()?, &path.display().to_string())
+            .map_err(|_| Fault::Configuration)?;
+        let mark = mark_of_process()?;
+        let slot = claim(&mapping, changing).ok_or(Fault::NoLane)?;
+        let (words, seed) = (mapping.words(), mapping.header().seed);
+        let generation = changing.generation.load(Acquire);
+        let lane = Lane::in_process(&configuration.promises, seed, words, slot.counters);
+        let lane = lane.map_err(|_| {
+            slot.free();
+            Fault::Configuration
+        })?;
+        let own = Own {
+            lane,
+            verdicts: Vec::new(),
+            generation,
+            under_way: Vec::with_capacity(ROOM),
+            free: Vec::with_capacity(ROOM),
+            count: 0,
+        };
+        let silent_ns = (SILENT_PERIODS * mapping.header().period_ns).max(SILENT.as_nanos() as u64);
+        let classes = class_names(&configuration.promises);
+        Ok(Server { mapping, words, slot, mark, silent_ns, configuration, classes, own: Mutex::new(own) })
+    }
+
+    /// What the controller was told.
+    pub fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// Decides on a request whose rewritten path has `room` for so many bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be decided; then the request was not counted.
+    pub fn adapt<'a>(&self, fields: &'a Fields<'a>, room: usize) -> Result<Served<'_>, Fault> {
+        let mut own = self.own()?;
+        let own = &mut *own;
+        let generation = self.changing().generation.load(Acquire);
+        if generation != own.generation {
+            own.generation = generation;
+            own.lane.follow_words(self.words);
+        }
+        let target = own.lane.classify(&View::new(fields)).ok_or(Fault::NoSite)?;
+        if fields.path.len() + self.longest_prefix(&target) > room {
+            return Err(Fault::TooLong);
+        }
+        let (token, now) = (Token::default(), now());
+        let arrival = self.slot.change(|slot| {
+            let arrival = match own.lane.arrive(now, target, token, &mut own.verdicts) {
+                // A gate has room for all that a server takes, so this is never met; it would be a rejection.
+                Arrival::Wait(permit) => {
+                    own.lane.depart(now, permit, Outcome::Abandoned, &mut own.verdicts);
+                    Arrival::Reject(Rejection { reason: Reason::QueueFull, retry_after: Duration::ZERO })
+                }
+                arrival => arrival,
+            };
+            if let Arrival::Serve(permit) | Arrival::Exempt(permit) = &arrival {
+                slot.hold(permit.plant(), permit.reason() == Reason::Exempt);
+            }
+            arrival
+        });
+        let site = target.site;
+        Ok(match arrival {
+            Arrival::Serve(permit) | Arrival::Exempt(permit) => {
+                let (level, reason, retry_after) = (permit.level(), permit.reason(), Duration::ZERO);
+                // An exempt request goes as it came.
+                let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
+                Served { request: own.keep(permit), level, reason, site, retry_after, prefix }
+            }
+            Arrival::Reject(Rejection { reason, retry_after }) => {
+                Served { request: 0, level: 0, reason, site, retry_after, prefix: "" }
+            }
+            Arrival::Wait(_) => return Err(Fault::Internal),
+        })
+    }
+
+    fn prefix(&self, site: u16, level: u8) -> &str {
+        let rewrites = self.configuration.gateway.settings.rewrites.get(usize::from(site));
+        let own = rewrites.and_then(|levels| levels.get(usize::from(level).checked_sub(1)?));
+        own.map_or("", |rewrite| rewrite.prefix.as_str())
+    }
+
+    fn longest_prefix(&self, target: &Target) -> usize {
+        let rewrites = self.configuration.gateway.settings.rewrites.get(usize::from(target.site));
+        rewrites.into_iter().flatten().map(|rewrite| rewrite.prefix.len()).max().unwrap_or(0)
+    }
+
+    /// Counts bytes of a response as they are delivered.
+    ///
+    /// # Errors
+    /// There is no such request.
+    pub fn log_size(&self, request: u64, bytes: u64) -> Result<(), Fault> {
+        let mut own = self.own()?;
+        let Own { lane, under_way, .. } = &mut *own;
+        let one = under_way.get_mut(place(request)).and_then(Option::as_mut);
+        let one = one.filter(|one| one.number == request).ok_or(Fault::NoRequest)?;
+        one.bytes = one.bytes.saturating_add(bytes);
+        lane.sent(&one.permit, bytes);
+        Ok(())
+    }
+
+    /// Ends a request.
+    ///
+    /// # Errors
+    /// There is no such request, or it has ended already.
+    pub fn done(&self, request: u64, outcome: Outcome) -> Result<(), Fault> {
+        let mut own = self.own()?;
+        let own = &mut *own;
+        let known =
+            own.under_way.get_mut(place(request)).and_then(|one| one.take_if(|one| one.number == request));
+        let UnderWay { mut permit, bytes, .. } = known.ok_or(Fault::NoRequest)?;
+        own.free.push(place(request) as u32);
+        let representative = outcome == Outcome::Completed;
+        let service = Service { response_bytes: bytes, representative, cost: None };
+        let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
+        let Own { lane, verdicts, .. } = own;
+        self.slot.change(|slot| {
+            lane.release(now, &mut permit, service, verdicts);
+            lane.depart(now, permit, outcome, verdicts);
+            slot.let_go(plant, is_exempt);
+        });
+        Ok(())
+    }
+
+    /// What all processes have counted.
+    pub fn counts(&self) -> Counts {
+        Counts::read(&self.mapping)
+    }
+
+    /// The name and the figures of a class, by its number.
+    pub(crate) fn class(&self, class: usize) -> Option<(&ClassName, ClassSums)> {
+        Some((self.classes.get(class)?, class_sums(&self.mapping, class)))
+    }
+
+    /// Whether no controller is awake: levels stand still until there is one again.
+    pub fn is_frozen(&self) -> bool {
+        let last = self.changing().heartbeat_ns.load(Relaxed);
+        now().as_nanos().saturating_sub(last) > self.silent_ns
+    }
+
+    fn changing(&self) -> &'static Changing {
+        &self.mapping.header().changing
+    }
+
+    /// The lock; refused in a process that was forked from the one that attached.
+    fn own(&self) -> Result<MutexGuard<'_, Own>, Fault> {
+        if self.mark.load(Relaxed) == 0 {
+            return Err(Fault::Forked);
+        }
+        Ok(self.own.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.mark.load(Relaxed) != 0 {
+            self.slot.free();
+        }
+    }
+}
+
+impl Own {
+    /// Keeps the permit of a request under way; returns the request's number.
+    fn keep(&mut self, permit: Permit) -> u64 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.under_way.push(None);
+            self.under_way.len() as u32 - 1
+        });
+        self.count = self.count.wrapping_add(1).max(1);
+        let number = u64::from(self.count) << 32 | u64::from(place);
+        self.under_way[place as usize] = Some(UnderWay { number, permit, bytes: 0 });
+        number
+    }
+}
+
+/// Where a request's permit is kept.
+fn place(request: u64) -> usize {
+    (request & u64::from(u32::MAX)) as usize
+}
+
+/// A lane that no living process has.
+fn claim(mapping: &Mapping, changing: &Changing) -> Option<LaneSlot> {
+    let own = owner::own();
+    let free = mapping.lanes().find(|lane| lane.claim(own));
+    free.or_else(|| mapping.lanes().find(|lane| lane.claim_from_dead(own, changing)))
+}
+
+/// The time that all processes of the machine share.
+pub(crate) fn now() -> Instant {
+    // It cannot fail for this clock.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |time| {
+        Instant::from_nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
+    })
+}

@@ -1,0 +1,86 @@
+//! A request as the engine reads it.
+
+use plimsoll_core::request::{RequestView, normal_path};
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// What a server tells of a request.
+pub struct Fields<'a> {
+    /// The method, as sent.
+    pub method: &'a str,
+    /// The `Host`, with its port or without.
+    pub host: &'a str,
+    /// The path, without query. Rules see U+FFFD for what is not UTF-8.
+    pub path: &'a [u8],
+    /// The query, without its question mark.
+    pub query: &'a str,
+    /// The client's address.
+    pub client: IpAddr,
+    /// The first header of a name, in any case.
+    pub header: &'a dyn Fn(&str) -> Option<&'a str>,
+}
+
+/// The same in normal form.
+pub(crate) struct View<'a> {
+    fields: &'a Fields<'a>,
+    path: Cow<'a, str>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(fields: &'a Fields<'a>) -> Self {
+        let path = match String::from_utf8_lossy(fields.path) {
+            Cow::Borrowed(path) => normal_path(path),
+            Cow::Owned(path) => Cow::Owned(normal_path(&path).into_owned()),
+        };
+        View { fields, path }
+    }
+}
+
+impl RequestView for View<'_> {
+    fn method(&self) -> &str {
+        self.fields.method
+    }
+    fn host(&self) -> &str {
+        without_port(self.fields.host)
+    }
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn query(&self) -> &str {
+        self.fields.query
+    }
+    fn header(&self, name: &str) -> Option<&str> {
+        (self.fields.header)(name)
+    }
+    fn client(&self) -> IpAddr {
+        self.fields.client
+    }
+}
+
+/// A port is digits after the last colon; an address in brackets has colons of its own.
+fn without_port(host: &str) -> &str {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_its_name() {
+        for (sent, name) in [
+            ("www.example.org", "www.example.org"),
+            ("www.example.org:8080", "www.example.org"),
+            ("www.example.org.:8080", "www.example.org"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(without_port(sent), name);
+        }
+    }
+}
