@@ -1,0 +1,274 @@
+/* mod_plimsoll: Apache decides on each request by Plimsoll before it does any work for it (docs/module.md).
+ *
+ * A thin shell over libplimsoll, for the prefork, worker and event MPMs. A request is decided when its path is translated: rejected
+ * with 503 and Retry-After, or sent to the content tree of its level by a prefix of its path. PLIMSOLL_LEVEL and PLIMSOLL_REASON
+ * tell handlers and logs. It departs at its log line, or with its pool if it has none.
+ *
+ * Each child attaches to the shared state. A child that cannot serves as if the module were not there, says so, and tries again.
+ */
+#include <httpd.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <apr_hash.h>
+#include <apr_optional_hooks.h>
+#include <apr_strings.h>
+#include <apr_thread_mutex.h>
+#include <mod_status.h>
+#include <inttypes.h>
+#include <plimsoll.h>
+#include <strings.h>
+
+extern module AP_MODULE_DECLARE_DATA plimsoll_module;
+APLOG_USE_MODULE(plimsoll);
+
+/* No prefix of a level is longer. */
+#define LONGEST_PREFIX 1024
+#define RETRY apr_time_from_sec(1)
+
+/* A shared state to which this child is attached, or tries to be. */
+typedef struct {
+    const char *path;
+    plimsoll_t *volatile handle;
+    apr_thread_mutex_t *lock;
+    apr_time_t next_try;
+    int was_told;
+    volatile int was_frozen;
+} attachment_t;
+
+/* What the configuration says of a virtual host. */
+typedef struct {
+    const char *state;
+    attachment_t *attachment;
+} server_t;
+
+/* What is known of a request under way. */
+typedef struct {
+    plimsoll_t *handle;
+    uint64_t number;
+    request_rec *request;
+} under_way_t;
+
+/* By path, in each child. */
+static apr_hash_t *attachments;
+
+static apr_status_t detach(void *data) {
+    attachment_t *own = data;
+    plimsoll_close(own->handle);
+    own->handle = NULL;
+    return APR_SUCCESS;
+}
+
+/* Attaches if it is time to try. The state may not be there yet when Apache starts. */
+static plimsoll_t *attached(attachment_t *own, server_rec *server) {
+    if (own->handle || apr_time_now() < own->next_try || apr_thread_mutex_trylock(own->lock) != APR_SUCCESS)
+        return own->handle;
+    if (!own->handle) {
+        plimsoll_t *handle = NULL;
+        int error = plimsoll_init(own->path, &handle);
+        if (error == 0) {
+            ap_log_error(APLOG_MARK, APLOG_INFO, 0, server, "attached to %s", own->path);
+            own->was_told = 0;
+            own->handle = handle;
+        } else {
+            if (!own->was_told)
+                ap_log_error(APLOG_MARK, APLOG_ERR, 0, server, "requests go as they came: %s: %s", own->path,
+                             plimsoll_strerror(error));
+            own->was_told = 1;
+            own->next_try = apr_time_now() + RETRY;
+        }
+    }
+    apr_thread_mutex_unlock(own->lock);
+    return own->handle;
+}
+
+static void child_init(apr_pool_t *pool, server_rec *main_server) {
+    attachments = apr_hash_make(pool);
+    for (server_rec *server = main_server; server; server = server->next) {
+        server_t *config = ap_get_module_config(server->module_config, &plimsoll_module);
+        if (!config->state) continue;
+        attachment_t *own = apr_hash_get(attachments, config->state, APR_HASH_KEY_STRING);
+        if (!own) {
+            own = apr_pcalloc(pool, sizeof *own);
+            own->path = config->state;
+            apr_thread_mutex_create(&own->lock, APR_THREAD_MUTEX_DEFAULT, pool);
+            apr_hash_set(attachments, own->path, APR_HASH_KEY_STRING, own);
+            apr_pool_cleanup_register(pool, own, detach, apr_pool_cleanup_null);
+            attached(own, server);
+        }
+        config->attachment = own;
+    }
+}
+
+/* Says once that levels stand still, and once that they move again. */
+static void tell_frozen(attachment_t *own, request_rec *r, int frozen) {
+    if (own->was_frozen == frozen) return;
+    own->was_frozen = frozen;
+    if (frozen)
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "%s: no controller is awake, so levels stand still: start `plimsoll control`",
+                      own->path);
+    else
+        ap_log_rerror(APLOG_MARK, APLOG_NOTICE, 0, r, "%s: a controller is awake again", own->path);
+}
+
+/* The end of a request: its bytes, and how it ended. */
+static void depart(under_way_t *own) {
+    if (!own->number) return;
+    request_rec *last = own->request;
+    while (last->next) last = last->next;
+    plimsoll_log_size(own->handle, own->number, (uint64_t)last->bytes_sent);
+    int outcome = PLIMSOLL_OUTCOME_COMPLETED;
+    if (own->request->connection->aborted)
+        outcome = PLIMSOLL_OUTCOME_ABANDONED;
+    else if (ap_is_HTTP_SERVER_ERROR(last->status))
+        outcome = PLIMSOLL_OUTCOME_FAILED;
+    plimsoll_done(own->handle, own->number, outcome);
+    own->number = 0;
+}
+
+static apr_status_t depart_with_pool(void *data) {
+    depart(data);
+    return APR_SUCCESS;
+}
+
+static int log_transaction(request_rec *r) {
+    while (r->prev) r = r->prev;
+    under_way_t *own = ap_get_module_config(r->request_config, &plimsoll_module);
+    if (own) depart(own);
+    return DECLINED;
+}
+
+static const char *header(void *context, const char *name) {
+    return apr_table_get(((request_rec *)context)->headers_in, name);
+}
+
+static int reject(request_rec *r, const plimsoll_decision_t *decision) {
+    apr_table_setn(r->err_headers_out, "Retry-After", apr_psprintf(r->pool, "%u", decision->retry_after));
+    apr_table_setn(r->err_headers_out, "X-Plimsoll", apr_psprintf(r->pool, "level=0; reason=%s", decision->reason));
+    apr_table_setn(r->notes, "error-notes", "This site is busy right now. Please try again in a moment.");
+    return (int)decision->status;
+}
+
+static int translate_name(request_rec *r) {
+    server_t *config = ap_get_module_config(r->server->module_config, &plimsoll_module);
+    /* What a request brings about inside the server is a part of it. */
+    if (!config->attachment || r->main || r->prev || r->uri[0] != '/') return DECLINED;
+    plimsoll_t *handle = attached(config->attachment, r->server);
+    if (!handle) return DECLINED;
+
+    plimsoll_request_t request = {.method = r->method,
+                                  .host = r->hostname,
+                                  .path = r->uri,
+                                  .query = r->args,
+                                  .client = r->useragent_ip,
+                                  .header = header,
+                                  .context = r};
+    plimsoll_decision_t decision;
+    size_t capacity = strlen(r->uri) + LONGEST_PREFIX;
+    char *path = apr_palloc(r->pool, capacity);
+    int error = plimsoll_adapt(handle, &request, path, capacity, &decision);
+    if (error == PLIMSOLL_ERROR_NO_SITE) return HTTP_MISDIRECTED_REQUEST;
+    if (error) {
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "the request goes as it came: %s", plimsoll_strerror(error));
+        return DECLINED;
+    }
+    tell_frozen(config->attachment, r, decision.frozen != 0);
+    apr_table_setn(r->subprocess_env, "PLIMSOLL_LEVEL", apr_psprintf(r->pool, "%u", decision.level));
+    apr_table_setn(r->subprocess_env, "PLIMSOLL_REASON", decision.reason);
+    if (decision.level == 0) return reject(r, &decision);
+
+    under_way_t *own = apr_palloc(r->pool, sizeof *own);
+    *own = (under_way_t){.handle = handle, .number = decision.request, .request = r};
+    ap_set_module_config(r->request_config, &plimsoll_module, own);
+    apr_pool_cleanup_register(r->pool, own, depart_with_pool, apr_pool_cleanup_null);
+    r->uri = path;
+    return DECLINED;
+}
+
+static void show(request_rec *r, attachment_t *own, int is_short) {
+    plimsoll_status_t status;
+    if (!own->handle || plimsoll_status(own->handle, &status)) return;
+    plimsoll_class_t class;
+    if (is_short) {
+        uint64_t rejected = 0;
+        for (size_t number = 0; plimsoll_class(own->handle, number, &class) == 0; number++) rejected += class.rejected;
+        ap_rprintf(r,
+                   "PlimsollController: %u\nPlimsollFrozen: %u\nPlimsollLanes: %u\nPlimsollAttached: %u\nPlimsollArrived: %" PRIu64
+                   "\nPlimsollRejected: %" PRIu64 "\nPlimsollEnded: %" PRIu64 "\nPlimsollInService: %" PRIu64 "\nPlimsollDeaths: %" PRIu64
+                   "\nPlimsollReturned: %" PRIu64 "\n",
+                   status.controller, status.frozen, status.lanes, status.attached, status.arrived, rejected,
+                   status.ended, status.in_service, status.deaths, status.returned);
+        return;
+    }
+    ap_rprintf(r, "<hr /><h2>Plimsoll: %s</h2>\n<p>", ap_escape_html(r->pool, own->path));
+    if (status.frozen)
+        ap_rputs("<b>No controller is awake: levels stand still.</b> ", r);
+    else
+        ap_rprintf(r, "Controller: process %u. ", status.controller);
+    ap_rprintf(r, "%u of %u lanes are in use; %" PRIu64 " requests are in service. %" PRIu64 " processes died at work.</p>\n",
+               status.attached, status.lanes, status.in_service, status.deaths);
+    ap_rputs("<table border=\"0\"><tr><th>site</th><th>class</th><th>m</th><th>levels</th><th>arrived</th><th>rejected</th>"
+             "<th>ended</th><th>bytes</th></tr>\n",
+             r);
+    for (size_t number = 0; plimsoll_class(own->handle, number, &class) == 0; number++)
+        ap_rprintf(r,
+                   "<tr><td>%s</td><td>%s</td><td>%.3f</td><td>%u</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64
+                   "</td><td>%" PRIu64 "</td></tr>\n",
+                   ap_escape_html(r->pool, class.site), ap_escape_html(r->pool, class.name), class.service_level, class.levels,
+                   class.arrived, class.rejected, class.ended, class.bytes);
+    ap_rputs("</table>\n", r);
+}
+
+/* The section of /server-status, or its lines for machines. */
+static int status_hook(request_rec *r, int flags) {
+    if (!attachments) return OK;
+    for (apr_hash_index_t *index = apr_hash_first(r->pool, attachments); index; index = apr_hash_next(index)) {
+        void *own;
+        apr_hash_this(index, NULL, NULL, &own);
+        show(r, own, flags & AP_STATUS_SHORT);
+    }
+    return OK;
+}
+
+static void *create_server(apr_pool_t *pool, server_rec *server) {
+    (void)server;
+    return apr_pcalloc(pool, sizeof(server_t));
+}
+
+/* A virtual host has the state of the main server unless it names its own, or `off`. */
+static void *merge_server(apr_pool_t *pool, void *base, void *more) {
+    server_t *merged = apr_pcalloc(pool, sizeof *merged);
+    const char *own = ((server_t *)more)->state;
+    merged->state = own ? own : ((server_t *)base)->state;
+    if (merged->state && !strcasecmp(merged->state, "off")) merged->state = NULL;
+    return merged;
+}
+
+static const char *set_state(cmd_parms *command, void *unused, const char *path) {
+    (void)unused;
+    server_t *config = ap_get_module_config(command->server->module_config, &plimsoll_module);
+    if (!strcasecmp(path, "off")) {
+        config->state = command->server->is_virtual ? path : NULL;
+        return NULL;
+    }
+    config->state = ap_server_root_relative(command->pool, path);
+    return config->state ? NULL : apr_psprintf(command->pool, "PlimsollState: %s is no path", path);
+}
+
+static const command_rec directives[] = {
+    AP_INIT_TAKE1("PlimsollState", set_state, NULL, RSRC_CONF,
+                  "the file of the shared state that `plimsoll control` keeps; off for none"),
+    {NULL}};
+
+static void register_hooks(apr_pool_t *pool) {
+    (void)pool;
+    ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_translate_name(translate_name, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_REALLY_LAST);
+    APR_OPTIONAL_HOOK(ap, status_hook, status_hook, NULL, NULL, APR_HOOK_MIDDLE);
+}
+
+module AP_MODULE_DECLARE_DATA plimsoll_module = {
+    STANDARD20_MODULE_STUFF, NULL, NULL, create_server, merge_server, directives, register_hooks, 0};

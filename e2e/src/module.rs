@@ -1,0 +1,84 @@
+//! A server whose own processes decide: `plimsoll control`, libplimsoll and mod_plimsoll.
+
+use crate::process::wait_until;
+use crate::{Folder, Process, binary, open_to_all, process::PATIENCE};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What `make module` builds, built for tests, once for each program of tests. Panics, with what was said, if it is not.
+pub fn module() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        let folder = binary().with_file_name("module");
+        let built = Command::new(root.join(".ci/module")).arg("dev").arg(&folder).output();
+        let built = built.unwrap_or_else(|error| panic!("cannot run .ci/module: {error}"));
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        folder
+    })
+}
+
+/// `plimsoll control`, with its state.
+#[derive(Debug)]
+pub struct Control {
+    /// The running program.
+    pub process: Process,
+    folder: Folder,
+}
+
+impl Control {
+    /// Starts it as the user of the server's processes. Panics, with its log, if it does not come up.
+    pub fn start(configuration: &str) -> Control {
+        let folder = Folder::new();
+        folder.write("plimsoll.toml", configuration);
+        open_to_all(folder.path());
+        if let Some((user, group)) = server_user() {
+            chown(folder.path(), Some(user), Some(group)).expect("root may give its folder away");
+        }
+        Control::start_in(folder)
+    }
+
+    /// Starts it again, with the state that it has left.
+    pub fn again(&mut self) {
+        *self = Control::start_in(self.folder.clone());
+    }
+
+    fn start_in(folder: Folder) -> Control {
+        let mut command = Command::new(binary());
+        command.current_dir(folder.path()).args([
+            "control",
+            "plimsoll.toml",
+            "--state",
+            "state",
+            "--lanes",
+            "64",
+        ]);
+        if let Some((user, group)) = server_user() {
+            command.uid(user).gid(group);
+        }
+        let mut process = Process::spawn("control", &mut command, &folder.path().join("control.log"));
+        process.wait_for("its state", |log| log.contains("the shared state").then_some(()));
+        Control { process, folder }
+    }
+
+    /// The file of the shared state.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// Waits until its log has a line. Panics, with the log, if that takes too long.
+    pub fn wait_for_line(&self, line: &str) {
+        let found = wait_until(PATIENCE, || self.process.log().contains(line).then_some(()));
+        assert!(found.is_some(), "no `{line}` in:\n{}", self.process.log());
+    }
+}
+
+/// The user of Apache's processes where root starts it.
+fn server_user() -> Option<(u32, u32)> {
+    let user = nix::unistd::geteuid().is_root().then(|| nix::unistd::User::from_name("www-data"));
+    let user = user?.expect("users").expect("the user of Debian's Apache");
+    Some((user.uid.as_raw(), user.gid.as_raw()))
+}

@@ -1,0 +1,271 @@
+//! Inside the server: the C library by its example, and Apache with mod_plimsoll, whose processes share one controller.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use plimsoll_e2e::{Apache, Control, Folder, Response, get, get_from, module, open_to_all, program};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Every host, with a light tree, on a server of four processes.
+fn configuration() -> String {
+    "[gateway]\nlisten = \"127.0.0.1:0\"\nseed = 7\n\
+     [upstream.server]\naddress = \"127.0.0.1:1\"\n[upstream.server.capacity]\nworkers = 4\n\
+     [[site]]\nname = \"www\"\nupstream = \"server\"\nexempt = [{ path = \"/healthz\" }, { path = \"/server-status\" }]\n\
+     [[site.level]]\nname = \"light\"\nprefix = \"/light\"\n[[site.level]]\nname = \"full\"\n"
+        .to_owned()
+}
+
+/// A page takes a fifth of a second of its process, so that two clients for each are an overload.
+fn slow() -> String {
+    "<Location ~ \"page.html$\">\nSetOutputFilter RATE_LIMIT\nSetEnv rate-limit 256\n</Location>\n".to_owned()
+}
+
+/// Apache with the module, and a page in two trees.
+fn apache(control: &Control, processes: u32, more: &str) -> Apache {
+    let (folder, library) = (Folder::new(), module().display());
+    open_to_all(folder.path());
+    fs::create_dir(folder.path().join("light")).expect("a folder");
+    open_to_all(&folder.path().join("light"));
+    folder.write("page.html", "full".repeat(25_000));
+    folder.write("healthz", "well\n");
+    folder.write("light/page.html", "light".repeat(20_000));
+    let content = format!(
+        "LoadModule plimsoll_module {library}/mod_plimsoll.so\nPlimsollState {}\nDocumentRoot {}\n\
+         <Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n{more}",
+        control.state().display(),
+        folder.path().display()
+    );
+    Apache::with(folder, (processes, 64), &["status", "env", "ratelimit"], &content)
+}
+
+/// Waits for a condition of the server.
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never comes that {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Builds the example in C; `more` goes to the compiler.
+fn example(folder: &Path, more: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ffi/examples/three_calls.c");
+    let (built, library) = (folder.join("three_calls"), module().display().to_string());
+    let mut compiler = Command::new(program("cc"));
+    compiler
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-g"])
+        .args(more)
+        .arg("-o")
+        .arg(&built)
+        .arg(source);
+    compiler
+        .args([format!("-I{library}"), format!("-L{library}"), format!("-Wl,-rpath,{library}")])
+        .arg("-lplimsoll");
+    let said = compiler.output().expect("cc runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    built
+}
+
+fn said(command: &mut Command) -> String {
+    let output = command.output().expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {errors}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_example_in_c_makes_no_mistake_with_memory() {
+    let (control, folder) = (Control::start(&configuration()), Folder::new());
+    let plain = example(folder.path(), &[]);
+    let mut valgrind = Command::new(program("valgrind"));
+    valgrind
+        .args(["-q", "--error-exitcode=9", "--leak-check=full"])
+        .arg(&plain)
+        .arg(control.state())
+        .arg("300");
+    let first = said(&mut valgrind);
+    assert!(first.contains("served 300, rejected 0"), "{first}");
+    assert!(first.contains("in all 300 arrived, 300 ended, 0 in service"), "{first}");
+    let checked = example(folder.path(), &["-fsanitize=address,undefined", "-fno-sanitize-recover"]);
+    let second = said(Command::new(checked).arg(control.state()).arg("2000"));
+    assert!(second.contains("in all 2300 arrived, 2300 ended, 0 in service"), "{second}");
+}
+
+#[test]
+fn what_is_no_state_is_told_from_one() {
+    let folder = Folder::new();
+    let plain = example(folder.path(), &[]);
+    let file = folder.write("file", "x".repeat(100_000));
+    let refused = |state: &Path| {
+        let output = Command::new(&plain).arg(state).arg("1").output().expect("it runs");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(refused(&file).contains("no shared state"), "{}", refused(&file));
+    assert!(refused(&folder.path().join("none")).contains("start `plimsoll control`"));
+}
+
+/// Asks for the page as a client of this number.
+fn page(apache: SocketAddr, client: u8) -> std::io::Result<Response> {
+    get_from(Ipv4Addr::new(127, 0, 1, client), apache, "/page.html")
+}
+
+/// What clients that ask again and again have got.
+#[derive(Default)]
+struct Got {
+    sent: AtomicU64,
+    full: AtomicU64,
+    light: AtomicU64,
+    rejected: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Got {
+    /// Asks once.
+    fn ask(&self, apache: SocketAddr, client: u8) {
+        self.sent.fetch_add(1, Relaxed);
+        let kind = match page(apache, client) {
+            Ok(page) if page.status == 503 => {
+                assert!(page.header("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()));
+                assert_eq!(page.header("x-plimsoll"), Some("level=0; reason=overload"));
+                &self.rejected
+            }
+            Ok(page) if page.status == 200 && page.text().starts_with("full") => &self.full,
+            Ok(page) if page.status == 200 && page.text().starts_with("light") => &self.light,
+            _ => &self.failed,
+        };
+        kind.fetch_add(1, Relaxed);
+    }
+
+    fn all(&self) -> [u64; 5] {
+        [&self.sent, &self.full, &self.light, &self.rejected, &self.failed].map(|count| count.load(Relaxed))
+    }
+}
+
+/// Runs `act` while so many clients ask again and again.
+fn under_load(apache: SocketAddr, clients: u8, got: &Got, act: impl FnOnce()) {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for client in 1..=clients {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Relaxed) {
+                    got.ask(apache, client);
+                }
+            });
+        }
+        // The clients end too if this panics.
+        let acted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        is_over.store(true, Relaxed);
+        acted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+#[test]
+fn decisions_show_in_responses_and_every_request_is_accounted_once() {
+    let control = Control::start(&configuration());
+    let apache = apache(&control, 4, &slow());
+    assert!(
+        page(apache.direct, 1).expect("an answer").text().starts_with("full"),
+        "nothing is overloaded yet"
+    );
+    let got = Got::default();
+    under_load(apache.direct, 8, &got, || {
+        wait_until("some are served light pages, and some are rejected", || {
+            let [_, _, light, rejected, _] = got.all();
+            light > 0 && rejected > 0
+        });
+        assert_eq!(
+            get(apache.direct, "/healthz").text(),
+            "well\n",
+            "what is exempt is served whatever comes"
+        );
+    });
+    let [sent, full, light, rejected, failed] = got.all();
+    assert_eq!((failed, full + light + rejected), (0, sent));
+    let told = Told::at_rest(&apache);
+    // One more page at the beginning, and one that is exempt; what tells is exempt too.
+    assert_eq!((told.arrived - told.asked, told.rejected), (sent + 2, rejected));
+}
+
+#[test]
+fn what_killed_processes_held_is_returned_and_accounted_once() {
+    const KILLED: usize = 50;
+    let mut control = Control::start(&configuration());
+    let apache = apache(&control, 6, "");
+    let got = Got::default();
+    under_load(apache.direct, 6, &got, || {
+        for killed in 0..KILLED {
+            if killed == KILLED / 2 {
+                control.process.signal(Signal::SIGKILL);
+                control.process.wait();
+                let before = got.all()[0];
+                wait_until("requests are answered without a controller", || got.all()[0] > before + 100);
+                wait_until("the server says so", || apache.process.log().contains("no controller is awake"));
+                control.again();
+                control.wait_for_line("taken over");
+            }
+            let children = children(apache.process.pid());
+            // Any of them; those that Apache has not replaced yet are not there.
+            if let Some(child) = children.get(killed * 7 % children.len().max(1)) {
+                let _ = kill(Pid::from_raw(*child), Signal::SIGKILL);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+    wait_until("a child is there again", || page(apache.direct, 1).is_ok());
+    let [sent, full, light, rejected, failed] = got.all();
+    assert_eq!(full + light + rejected + failed, sent);
+    let told = Told::at_rest(&apache);
+    let arrived = told.arrived - told.asked;
+    assert!(arrived > sent - failed && arrived <= sent + 60, "{arrived} arrived; {:?}", got.all());
+    assert!(told.deaths > 0 && told.attached <= 6, "{told:?}");
+}
+
+/// What `/server-status` tells once nothing but the page that tells is in service.
+#[derive(Debug)]
+struct Told {
+    arrived: u64,
+    rejected: u64,
+    deaths: u64,
+    attached: u64,
+    /// How often it was asked.
+    asked: u64,
+}
+
+impl Told {
+    fn at_rest(apache: &Apache) -> Told {
+        let mut asked = 0;
+        let mut told = None;
+        wait_until("all but the page that tells have ended", || {
+            asked += 1;
+            let page = get(apache.direct, "/server-status?auto").text();
+            let figure = |name: &str| -> u64 {
+                let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in:\n{page}"))
+            };
+            let is_at_rest =
+                figure("PlimsollInService") == 1 && figure("PlimsollEnded") + 1 == figure("PlimsollArrived");
+            told = is_at_rest.then(|| Told {
+                arrived: figure("PlimsollArrived"),
+                rejected: figure("PlimsollRejected"),
+                deaths: figure("PlimsollDeaths"),
+                attached: figure("PlimsollAttached"),
+                asked,
+            });
+            is_at_rest
+        });
+        told.expect("it was waited for")
+    }
+}
+
+/// The processes that this one has started.
+fn children(parent: u32) -> Vec<i32> {
+    let listed = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
