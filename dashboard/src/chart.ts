@@ -215,7 +215,23 @@ export class Chart {
     mark(this.frame, "aria-label", `${this.what.title}, now: ${latest.join(", ")}. The arrow keys move the cross-hair.`);
   }
 
+  /** The arrow keys move the cross-hair, and with Shift the part of time; + and - change how much of it is shown. */
   private move(event: KeyboardEvent): void {
+    const { from, until } = this.shown;
+    const tenth = (until - from) / 10;
+    const parts: Record<string, Shown> = {
+      ArrowLeft: { from: from - tenth, until: until - tenth },
+      ArrowRight: { from: from + tenth, until: until + tenth },
+      "+": { from: from + 2 * tenth, until: until - 2 * tenth },
+      "-": { from: from - 2 * tenth, until: until + 2 * tenth },
+      Escape: { from: 0, until: 0 },
+    };
+    const part = parts[event.key];
+    if (part && (event.shiftKey || !event.key.startsWith("Arrow"))) {
+      event.preventDefault();
+      this.zoomed(part);
+      return;
+    }
     const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -30, PageDown: 30 };
     const step = steps[event.key];
     if (step === undefined || !this.plot) return;

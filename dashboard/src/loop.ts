@@ -22,13 +22,14 @@ export class Loop {
   private drawnFor = "";
   private zoom: Shown | undefined;
   private seconds = 300;
+  private latest: { status: StatusDocument; history: History; events: readonly OperatorEvent[] } | undefined;
 
-  constructor(private readonly again: () => void) {
+  constructor() {
     for (const choice of document.querySelectorAll<HTMLInputElement>("#span input")) {
       choice.addEventListener("change", () => {
         this.seconds = Number(choice.value);
         this.zoom = undefined;
-        this.again();
+        this.draw();
       });
     }
     const colours = matchMedia("(prefers-color-scheme: dark)");
@@ -48,6 +49,15 @@ export class Loop {
       place().replaceChildren(...this.charts.map((chart) => chart.figure));
       this.drawnFor = drawnFor;
     }
+    this.latest = { status, history, events };
+    this.draw();
+    byId("terms").replaceChildren(...terms(status, one, plant));
+  }
+
+  /** Draws the plots, and nothing else: the part of time that they show may change with each frame. */
+  private draw(): void {
+    if (!this.latest) return;
+    const { status, history, events } = this.latest;
     const now = status.unix_seconds;
     // A page that was just opened has a minute for what it has seen so far.
     const from = Math.max(now - this.seconds, Math.min(history.first(), now - LEAST));
@@ -55,13 +65,12 @@ export class Loop {
     for (const chart of this.charts) {
       chart.show(history.since(shown.from, chart.what.series.map((series) => series.column)), shown, events);
     }
-    byId("terms").replaceChildren(...terms(status, one, plant));
   }
 
   /** Shows a part of time; the last minutes again if it is empty. */
   private zoomTo(shown: Shown): void {
     this.zoom = shown.until > shown.from ? shown : undefined;
-    this.again();
+    this.draw();
   }
 }
 

@@ -20,7 +20,7 @@ const KINDS: Record<OperatorEvent["kind"], string> = {
 const MOST_EVENTS = 500;
 
 const history = new History();
-const loop = new Loop(() => show());
+const loop = new Loop();
 let latest: StatusDocument | undefined;
 /** What is shown while the page is paused. */
 let held: StatusDocument | undefined;

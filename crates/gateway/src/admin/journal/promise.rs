@@ -109,12 +109,16 @@ fn load_line(
     (number, plant): (usize, &PlantStatus),
     utilization: f64,
 ) -> Option<PromiseRow> {
-    let on_it = |class: &ClassStatus| class.plant == number && !class.is_gone();
-    let own: Vec<_> = status.classes.iter().zip(recent).filter(|(class, _)| on_it(class)).collect();
+    let present = status.classes.iter().zip(recent).filter(|(class, _)| !class.is_gone());
+    let served: Vec<(&ClassStatus, Recent)> = present
+        .filter_map(|(class, recent)| Some((class, served_there(class, recent, number, &plant.name)?)))
+        .collect();
+    let own: Vec<_> = served.iter().map(|(class, recent)| (*class, recent)).collect();
     let mut sites: Vec<&str> = own.iter().map(|(class, _)| class.site.as_str()).collect();
     sites.dedup();
     let first = (*sites.first()?).to_owned();
-    let arrivals: u64 = own.iter().map(|(_, recent)| recent.arrivals).sum();
+    let arrivals: u64 =
+        own.iter().map(|(_, recent)| recent.served.iter().sum::<u64>() + recent.rejected()).sum();
     let line = plant.set_point;
     let is_learned = plant.workers_found != Some(false);
     let way = if line < 1.0 { (utilization - line) / (1.0 - line) } else { 0.0 };
@@ -156,6 +160,19 @@ fn load_line(
         since_unix_seconds: 0.0,
         sentence,
     })
+}
+
+/// The requests of a class that a plant has to do with: all where it is the class's own, and where it serves only some of its
+/// levels those at these.
+fn served_there(class: &ClassStatus, recent: &Recent, number: usize, name: &str) -> Option<Recent> {
+    if class.plant == number {
+        return Some(recent.clone());
+    }
+    let part = class.parts.iter().find(|part| part.plant == name)?;
+    let is_there = |level: usize| (part.base + 1..=part.top).contains(&level);
+    let served = recent.served.iter().enumerate();
+    let served = served.map(|(level, count)| if is_there(level) { *count } else { 0 }).collect();
+    Some(Recent { served, reasons: Default::default(), ..recent.clone() })
 }
 
 /// A site's contract: within it the site's requests have full quality whatever the load is.

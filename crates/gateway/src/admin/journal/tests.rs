@@ -4,7 +4,7 @@ use super::*;
 use crate::admin::tests::empty;
 use plimsoll_core::promises::Delay;
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
-use plimsoll_core::telemetry::status::{ClassStatus, Counts, PlantStatus, ResponseStatus};
+use plimsoll_core::telemetry::status::{ClassStatus, Counts, PartStatus, PlantStatus, ResponseStatus};
 
 /// A second of a site with a delay of 100 ms.
 struct Second {
@@ -114,6 +114,25 @@ fn a_missed_promise_of_which_nobody_asks_any_more_is_idle_and_not_said_to_be_kep
     assert_eq!((delay.state, journal.after(2).events.len()), (PromiseState::Idle, 0));
     let view = seen(&mut journal, &seconds(20, 21, 0.5, 0.05, 0));
     assert!(view.promises.iter().all(|row| row.state == PromiseState::Kept), "{:?}", view.promises);
+}
+
+#[test]
+fn an_upstream_that_serves_levels_of_others_has_its_own_line() {
+    let mut journal = Journal::default();
+    let mut sight_at = |at| {
+        let mut status = status(&Second { at, utilization: 0.5, response: 0.05, light: 40 });
+        status.plants.push(PlantStatus { name: "cache".to_owned(), ..status.plants[0].clone() });
+        let part = PartStatus { plant: "cache".to_owned(), top: 1, ..PartStatus::default() };
+        status.classes[0].parts = vec![part];
+        let sight =
+            Sight { status: &status, reloads: Reloads::default(), down: Vec::new(), unix_seconds: at as f64 };
+        journal.look(&sight);
+        journal.view(&sight)
+    };
+    (1..20).map(&mut sight_at).for_each(drop);
+    let view = sight_at(20);
+    let line = view.promises.iter().find(|row| row.upstream == "cache").unwrap();
+    assert_eq!(line.sentence, "holding 0.85: 100 % of requests on light, nobody rejected");
 }
 
 #[test]
