@@ -1,5 +1,10 @@
 // Figures as people read them.
 
+/** A whole number. */
+export function count(value: number): string {
+  return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
+}
+
 /** A time with three digits. */
 export function time(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
@@ -14,7 +19,7 @@ export function digits(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 100) return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
+  if (size >= 100) return count(value);
   return value.toFixed(size >= 10 ? 1 : size >= 0.01 ? 2 : 4);
 }
 

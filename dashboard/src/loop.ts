@@ -3,7 +3,7 @@
 import { Chart, type Plot, type Shown, place } from "./chart.ts";
 import { REJECTIONS, type ClassDocument, type OperatorEvent, type PlantDocument, type StatusDocument } from "./documents.ts";
 import { byId, element, say } from "./dom.ts";
-import { digits, percent, time } from "./format.ts";
+import { count, digits, percent, time } from "./format.ts";
 import { type History, classKey } from "./history.ts";
 
 /** Colours of levels, from the highest down. */
@@ -178,7 +178,7 @@ function terms(status: StatusDocument, one: ClassDocument, plant: PlantDocument 
         ["deadline", time(one.deadline.deadline_seconds)],
         ["in time, of those admitted", percent(one.deadline.in_time)],
         ["wait of a request that comes now", time(one.deadline.expected_wait_seconds)],
-        ["late since the start", digits(one.deadline.missed)],
+        ["late since the start", count(one.deadline.missed)],
       ]),
     );
   }
@@ -195,7 +195,7 @@ function learned(status: StatusDocument, one: ClassDocument): Fact[] {
     ["confidence", percent(model.confidence)],
     ["learning", model.frozen ? "frozen: the last period taught nothing" : "yes"],
     ...one.levels.map((level): Fact => [`cost at ${level.name}`, time(level.cost_seconds)]),
-    ["heavy clients", digits(one.heavy_clients)],
+    ["heavy clients", count(one.heavy_clients)],
   ];
 }
 
@@ -218,13 +218,13 @@ function block(title: string, facts: Fact[]): HTMLElement {
 }
 
 function decisions(one: ClassDocument): HTMLElement {
-  const rows = Object.entries(one.reasons).filter(([, count]) => count > 0);
+  const rows = Object.entries(one.reasons).filter(([, all]) => all > 0);
   const body = element("tbody");
-  for (const [reason, count] of rows) {
+  for (const [reason, all] of rows) {
     const isRejection = REJECTIONS.includes(reason);
     const name = element("th", { scope: "row" }, reason);
     if (isRejection) name.className = "rejection";
-    body.append(element("tr", {}, name, element("td", {}, digits(one.recent.reasons[reason] ?? 0)), element("td", {}, digits(count))));
+    body.append(element("tr", {}, name, element("td", {}, count(one.recent.reasons[reason] ?? 0)), element("td", {}, count(all))));
   }
   const head = element("tr", {}, element("th", { scope: "col" }, "Reason"), element("th", { scope: "col" }, "Last 10 s"), element("th", { scope: "col" }, "Since the start"));
   const table = element("table", { class: "small" }, element("thead", {}, head), body);

@@ -2,7 +2,7 @@
 
 import { type ClassDocument, type JournalDocument, type OperatorEvent, type PromiseRow, REJECTIONS, type StatusDocument } from "./documents.ts";
 import { Rows, byId, element, mark, say } from "./dom.ts";
-import { clock, digits, moment, percent, span, time } from "./format.ts";
+import { clock, count, digits, moment, percent, span, time } from "./format.ts";
 import { History, classKey } from "./history.ts";
 import { Loop } from "./loop.ts";
 
@@ -87,7 +87,7 @@ const traffic = new Rows<ClassDocument>(
     put(1, `${digits(recent.seconds > 0 ? recent.arrivals / recent.seconds : one.request_rate_per_second)}/s`);
     showLevels(made.children[2] as HTMLElement, one);
     const why = Object.entries(recent.reasons).filter(([reason]) => one.recent.rejected > 0 && isRejection(reason));
-    put(3, recent.rejected === 0 ? "none" : `${digits(recent.rejected)} for ${why.map(([reason]) => reason).join(", ")}`);
+    put(3, recent.rejected === 0 ? "none" : `${count(recent.rejected)} for ${why.map(([reason]) => reason).join(", ")}`);
     made.children[3]?.classList.toggle("rejection", recent.rejected > 0);
     put(4, `${one.service_level.toFixed(2)} of ${one.levels.length}`);
     put(5, time(recent.response_p50_seconds));
@@ -181,10 +181,10 @@ function show(): void {
 }
 
 function verdict(status: StatusDocument): void {
-  const count = (state: PromiseRow["state"]): number => status.promises.filter((row) => row.state === state).length;
+  const number = (state: PromiseRow["state"]): number => status.promises.filter((row) => row.state === state).length;
   const all = status.promises.length;
-  const [missed, risky] = [count("missed"), count("at-risk")];
-  const idle = count("idle");
+  const [missed, risky] = [number("missed"), number("at-risk")];
+  const idle = number("idle");
   const state = missed > 0 ? "missed" : risky > 0 ? "at-risk" : idle === all ? "idle" : "kept";
   let text = `${all - idle} of ${all} promises kept, ${idle} idle`;
   if (idle === 0) text = all === 1 ? "The promise is kept" : `All ${all} promises are kept`;

@@ -112,7 +112,8 @@ fn the_page_shows_a_step_a_broken_promise_a_reload_and_a_restart() {
     // The terminal says the same.
     let top = Plimsoll::output(&["top", &gateway.admin.to_string(), "--once"]);
     let top = String::from_utf8_lossy(&top.stdout).into_owned();
-    let first = top.lines().find(|line| line.starts_with("MISSED")).unwrap_or_else(|| panic!("none in {top}"));
+    let first =
+        top.lines().find(|line| line.starts_with("MISSED")).unwrap_or_else(|| panic!("none in {top}"));
     assert!(first.contains("shop/hurried") && first.contains("20.0 ms on average"), "{top}");
     browser.wait_for("document.querySelector('#verdict').dataset.state === 'missed'");
     browser.wait_for("document.querySelector('#rows tbody tr').dataset.state === 'missed'");
