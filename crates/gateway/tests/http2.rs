@@ -14,7 +14,7 @@ use plimsoll_gateway::{Gateway, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use support::http2::{Connection, read_body, reason, request};
+use support::http2::{Connection, DATA, HEADERS, frame, get_fields, raw, read_body, reason, request};
 use support::*;
 
 fn settings_of(origin: &Origin) -> Settings {
@@ -45,6 +45,32 @@ fn patient(go: &Arc<AtomicBool>) -> Origin {
             }
         }
     })
+}
+
+#[test]
+fn calls_whose_message_comes_with_their_head_are_no_streams() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = patient(&go);
+    // Streams may hold two of the places.
+    let gateway = gateway_with(settings_of(&origin), &promises(4));
+    let mut peer = raw(address(&gateway));
+    let mut fields = get_fields();
+    // POST, and a field that no table has.
+    fields[0] = 0x83;
+    for text in ["content-type", "application/grpc"] {
+        fields.extend(
+            (text.len() == 12).then_some(0).into_iter().chain([text.len() as u8]).chain(text.bytes()),
+        );
+    }
+    let call = |stream| [frame(HEADERS, 4, stream, &fields), frame(DATA, 1, stream, b"message")].concat();
+    peer.send((0..8).flat_map(|number| call(2 * number + 1)).collect::<Vec<u8>>()).expect("sent");
+    eventually("all have come", || {
+        let plant = &gateway.status().plants[0];
+        plant.in_service == 4 && plant.waiting == 4
+    });
+    go.store(true, SeqCst);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [8, 0, 0]);
 }
 
 /// An upstream that answers with the head and the body that it got, trailers included.

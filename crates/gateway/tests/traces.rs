@@ -8,8 +8,8 @@ use plimsoll_gateway::{Gateway, Settings};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use support::http2::{Connection, request};
 use support::*;
 
@@ -209,9 +209,11 @@ fn what_only_proxies_may_say_is_not_believed_from_others() {
 #[test]
 fn a_request_that_waits_or_is_turned_away_has_spans_too() {
     let (collector, collected) = collector(&[200]);
-    let origin = Origin::start(|mut peer| {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
         while let Some(head) = peer.head() {
-            std::thread::sleep(Duration::from_millis(100));
+            eventually("the test lets it go", || may.load(SeqCst));
             let _ = peer.send_response(head.as_bytes());
         }
     });
@@ -220,6 +222,8 @@ fn a_request_that_waits_or_is_turned_away_has_spans_too() {
     let gateway = start(traced(&origin, collector.address, 1.0), &promises);
     let mut clients = [client(&gateway), client(&gateway)];
     clients.iter_mut().for_each(|client| client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent"));
+    eventually("one waits", || gateway.status().plants[0].waiting == 1);
+    go.store(true, SeqCst);
     let heads = clients.each_mut().map(|client| String::from_utf8(client.answer().1).expect("text"));
     let waited = heads.iter().map(|head| parent(head)[1]).filter(|trace| {
         eventually("its spans come", || format!("{:?}", collected.lock().expect("no panic")).contains(trace));

@@ -62,7 +62,10 @@ impl<W: Wire> Way<W> {
     /// Reads the request's body: all of it, or as much as is read before an arrival.
     pub(super) async fn read_body(&mut self) -> Result<(), NoBody> {
         if self.streams() {
-            // A short body may be there already, behind its head: then nothing streams.
+            // A short body may be there already: then nothing streams. A single message of gRPC comes with its head.
+            if !self.take_what_came().await {
+                return Err(NoBody::ClientLeft);
+            }
             let mut body = Decoder::new(self.head.framing);
             let taken = body.advance(&self.client.inbox.bytes()[self.head.length..])?;
             let in_inbox = if body.is_done() { taken.bytes } else { 0 };
@@ -98,6 +101,21 @@ impl<W: Wire> Way<W> {
 }
 
 impl<W: Wire> Way<W> {
+    /// Takes what the client has sent, as far as there is room, and waits for nothing. False if it has left.
+    async fn take_what_came(&mut self) -> bool {
+        poll_fn(|context| {
+            while self.client.inbox.has_room() {
+                match self.client.poll_fill(context, false) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(false),
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Pending => break,
+                }
+            }
+            Poll::Ready(true)
+        })
+        .await
+    }
+
     /// Whether the body is to pass while it comes: because its path says so, or because gRPC may answer before its end.
     pub(super) fn streams(&self) -> bool {
         let (bytes, tables) = (self.client.inbox.bytes(), self.worker.tables());
