@@ -215,7 +215,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         find_workers: search,
         max_connections,
         // `set_load_lines` fills in a load line that is not configured, since it depends on the sites.
-        set_point: capacity.load_line.as_ref().map_or(super::workers::LOAD_LINE, |line| line.value.0),
+        set_point: capacity.load_line.as_ref().map_or(Plant::LOAD_LINE, |line| line.value.0),
         sense: capacity.sense.value,
         bandwidth_bytes_per_second: capacity.bandwidth.as_ref().map(|rate| rate.value.0),
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),

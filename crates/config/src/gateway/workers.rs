@@ -6,7 +6,7 @@ use super::plants::{CostKeys, UpstreamKeys};
 use crate::agent::HttpUrl;
 use crate::diagnostic::{Findings, places, refuse};
 use crate::syntax::{Located, OptionalKey, Rate, Share, Table, Whole, section};
-use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
+use plimsoll_core::promises::{Plant, Sense, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
 
@@ -45,11 +45,6 @@ section! { "[upstream.NAME.capacity]"
         ceiling: Share, optional;
     }
 }
-
-/// The load line where the file gives none.
-pub(super) const LOAD_LINE: f64 = 0.85;
-/// The load line where classes were promised a delay or a deadline, from which it follows how full the server may be.
-const LOAD_LINE_OF_DELAYS: f64 = 1.0;
 
 /// The number of workers that a search begins with: more than a server needs to be seen at work, and few enough that a
 /// small one is not flooded.
@@ -136,8 +131,8 @@ pub(super) fn set_load_lines(
 ) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        if capacity.load_line.is_none() && holds_times(index, sites) {
-            plant.set_point = LOAD_LINE_OF_DELAYS;
+        if capacity.load_line.is_none() {
+            plant.set_point = Plant::usual_load_line(index, sites);
         }
         // With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
         if let (Some(connections), Some(workers)) = (&keys.value.max_connections, &capacity.workers) {
@@ -151,26 +146,4 @@ pub(super) fn set_load_lines(
             }
         }
     }
-}
-
-/// Whether what the plant holds is times: its sites' classes were promised a delay or a deadline. Classes without a promise
-/// may stand beside them, since the queue answers them in time or not at all. A ratio or a contract needs the room above
-/// the line, unless every class has a time. A site that the plant serves at some level counts too.
-fn holds_times(plant: usize, sites: &[Site]) -> bool {
-    let serves =
-        |site: &&Site| site.plant == plant || site.levels.iter().any(|level| level.plant == Some(plant));
-    let has_time = |class: &Class| class.delay.is_some() || class.deadline.is_some();
-    let all = |site: &Site| {
-        site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(has_time))
-    };
-    let some = |site: &Site| {
-        site.deadline.is_some() || site.default_delay.is_some() || site.classes.iter().any(has_time)
-    };
-    let needs_room = |site: &Site| {
-        let has_ratio =
-            site.default_ratio.is_some() || site.classes.iter().any(|class| class.ratio.is_some());
-        (has_ratio || site.guarantee.is_some()) && !all(site)
-    };
-    let served = || sites.iter().filter(serves);
-    sites.iter().any(|site| site.plant == plant) && served().any(some) && !served().any(needs_room)
 }

@@ -69,8 +69,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Builds the engine and `lanes` lanes. `seed` keys the client hash and the random choice: the same seed gives the
-    /// same choice of clients on every instance.
+    /// Builds the engine and `lanes` lanes, one for each thread that is to decide; there can be no more later. `seed` keys the
+    /// client hash and the random choice: the same seed gives the same choice of clients on every instance.
     ///
     /// # Errors
     /// What in `promises` cannot be, one sentence each.

@@ -1,7 +1,7 @@
 //! A class: a group of requests in a site, by a condition, with a priority and promises about time.
 
 use crate::time::Duration;
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 use core::net::IpAddr;
 
 /// A group of clients or requests in a site.
@@ -107,6 +107,23 @@ pub struct Condition {
     pub cookies: Vec<(String, String)>,
     /// Client networks.
     pub clients: Vec<Network>,
+}
+
+impl Condition {
+    /// Requests whose path has this pattern. Further parts are fields: `Condition { methods, ..Condition::path("/buy/*") }`.
+    pub fn path(pattern: &str) -> Self {
+        Condition { paths: vec![pattern.into()], ..Condition::default() }
+    }
+
+    /// Requests of this method.
+    pub fn method(method: &str) -> Self {
+        Condition { methods: vec![method.into()], ..Condition::default() }
+    }
+
+    /// Requests with a header of this name whose value has this pattern.
+    pub fn header(name: &str, pattern: &str) -> Self {
+        Condition { headers: vec![(name.into(), pattern.into())], ..Condition::default() }
+    }
 }
 
 /// A network in CIDR form.

@@ -1,5 +1,6 @@
 //! A plant: a server whose utilization is held at a set point.
 
+use super::{Class, Site};
 use crate::time::Duration;
 use alloc::string::String;
 
@@ -50,6 +51,37 @@ impl Plant {
     /// The part of the places that streams hold where none is told.
     pub const STREAM_SHARE: f64 = 0.5;
 
+    /// U* where none is told.
+    pub const LOAD_LINE: f64 = 0.85;
+
+    /// U* of the plant of this number where none is told: [`Plant::LOAD_LINE`], or 1 where what it holds is times, from which
+    /// it follows how full the server may be.
+    ///
+    /// It holds times where classes that it serves, at some level, were promised a delay or a deadline. Classes without a
+    /// promise may stand beside them, since the queue answers them in time or not at all. A ratio or a contract needs the
+    /// room above the line, unless every class has a time.
+    pub fn usual_load_line(number: usize, sites: &[Site]) -> f64 {
+        let has_time = |class: &Class| class.delay.is_some() || class.deadline.is_some();
+        let all = |site: &Site| {
+            site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(has_time))
+        };
+        let some = |site: &Site| {
+            site.deadline.is_some() || site.default_delay.is_some() || site.classes.iter().any(has_time)
+        };
+        let needs_room = |site: &Site| {
+            let has_ratio =
+                site.default_ratio.is_some() || site.classes.iter().any(|class| class.ratio.is_some());
+            (has_ratio || site.guarantee.is_some()) && !all(site)
+        };
+        let serves = |site: &&Site| {
+            site.plant == number || site.levels.iter().any(|level| level.plant == Some(number))
+        };
+        let served = || sites.iter().filter(serves);
+        let holds_times =
+            sites.iter().any(|site| site.plant == number) && served().any(some) && !served().any(needs_room);
+        if holds_times { 1.0 } else { Plant::LOAD_LINE }
+    }
+
     /// A plant of so many workers with defaults: as many connections, a load line of 0.85, gap estimation, and a
     /// generous queue.
     pub fn new(name: &str, workers: u32) -> Self {
@@ -58,7 +90,7 @@ impl Plant {
             workers,
             find_workers: None,
             max_connections: workers,
-            set_point: 0.85,
+            set_point: Plant::LOAD_LINE,
             sense: Sense::Gap,
             bandwidth_bytes_per_second: None,
             response_time_limit: None,

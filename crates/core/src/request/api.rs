@@ -73,7 +73,8 @@ pub struct Target {
     pub shape: u16,
 }
 
-/// The shell's own name for a request, handed back in verdicts. The engine does not read it.
+/// The shell's own name for a request, handed back in verdicts. The engine does not read it. No two requests that wait may have
+/// the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Token(pub u64);
 
