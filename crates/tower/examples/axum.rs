@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plimsoll = PlimsollLayer::builder()
         .workers(8)
         .levels(["light", "full"])
-        .exempt(Condition { paths: vec!["/healthz".to_owned()], ..Condition::default() })
+        .exempt(Condition::path("/healthz"))
         .client_address(|head| {
             head.extensions.get().map(|ConnectInfo(address): &ConnectInfo<SocketAddr>| address.ip())
         })

@@ -24,6 +24,8 @@ pub struct Builder {
     prefixes: Prefixes,
     client: Option<ClientAddress>,
     seed: Option<u64>,
+    /// The load line follows from what was promised, since none was told.
+    finds_load_line: bool,
 }
 
 /// The bounds of the search for workers, and the number that it begins with.
@@ -37,14 +39,15 @@ impl Default for Builder {
             max_connections: FOUND.most,
             ..Plant::new("server", FIRST_GUESS)
         };
-        Builder::from(Promises::of(plant, Site { levels: Vec::new(), ..Site::new("site", &[]) }))
+        let promises = Promises::of(plant, Site::new("site", &[]));
+        Builder { finds_load_line: true, ..Builder::from(promises) }
     }
 }
 
 impl From<Promises> for Builder {
     /// Begins with these promises: those of a configuration file, or written by hand.
     fn from(promises: Promises) -> Self {
-        Builder { promises, prefixes: Prefixes::default(), client: None, seed: None }
+        Builder { promises, prefixes: Prefixes::default(), client: None, seed: None, finds_load_line: false }
     }
 }
 
@@ -60,8 +63,10 @@ impl Builder {
         })
     }
 
-    /// The utilization to hold, in (0, 1]. 0.85 without it.
-    pub fn load_line(self, utilization: f64) -> Self {
+    /// The utilization to hold, in (0, 1]. Without it 0.85; 1 where classes have a delay or a deadline, which is what is held
+    /// then ([`Plant::usual_load_line`]).
+    pub fn load_line(mut self, utilization: f64) -> Self {
+        self.finds_load_line = false;
         self.promises(|promises| {
             promises.plants.iter_mut().for_each(|plant| plant.set_point = utilization);
         })
@@ -158,6 +163,12 @@ impl Builder {
             }
             if site.identity == Identity::Address && !knows_addresses {
                 site.choice = Choice::Random;
+            }
+        }
+        let Promises { plants, sites, .. } = &mut self.promises;
+        for (number, plant) in plants.iter_mut().enumerate() {
+            if self.finds_load_line && plant.set_point == Plant::LOAD_LINE {
+                plant.set_point = Plant::usual_load_line(number, sites);
             }
         }
         let prefixes = self.prefixes.check(&self.promises).map_err(BuildError::Promises)?;

@@ -5,8 +5,8 @@
 //! hardly ever contended, and whatever thread a request ends on may account its end
 //! (`docs/decisions/0012-lanes-of-the-layer.md`).
 //!
-//! *Locks.* A thread holds at most one lane's lock, and under it calls the engine and nothing of the user's. Wakers run, and
-//! are dropped, after it: a waker may drop a task, and the task a request, which takes the lock.
+//! *Locks.* A thread holds at most one lane's lock, and under it calls the engine and nothing of the user's. Wakers are cloned
+//! before it, and run and dropped after it: a waker may drop a task, and the task a request, which takes the lock.
 
 use super::lock;
 use super::names::Names;
@@ -114,15 +114,16 @@ impl Lanes {
 
     /// Takes the verdict on a request that waits, if it has come.
     pub(crate) fn poll_verdict(&self, token: Token, waker: &Waker) -> Option<Verdict> {
-        let Look { verdict, replaced } = self.lock(lane_of(token)).waiting.poll(token, waker);
-        drop(replaced);
+        let waker = waker.clone();
+        let Look { verdict, unneeded } = self.lock(lane_of(token)).waiting.poll(token, waker);
+        drop(unneeded);
         verdict
     }
 
     /// Ends the wait of a request, and returns the verdict if it had come.
     pub(crate) fn end_wait(&self, token: Token) -> Option<Verdict> {
-        let Look { verdict, replaced } = self.lock(lane_of(token)).waiting.end(token);
-        drop(replaced);
+        let Look { verdict, unneeded } = self.lock(lane_of(token)).waiting.end(token);
+        drop(unneeded);
         verdict
     }
 

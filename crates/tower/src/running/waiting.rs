@@ -28,10 +28,10 @@ enum SlotState {
     Answered(Verdict),
 }
 
-/// What a look at a slot found, and the waker that it replaced. That is dropped after the lock: a task may be dropped with it.
+/// What a look at a slot found, and a waker to drop after the lock: a task may be dropped with it.
 pub(crate) struct Look {
     pub(crate) verdict: Option<Verdict>,
-    pub(crate) replaced: Option<Waker>,
+    pub(crate) unneeded: Option<Waker>,
 }
 
 impl WaitingSlots {
@@ -66,26 +66,26 @@ impl WaitingSlots {
     }
 
     /// Takes the verdict, if it has come, and gives the slot back then. Else `waker` is kept.
-    pub(crate) fn poll(&mut self, token: Token, waker: &Waker) -> Look {
-        let Some(Slot { state: SlotState::Waiting(kept), .. }) = self.slot(token) else {
-            return Look { verdict: self.end(token).verdict, replaced: None };
-        };
-        let is_kept = kept.as_ref().is_some_and(|kept| kept.will_wake(waker));
-        let replaced = if is_kept { None } else { kept.replace(waker.clone()) };
-        Look { verdict: None, replaced }
+    pub(crate) fn poll(&mut self, token: Token, waker: Waker) -> Look {
+        match self.slot(token) {
+            Some(Slot { state: SlotState::Waiting(kept), .. }) => {
+                Look { verdict: None, unneeded: kept.replace(waker) }
+            }
+            _ => Look { verdict: self.end(token).verdict, unneeded: Some(waker) },
+        }
     }
 
     /// Gives the slot back, and returns the verdict if it had come.
     pub(crate) fn end(&mut self, token: Token) -> Look {
         let index = index_of(token) as u32;
-        let Some(slot) = self.slot(token) else { return Look { verdict: None, replaced: None } };
+        let Some(slot) = self.slot(token) else { return Look { verdict: None, unneeded: None } };
         slot.generation = slot.generation.wrapping_add(1);
         let state = std::mem::replace(&mut slot.state, SlotState::Free);
         self.free.push(index);
         match state {
-            SlotState::Answered(verdict) => Look { verdict: Some(verdict), replaced: None },
-            SlotState::Waiting(waker) => Look { verdict: None, replaced: waker },
-            SlotState::Free => Look { verdict: None, replaced: None },
+            SlotState::Answered(verdict) => Look { verdict: Some(verdict), unneeded: None },
+            SlotState::Waiting(waker) => Look { verdict: None, unneeded: waker },
+            SlotState::Free => Look { verdict: None, unneeded: None },
         }
     }
 

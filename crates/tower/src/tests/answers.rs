@@ -3,7 +3,7 @@
 use super::*;
 use crate::{BuildError, Decision};
 use http::StatusCode;
-use plimsoll_core::promises::Condition;
+use plimsoll_core::promises::{Class, Condition};
 use plimsoll_core::request::Reason;
 use std::sync::Mutex;
 
@@ -89,8 +89,8 @@ fn noting() -> (Handler<Full<Bytes>>, Notes) {
 
 #[test]
 fn a_level_is_told_to_the_handler_and_may_put_a_prefix_before_its_paths() {
-    let exempt = Condition { paths: vec!["/healthz".to_owned()], ..Condition::default() };
-    let builder = workers(1).levels(["light", "full"]).prefix("full", "/best").exempt(exempt);
+    let builder = workers(1).levels(["light", "full"]).prefix("full", "/best");
+    let builder = builder.exempt(Condition::path("/healthz"));
     let (bench, (handler, asked)) = (Bench::new(builder), noting());
     for path in ["/", "/page?a=b", "http://a.example/page", "/healthz", "*"] {
         drop(answer(call(&bench, &handler, request(path))));
@@ -138,4 +138,15 @@ fn a_reload_brings_levels_with_their_names_and_forgets_nothing() {
     let told: Vec<_> = asked.iter().map(|(uri, decision)| (uri.as_str(), decision.level())).collect();
     assert_eq!(told, [("/", 1), ("/best/", 2), ("/best/", 2)]);
     assert_eq!(bench.counts().arrivals, 3);
+}
+
+/// As a configuration of the gateway has it.
+#[test]
+fn the_load_line_follows_from_what_was_promised_unless_it_is_told() {
+    let set_point = |builder: Builder| Bench::new(builder).layer.status().plants[0].set_point;
+    let quick =
+        Class { deadline: Some(Duration::from_secs(1)), ..Class::new("quick", Condition::path("/q")) };
+    assert!((set_point(workers(1)) - 0.85).abs() < 1e-9);
+    assert!((set_point(workers(1).class(quick.clone())) - 1.0).abs() < 1e-9);
+    assert!((set_point(workers(1).class(quick).load_line(0.7)) - 0.7).abs() < 1e-9);
 }

@@ -205,10 +205,9 @@ impl Simulation {
 }
 
 fn shop(mode: Mode) -> Builder {
-    let buying = Condition { paths: vec!["/buy".to_owned()], ..Condition::default() };
     workers(WORKERS)
         .levels(["light", "full"])
-        .class(Class { priority: 1, ..Class::new("premium", buying) })
+        .class(Class { priority: 1, ..Class::new("premium", Condition::path("/buy")) })
         .promises(|promises| promises.control.mode = mode)
 }
 
