@@ -58,7 +58,7 @@ text: string, };
 
 export type PlanDocument = { upstream: string, ceiling: number, sum: number, reserve: number, verdict: string, guarantees: Array<GuaranteeDocument>, delays: Array<DelayDocument>, };
 
-export type PlantDocument = { name: string, workers: number, workers_found: boolean | null, limit: number, utilization: UtilizationDocument, service_level: number, bias: number, set_point_reduction: number, come_again: ComeAgainDocument, response_time_override: boolean, in_service: number, waiting: number, tunnels: number, unfinished_seconds: number | null, service_time_seconds: number, };
+export type PlantDocument = { name: string, workers: number, workers_found: boolean | null, limit: number, utilization: UtilizationDocument, service_level: number, bias: number, set_point_reduction: number, come_again: ComeAgainDocument, response_time_override: boolean, in_service: number, waiting: number, tunnels: number, unfinished_seconds: number | null, service_time_seconds: number, servers: Array<ServerDocument>, all_servers_out: boolean, retries: number, retries_refused: number, };
 
 export type PromiseDocument = { delay_seconds: number | null, percentile: number | null, quota: number | null, mean_seconds: number, late_share: number | null, lost_share: number | null, missed: boolean, at_limit: boolean, infeasible: boolean, ratio: number | null, ratio_reached: number | null, weight: number | null, };
 
@@ -109,6 +109,8 @@ sentence: string, };
 export type PromiseState = "kept" | "idle" | "at-risk" | "missed";
 
 export type RecentDocument = { seconds: number, arrivals: number, served: Array<number>, rejected: number, reasons: { [key in string]: number }, failed: number, response_p50_seconds: number | null, response_p95_seconds: number | null, response_p99_seconds: number | null, };
+
+export type ServerDocument = { address: string, state: string, since_seconds: number, why: string | null, weight: number, in_service: number, served: number, errors: number, unreachable: number, ejections: number, };
 
 export type SiteDocument = { name: string, upstream: string | null, utilization: number, utilization_promised: number | null, guaranteed_share: number, types: Array<TypeDocument>, found_types: Array<FoundTypeDocument>, };
 

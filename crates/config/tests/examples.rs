@@ -6,7 +6,9 @@ use plimsoll_core::promises::{
     WorkerBounds,
 };
 use plimsoll_core::time::Duration;
-use plimsoll_gateway::settings::{FilesSettings, Limits, Listener, Rejection, Report, ReportMode, Timeouts};
+use plimsoll_gateway::settings::{
+    FilesSettings, Limits, Listener, Rejection, Report, ReportMode, Timeouts, UpstreamSettings,
+};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -44,8 +46,7 @@ fn one_site() {
         gateway.backends,
         [Backend::Upstream {
             addresses: vec!["127.0.0.1:8000".to_owned()],
-            tls: None,
-            http2: false,
+            settings: Box::new(UpstreamSettings::new(Vec::new())),
             workers_from: None
         }]
     );

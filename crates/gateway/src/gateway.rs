@@ -303,7 +303,7 @@ pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> 
         return Err(invalid(format!("{plants} plants have {backends} backends: give one for each")));
     }
     for (backend, plant) in settings.backends.iter().zip(&promises.plants) {
-        if matches!(backend, Backend::Upstream { addresses, .. } if addresses.is_empty()) {
+        if matches!(backend, Backend::Upstream(upstream) if upstream.addresses.is_empty()) {
             return Err(invalid(format!("the upstream {} has no address: give at least one", plant.name)));
         }
     }

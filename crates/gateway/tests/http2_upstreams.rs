@@ -5,16 +5,21 @@ mod support;
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderValue, Request, Response};
-use plimsoll_gateway::settings::Backend;
+use plimsoll_gateway::settings::{Backend, UpstreamSettings};
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::Read;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use support::grpc::{GrpcServer, Reply};
 use support::http2::{Connection, GOAWAY, HEADERS, SETTINGS, frame, request};
 use support::*;
 
+fn speaking_http2(address: SocketAddr) -> Backend {
+    Backend::Upstream(UpstreamSettings { http2: true, ..UpstreamSettings::new(vec![address.into()]) })
+}
+
 fn gateway_to(server: &GrpcServer) -> Gateway {
-    let backends = vec![Backend::Upstream { addresses: vec![server.address.into()], tls: None, http2: true }];
+    let backends = vec![speaking_http2(server.address)];
     let settings = Settings { backends, h2c: true, ..settings(&[]) };
     Gateway::start(settings, &promises(4)).expect("a gateway")
 }
@@ -189,8 +194,7 @@ fn a_stream_that_a_goaway_does_not_count_is_sent_again_and_one_that_it_counts_is
                 }
             }
         });
-        let backends =
-            vec![Backend::Upstream { addresses: vec![origin.address.into()], tls: None, http2: true }];
+        let backends = vec![speaking_http2(origin.address)];
         let settings = Settings { backends, ..settings(&[]) };
         let gateway = Gateway::start(settings, &promises(4)).expect("a gateway");
         let mut client = client(&gateway);

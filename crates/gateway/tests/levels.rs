@@ -5,7 +5,7 @@ mod support;
 
 use plimsoll_core::promises::{Condition, Identity, Promises, QueueBounds, Sense};
 use plimsoll_core::request::Pattern;
-use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite};
+use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite, UpstreamSettings};
 use plimsoll_gateway::{Gateway, Settings};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -51,11 +51,7 @@ fn a_level_on_another_upstream_takes_what_the_first_does_not_carry() {
     site.levels[0].plant = Some(1);
     site.identity = Identity::Header("x-client".to_owned());
     let mut settings = settings(&[origins[0].address]);
-    settings.backends.push(Backend::Upstream {
-        addresses: vec![origins[1].address.into()],
-        tls: None,
-        http2: false,
-    });
+    settings.backends.push(Backend::Upstream(UpstreamSettings::new(vec![origins[1].address.into()])));
     let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let (asked, light) = (AtomicU32::new(0), AtomicU32::new(0));
     std::thread::scope(|scope| {

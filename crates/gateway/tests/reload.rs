@@ -5,7 +5,7 @@ mod support;
 
 use plimsoll_core::promises::{Condition, Promises, Site};
 use plimsoll_gateway::admin::Owner;
-use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite};
+use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite, UpstreamSettings};
 use plimsoll_gateway::{Gateway, Reloaded, Reloader, Settings};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use support::*;
 
 fn upstream(address: SocketAddr) -> Backend {
-    Backend::Upstream { addresses: vec![address.into()], tls: None, http2: false }
+    Backend::Upstream(UpstreamSettings::new(vec![address.into()]))
 }
 
 #[test]

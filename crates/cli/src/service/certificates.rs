@@ -24,10 +24,11 @@ pub(crate) fn read(configuration: &Configuration) -> Result<Vec<Certificate>, Fa
     let upstreams =
         promises.plants.iter().zip(&gateway.backends).filter_map(|(plant, backend)| match backend {
             // What this system trusts may be otherwise where the gateway runs.
-            Backend::Upstream { tls: Some(tls), .. } if tls.authorities.is_some() => {
+            Backend::Upstream { settings, .. } => {
+                let tls = settings.tls.as_ref().filter(|tls| tls.authorities.is_some())?;
                 Some(format!("error: {} (`ca` under [upstream.{}.tls])", tls.check().err()?, plant.name))
             }
-            _ => None,
+            Backend::Files(_) => None,
         });
     let wrong: Vec<String> = wrong.chain(upstreams).collect();
     if wrong.is_empty() { Ok(own.unwrap_or_default()) } else { Err(Failure::Input(wrong.join("\n"))) }

@@ -4,7 +4,7 @@ use crate::output::failure::Failure;
 use crate::service::{certificates, own_listeners};
 use plimsoll_config::{self as config, Configuration};
 use plimsoll_core::promises::Plant;
-use plimsoll_gateway::settings::{Address, Backend, Settings, Signed, UpstreamTls};
+use plimsoll_gateway::settings::{Address, Backend, Settings, Signed, UpstreamSettings, UpstreamTls};
 use std::net::ToSocketAddrs;
 
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
@@ -33,16 +33,16 @@ pub(crate) fn signed(configuration: &Configuration) -> Result<Signed, Failure> {
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {
     match backend {
-        config::Backend::Upstream { addresses, tls, http2, .. } => {
+        config::Backend::Upstream { addresses, settings, .. } => {
             let (mut all, mut names) = (Vec::new(), Vec::new());
             for (number, address) in addresses.iter().enumerate() {
                 all.extend(look_up(&plant.name, address)?);
                 // Each address of a name must show a certificate for the name.
-                let name = tls.as_ref().and_then(|tls| tls.names.get(number)).cloned();
+                let name = settings.tls.as_ref().and_then(|tls| tls.names.get(number)).cloned();
                 names.resize(all.len(), name.unwrap_or_default());
             }
-            let tls = tls.as_ref().map(|tls| UpstreamTls { names, ..tls.clone() });
-            Ok(Backend::Upstream { addresses: all, tls, http2: *http2 })
+            let tls = settings.tls.as_ref().map(|tls| UpstreamTls { names, ..tls.clone() });
+            Ok(Backend::Upstream(UpstreamSettings { addresses: all, tls, ..(**settings).clone() }))
         }
         config::Backend::Files(files) if files.root.is_dir() => Ok(Backend::Files(files.clone())),
         config::Backend::Files(files) => Err(Failure::Input(format!(
@@ -90,7 +90,7 @@ mod tests {
              [[site.level]]\nname = \"full\"\n",
         )
         .unwrap();
-        let Backend::Upstream { addresses, .. } = &settings.backends[0] else {
+        let Backend::Upstream(UpstreamSettings { addresses, .. }) = &settings.backends[0] else {
             panic!("{:?}", settings.backends)
         };
         let loopback = |address: &Address| matches!(address, Address::Tcp(at) if at.ip().is_loopback() && at.port() == 81);

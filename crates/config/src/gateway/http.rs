@@ -53,6 +53,14 @@ texts! {
         }
         Pattern::parse(text).map(|pattern| pattern.0.to_ascii_lowercase())
     };
+    /// A host, with its port if it has one.
+    HostName(String, "a host", "shop.example", None) = |text| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+        if !text.is_empty() && text.chars().all(fits) {
+            return Ok(text.to_ascii_lowercase());
+        }
+        bad(format!("`{}` is no host", quoted(text)), "write the host alone, such as `\"shop.example\"`")
+    };
     /// A header's name, in lower case.
     HeaderName(String, "a header name", "x-plan", None) = |text| {
         if is_token(text) {

@@ -11,6 +11,7 @@ mod control;
 mod deadlines;
 pub(crate) mod file;
 mod headers;
+mod health_check;
 mod hosts;
 pub(crate) mod http;
 mod levels;
@@ -23,7 +24,7 @@ mod values;
 mod workers;
 
 use crate::agent::HttpUrl;
-use plimsoll_gateway::settings::{FilesSettings, Settings, UpstreamTls};
+use plimsoll_gateway::settings::{FilesSettings, Settings, UpstreamSettings};
 use std::path::PathBuf;
 
 /// What a file says of the gateway.
@@ -62,10 +63,8 @@ pub enum Backend {
     Upstream {
         /// `host:port` of each, or `unix:` and a path; equal members of one plant.
         addresses: Vec<String>,
-        /// How TLS is spoken with them, if it is.
-        tls: Option<UpstreamTls>,
-        /// Whether HTTP/2 is spoken with them.
-        http2: bool,
+        /// What else is said of them: all but their addresses.
+        settings: Box<UpstreamSettings>,
         /// The page on which the server says how many workers it has.
         workers_from: Option<HttpUrl>,
     },

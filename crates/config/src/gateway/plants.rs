@@ -3,6 +3,7 @@
 use super::Backend;
 use super::addresses::{ServerAddress, in_folder_of};
 use super::file::{ConfigurationKeys, unique};
+use super::health_check::{HealthCheckKeys, health_check};
 use super::http::HeaderName;
 use super::workers::{CapacityKeys, Workers};
 use crate::diagnostic::{Findings, quoted, refuse};
@@ -11,7 +12,7 @@ use crate::syntax::{
 };
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense, Tunnels};
 use plimsoll_core::time::Duration;
-use plimsoll_gateway::settings::{FilesSettings, UpstreamTls};
+use plimsoll_gateway::settings::{FilesSettings, UpstreamSettings, UpstreamTls};
 use std::path::{Path, PathBuf};
 
 section! { "[upstream.NAME]"
@@ -44,11 +45,16 @@ section! { "[upstream.NAME]"
         /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
         /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
         cost_header: HeaderName, optional;
+        /// Over what time the share of a server grows that is new, or is in use again after it was out for as long; after a
+        /// shorter time out it grows as fast.
+        slow_start: Duration, default(UpstreamSettings::new(Vec::new()).slow_start);
         /// How TLS is spoken with it. Its addresses need no `https://` then.
         tls: Table<UpstreamTlsKeys>, optional;
         /// Whether HTTP/2 is spoken with it, as servers of gRPC want: over TLS if it agrees (ALPN), else without being asked. A
         /// connection has one request at a time all the same, so that `max_connections` bounds both.
         http2: bool, default(false);
+        /// How the health of its servers is checked besides by requests. Absent: by requests alone.
+        health_check: Table<HealthCheckKeys>, optional;
         /// What it can carry.
         capacity: CapacityKeys, section;
     }
@@ -255,7 +261,16 @@ fn servers(keys: &UpstreamKeys, file_name: &str, findings: &mut Findings) -> Bac
     }
     let tls = secured(keys, &addresses, file_name, findings);
     let workers_from = keys.capacity.value.workers_from.as_ref().map(|page| page.value.clone());
-    Backend::Upstream { addresses, tls, http2: keys.http2.value, workers_from }
+    let slow_start = keys.slow_start.value;
+    let check = keys.health_check.as_ref().and_then(|keys| health_check(keys, findings));
+    let settings = Box::new(UpstreamSettings {
+        tls,
+        http2: keys.http2.value,
+        slow_start,
+        check,
+        ..UpstreamSettings::new(Vec::new())
+    });
+    Backend::Upstream { addresses, settings, workers_from }
 }
 
 /// How TLS is spoken with an upstream, if its section or its addresses say that it is.

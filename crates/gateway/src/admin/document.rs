@@ -1,6 +1,6 @@
 //! `/status`: what the engine knows, as one JSON object.
 //!
-//! [`StatusDocument`] borrows from a [`Status`]. Its fields are the keys of the document, each with its unit in its name;
+//! [`StatusDocument`] borrows from a [`Scrape`]. Its fields are the keys of the document, each with its unit in its name;
 //! durations are seconds. A figure that is not known yet, or is not finite, is `null`. Counters count from the start, and
 //! every other figure is of the last control period.
 
@@ -10,6 +10,7 @@ use crate::client::storage::Buffered;
 use crate::http2::floods::{self, Http2Status};
 use crate::runtime::reload::Reloaded;
 use crate::settings::SeedSource;
+use crate::upstream::roster::{RosterStatus, ServerStatus};
 use plimsoll_core::Difference;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
@@ -27,9 +28,14 @@ pub(super) fn render(document: &impl Serialize) -> String {
     serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
 }
 
-/// The plants that are promised, or still at work.
-pub(super) fn plants(status: &Status) -> impl Iterator<Item = &PlantStatus> {
-    status.plants.iter().filter(|plant| !plant.is_gone())
+/// The plants that are promised, or still at work, each with its servers; a folder has none.
+pub(super) fn plants<'a>(
+    status: &'a Status,
+    rosters: &'a [RosterStatus],
+) -> impl Iterator<Item = (&'a PlantStatus, &'a RosterStatus)> {
+    const NONE: &RosterStatus = &RosterStatus { servers: Vec::new(), retries: [0; 2] };
+    let rosters = rosters.iter().chain(std::iter::repeat(NONE));
+    status.plants.iter().zip(rosters).filter(|(plant, _)| !plant.is_gone())
 }
 
 /// The classes that are promised, or have requests under way.
@@ -78,10 +84,14 @@ document! {
         clients: ClientsDocument = ClientsDocument::new(&scrape.status, scrape.seed_from),
         buffers: BuffersDocument = BuffersDocument::new(scrape.buffered),
         http2: Http2Document = Http2Document::new(scrape.http2),
-        connections_turned_away: BTreeMap<&'static str, u64> = scrape.turned_away.map(|(why, count)| (why.as_str(), count)).into(),
-        upstreams: Vec<PlantDocument<'a>> = plants(&scrape.status).map(PlantDocument::new).collect(),
-        sites: Vec<SiteDocument<'a>> = scrape.status.sites.iter().map(|site| SiteDocument::new(&scrape.status, site)).collect(),
-        plan: Vec<PlanDocument<'a>> = scrape.status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
+        connections_turned_away: BTreeMap<&'static str, u64> =
+            scrape.turned_away.map(|(why, count)| (why.as_str(), count)).into(),
+        upstreams: Vec<PlantDocument<'a>> = plants(&scrape.status, &scrape.rosters)
+            .map(|(plant, roster)| PlantDocument::new(plant, roster)).collect(),
+        sites: Vec<SiteDocument<'a>> =
+            scrape.status.sites.iter().map(|site| SiteDocument::new(&scrape.status, site)).collect(),
+        plan: Vec<PlanDocument<'a>> =
+            scrape.status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
         classes: Vec<ClassDocument<'a>> = numbered_classes(scrape, view).collect(),
     }
 }
@@ -116,7 +126,7 @@ document! {
 
 document! {
     /// An upstream or a folder, and its loop.
-    PlantDocument<'a>(plant: &'a PlantStatus) {
+    PlantDocument<'a>(plant: &'a PlantStatus, roster: &'a RosterStatus) {
         name: &'a str = &plant.name,
         workers: u32 = plant.workers,
         workers_found: Option<bool> = plant.workers_found,
@@ -132,6 +142,26 @@ document! {
         tunnels: u32 = plant.tunnels,
         unfinished_seconds: Option<f64> = plant.unfinished_seconds,
         service_time_seconds: f64 = plant.service_time.as_secs_f64(),
+        servers: Vec<ServerDocument<'a>> = roster.servers.iter().map(ServerDocument::new).collect(),
+        all_servers_out: bool = roster.is_panic(),
+        retries: u64 = roster.retries[0],
+        retries_refused: u64 = roster.retries[1],
+    }
+}
+
+document! {
+    /// A server of an upstream: whether it is in use, since when and why, and how requests ended there.
+    ServerDocument<'a>(server: &'a ServerStatus) {
+        address: &'a str = &server.address,
+        state: &'static str = server.state,
+        since_seconds: f64 = server.since.as_secs_f64(),
+        why: Option<&'static str> = server.why,
+        weight: f64 = server.weight,
+        in_service: u32 = server.in_service,
+        served: u64 = server.served,
+        errors: u64 = server.errors,
+        unreachable: u64 = server.unreachable,
+        ejections: u32 = server.ejections,
     }
 }
 

@@ -13,13 +13,12 @@ use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;
 use crate::settings::{HeaderRules, ReportMode, Rewrite, Settings, SiteHeaders};
 use crate::upstream::exchange::{End, Exchange, NOT_SWITCHED};
-use crate::upstream::pool::Upstream;
 use crate::upstream::progress::Progress;
 use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, ResponseTerms};
 use crate::upstream::retry;
+use crate::upstream::servers::Upstream;
 use plimsoll_core::request::{Outcome, Permit, Reason, Service, Target};
-use std::sync::Arc;
 
 /// A started request, and how it is served.
 pub(super) struct Started<'a> {
@@ -86,9 +85,9 @@ impl<W: Wire> Way<W> {
         }
     }
 
-    async fn proxy(&mut self, pool: &Arc<Upstream>, started: Started<'_>) -> Next {
+    async fn proxy(&mut self, upstream: &Upstream, started: Started<'_>) -> Next {
         let Started { mut permit, tables, plant, rewrites, report, requested, headers } = started;
-        self.write_variants(rewrites, &headers.request, &tables.settings, &pool.name);
+        self.write_variants(rewrites, &headers.request, &tables.settings, &upstream.name);
         self.note_besides();
         let streams = self.head.framing != Framing::None && self.streams();
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
@@ -110,13 +109,13 @@ impl<W: Wire> Way<W> {
             requested,
             report,
             report_name: tables.settings.report.reserved_name(),
-            reports: tables.plants[plant].reported.then_some(&pool.reports),
+            reports: tables.plants[plant].reported.then_some(&upstream.pool.reports),
             cost_header: tables.plants[plant].cost_header.as_deref(),
             rules: &headers.response,
             falls_back: variants.get(1).is_some(),
             rewrites,
             sent: variants.get(0).unwrap_or_default(),
-            addresses: pool.addresses(),
+            addresses: upstream.addresses(),
         };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
@@ -129,7 +128,7 @@ impl<W: Wire> Way<W> {
                 request,
                 response,
                 permit: &mut permit,
-                pool,
+                upstream,
                 lease: None,
                 progress,
                 cut_short: false,

@@ -156,7 +156,7 @@ impl Reloader {
         let mut changes = engine.apply(reload.clone());
         drop(engine);
         let now = self.shared.tables.current();
-        now.settle_pools(&before, promises, &reload);
+        now.settle_pools(self.shared.clock.now(), &before, promises, &reload);
         now.note_changes(&before, promises, &reload, &mut changes);
         if let Some(ticker) = &self.ticker {
             ticker.unpark();
@@ -174,7 +174,7 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
                 let error = Files::new(files.clone()).err()?;
                 Some(format!("{}: the folder {} cannot be opened: {error}", plant.name, files.root.display()))
             }
-            Backend::Upstream { .. } => None,
+            Backend::Upstream(_) => None,
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }

@@ -8,11 +8,13 @@ use super::names::Names;
 use crate::access_log::logs::AccessLogs;
 use crate::files::Files;
 use crate::runtime::lock;
-use crate::settings::{Backend, Settings};
+use crate::settings::{Backend, HealthCheck, Settings, UpstreamSettings};
 use crate::traces::exporter::{ExportCounts, TraceExporter};
-use crate::upstream::connect::Secured;
-use crate::upstream::pool::{ConnectionBounds, Upstream};
+use crate::upstream::pool::ConnectionBounds;
+use crate::upstream::roster::RosterStatus;
+use crate::upstream::servers::Upstream;
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
+use plimsoll_core::time::Instant;
 use plimsoll_core::{Changes, Difference, Reload};
 use rustls::ClientConfig;
 use std::cell::RefCell;
@@ -50,7 +52,7 @@ impl PoolParts {
         let (mut clients, mut wrong) = (Vec::new(), Vec::new());
         for backend in &settings.backends {
             let tls = match backend {
-                Backend::Upstream { tls, http2, .. } => tls.as_ref().zip(Some(*http2)),
+                Backend::Upstream(upstream) => upstream.tls.as_ref().zip(Some(upstream.http2)),
                 Backend::Files(_) => None,
             };
             let client = tls.map(|(tls, http2)| tls.prepare(http2)).transpose();
@@ -147,8 +149,8 @@ impl ThreadTables {
 }
 
 impl Tables {
-    /// The tables after these. Upstreams whose addresses stay keep their connections, health and reports; access logs that
-    /// stay the same stay open, and so does the exporter of traces.
+    /// The tables after these. Upstreams keep their pools, and the servers whose addresses stay; access logs that stay the same
+    /// stay open, and so does the exporter of traces.
     ///
     /// # Errors
     /// An access log that cannot be opened, or a thread that cannot be started.
@@ -168,20 +170,16 @@ impl Tables {
         let backends = backends.zip(&pools.clients);
         for (((backend, client), plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers())
         {
-            let known = self.plants.get(number).filter(|known| known.backend == backend);
             let upstream = match &backend {
                 Backend::Files(_) => None,
-                Backend::Upstream { addresses, tls, http2 } => {
-                    let known = known.and_then(|known| known.upstream.clone());
-                    let secured = tls.as_ref().zip(client.clone());
-                    if let (Some(known), Some((_, client))) = (&known, &secured) {
-                        known.secured.iter().for_each(|secured| secured.renew(client.clone()));
-                    }
-                    let secured = secured.map(|(tls, client)| Secured::new(tls, client)).transpose();
-                    let secured = secured.map_err(io::Error::other)?;
-                    let bounds = bounds(plant, promises.control.mode);
-                    let new = Upstream::new(addresses.clone(), bounds, pools.threads);
-                    Some(known.unwrap_or_else(|| Arc::new(new.speaking(secured, *http2))))
+                Backend::Upstream(settings) => {
+                    let pool = (bounds(plant, promises.control.mode), pools.threads);
+                    let known = self.plants.get(number).and_then(|row| row.like(settings));
+                    let upstream = match known {
+                        Some(known) => known.with(settings, client.as_ref()),
+                        None => Upstream::new(settings, client.as_ref(), pool),
+                    };
+                    Some(Arc::new(upstream.map_err(io::Error::other)?))
                 }
             };
             let reported = plant.sense == Sense::Reported;
@@ -217,20 +215,41 @@ impl Tables {
 
     /// Brings the pools into line with these tables, now in force: bounds as promised, and no idle connection in a pool
     /// that is out of use. Requests under way finish on their connections.
-    pub(crate) fn settle_pools(&self, before: &Tables, promises: &Promises, reload: &Reload) {
+    pub(crate) fn settle_pools(&self, now: Instant, before: &Tables, promises: &Promises, reload: &Reload) {
         for (plant, number) in promises.plants.iter().zip(reload.plant_numbers()) {
-            if let Some(upstream) = &self.plants[number].upstream {
-                upstream.serve_within(bounds(plant, promises.control.mode));
+            if let PlantRow { upstream: Some(upstream), backend: Backend::Upstream(settings), .. } =
+                &self.plants[number]
+            {
+                upstream.pool.serve_within(bounds(plant, promises.control.mode));
+                upstream.take_over(now, settings);
             }
         }
         let promised: Vec<usize> = reload.plant_numbers().collect();
         for (number, old) in before.plants.iter().enumerate() {
             let Some(old) = &old.upstream else { continue };
-            let same = self.plants[number].upstream.as_ref().is_some_and(|new| Arc::ptr_eq(old, new));
+            let same =
+                self.plants[number].upstream.as_ref().is_some_and(|new| Arc::ptr_eq(&old.pool, &new.pool));
             if !same || !promised.contains(&number) {
-                old.retire();
+                old.pool.retire();
             }
         }
+    }
+
+    /// The upstreams whose servers are checked.
+    pub(crate) fn checked(&self) -> impl Iterator<Item = (&Upstream, &HealthCheck)> {
+        self.plants.iter().filter_map(|row| match (&row.upstream, &row.backend) {
+            (Some(upstream), Backend::Upstream(settings)) if !upstream.pool.is_retired() => {
+                Some((&**upstream, settings.check.as_ref()?))
+            }
+            _ => None,
+        })
+    }
+
+    /// The servers of each upstream, by the plant's number.
+    pub(crate) fn rosters(&self, now: Instant) -> Vec<RosterStatus> {
+        let roster =
+            |row: &PlantRow| row.upstream.as_ref().map(|upstream| upstream.pool.roster().status(now));
+        self.plants.iter().map(|row| roster(row).unwrap_or_default()).collect()
     }
 
     /// Adds to `changes` what changed of plants and sites besides their promises: addresses, folders, rewrites, header
@@ -266,6 +285,15 @@ impl Tables {
 }
 
 impl PlantRow {
+    /// The upstream before, if its connections are as good for servers of these settings: what is spoken and whom to trust
+    /// is the same.
+    fn like(&self, settings: &UpstreamSettings) -> Option<&Upstream> {
+        let Backend::Upstream(before) = &self.backend else { return None };
+        let trusted = |settings: &UpstreamSettings| settings.tls.as_ref().map(|tls| tls.authorities.clone());
+        let is_like = before.http2 == settings.http2 && trusted(before) == trusted(settings);
+        self.upstream.as_deref().filter(|_| is_like)
+    }
+
     /// Whether something else serves the plant than before.
     fn differs(&self, before: Option<&PlantRow>) -> bool {
         before.is_none_or(|before| before.backend != self.backend)

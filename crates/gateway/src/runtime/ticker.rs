@@ -83,7 +83,7 @@ impl Senses {
         }
         for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
             let utilization = match &row.upstream {
-                Some(upstream) => upstream.reports.take(),
+                Some(upstream) => upstream.pool.reports.take(),
                 // The server of a folder is this process, whose CPU is compared with as many cores as the plant has workers.
                 None => (elapsed > 0.0).then(|| (own / f64::from(row.workers.max(1))).clamp(0.0, 1.0)),
             };

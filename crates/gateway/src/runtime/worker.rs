@@ -21,6 +21,7 @@ use crate::listen::placement::SpareTime;
 use crate::request::entrance::{self, Accepted};
 use crate::request::loop_mark::LoopMark;
 use crate::transport::tls::server::TlsServer;
+use crate::upstream::checks::Checks;
 use plimsoll_core::Lane;
 use plimsoll_core::random::Random;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
@@ -266,7 +267,10 @@ impl Worker {
         self.shared.mailboxes[self.index].remind();
         let tables = self.tables();
         for upstream in tables.plants.iter().filter_map(|row| row.upstream.as_ref()) {
-            upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
+            upstream.pool.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
+            if self.index == 0 {
+                upstream.pool.roster().look(now);
+            }
         }
         buffers::trim();
         self.look_at_memory(now);
@@ -322,9 +326,16 @@ impl Worker {
         tokio::task::spawn_local(async move {
             let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + INTERVAL, INTERVAL);
             interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            let mut checks = Checks::new(RandomState::new().hash_one(0_u8));
             loop {
                 interval.tick().await;
                 worker.look_around();
+                if worker.index == 0 {
+                    let due = checks.due(worker.coarse(), worker.tables().checked());
+                    due.into_iter().for_each(|check| {
+                        drop(tokio::task::spawn_local(check.run(worker.shared.clock)));
+                    });
+                }
             }
         });
         let mut messages = Vec::new();

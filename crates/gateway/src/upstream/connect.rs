@@ -1,15 +1,14 @@
-//! A new connection to one address of an upstream: TCP or a Unix socket, and TLS over it where the upstream speaks that.
+//! A new connection to one server of an upstream: TCP or a Unix socket, and TLS over it where the upstream speaks that.
 
+use super::server::Server;
 use crate::runtime::lock;
-use crate::settings::{Address, UpstreamTls};
+use crate::settings::Address;
 use crate::transport::http2::Http2Socket;
 use crate::transport::plain::PlainSocket;
 use crate::transport::protocol::Protocol;
 use crate::transport::socket::Socket;
-use crate::transport::tls::client::server_name;
 use crate::transport::tls::session::TlsSocket;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -20,8 +19,6 @@ use tokio::net::{TcpStream, UnixStream};
 pub(crate) struct Secured {
     /// Which a reload may replace, since the file of the authorities may have changed.
     config: Mutex<Arc<ClientConfig>>,
-    /// By address.
-    names: Vec<ServerName<'static>>,
     fault: Mutex<TlsFault>,
 }
 
@@ -33,9 +30,8 @@ struct TlsFault {
 }
 
 impl Secured {
-    pub(crate) fn new(settings: &UpstreamTls, config: Arc<ClientConfig>) -> Result<Self, String> {
-        let names = settings.names.iter().map(|name| server_name(name)).collect::<Result<_, _>>()?;
-        Ok(Secured { config: Mutex::new(config), names, fault: Mutex::default() })
+    pub(crate) fn new(config: Arc<ClientConfig>) -> Self {
+        Secured { config: Mutex::new(config), fault: Mutex::default() }
     }
 
     pub(crate) fn renew(&self, config: Arc<ClientConfig>) {
@@ -49,8 +45,8 @@ impl Secured {
         fault.why.clone().filter(|_| is_news)
     }
 
-    async fn secure(&self, io: PlainSocket, address: usize) -> io::Result<Socket> {
-        let name = self.names.get(address).cloned().ok_or(io::ErrorKind::InvalidInput)?;
+    async fn secure(&self, io: PlainSocket, server: &Server) -> io::Result<Socket> {
+        let name = server.name.clone().ok_or(io::ErrorKind::InvalidInput)?;
         let mut io = TlsSocket::connect(io, lock(&self.config).clone(), name)?;
         let agreed = poll_fn(|context| io.poll_handshake(context)).await;
         let mut fault = lock(&self.fault);
@@ -74,15 +70,10 @@ impl Secured {
     }
 }
 
-/// Connects to the address of this number. `http2`: HTTP/2 is spoken there, over TLS where both ends agree on it. The error of
-/// a server that is not trusted, or speaks no TLS, is `InvalidData`.
-pub(super) async fn connect(
-    to: &Address,
-    number: usize,
-    secured: Option<&Secured>,
-    http2: bool,
-) -> io::Result<Socket> {
-    let io = match to {
+/// Connects to a server. `http2`: HTTP/2 is spoken there, over TLS where both ends agree on it. The error of a server that is
+/// not trusted, or speaks no TLS, is `InvalidData`.
+pub(super) async fn connect(to: &Server, secured: Option<&Secured>, http2: bool) -> io::Result<Socket> {
+    let io = match &to.address {
         Address::Tcp(to) => {
             let io = TcpStream::connect(to).await?;
             io.set_nodelay(true)?;
@@ -93,7 +84,7 @@ pub(super) async fn connect(
     let io = match secured {
         None => Socket::Plain(io),
         // On the heap, so that connections without TLS need no room for it.
-        Some(secured) => Box::pin(secured.secure(io, number)).await?,
+        Some(secured) => Box::pin(secured.secure(io, to)).await?,
     };
     let is_agreed = match &io {
         Socket::Tls(io) => io.protocol() == Protocol::Http2,

@@ -13,11 +13,12 @@
 //!
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
-use super::pool::{Lease, Upstream};
+use super::pool::Lease;
 use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
 use super::retry;
+use super::servers::Upstream;
 use crate::client::buffers;
 use crate::client::pace::SCARCITY_LOOK;
 use crate::client::permit_guard::PermitGuard;
@@ -28,7 +29,6 @@ use crate::http1::Refusal;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
 use plimsoll_core::time::Instant;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 const READ_AHEAD: usize = 4;
@@ -63,7 +63,7 @@ pub(crate) struct Exchange<'a, W> {
     pub request: RequestSide<'a>,
     pub response: ResponseSide<'a>,
     pub permit: &'a mut PermitGuard,
-    pub pool: &'a Arc<Upstream>,
+    pub upstream: &'a Upstream,
     /// The connection, until the upstream is done.
     pub lease: Option<Lease>,
     pub progress: Progress,
@@ -289,9 +289,9 @@ impl<W: Wire> Exchange<'_, W> {
     /// The last byte was read. The connection goes back before the place, so that the next request finds it.
     fn finish(&mut self) {
         let Some(lease) = self.lease.take() else { return };
-        lease.praise();
+        lease.answered(self.worker.coarse(), self.response.head.status);
         if self.response.is_clean() && self.request.is_sent() {
-            self.pool.put_idle(self.worker.index, self.worker.coarse(), lease);
+            self.upstream.pool.put_idle(self.worker.index, self.worker.coarse(), lease);
         } else {
             drop(lease);
         }
@@ -324,9 +324,9 @@ impl<W: Wire> Exchange<'_, W> {
     fn fault(&mut self, fault: Fault) -> Option<End> {
         let lease = self.lease.take()?;
         if fault == Fault::Absent {
-            lease.praise();
+            lease.answered(self.worker.coarse(), self.response.head.status);
             if self.response.is_whole() && self.request.is_sent() {
-                self.pool.put_idle(self.worker.index, self.worker.coarse(), lease);
+                self.upstream.pool.put_idle(self.worker.index, self.worker.coarse(), lease);
             }
             return Some(End::Absent);
         }
@@ -341,7 +341,7 @@ impl<W: Wire> Exchange<'_, W> {
         }
         // The silent end of a kept connection is no failure of the server.
         if fault != Fault::Silent || !lease.reused {
-            lease.blame(self.worker.coarse());
+            lease.erred(self.worker.coarse());
         }
         drop(lease);
         let why = match fault {
@@ -432,7 +432,7 @@ impl<W: Wire> Exchange<'_, W> {
             Overdue::ClientSends => self.fail(Refusal::with(408, "the request body did not come in time")),
             Overdue::Upstream => {
                 if let Some(lease) = &self.lease {
-                    lease.blame(self.worker.coarse());
+                    lease.erred(self.worker.coarse());
                 }
                 self.fail(Refusal::with(504, "the upstream did not answer in time"))
             }

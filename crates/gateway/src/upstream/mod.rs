@@ -5,19 +5,28 @@
 //!
 //! [`retry`] carries a request through one exchange or several and has the rule of what is tried again; [`exchange`] moves
 //! bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`], for nobody if its
-//! client has left ([`abandoned`]). [`pool`] owns the connections of all threads, [`connect`] begins them, [`health`] says
-//! which address to try, [`load_report`] reads what servers report. [`head`] writes heads for clients, in which [`redirect`]
-//! maps places back.
+//! client has left ([`abandoned`]).
+//!
+//! [`servers`] gives a request its connection: [`choice`] says to which [`server`], [`roster`] which of them are in use, by
+//! what requests and [`checks`] met, [`retry_budget`] whether another may be tried. [`pool`] owns the connections of all
+//! threads, and [`connect`] begins them. [`load_report`] reads what servers report. [`head`] writes heads for clients, in
+//! which [`redirect`] maps places back.
 
 mod abandoned;
+pub(crate) mod checks;
+mod choice;
 pub(crate) mod connect;
 pub(crate) mod exchange;
 pub(crate) mod head;
-pub(crate) mod health;
 pub(crate) mod load_report;
 pub(crate) mod pool;
 pub(crate) mod progress;
+mod recent_counts;
 pub(crate) mod redirect;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod retry;
+mod retry_budget;
+pub(crate) mod roster;
+mod server;
+pub(crate) mod servers;

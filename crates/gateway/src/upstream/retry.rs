@@ -2,7 +2,7 @@
 //!
 //! | what happened | what follows | how often |
 //! |---|---|---|
-//! | an address does not accept a connection | the next address ([`Upstream::acquire`]) | each address once |
+//! | a server does not accept a connection | another server ([`Upstream::acquire`]) | at two others, within a budget |
 //! | a kept connection ends before the first byte of the response ([`is_worth_another_connection`]) | a new connection | once |
 //! | a server of HTTP/2 says on one that it has not looked at the request (`REFUSED_STREAM`, `GOAWAY`) | the same | once |
 //! | 404 at a level that falls back ([`may_fall_back`]) | the head of the next level | each level once |
@@ -13,8 +13,9 @@
 //! what the engine has admitted.
 
 use super::exchange::{End, Exchange};
-use super::pool::{ConnectOptions, Lease, Upstream};
+use super::pool::Lease;
 use super::request::{HeaderVariants, RequestSide};
+use super::servers::{ConnectOptions, Upstream};
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
 use crate::http1::body::Framing;
@@ -23,14 +24,13 @@ use crate::runtime::worker::Worker;
 use plimsoll_core::request::Outcome;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::Poll;
 
 /// Carries a request through its exchanges to its end, never [`End::Retry`] or [`End::Absent`].
 pub(crate) async fn carry<'a, W: Wire>(exchange: &mut Exchange<'a, W>, variants: &'a HeaderVariants) -> End {
     let (mut fresh, mut variant) = (false, 0);
     loop {
-        let lease = match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
+        let lease = match connect(exchange.worker, exchange.client, exchange.upstream, fresh).await {
             Ok(lease) => lease,
             Err(end) => return end,
         };
@@ -74,18 +74,18 @@ pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
 async fn connect<W: Wire>(
     worker: &Worker,
     client: &mut Client<W>,
-    pool: &Arc<Upstream>,
+    upstream: &Upstream,
     fresh: bool,
 ) -> Result<Lease, End> {
     if !fresh
-        && pool.is_lone()
-        && let Some(lease) = pool.take_idle(worker.index, None)
+        && upstream.is_lone()
+        && let Some(lease) = upstream.pool.take_idle(worker.index, None)
     {
         return Ok(lease);
     }
     let connect_timeout = worker.tables().settings.timeouts.connect;
     let options = ConnectOptions { thread: worker.index, clock: worker.shared.clock, connect_timeout, fresh };
-    let mut acquiring = pin!(pool.acquire(options));
+    let mut acquiring = pin!(upstream.acquire(options));
     poll_fn(|context| match acquiring.as_mut().poll(context) {
         Poll::Ready(result) => Poll::Ready(result.map_err(|error| End::Failed(error.refusal()))),
         Poll::Pending => client.poll_left(context).map(|()| Err(End::Broken(Outcome::Abandoned))),

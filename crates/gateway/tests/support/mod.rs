@@ -7,7 +7,7 @@ pub mod http2;
 
 use plimsoll_core::promises::{Control, Guarantee, Mode, Plant, Promises, Site};
 use plimsoll_core::request::Pattern;
-use plimsoll_gateway::settings::Backend;
+use plimsoll_gateway::settings::{Backend, UpstreamSettings};
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -222,16 +222,16 @@ pub fn promises(max_connections: u32) -> Promises {
     }
 }
 
+pub fn servers(addresses: &[SocketAddr]) -> Backend {
+    Backend::Upstream(UpstreamSettings::new(addresses.iter().map(|address| (*address).into()).collect()))
+}
+
 pub fn settings(addresses: &[SocketAddr]) -> Settings {
     Settings {
         listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
         admin: None,
         threads: 1,
-        backends: vec![Backend::Upstream {
-            addresses: addresses.iter().map(|address| (*address).into()).collect(),
-            tls: None,
-            http2: false,
-        }],
+        backends: vec![servers(addresses)],
         ..Settings::default()
     }
 }

@@ -14,6 +14,7 @@ use crate::service::resolve;
 use plimsoll_config::{Backend, Configuration, parse_workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Gateway;
+use plimsoll_gateway::settings::UpstreamSettings;
 use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathClass, Step, Target};
 use plimsoll_sim::workload::{Discipline, Workload};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -101,10 +102,10 @@ impl Server {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         configuration.gateway.settings.listen = vec![any.into()];
         configuration.gateway.settings.admin = Some(any);
+        let server = Box::new(UpstreamSettings::new(Vec::new()));
         configuration.gateway.backends = vec![Backend::Upstream {
             addresses: vec![address.to_string()],
-            tls: None,
-            http2: false,
+            settings: server,
             workers_from: None,
         }];
         let settings = resolve::settings(&configuration)?;

@@ -13,6 +13,7 @@ mod process;
 mod table;
 
 use super::document::{classes, plants};
+use crate::upstream::roster::{RosterStatus, ServerStatus};
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
 use plimsoll_core::telemetry::status::{ClassStatus, DurationHistogram, PlantStatus, SiteStatus, TypeStatus};
 #[cfg(test)]
@@ -52,6 +53,10 @@ struct Metric {
 enum Read {
     Gateway(fn(&Scrape) -> Vec<Sample>),
     Plants(fn(&PlantStatus) -> Vec<Sample>),
+    /// By upstream; folders have no servers.
+    Rosters(fn(&RosterStatus) -> Vec<Sample>),
+    /// By upstream and server.
+    Servers(fn(&ServerStatus) -> Vec<Sample>),
     Plans(fn(&PlantPlan) -> Vec<Sample>),
     Sites(fn(&SiteStatus) -> Vec<Sample>),
     /// By type and level.
@@ -172,7 +177,8 @@ impl Read {
     fn labels(&self) -> &'static str {
         match self {
             Read::Gateway(_) => "",
-            Read::Plants(_) | Read::Plans(_) => "`upstream`",
+            Read::Plants(_) | Read::Plans(_) | Read::Rosters(_) => "`upstream`",
+            Read::Servers(_) => "`upstream`, `server`",
             Read::Sites(_) => "`site`",
             Read::Types(_) => "`site`, `type`, `level_name`, `announced`",
             Read::Classes(_) | Read::Delays(_) => "`site`, `class`",
@@ -184,7 +190,15 @@ impl Read {
         let all: Vec<(Labels, Vec<Sample>)> = match self {
             Read::Gateway(read) => vec![(Labels::new(), read(scrape))],
             Read::Plants(read) => {
-                plants(status).map(|own| (label("upstream", &own.name), read(own))).collect()
+                plants(status, &[]).map(|(own, _)| (label("upstream", &own.name), read(own))).collect()
+            }
+            Read::Rosters(read) => rosters(scrape).map(|(labels, own)| (labels, read(own))).collect(),
+            Read::Servers(read) => {
+                let of = |(labels, own): (Labels, &RosterStatus)| {
+                    let server = |own: &ServerStatus| (label("server", &own.address), read(own));
+                    (labels, own.servers.iter().map(server).collect::<Vec<_>>().samples())
+                };
+                rosters(scrape).map(of).collect()
             }
             Read::Plans(read) => {
                 status.plan.iter().map(|own| (label("upstream", &own.plant), read(own))).collect()
@@ -212,6 +226,12 @@ impl Read {
         };
         all.samples()
     }
+}
+
+/// The upstreams that have servers.
+fn rosters(scrape: &Scrape) -> impl Iterator<Item = (Labels, &RosterStatus)> {
+    let all = plants(&scrape.status, &scrape.rosters).filter(|(_, roster)| !roster.servers.is_empty());
+    all.map(|(plant, roster)| (label("upstream", &plant.name), roster))
 }
 
 fn label(name: &'static str, text: &str) -> Labels {

@@ -11,6 +11,7 @@ use crate::runtime::lock;
 use crate::runtime::reload::{Reloads, since_1970};
 use crate::runtime::worker::Shared;
 use crate::settings::SeedSource;
+use crate::upstream::roster::RosterStatus;
 use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::request::{Outcome, Reason};
@@ -22,6 +23,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(in crate::admin) struct Scrape {
     pub(in crate::admin) status: Status,
+    /// The servers of each upstream, by the plant's number.
+    pub(in crate::admin) rosters: Vec<RosterStatus>,
     pub(in crate::admin) reloads: Reloads,
     pub(in crate::admin) log_lines_dropped: u64,
     pub(in crate::admin) access_log_lines_dropped: u64,
@@ -46,6 +49,7 @@ impl Scrape {
             last_step: since_1970().saturating_sub(shared.clock.now().since(status.at)),
             process: ProcessFigures::read(),
             status,
+            rosters: shared.tables.current().rosters(shared.clock.now()),
             reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
             access_log_lines_dropped: shared.tables.current().access_logs.dropped(),
@@ -125,6 +129,21 @@ metrics! {
         Sites(|own| own.utilization_promised);
     "plimsoll_site_utilization_ratio", "Part of the upstream that a site with a contract takes.",
         Sites(|own| own.utilization_promised.map(|_| own.utilization));
+    "plimsoll_server_weight_ratio",
+        "The part of its turns that the server gets: 0 while it is out of use, less than 1 while it starts.",
+        Servers(|own| own.weight);
+    "plimsoll_server_in_service", "Requests in service at the server.", Servers(|own| own.in_service);
+    "plimsoll_server_requests_total",
+        "How requests ended at the server: served, with an error (500 and more, or no answer), or without a connection.",
+        Servers(|own| [("served", own.served), ("error", own.errors), ("unreachable", own.unreachable)]
+            .map(|(result, count)| (label("result", result), count)));
+    "plimsoll_server_ejections_total", "How often the server was taken out of use.", Servers(|own| own.ejections);
+    "plimsoll_upstream_all_servers_out", "1 while all servers of the upstream are out of use, and so all are used.",
+        Rosters(|own| own.is_panic());
+    "plimsoll_upstream_retries_total",
+        "Requests whose server could not be reached: tried at another one, or not since too many were.",
+        Rosters(|own| [("made", own.retries[0]), ("refused", own.retries[1])]
+            .map(|(result, count)| (label("result", result), count)));
     "plimsoll_guaranteed_ratio",
         "Part of the site's requests in the last control period that were inside its contract.",
         Sites(|own| own.utilization_promised.map(|_| own.guaranteed_share));

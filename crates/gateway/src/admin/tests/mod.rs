@@ -15,6 +15,7 @@ use crate::http2::floods::EndedConnections;
 use crate::listen::clients::ClientConnections;
 use crate::runtime::reload::Reloads;
 use crate::settings::SeedSource;
+use crate::upstream::roster::{RosterStatus, ServerStatus};
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
 use plimsoll_core::request::Outcome;
@@ -129,6 +130,7 @@ fn sample_plan() -> PlantPlan {
 fn scrape(status: Status) -> Scrape {
     Scrape {
         status,
+        rosters: vec![sample_roster()],
         reloads: Reloads::default(),
         log_lines_dropped: 0,
         access_log_lines_dropped: 0,
@@ -180,6 +182,29 @@ pub(in crate::admin) fn empty() -> Status {
 /// The text of `/status`.
 fn render_status(status: &Status) -> String {
     document::render(&StatusDocument::new(&scrape(status.clone()), &view(status)))
+}
+
+fn sample_roster() -> RosterStatus {
+    let server = ServerStatus {
+        address: "10.0.0.1:80".to_owned(),
+        state: "ejected",
+        since: Duration::from_millis(1500),
+        why: Some("errors"),
+        weight: 0.0,
+        in_service: 1,
+        served: 70,
+        errors: 5,
+        unreachable: 2,
+        ejections: 3,
+    };
+    let other = ServerStatus {
+        address: "unix:/run/\"a\"".to_owned(),
+        state: "starting",
+        why: None,
+        weight: 0.5,
+        ..server.clone()
+    };
+    RosterStatus { servers: vec![server, other], retries: [4, 1] }
 }
 
 /// The text of `/status`, in one line.
@@ -249,7 +274,10 @@ fn the_status_document() {
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "service_level":1.25,"bias":-0.01,"set_point_reduction":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"tunnels":0,"unfinished_seconds":null,
-"service_time_seconds":0.04}],
+"service_time_seconds":0.04,
+"servers":[{"address":"10.0.0.1:80","state":"ejected","since_seconds":1.5,"why":"errors","weight":0.0,"in_service":1,"served":70,"errors":5,"unreachable":2,"ejections":3},
+{"address":"unix:/run/\"a\"","state":"starting","since_seconds":1.5,"why":null,"weight":0.5,"in_service":1,"served":70,"errors":5,"unreachable":2,"ejections":3}],
+"all_servers_out":false,"retries":4,"retries_refused":1}],
 "sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[],"found_types":[]}],
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0.0,"verdict":"fits",
 "guarantees":[{"site":"shop","utilization":0.375}],"delays":[]}],

@@ -1,0 +1,346 @@
+//! Which servers of an upstream are in use: the one state machine that requests and health checks feed.
+//!
+//! ```text
+//!             cannot be reached, or an outlier of errors          time over, and the one request that
+//!  in use ------------------------------------------------> ejected -- tries it cannot reach it -.
+//!    ^ '-------------------- checks fail -----------> down     ^  |                             |
+//!    |                                                 |       '------- for twice as long ------'
+//!    '- starting <------------- checks succeed --------'----------'  reached, or an answer
+//! ```
+//!
+//! **A server that cannot be reached** is ejected at the first failure, whatever the number of those that are: no request
+//! is served there either way. The time doubles with each failure in a row, from half a second to half a minute, and begins
+//! anew once the server was in use for as long as it was out.
+//!
+//! **A server that answers with errors** (500 and more, or no answer) is ejected if it is an outlier: if as many in a row would
+//! come by chance once in a million, by the share of errors of the others; five at least. So an application that fails
+//! everywhere ejects nobody. And such an ejection leaves at least half of the servers in use: errors may be the requests' own
+//! fault. Both are checked in one step, under the lock that guards the roster.
+//!
+//! **What is over tells nothing new.** Requests that began before an ejection fail together, and count once.
+//!
+//! **If all are out, all are used** ([`choose`](super::choice::choose)); so the only server of an upstream is always used. The
+//! first that answers is in use again.
+//!
+//! **A server that comes into use starts slowly**: its share grows over as long as it was out, at most over `slow_start`, which
+//! is what a new one takes. At the start of the gateway all are new, and none is passed over for another.
+//!
+//! Time is an argument, and nothing here is a socket.
+
+use super::recent_counts::RecentCounts;
+use super::retry_budget::RetryBudget;
+use super::server::Server;
+use crate::settings::HealthCheck;
+use plimsoll_core::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+pub(super) const FIRST_EJECTION: Duration = Duration::from_millis(500);
+const LONGEST_EJECTION: Duration = Duration::from_secs(30);
+
+/// The fewest errors in a row that eject a server.
+pub(super) const FEWEST_ERRORS: u32 = 5;
+/// How rarely chance may eject a server.
+const BY_CHANCE: f64 = 1e-6;
+
+/// What took a server out of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It refuses connections.
+    Refused,
+    /// No connection was made in time.
+    ConnectTimeout,
+    /// It speaks no TLS, or its certificate is not trusted.
+    Untrusted,
+    /// It answers with errors, or not.
+    Errors,
+    /// Its health checks fail.
+    Checks,
+}
+
+impl Trouble {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Trouble::Refused => "connections refused",
+            Trouble::ConnectTimeout => "no connection in time",
+            Trouble::Untrusted => "TLS not trusted",
+            Trouble::Errors => "errors",
+            Trouble::Checks => "health checks",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServerState {
+    InUse,
+    Ejected,
+    Down,
+}
+
+#[derive(Debug)]
+struct Member {
+    server: Arc<Server>,
+    state: ServerState,
+    since: Instant,
+    /// Why it is out of use, or was the last time.
+    why: Option<Trouble>,
+    /// Ejections in a row, and how long the last one was.
+    strikes: u32,
+    last_ejection: Duration,
+    recent: RecentCounts,
+    failed_checks: u32,
+    good_checks: u32,
+}
+
+/// The servers of an upstream, and what is known of them.
+#[derive(Debug, Default)]
+pub(crate) struct Roster {
+    members: Vec<Member>,
+    slow_start: Duration,
+    retries: RetryBudget,
+}
+
+/// An upstream's servers as the operator sees them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RosterStatus {
+    pub servers: Vec<ServerStatus>,
+    /// Requests that were tried at another server, and those that were not since too many are.
+    pub retries: [u64; 2],
+}
+
+impl RosterStatus {
+    /// Whether all servers are out of use, and so all are used.
+    pub(crate) fn is_panic(&self) -> bool {
+        !self.servers.is_empty() && self.servers.iter().all(|server| server.weight == 0.0)
+    }
+}
+
+/// A server as the operator sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServerStatus {
+    pub address: String,
+    pub state: &'static str,
+    /// How long it has been in this state.
+    pub since: Duration,
+    /// Why it is out of use.
+    pub why: Option<&'static str>,
+    /// The part of its turns that it gets.
+    pub weight: f64,
+    pub in_service: u32,
+    pub served: u64,
+    pub errors: u64,
+    pub unreachable: u64,
+    pub ejections: u32,
+}
+
+impl Roster {
+    /// These are the servers from now on. Those that stay keep what is known of them; new ones start slowly, unless none was
+    /// there before.
+    pub(super) fn follow(&mut self, now: Instant, servers: &[Arc<Server>], slow_start: Duration) {
+        self.slow_start = slow_start;
+        let mut before = std::mem::take(&mut self.members);
+        let is_first = before.is_empty();
+        for server in servers {
+            let known = before.iter().position(|member| Arc::ptr_eq(&member.server, server));
+            let member = known.map_or_else(
+                || {
+                    if !is_first {
+                        server.start(now, slow_start);
+                    }
+                    Member::new(server.clone(), now)
+                },
+                |known| before.swap_remove(known),
+            );
+            self.members.push(member);
+        }
+        before.iter().for_each(|member| member.server.leave());
+    }
+
+    /// No connection to a server could be made. `is_trial`: by the request that tries it, if it was out of use.
+    pub(super) fn unreachable(&mut self, now: Instant, server: &Arc<Server>, why: Trouble, is_trial: bool) {
+        server.counts.unreachable.fetch_add(1, Relaxed);
+        let Some(member) = self.member(server) else { return };
+        if member.state == ServerState::InUse || (member.state == ServerState::Ejected && is_trial) {
+            member.eject(now, why);
+        }
+    }
+
+    /// A connection to a server was made.
+    pub(super) fn reached(&mut self, now: Instant, server: &Arc<Server>, is_trial: bool) {
+        let slow_start = self.slow_start;
+        let Some(member) = self.member(server) else { return };
+        if member.state == ServerState::Ejected && (is_trial || member.why != Some(Trouble::Errors)) {
+            member.bring_back(now, slow_start);
+        }
+    }
+
+    /// A server that is out of use has answered a request that began meanwhile.
+    pub(super) fn answered(&mut self, now: Instant, server: &Arc<Server>) {
+        let slow_start = self.slow_start;
+        if let Some(member) = self.member(server).filter(|member| member.state == ServerState::Ejected) {
+            member.bring_back(now, slow_start);
+        }
+    }
+
+    /// A server made so many errors in a row; `FEWEST_ERRORS` at least.
+    pub(super) fn erred(&mut self, now: Instant, server: &Arc<Server>, in_row: u32) {
+        let Some(own) = self.number(server) else { return };
+        let others = self.members.iter_mut().enumerate().filter(|(number, _)| *number != own);
+        let recent = others.map(|(_, other)| other.recent.of(now, other.server.counts.requests()));
+        let [requests, errors] = recent.fold([0; 2], |sum, more| [sum[0] + more[0], sum[1] + more[1]]);
+        let out = self.members.iter().filter(|member| member.state != ServerState::InUse).count();
+        let leaves_half = 2 * (out + 1) <= self.members.len();
+        if self.members[own].state == ServerState::InUse
+            && leaves_half
+            && is_outlier(in_row, requests, errors)
+        {
+            self.members[own].eject(now, Trouble::Errors);
+        }
+    }
+
+    /// A health check has ended.
+    pub(super) fn checked(&mut self, now: Instant, server: &Arc<Server>, is_good: bool, rule: &HealthCheck) {
+        let slow_start = self.slow_start;
+        let Some(member) = self.member(server) else { return };
+        if is_good {
+            (member.good_checks, member.failed_checks) = (member.good_checks.saturating_add(1), 0);
+        } else {
+            (member.good_checks, member.failed_checks) = (0, member.failed_checks.saturating_add(1));
+        }
+        let is_reached = member.state == ServerState::Ejected && member.why != Some(Trouble::Errors);
+        if (member.state == ServerState::Down || is_reached) && member.good_checks >= rule.successes {
+            member.bring_back(now, slow_start);
+        } else if member.state != ServerState::Down && member.failed_checks >= rule.failures {
+            member.take_down(now);
+        }
+    }
+
+    /// No checks are made any more: what they have taken down is in use again.
+    pub(super) fn end_checks(&mut self, now: Instant, server: &Arc<Server>) {
+        let slow_start = self.slow_start;
+        let Some(member) = self.member(server) else { return };
+        (member.good_checks, member.failed_checks) = (0, 0);
+        if member.state == ServerState::Down {
+            member.bring_back(now, slow_start);
+        }
+    }
+
+    /// Whether another server may be tried for a request whose first one could not be reached. It counts if it may.
+    pub(super) fn may_retry(&mut self, now: Instant) -> bool {
+        let requests = self.requests();
+        self.retries.take(now, requests)
+    }
+
+    /// Lets go of what is no longer recent.
+    pub(crate) fn look(&mut self, now: Instant) {
+        for member in &mut self.members {
+            member.recent.of(now, member.server.counts.requests());
+        }
+        let requests = self.requests();
+        self.retries.look(now, requests);
+    }
+
+    fn requests(&self) -> u64 {
+        self.members.iter().map(|member| member.server.counts.requests()[0]).sum()
+    }
+
+    /// How many servers there are, and how many of them are in use.
+    #[cfg(test)]
+    fn in_use(&self) -> (usize, usize) {
+        let in_use = self.members.iter().filter(|member| member.state == ServerState::InUse).count();
+        (self.members.len(), in_use)
+    }
+
+    pub(crate) fn status(&self, now: Instant) -> RosterStatus {
+        RosterStatus {
+            servers: self.members.iter().map(|member| member.status(now)).collect(),
+            retries: self.retries.counts(),
+        }
+    }
+
+    fn number(&self, server: &Arc<Server>) -> Option<usize> {
+        self.members.iter().position(|member| Arc::ptr_eq(&member.server, server))
+    }
+
+    /// `None` for a server that has left.
+    fn member(&mut self, server: &Arc<Server>) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| Arc::ptr_eq(&member.server, server))
+    }
+}
+
+impl Member {
+    fn new(server: Arc<Server>, now: Instant) -> Self {
+        Member {
+            server,
+            state: ServerState::InUse,
+            since: now,
+            why: None,
+            strikes: 0,
+            last_ejection: Duration::ZERO,
+            recent: RecentCounts::default(),
+            failed_checks: 0,
+            good_checks: 0,
+        }
+    }
+
+    fn eject(&mut self, now: Instant, why: Trouble) {
+        if self.state == ServerState::InUse {
+            if now.since(self.since) >= self.last_ejection {
+                self.strikes = 0;
+            }
+            self.since = now;
+        }
+        self.last_ejection = (FIRST_EJECTION * (1 << self.strikes.min(16))).min(LONGEST_EJECTION);
+        self.strikes += 1;
+        (self.state, self.why) = (ServerState::Ejected, Some(why));
+        self.server.eject(now + self.last_ejection);
+    }
+
+    fn take_down(&mut self, now: Instant) {
+        if self.state == ServerState::InUse {
+            self.since = now;
+        }
+        (self.state, self.why) = (ServerState::Down, Some(Trouble::Checks));
+        self.server.eject_until_checked();
+    }
+
+    fn bring_back(&mut self, now: Instant, slow_start: Duration) {
+        let out = now.since(self.since);
+        (self.state, self.since) = (ServerState::InUse, now);
+        self.server.start(now, out.min(slow_start));
+    }
+
+    fn status(&self, now: Instant) -> ServerStatus {
+        let load = |count: &AtomicU64| count.load(Relaxed);
+        let weight = if self.state == ServerState::InUse { self.server.weight(now) } else { 0.0 };
+        let state = match self.state {
+            ServerState::InUse if weight < 1.0 => "starting",
+            ServerState::InUse => "healthy",
+            ServerState::Ejected => "ejected",
+            ServerState::Down => "down",
+        };
+        let counts = &self.server.counts;
+        ServerStatus {
+            address: self.server.address.to_string(),
+            state,
+            since: now.since(self.since),
+            why: self.why.filter(|_| self.state != ServerState::InUse).map(Trouble::as_str),
+            weight,
+            in_service: self.server.busy(),
+            served: load(&counts.served),
+            errors: load(&counts.errors),
+            unreachable: load(&counts.unreachable),
+            ejections: self.server.ejections(),
+        }
+    }
+}
+
+/// Whether so many errors in a row are no chance, where the other servers made `errors` in `requests`. With little known of
+/// them their share is taken to be near a half.
+fn is_outlier(in_row: u32, requests: u64, errors: u64) -> bool {
+    let share = (errors as f64 + 1.0) / (requests as f64 + 2.0);
+    in_row >= FEWEST_ERRORS && share.powf(f64::from(in_row)) < BY_CHANCE
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Upstreams of several servers, some of which fail: nothing is lost, all is counted once, and who is out gets nothing.
+
+mod support;
+
+use plimsoll_gateway::settings::{Backend, HealthCheck, UpstreamSettings};
+use plimsoll_gateway::{Gateway, Settings};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use support::*;
+
+/// An address at which nobody listens.
+fn closed() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address")
+}
+
+/// A gateway in front of these servers, with a page of its status.
+fn watched(addresses: &[SocketAddr]) -> Gateway {
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    Gateway::start(Settings { admin, threads: 2, ..settings(addresses) }, &promises(8)).expect("a gateway")
+}
+
+/// The status of the upstream, as `/status` has it.
+fn upstream(gateway: &Gateway) -> serde_json::Value {
+    let mut peer = Peer::connect(gateway.admin_addr().expect("an admin listener"));
+    let (status, body) = peer.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(status, 200);
+    let mut all: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+    all["upstreams"][0].take()
+}
+
+fn sum(upstream: &serde_json::Value, key: &str) -> u64 {
+    let servers = upstream["servers"].as_array().expect("servers");
+    servers.iter().map(|server| server[key].as_u64().expect("a count")).sum()
+}
+
+/// A server that answers with 500 while it is told to.
+fn failing(is_failing: &Arc<AtomicBool>) -> (Origin, Arc<AtomicUsize>) {
+    let (is_failing, asked) = (is_failing.clone(), Arc::<AtomicUsize>::default());
+    let count = asked.clone();
+    let origin = Origin::start(move |mut peer| {
+        while peer.head().is_some() {
+            count.fetch_add(1, SeqCst);
+            let answer = if is_failing.load(SeqCst) { "500 Oh" } else { "200 OK" };
+            if peer.send(format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n")).is_err() {
+                return;
+            }
+        }
+    });
+    (origin, asked)
+}
+
+#[test]
+fn requests_of_a_server_that_is_gone_are_served_by_the_others_and_counted_once() {
+    let origins = [b"one", b"two"].map(|body| Origin::serving(body));
+    let dead = closed();
+    let gateway = watched(&[origins[0].address, dead, origins[1].address]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut client = client(&gateway);
+                (0..100).for_each(|_| assert_eq!(client.get("/").0, 200));
+            });
+        }
+    });
+    settled(&gateway);
+    let upstream = upstream(&gateway);
+    assert_eq!((sum(&upstream, "served"), sum(&upstream, "errors")), (400, 0), "{upstream}");
+    assert_eq!(sum(&upstream, "in_service"), 0, "{upstream}");
+    let server = &upstream["servers"][1];
+    assert_eq!((&server["address"], &server["served"]), (&dead.to_string().into(), &0.into()));
+    assert!(server["unreachable"].as_u64() >= Some(1), "{upstream}");
+    assert_eq!(upstream["retries"], sum(&upstream, "unreachable"), "{upstream}");
+    assert_eq!(upstream["retries_refused"], 0);
+}
+
+/// An outlier gets no request but those that were chosen before it was ejected, until its time is over.
+#[test]
+fn a_server_that_alone_answers_with_errors_is_ejected() {
+    let is_failing = Arc::new(AtomicBool::new(false));
+    let (bad, asked) = failing(&is_failing);
+    let good = Origin::serving(b"good");
+    let gateway = watched(&[bad.address, good.address]);
+    let mut client = client(&gateway);
+    (0..50).for_each(|_| assert_eq!(client.get("/").0, 200));
+    is_failing.store(true, SeqCst);
+    let mut failed = 0;
+    let mut ejected = false;
+    for _ in 0..1000 {
+        let before = asked.load(SeqCst);
+        let is_out = upstream(&gateway)["servers"][0]["state"] == "ejected";
+        ejected |= is_out;
+        failed += u32::from(client.get("/").0 == 500);
+        let is_still_out = upstream(&gateway)["servers"][0]["state"] == "ejected";
+        let same = upstream(&gateway)["servers"][0]["ejections"].clone();
+        if is_out && is_still_out && same == 1 {
+            assert_eq!(asked.load(SeqCst), before, "it is ejected");
+            break;
+        }
+    }
+    assert!(ejected && failed >= 5, "{failed} errors");
+    settled(&gateway);
+    let upstream = upstream(&gateway);
+    assert_eq!(upstream["servers"][0]["errors"], failed, "{upstream}");
+    assert_eq!(upstream["all_servers_out"], false);
+}
+
+#[test]
+fn servers_that_all_fail_are_all_used_and_the_first_that_is_back_serves() {
+    let addresses = [closed(), closed()];
+    let gateway = watched(&addresses);
+    let mut all = client(&gateway);
+    for _ in 0..5 {
+        assert_eq!(all.get("/").0, 502);
+    }
+    let before = upstream(&gateway);
+    assert_eq!(before["all_servers_out"], true, "{before}");
+    assert!(sum(&before, "unreachable") >= 9, "each request tries both: {before}");
+    let listener = TcpListener::bind(addresses[1]).expect("the port is free");
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let mut peer = Peer::new(stream);
+            while peer.head().is_some() && peer.send_response(b"back").is_ok() {}
+        }
+    });
+    assert_eq!(all.get("/"), (200, b"back".to_vec()), "it is tried at once");
+    settled(&gateway);
+    assert_eq!(upstream(&gateway)["all_servers_out"], false);
+}
+
+fn eventually_state(gateway: &Gateway, number: usize, state: &str) {
+    eventually(state, || upstream(gateway)["servers"][number]["state"] == state);
+}
+
+/// Checks alone find a server that no request has met, and are no requests: nothing counts them.
+#[test]
+fn checks_take_a_server_out_and_bring_it_back_and_end_with_a_reload() {
+    let is_failing = Arc::new(AtomicBool::new(true));
+    let (bad, asked) = failing(&is_failing);
+    let good = Origin::serving(b"good");
+    let mut servers = UpstreamSettings::new(vec![bad.address.into(), good.address.into()]);
+    let short = Duration::from_millis(100);
+    servers.check = Some(HealthCheck { interval: short, failures: 2, ..HealthCheck::default() });
+    let backends = vec![Backend::Upstream(servers.clone())];
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let all = Settings { admin, backends, ..settings(&[]) };
+    let gateway = Gateway::start(all.clone(), &promises(8)).expect("a gateway");
+    eventually_state(&gateway, 0, "down");
+    let mut client = client(&gateway);
+    (0..50).for_each(|_| assert_eq!(client.get("/"), (200, b"good".to_vec())));
+    is_failing.store(false, SeqCst);
+    eventually("it is in use", || upstream(&gateway)["servers"][0]["weight"].as_f64() > Some(0.0));
+    settled(&gateway);
+    let counted = upstream(&gateway);
+    assert_eq!((sum(&counted, "served"), sum(&counted, "errors")), (50, 0), "{counted}");
+    assert_eq!(gateway.status().classes[0].counts.arrivals, 50);
+    is_failing.store(true, SeqCst);
+    eventually_state(&gateway, 0, "down");
+    servers.check = None;
+    let backends = vec![Backend::Upstream(servers)];
+    gateway.reloader().reload(Settings { backends, ..all }, &promises(8)).expect("nothing is wrong");
+    eventually("nothing holds it down", || upstream(&gateway)["servers"][0]["state"] != "down");
+    eventually("the last check is over", || bad.open.load(SeqCst) == 0);
+    let before = asked.load(SeqCst);
+    std::thread::sleep(5 * short);
+    assert_eq!(asked.load(SeqCst), before, "no check is made any more");
+}
