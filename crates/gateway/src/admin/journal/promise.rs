@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 const RISKY: f64 = 0.5;
 /// Beyond this part of the way the line is not held.
 const SATURATED: f64 = 0.8;
+/// The part of a class's requests that may fail or be turned away, if not more may be late: as its loop has it.
+const MAY_BE_LOST: f64 = 0.01;
 /// Up to this part of its load line a plant has hardly a queue.
 const LOADED: f64 = 0.95;
 /// A promise with less than this part of it left is at risk.
@@ -246,7 +248,7 @@ impl JudgedClass<'_> {
         let mut rows = self.status.plan.iter().flat_map(|plan| &plan.delays);
         let row: &DelayRow = rows.find(|row| row.site == self.class.site && row.class == self.class.class)?;
         let target = row.delay.target.as_secs_f64();
-        let (guarantee, now, margin) = match row.delay.percentile {
+        let (guarantee, mut now, kept_by) = match row.delay.percentile {
             Some(percentile) => {
                 let allowed = 1.0 - percentile / 100.0;
                 let guarantee = format!("{percentile} % within {}", time(target));
@@ -261,6 +263,12 @@ impl JudgedClass<'_> {
                 (guarantee, time(held.response), (target - held.response) / target)
             }
         };
+        // Requests that fail or are turned away break a delay too.
+        let allowed = row.delay.percentile.map_or(MAY_BE_LOST, |part| (1.0 - part / 100.0).max(MAY_BE_LOST));
+        let margin = kept_by.min((allowed - held.lost) / allowed);
+        if held.lost > 0.0 {
+            now += &format!(", {} failed or turned away", percent(held.lost));
+        }
         let state = match held {
             _ if held.missed => PromiseState::Missed,
             _ if held.response == 0.0 || self.status.mode == Mode::Off => PromiseState::Idle,
@@ -274,6 +282,9 @@ impl JudgedClass<'_> {
         let fate = self.fate();
         let sentence = match state {
             PromiseState::Idle => "no requests yet to judge it by".to_owned(),
+            PromiseState::Missed if kept_by > 0.0 => {
+                format!("missed by requests that failed or were turned away: {fate}")
+            }
             PromiseState::Missed if held.at_limit => {
                 format!("missed although {quota}, which is all it can have: {fate}")
             }

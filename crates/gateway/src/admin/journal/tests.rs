@@ -106,6 +106,23 @@ fn a_missed_promise_comes_first_at_once_and_is_kept_again_once_that_lasts() {
 }
 
 #[test]
+fn a_delay_that_is_missed_by_failures_says_so() {
+    let mut journal = Journal::default();
+    let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+    status.classes[0].response =
+        status.classes[0].response.map(|held| ResponseStatus { lost: 0.2, missed: true, ..held });
+    let sight = Sight { status: &status, reloads: Reloads::default(), down: Vec::new(), unix_seconds: 1.0 };
+    journal.look(&sight);
+    let delay = journal.view(&sight).promises.remove(0);
+    assert_eq!(
+        (delay.state, delay.now.as_str()),
+        (PromiseState::Missed, "50.0 ms, 20 % failed or turned away")
+    );
+    assert!(delay.margin.is_some_and(|margin| margin < 0.0), "{delay:?}");
+    assert!(delay.sentence.starts_with("missed by requests that failed or were turned away: "), "{delay:?}");
+}
+
+#[test]
 fn a_missed_promise_of_which_nobody_asks_any_more_is_idle_and_not_said_to_be_kept() {
     let mut journal = Journal::default();
     seen(&mut journal, &seconds(1, 10, 0.5, 0.3, 0));
