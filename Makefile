@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release deb deb-test static container-test
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release deb deb-test static container-test book
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -31,6 +31,7 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	$(CARGO) fmt --all --check
 	.ci/purity
 	.ci/layers
+	.ci/book
 	cd dashboard && node_modules/.bin/tsc && node build.mjs --check
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
@@ -119,3 +120,6 @@ static: ## the program without shared libraries, for containers: target/x86_64-u
 # Not part of `test`: it needs root and another optimized build.
 container-test: deps static ## what the container claims: the static program in an otherwise empty root, as another user
 	packaging/test/container $(TARGET)/$(STATIC)/release/plimsoll
+
+book: ## the pages of docs/ as a site in target/book (needs mdbook: cargo install --locked mdbook)
+	mdbook build --dest-dir $(TARGET)/book docs
