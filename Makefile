@@ -11,7 +11,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1899000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release deb deb-test static container-test book
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release deb deb-test static static-test book
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -118,7 +118,7 @@ static: ## the program without shared libraries, for containers: target/x86_64-u
 	$(CARGO) build --quiet --release --locked -p plimsoll --no-default-features --target $(STATIC)
 
 # Not part of `test`: it needs root and another optimized build.
-container-test: deps static ## what the container claims: the static program in an otherwise empty root, as another user
+static-test: deps static ## what the container claims: the static program in an otherwise empty root, as another user
 	packaging/test/container $(TARGET)/$(STATIC)/release/plimsoll
 
 book: ## the pages of docs/ as a site in target/book (needs mdbook: cargo install --locked mdbook)
