@@ -5,10 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// The page's first block, and its sections: each with its name and its blocks, a language and a body.
-fn sections(page: &str) -> (String, Vec<(String, Vec<(String, String)>)>) {
+/// A language and a body.
+type Block = (String, String);
+
+/// The page's first block, and its sections: each with its name and its blocks.
+fn sections(page: &str) -> (String, Vec<(String, Vec<Block>)>) {
     let mut parts = page.split("\n## ");
-    let blocks = |text: &str| -> Vec<(String, String)> {
+    let blocks = |text: &str| -> Vec<Block> {
         let fenced = text.split("```").skip(1).step_by(2);
         let parts = fenced.filter_map(|block| block.split_once('\n'));
         parts.map(|(language, body)| (language.to_owned(), body.to_owned())).collect()
