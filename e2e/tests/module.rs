@@ -6,7 +6,7 @@ use plimsoll_e2e::{Apache, Control, Folder, Response, get, get_from, module, ope
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -195,13 +195,13 @@ fn decisions_show_in_responses_and_every_request_is_accounted_once() {
 
 #[test]
 fn what_killed_processes_held_is_returned_and_accounted_once() {
-    const KILLED: usize = 50;
+    let kills = 50;
     let mut control = Control::start(&configuration());
     let apache = apache(&control, 6, "");
-    let got = Got::default();
+    let (got, mut has_killed) = (Got::default(), 0);
     under_load(apache.direct, 6, &got, || {
-        for killed in 0..KILLED {
-            if killed == KILLED / 2 {
+        for killed in 0..kills {
+            if killed == kills / 2 {
                 control.process.signal(Signal::SIGKILL);
                 control.process.wait();
                 let before = got.all()[0];
@@ -211,20 +211,65 @@ fn what_killed_processes_held_is_returned_and_accounted_once() {
                 control.wait_for_line("taken over");
             }
             let children = children(apache.process.pid());
-            // Any of them; those that Apache has not replaced yet are not there.
+            // Any of them; Apache replaces a few in a second.
             if let Some(child) = children.get(killed * 7 % children.len().max(1)) {
-                let _ = kill(Pid::from_raw(*child), Signal::SIGKILL);
+                has_killed += u64::from(kill(Pid::from_raw(*child), Signal::SIGKILL).is_ok());
             }
             thread::sleep(Duration::from_millis(10));
         }
     });
-    wait_until("a child is there again", || page(apache.direct, 1).is_ok());
+    let mut more = 0;
+    wait_until("a child is there again", || {
+        more += 1;
+        page(apache.direct, 1).is_ok()
+    });
     let [sent, full, light, rejected, failed] = got.all();
     assert_eq!(full + light + rejected + failed, sent);
     let told = Told::at_rest(&apache);
     let arrived = told.arrived - told.asked;
-    assert!(arrived > sent - failed && arrived <= sent + 60, "{arrived} arrived; {:?}", got.all());
-    assert!(told.deaths > 0 && told.attached <= 6, "{told:?}");
+    assert!(arrived > sent - failed && arrived <= sent + more, "{arrived} arrived; {:?}", got.all());
+    assert!(told.deaths > 0 && told.deaths <= has_killed && told.attached <= 6, "{told:?}");
+}
+
+#[test]
+fn processes_that_are_killed_in_the_middle_of_calls_leave_nothing_behind() {
+    // More by hand: `PLIMSOLL_KILLS=1000`.
+    let kills = std::env::var("PLIMSOLL_KILLS").map_or(50, |number| number.parse().expect("a number"));
+    let (control, folder) = (Control::start(&configuration()), Folder::new());
+    let plain = example(folder.path(), &[]);
+    let start = || {
+        let mut command = Command::new(&plain);
+        command.arg(control.state()).arg("1000000000").stdout(Stdio::null());
+        command.spawn().expect("it runs")
+    };
+    let mut running = [start(), start()];
+    for killed in 0_u64..kills {
+        // So long that it has attached, and is somewhere in its calls.
+        thread::sleep(Duration::from_micros(20_000 + killed * 997 % 5000));
+        let one = &mut running[killed as usize % 2];
+        assert_eq!(one.try_wait().expect("its state"), None, "it calls until it is killed");
+        one.kill().expect("it is killed");
+        one.wait().expect("its end");
+        *one = start();
+    }
+    running.iter_mut().for_each(|one| {
+        one.kill().expect("it is killed");
+        one.wait().expect("its end");
+    });
+    let mut last = String::new();
+    wait_until("nothing is in service, and all that has arrived has ended", || {
+        last = said(Command::new(&plain).arg(control.state()).arg("1"));
+        let figure = |name: &str| -> u64 {
+            let before = last.split(name).next().unwrap_or_default().trim_end();
+            before
+                .rsplit(' ')
+                .next()
+                .and_then(|number| number.parse().ok())
+                .unwrap_or_else(|| panic!("{last}"))
+        };
+        figure("in service") == 0 && figure("arrived") == figure("ended")
+    });
+    println!("{kills} kills: {last}{}", control.process.log().lines().last().unwrap_or_default());
 }
 
 /// What `/server-status` tells once nothing but the page that tells is in service.
@@ -264,8 +309,12 @@ impl Told {
     }
 }
 
-/// The processes that this one has started.
+/// The processes that this one has started and that live.
 fn children(parent: u32) -> Vec<i32> {
     let listed = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
-    listed.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+    let lives = |number: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+    };
+    listed.split_whitespace().filter_map(|number| number.parse().ok()).filter(lives).collect()
 }

@@ -188,7 +188,7 @@ pub unsafe extern "C" fn plimsoll_adapt(
             level: served.level.into(),
             status: status.into(),
             retry_after: u32::try_from(seconds).unwrap_or(u32::MAX),
-            frozen: server.is_frozen().into(),
+            frozen: served.is_frozen.into(),
             reason: c_reason(served.reason).as_ptr(),
             path_length,
         };

@@ -74,6 +74,8 @@ pub struct Served<'s> {
     pub retry_after: Duration,
     /// What the level puts before the path.
     pub prefix: &'s str,
+    /// Whether no controller is awake: levels stand still until there is one again.
+    pub is_frozen: bool,
 }
 
 impl Server {
@@ -147,16 +149,16 @@ impl Server {
             }
             arrival
         });
-        let site = target.site;
+        let (site, is_frozen) = (target.site, self.is_frozen_at(now));
         Ok(match arrival {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => {
                 let (level, reason, retry_after) = (permit.level(), permit.reason(), Duration::ZERO);
                 // An exempt request goes as it came.
                 let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
-                Served { request: own.keep(permit), level, reason, site, retry_after, prefix }
+                Served { request: own.keep(permit), level, reason, site, retry_after, prefix, is_frozen }
             }
             Arrival::Reject(Rejection { reason, retry_after }) => {
-                Served { request: 0, level: 0, reason, site, retry_after, prefix: "" }
+                Served { request: 0, level: 0, reason, site, retry_after, prefix: "", is_frozen }
             }
             Arrival::Wait(_) => return Err(Fault::Internal),
         })
@@ -222,8 +224,11 @@ impl Server {
 
     /// Whether no controller is awake: levels stand still until there is one again.
     pub fn is_frozen(&self) -> bool {
-        let last = self.changing().heartbeat_ns.load(Relaxed);
-        now().as_nanos().saturating_sub(last) > self.silent_ns
+        self.is_frozen_at(now())
+    }
+
+    fn is_frozen_at(&self, now: Instant) -> bool {
+        now.as_nanos().saturating_sub(self.changing().heartbeat_ns.load(Relaxed)) > self.silent_ns
     }
 
     fn changing(&self) -> &'static Changing {
