@@ -88,21 +88,30 @@ fn an_upstream_that_stalls_gives_504() {
 }
 
 #[test]
-fn a_client_that_leaves_is_accounted_and_its_place_is_free() {
+fn a_client_that_leaves_is_accounted_and_its_place_is_free_when_the_server_is() {
+    a_client_leaves("");
+    a_client_leaves("stops_when_abandoned = true\n");
+}
+
+/// The next request is served: once the server has answered the one whose client left, or at once if the server stops.
+fn a_client_leaves(more: &str) {
     let origin = PlayedUpstream::new();
-    let one = before(origin.address(), &plain()).replace("max_connections = 8", "max_connections = 1");
+    let one = before(origin.address(), &plain())
+        .replace("max_connections = 8", &format!("{more}max_connections = 1"));
     let gateway = Plimsoll::run(&one.replace("workers = 8", "workers = 1"));
-    let mut leaves = TcpStream::connect(gateway.address).unwrap();
-    leaves.write_all(b"GET /leaves HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut leaves = TcpStream::connect(gateway.address).expect("a connection");
+    leaves.write_all(b"GET /leaves HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
     let (held, _) = origin.request();
     drop(leaves);
-    // The only connection is free again: the next request is served.
     let address = gateway.address;
     let stays = thread::spawn(move || get(address, "/stays"));
+    if more.is_empty() {
+        answer(&held, "nobody reads this");
+    }
     let (stream, head) = origin.request();
     assert!(head.starts_with("GET /stays "), "{head}");
     answer(&stream, "here");
-    assert_eq!(stays.join().unwrap().text(), "here");
+    assert_eq!(stays.join().expect("no panic").text(), "here");
     drop(held);
     gateway.wait_for_metric("plimsoll_in_flight", 0.0);
     gateway.wait_for_metric("plimsoll_in_service", 0.0);
