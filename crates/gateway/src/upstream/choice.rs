@@ -63,11 +63,8 @@ pub(super) fn choose(
     patience: Duration,
 ) -> Option<Choice> {
     let count = servers.len();
-    let untried = |from: usize| {
-        let round = (0..count).map(move |offset| (from + offset) % count);
-        round.filter(|number| !tried.has(*number))
-    };
-    let mut out = untried(0).filter(|number| servers[*number].is_out());
+    let untried = || (0..count).filter(|number| !tried.has(*number));
+    let mut out = untried().filter(|number| servers[*number].is_out());
     if let Some(number) = out.find(|number| servers[*number].claim_trial(now, patience)) {
         return Some(Choice { number, is_trial: true });
     }
@@ -76,21 +73,22 @@ pub(super) fn choose(
         let weight = servers[*number].weight(now);
         weight >= 1.0 || drawn(turn, *number) < weight
     };
-    let chosen = two_choices(servers, turn, |from| untried(from).filter(in_use).filter(wants))
+    let chosen = two_choices(servers, turn, || untried().filter(in_use).filter(wants))
         // All that are in use start, and pass this turn.
-        .or_else(|| two_choices(servers, turn, |from| untried(from).filter(in_use)))
+        .or_else(|| two_choices(servers, turn, || untried().filter(in_use)))
         .or_else(|| two_choices(servers, turn, untried))?;
     Some(Choice { number: chosen, is_trial: false })
 }
 
-/// The one with fewer requests under way of two that `candidates` gives, which goes round from a number.
+/// The one with fewer requests under way of two candidates: the first goes round, the other is drawn.
 fn two_choices<I: Iterator<Item = usize>>(
     servers: &[Arc<Server>],
     turn: usize,
-    candidates: impl Fn(usize) -> I,
+    candidates: impl Fn() -> I,
 ) -> Option<usize> {
-    let first = candidates(turn % servers.len().max(1)).next()?;
-    let others = || candidates(0).filter(|number| *number != first);
+    // Counted among the candidates: the next one to a server that is out would get its turns as well.
+    let first = candidates().nth(turn.checked_rem(candidates().count())?)?;
+    let others = || candidates().filter(|number| *number != first);
     let drawn = Random::new(turn as u64).below(others().count().max(1) as u64) as usize;
     let second = others().nth(drawn).unwrap_or(first);
     Some(if servers[second].busy() < servers[first].busy() { second } else { first })
@@ -148,6 +146,15 @@ mod tests {
             "what comes of that is not yet known"
         );
         assert_eq!(choose(&servers, at(2500), &Tried::default(), 1, PATIENCE), trial, "it never came back");
+    }
+
+    #[test]
+    fn the_turns_of_a_server_that_is_out_are_shared_by_all_others() {
+        let servers = servers(4);
+        servers[1].eject(at(500));
+        let mut counts = [0; 4];
+        (0..300).for_each(|turn| counts[chosen(&servers, at(0), turn)] += 1);
+        assert_eq!(counts, [100, 0, 100, 100]);
     }
 
     /// A server that has just started has no request under way, and would be chosen by all who compare it.
