@@ -9,11 +9,29 @@
 #include <stdint.h>
 
 /*
+ How a request ended.
+ */
+typedef enum plimsoll_outcome {
+  /*
+   The whole response was delivered.
+   */
+  PLIMSOLL_OUTCOME_COMPLETED = 0,
+  /*
+   The server failed it.
+   */
+  PLIMSOLL_OUTCOME_FAILED = 1,
+  /*
+   The client left before its response's end.
+   */
+  PLIMSOLL_OUTCOME_ABANDONED = 2,
+} plimsoll_outcome;
+
+/*
  An error. Its number is part of the C interface and stays.
  */
 typedef enum plimsoll_error {
   /*
-   An argument is null, not UTF-8, or not what it should be.
+   An argument is null, or not what it should be.
    */
   PLIMSOLL_ERROR_ARGUMENT = -1,
   /*
@@ -59,24 +77,6 @@ typedef enum plimsoll_error {
 } plimsoll_error;
 
 /*
- How a request ended.
- */
-typedef enum plimsoll_outcome {
-  /*
-   The whole response was delivered.
-   */
-  PLIMSOLL_OUTCOME_COMPLETED = 0,
-  /*
-   The server failed it.
-   */
-  PLIMSOLL_OUTCOME_FAILED = 1,
-  /*
-   The client left before its response's end.
-   */
-  PLIMSOLL_OUTCOME_ABANDONED = 2,
-} plimsoll_outcome;
-
-/*
  A process that is attached to the shared state.
  */
 typedef struct plimsoll_t plimsoll_t;
@@ -88,11 +88,11 @@ typedef struct plimsoll_t plimsoll_t;
 typedef const char *(*plimsoll_header_t)(void *context, const char *name);
 
 /*
- A request. All texts are UTF-8 and end with NUL.
+ A request. All texts end with NUL.
  */
 typedef struct plimsoll_request_t {
   /*
-   The method, as sent.
+   The method, as sent. NULL is none.
    */
   const char *method;
   /*
@@ -239,11 +239,6 @@ typedef struct plimsoll_class_t {
   uint64_t bytes;
 } plimsoll_class_t;
 
-/*
- All faults.
- */
-#define plimsoll_error_ALL { plimsoll_error_Argument, plimsoll_error_File, plimsoll_error_NotState, plimsoll_error_Version, plimsoll_error_Configuration, plimsoll_error_NoLane, plimsoll_error_Forked, plimsoll_error_NoSite, plimsoll_error_TooLong, plimsoll_error_NoRequest, plimsoll_error_Internal, }
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -259,8 +254,8 @@ int plimsoll_init(const char *path,
                   struct plimsoll_t **handle);
 
 /*
- Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns 0,
- also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted.
+ Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns
+ 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted.
 
  # Safety
  The pointers point to what their types say, and `path` to `capacity` bytes.

@@ -32,6 +32,8 @@ pub enum Fault {
 
 impl Fault {
     /// All faults.
+    ///
+    /// cbindgen:ignore
     pub const ALL: [Fault; 11] = [
         Fault::Argument,
         Fault::File,

@@ -14,8 +14,9 @@ const OWN_FILES: u64 = 1000;
 /// What a runtime opens to wait for sockets.
 const A_RUNTIME: u64 = 3;
 
-/// What must be left to serve anything: a client, its connection to an upstream, the operator's connection, a file.
-const SPARE: u64 = 4;
+/// What must be left to serve anything: a client, its connection to an upstream, the operator's connection, a file, and two
+/// while what was learned is written.
+const SPARE: u64 = 6;
 
 /// Raises this process's limit of open files to the hard limit and returns it.
 pub(crate) fn raise_open_files() -> io::Result<u64> {
@@ -72,7 +73,7 @@ pub(crate) fn open_now() -> u64 {
 }
 
 /// The files that a gateway with these settings opens before its first client: what each of its runtimes needs to wait for
-/// sockets, listeners, and folders.
+/// sockets, listeners, folders, and one that is kept for a moment without any.
 fn own_files(settings: &Settings) -> u64 {
     let threads = match settings.threads {
         0 => thread::available_parallelism().map_or(1, NonZero::get),
@@ -81,7 +82,7 @@ fn own_files(settings: &Settings) -> u64 {
     let folders = settings.backends.iter().filter(|backend| matches!(backend, Backend::Files(_))).count();
     // Each socket that listens is kept once more, to be handed over.
     let admin = u64::from(settings.admin.is_some()) * (A_RUNTIME + 2);
-    threads as u64 * (A_RUNTIME + 2 * settings.listen.len() as u64 + folders as u64) + admin
+    threads as u64 * (A_RUNTIME + 2 * settings.listen.len() as u64 + folders as u64) + admin + 1
 }
 
 /// How many clients there may be, with `limit` open files, of which `least` are the gateway's own, and `upstreams`

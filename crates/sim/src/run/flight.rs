@@ -101,6 +101,11 @@ impl Flights {
         Some(ended)
     }
 
+    /// Those of clients that are still there.
+    pub(super) fn awaited(&self) -> usize {
+        self.slots.iter().filter(|flight| flight.under_way && !flight.is_abandoned).count()
+    }
+
     pub(super) fn count(&self) -> usize {
         self.slots.len() - self.free.len()
     }

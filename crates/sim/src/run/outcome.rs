@@ -132,7 +132,7 @@ impl Simulation<'_> {
             top: self.heavy.sorted(),
             notes: notes(&self.streams),
             status,
-            in_flight: self.flights.count() as u64,
+            in_flight: self.flights.awaited() as u64,
         }
     }
 }
