@@ -12,8 +12,12 @@ const CONNECTIONS: usize = 5_000;
 /// A tenth of what is bounded unless said, in MiB: heads, and what else is held for clients that are waited for.
 const LIMITS: &str =
     "\n[limits]\nhead_memory = \"6.4 MiB\"\nbuffer_memory = \"12.8 MiB\"\nbuffer_files = \"40 MiB\"\n";
-/// A tenth of a gigabyte. It has room for both bounds, for buffers that are kept for the next burst, and 8 KiB a connection.
+/// A tenth of a gigabyte, which it holds at most while such clients are there. It has room for both bounds, for buffers that
+/// are kept for the next burst, and 8 KiB a connection.
 const MOST: u64 = 100_000_000;
+/// While they come as fast as they can it may hold more for moments: what those had that were given up goes back to the system
+/// once a second.
+const MOST_FOR_MOMENTS: u64 = 2 * MOST;
 const WORKERS: usize = 8;
 
 /// The most that it held while such clients came, after others were served beside them; then they leave.
@@ -40,6 +44,15 @@ fn held(kinds: &[Hostile]) -> u64 {
         most = most.max(resident(&gateway) - before);
         thread::sleep(Duration::from_millis(100));
     }
+    let settles = Instant::now();
+    while resident(&gateway) > before + MOST {
+        assert!(
+            settles.elapsed() < Duration::from_secs(30),
+            "{} MiB for {kinds:?}",
+            (resident(&gateway) - before) >> 20
+        );
+        thread::sleep(Duration::from_millis(100));
+    }
     drop(clients);
     let gone = Instant::now();
     while resident(&gateway) > before + MOST / 5 {
@@ -53,7 +66,7 @@ fn held(kinds: &[Hostile]) -> u64 {
 
 fn are_bounded(kinds: &[Hostile]) {
     let most = held(kinds);
-    assert!(most < MOST, "{} MiB for {kinds:?}", most >> 20);
+    assert!(most < MOST_FOR_MOMENTS, "{} MiB for {kinds:?}", most >> 20);
 }
 
 #[test]
