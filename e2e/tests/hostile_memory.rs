@@ -16,7 +16,7 @@ const LIMITS: &str =
 /// are kept for the next burst, and 8 KiB a connection.
 const MOST: u64 = 100_000_000;
 /// While they come as fast as they can it may hold more for moments: what those had that were given up goes back to the system
-/// once a second.
+/// every five seconds at most.
 const MOST_FOR_MOMENTS: u64 = 2 * MOST;
 const WORKERS: usize = 8;
 
