@@ -7,7 +7,6 @@
 
 mod waits;
 
-use plimsoll_core::promises::WorkerBounds;
 use plimsoll_sim::workload::Law;
 use std::time::Duration;
 use waits::{Answer, Flow, Heard, Scene, mean};
@@ -27,12 +26,7 @@ const fn ms(ms: u64) -> Duration {
 fn scene(flows: Vec<Flow>, found: bool, seed: u64) -> Scene {
     let mut scene = Scene::new(8, ms(40), flows, END, seed);
     scene.plant.set_point = 0.85;
-    if found {
-        scene.plant.workers = 16;
-        scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
-        scene.plant.max_connections = 1024;
-    }
-    scene
+    scene.finding_workers(found)
 }
 
 /// All clients have this patience, at three times the capacity.

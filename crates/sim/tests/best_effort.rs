@@ -6,7 +6,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::{Mode, WorkerBounds};
+use plimsoll_core::promises::Mode;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use waits::{Answer, Flow, Heard, Scene, mean};
@@ -42,13 +42,7 @@ fn scene(promise: Promise, found: bool, own: f64, others: [f64; 2], seed: u64) -
         }
     };
     let flows = vec![flow, Flow::new("default", others[0]).then(STEP, others[1])];
-    let mut scene = Scene::new(8, Duration::from_millis(40), flows, END, seed);
-    if found {
-        scene.plant.workers = 16;
-        scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
-        scene.plant.max_connections = 1024;
-    }
-    scene
+    Scene::new(8, Duration::from_millis(40), flows, END, seed).finding_workers(found)
 }
 
 /// At half of the capacity, and from the step on at three times of it.

@@ -5,7 +5,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::{Delay, DelayParts, WorkerBounds};
+use plimsoll_core::promises::{Delay, DelayParts};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -120,10 +120,7 @@ fn untuned(times: f64, seed: u64) -> Scene {
         Flow::new("premium", premium).delay(MS(500), Some(99.9)).priority(1),
         Flow::new("default", 200.0 * times - premium).delay(MS(500), Some(95.0)),
     ];
-    let mut scene = Scene::new(8, MS(40), flows, 60.0, seed);
-    scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
-    scene.plant.workers = 16;
-    scene.plant.max_connections = 1024;
+    let mut scene = Scene::new(8, MS(40), flows, 60.0, seed).finding_workers(true);
     scene.site.default_delay = scene.flows[1].class.delay;
     scene
 }

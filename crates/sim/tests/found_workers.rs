@@ -4,7 +4,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::{Site, WorkerBounds};
+use plimsoll_core::promises::Site;
 use plimsoll_sim::workload::{Law, Process};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -45,12 +45,8 @@ fn scene(promise: Promise, load: f64, seed: u64) -> Scene {
     let mut scene = Scene::new(8, Duration::from_millis(40), flows, END, seed);
     scene.site = Site::new("site", &["light", "full"]);
     scene.site.levels[0].cost_ratio = Some(LIGHT_COST);
-    // As the configuration has it where no workers are given.
     scene.plant.set_point = 0.85;
-    scene.plant.workers = 16;
-    scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
-    scene.plant.max_connections = 1024;
-    scene
+    scene.finding_workers(true)
 }
 
 /// The share of the arrivals between two seconds that was turned away.

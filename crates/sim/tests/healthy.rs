@@ -5,7 +5,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::{Mode, WorkerBounds};
+use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::Law;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -58,13 +58,7 @@ fn before(
     let flows = vec![own, Flow::new("default", rate * 2.0 / 3.0)];
     let mut scene = Scene::new(workers, service, flows, SECONDS, seed);
     scene.plant.set_point = 0.85;
-    if found {
-        // As the configuration has it where no workers are given.
-        scene.plant.workers = 16;
-        scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
-        scene.plant.max_connections = 1024;
-    }
-    scene
+    scene.finding_workers(found)
 }
 
 /// How long a request may wait until its service would end too late for 95 % of the requests, or for 99 %, in service times,

@@ -4,7 +4,6 @@
 
 mod waits;
 
-use plimsoll_core::promises::WorkerBounds;
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
 use waits::{Flow, Heard, Scene, mean};
@@ -17,10 +16,7 @@ const END: usize = 900;
 
 fn scene(kind: FaultKind, from: u64, seed: u64) -> Scene {
     let flows = vec![Flow::new("default", RATE)];
-    let mut scene = Scene::new(8, Duration::from_millis(40), flows, END as f64, seed);
-    scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
-    scene.plant.workers = 16;
-    scene.plant.max_connections = 1024;
+    let mut scene = Scene::new(8, Duration::from_millis(40), flows, END as f64, seed).finding_workers(true);
     scene.plant.set_point = 0.9;
     let (from, until) = (Duration::from_secs(from), Duration::from_secs(OVER as u64));
     scene.faults = vec![Fault { from, until, kind }];

@@ -5,7 +5,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::{Mode, WorkerBounds};
+use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -22,14 +22,9 @@ fn scene(classes: usize, found: bool, slower: f64, seed: u64) -> Scene {
     let flows = named.chain([Flow::new("default", rate)]).collect();
     let mut scene = Scene::new(8, Duration::from_millis(40), flows, 60.0, seed);
     scene.plant.set_point = 0.85;
-    if found {
-        scene.plant.workers = 16;
-        scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
-        scene.plant.max_connections = 1024;
-    }
     let [from, until] = [SLOW.start, SLOW.end].map(Duration::from_secs);
     scene.faults = vec![Fault { from, until, kind: FaultKind::Slower(slower) }];
-    scene
+    scene.finding_workers(found)
 }
 
 /// Premium and the others were promised half a second, and nothing is told but the address; twice as slow for ten seconds.

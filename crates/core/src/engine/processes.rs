@@ -281,17 +281,7 @@ mod tests {
     }
 
     fn target(client: u64) -> Target {
-        Target {
-            class: 0,
-            site: 0,
-            client,
-            exempt: false,
-            streams: false,
-            request_type: 0,
-            announced_us: 0,
-            blocks: 0,
-            shape: 0,
-        }
+        Target { client, ..Target::default() }
     }
 
     fn at(ms: u64) -> Instant {

@@ -51,7 +51,7 @@ pub fn cookie<'r>(request: &'r (impl RequestView + ?Sized), name: &str) -> Optio
 }
 
 /// Where a request belongs, and what its level and its cost depend on: the result of classification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The class's number, unique over all sites.
     pub class: u16,

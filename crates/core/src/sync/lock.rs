@@ -39,17 +39,7 @@ mod tests {
     }
 
     fn arrive(lane: &mut Lane, class: u16, number: u64, verdicts: &mut Verdicts) -> Arrival {
-        let target = Target {
-            class,
-            site: 0,
-            client: 0,
-            exempt: false,
-            streams: false,
-            request_type: 0,
-            announced_us: 0,
-            blocks: 0,
-            shape: 0,
-        };
+        let target = Target { class, ..Target::default() };
         lane.arrive(Instant::from_nanos(number), target, Token(number), verdicts)
     }
 

@@ -1,7 +1,9 @@
 //! Classes of one or several sites in front of one server, and how long each request took.
 #![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
-use plimsoll_core::promises::{Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site};
+use plimsoll_core::promises::{
+    Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site, WorkerBounds,
+};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
@@ -194,6 +196,16 @@ impl Scene {
             seconds,
             seed,
         }
+    }
+
+    /// Nothing is told of the server but its address: its workers are to be found, as the configuration has it then.
+    pub(crate) fn finding_workers(mut self, found: bool) -> Self {
+        if found {
+            self.plant.workers = 16;
+            self.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+            self.plant.max_connections = 1024;
+        }
+        self
     }
 
     fn sites(&self) -> impl Iterator<Item = &Site> {

@@ -210,17 +210,7 @@ mod tests {
         let (mut engine, mut lanes) = Engine::new(&promises(targets[0]), 8, 42).expect("valid promises");
         let shop = engine.registry.classes().find(|member| !member.exempt).expect("the default class");
         let class = shop.class as u16;
-        let target = Target {
-            class,
-            site: 0,
-            client: 7,
-            exempt: false,
-            streams: false,
-            request_type: 0,
-            announced_us: 0,
-            blocks: 0,
-            shape: 0,
-        };
+        let target = Target { class, client: 7, ..Target::default() };
         let mut verdicts = Verdicts::new();
         let now = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let mut held = Vec::new();

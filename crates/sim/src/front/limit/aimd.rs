@@ -7,7 +7,8 @@
 //! Its default time-out of 5 s lies above most clients' patience and its least limit of 20 above a small pool; both can
 //! be set, so that a comparison can be fair.
 
-use super::{Ask, Departure, Limiter, Limits, RoundTrip};
+use super::{Ask, Limiter, Limits, RoundTrip};
+use plimsoll_core::request::Outcome;
 use plimsoll_core::time::{Duration, Instant};
 
 const BACKOFF_RATIO: f64 = 0.9;
@@ -33,10 +34,10 @@ impl Limiter for Aimd {
     }
 
     fn released(&mut self, now: Instant, sample: RoundTrip) {
-        if sample.ended == Departure::Left {
+        if sample.ended == Outcome::Abandoned {
             return;
         }
-        if sample.ended == Departure::Failed || now.since(sample.started) > self.timeout {
+        if sample.ended == Outcome::Failed || now.since(sample.started) > self.timeout {
             self.limit = (f64::from(self.limit) * BACKOFF_RATIO) as u32;
         } else if sample.in_flight.saturating_mul(2) >= self.limit {
             self.limit += 1;
@@ -74,9 +75,9 @@ mod tests {
         let late = after(at(10.0), Duration::from_millis(1001), 20);
         limiter.released(at(10.0), late);
         assert_eq!(limiter.limit, 18);
-        limiter.released(at(10.0), RoundTrip { ended: Departure::Left, ..late });
+        limiter.released(at(10.0), RoundTrip { ended: Outcome::Abandoned, ..late });
         assert_eq!(limiter.limit, 18);
-        let failed = RoundTrip { ended: Departure::Failed, ..after(at(10.0), Duration::from_millis(1), 20) };
+        let failed = RoundTrip { ended: Outcome::Failed, ..after(at(10.0), Duration::from_millis(1), 20) };
         limiter.released(at(10.0), failed);
         assert_eq!(limiter.limit, 16);
         (0..100).for_each(|_| limiter.released(at(10.0), failed));

@@ -15,8 +15,9 @@
 //! quantiles are a histogram's with two digits; here they are exact. A client that leaves gives no sample
 //! (`cancelLatencySample`), a failed response gives one.
 
-use super::{Ask, Departure, Limiter, RoundTrip};
+use super::{Ask, Limiter, RoundTrip};
 use plimsoll_core::random::Random;
+use plimsoll_core::request::Outcome;
 use plimsoll_core::time::{Duration, Instant};
 
 const LEAST: u32 = 3;
@@ -117,7 +118,7 @@ impl Limiter for Gradient {
     }
 
     fn released(&mut self, now: Instant, sample: RoundTrip) {
-        if sample.ended == Departure::Left || sample.started < self.epoch {
+        if sample.ended == Outcome::Abandoned || sample.started < self.epoch {
             return;
         }
         self.samples_us.push(now.since(sample.started).as_micros() as u64);
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(windows, 5);
         // Requests started before do not count.
         let epoch = limiter.epoch;
-        let old = RoundTrip { started: at(1.0), in_flight: 3, ended: Departure::Answered };
+        let old = RoundTrip { started: at(1.0), in_flight: 3, ended: Outcome::Completed };
         limiter.released(epoch + Duration::from_millis(10), old);
         assert!(limiter.samples_us.is_empty());
     }

@@ -14,7 +14,8 @@
 //! thrown away. A failure is not looked at, a client that left gives no sample. A `window` of zero updates with each
 //! request, as the class does without the wrapper.
 
-use super::{Ask, Departure, Limiter, Limits, RoundTrip};
+use super::{Ask, Limiter, Limits, RoundTrip};
+use plimsoll_core::request::Outcome;
 use plimsoll_core::time::{Duration, Instant};
 
 const SMOOTHING: f64 = 0.2;
@@ -102,7 +103,7 @@ impl Limiter for Gradient2 {
 
     fn released(&mut self, now: Instant, sample: RoundTrip) {
         let rtt = now.since(sample.started);
-        if sample.ended == Departure::Left || rtt.is_zero() {
+        if sample.ended == Outcome::Abandoned || rtt.is_zero() {
             return;
         }
         if self.length.is_zero() {
@@ -188,7 +189,7 @@ mod tests {
         limiter.released(now, after(now, Duration::from_millis(400), 20));
         let expected = 21.6 * 0.8 + 0.2 * (21.6 * 0.7 + 4.0);
         assert!((limiter.limit - expected).abs() < 1e-9, "{}", limiter.limit);
-        let left = RoundTrip { ended: Departure::Left, ..after(now, Duration::from_millis(400), 20) };
+        let left = RoundTrip { ended: Outcome::Abandoned, ..after(now, Duration::from_millis(400), 20) };
         limiter.released(now, left);
         assert!((limiter.limit - expected).abs() < 1e-9);
     }

@@ -5,7 +5,7 @@
 //!
 //! Waiting requests stand in order of arrival in the queue of their plant.
 
-use super::{Ask, Departure, Limiter, RoundTrip};
+use super::{Ask, Limiter, RoundTrip};
 use crate::front::full_quality::FullQuality;
 use crate::front::slots::Slots;
 use crate::front::{Arriving, Decision, Front, Order, Start};
@@ -158,7 +158,7 @@ impl Front for Limited {
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
         if let LimitedStage::InFlight { plant, started, in_flight } = *self.slots.at(token) {
             *self.slots.at(token) = LimitedStage::Free;
-            let ended = if service.representative { Departure::Answered } else { Departure::Failed };
+            let ended = if service.representative { Outcome::Completed } else { Outcome::Failed };
             self.leave(now, plant, RoundTrip { started, in_flight, ended }, orders);
         }
     }
@@ -170,12 +170,7 @@ impl Front for Limited {
                 self.plants[plant].queue.retain(|waiter| waiter.token != token);
             }
             LimitedStage::InFlight { plant, started, in_flight } => {
-                let ended = match outcome {
-                    Outcome::Completed => Departure::Answered,
-                    Outcome::Failed => Departure::Failed,
-                    Outcome::Abandoned => Departure::Left,
-                };
-                self.leave(now, plant, RoundTrip { started, in_flight, ended }, orders);
+                self.leave(now, plant, RoundTrip { started, in_flight, ended: outcome }, orders);
             }
         }
     }

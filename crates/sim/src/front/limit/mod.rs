@@ -20,6 +20,7 @@ pub(super) use limited::Limited;
 pub(super) use rate::Rate;
 pub(super) use static_limit::StaticLimit;
 
+use plimsoll_core::request::Outcome;
 use plimsoll_core::time::{Duration, Instant};
 use std::fmt::Debug;
 
@@ -59,18 +60,7 @@ pub(super) struct RoundTrip {
     /// Requests in flight when it was started, itself included.
     pub(super) in_flight: u32,
     /// How it ended.
-    pub(super) ended: Departure,
-}
-
-/// How a request left the plant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Departure {
-    /// With its response.
-    Answered,
-    /// It failed, or was lost in a full listen queue.
-    Failed,
-    /// The client left.
-    Left,
+    pub(super) ended: Outcome,
 }
 
 /// The bounds of waiting.
@@ -109,6 +99,6 @@ pub(super) mod tests {
     /// A round trip that took `rtt` and ends at `now`.
     pub(in crate::front) fn after(now: Instant, rtt: Duration, in_flight: u32) -> RoundTrip {
         let started = Instant::from_nanos(now.as_nanos() - rtt.as_nanos() as u64);
-        RoundTrip { started, in_flight, ended: Departure::Answered }
+        RoundTrip { started, in_flight, ended: Outcome::Completed }
     }
 }

@@ -15,9 +15,9 @@
 
 use super::directives::{percent, time};
 use super::{Asked, Directives, Gone, MakeRules, Rules, Ruling};
-use crate::front::limit::{Ask, Departure, Gradient, Limiter, RoundTrip};
+use crate::front::limit::{Ask, Gradient, Limiter, RoundTrip};
 use plimsoll_core::random::Random;
-use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -160,8 +160,8 @@ impl Rules for Envoy {
         for filter in &mut self.filters {
             match filter {
                 Filter::Concurrency(gradient) => gradient.released(now, sample),
-                Filter::Admission(_) if gone.ended == Departure::Left => {}
-                Filter::Admission(control) => control.record(now, gone.ended == Departure::Answered),
+                Filter::Admission(_) if gone.ended == Outcome::Abandoned => {}
+                Filter::Admission(control) => control.record(now, gone.ended == Outcome::Completed),
             }
         }
     }
@@ -192,7 +192,7 @@ mod tests {
         let started: Vec<Ruling> = (0..100).map(|_| chain.arrive(at(0.0), asked)).collect();
         for (n, ruling) in started.iter().enumerate() {
             let Ruling::Start(holds) = *ruling else { panic!("nothing has failed yet") };
-            let ended = if n % 2 == 0 { Departure::Answered } else { Departure::Failed };
+            let ended = if n % 2 == 0 { Outcome::Completed } else { Outcome::Failed };
             chain.released(at(0.5), Gone { holds, started: at(0.0), ended });
         }
         let rejected = |_: &i32| chain.arrive(at(later), asked) == Ruling::Reject(Reason::Overload);

@@ -67,7 +67,7 @@ impl Rules for HaProxy {
 mod tests {
     use super::super::tests::{request, rules, wrong};
     use super::*;
-    use crate::front::limit::Departure;
+    use plimsoll_core::request::Outcome;
 
     #[test]
     fn one_more_than_maxconn_waits_by_its_priority() {
@@ -76,7 +76,7 @@ mod tests {
         let mut arrive = |priority| server.arrive(Instant::ZERO, Asked { request: &one, priority });
         assert_eq!([arrive(2), arrive(2), arrive(1)], [Ruling::Start(0), Ruling::Wait(2), Ruling::Wait(1)]);
         assert!(!server.dequeue());
-        server.released(Instant::ZERO, Gone { holds: 0, started: Instant::ZERO, ended: Departure::Answered });
+        server.released(Instant::ZERO, Gone { holds: 0, started: Instant::ZERO, ended: Outcome::Completed });
         assert!(server.dequeue() && !server.dequeue());
         let mut plain = rules("haproxy: maxconn 1; timeout queue 200");
         plain.arrive(Instant::ZERO, Asked { request: &one, priority: 1 });

@@ -13,9 +13,8 @@ mod shell;
 pub(super) use directives::Directives;
 pub(super) use shell::ProductFront;
 
-use super::limit::Departure;
 use crate::request::Request;
-use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::time::{Duration, Instant};
 use std::fmt::Debug;
 
@@ -79,7 +78,7 @@ pub(super) enum Ruling {
 pub(super) struct Gone {
     pub(super) holds: u32,
     pub(super) started: Instant,
-    pub(super) ended: Departure,
+    pub(super) ended: Outcome,
 }
 
 /// Makes the rules of a product from a seed of their own.

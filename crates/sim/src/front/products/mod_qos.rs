@@ -111,7 +111,7 @@ impl Rules for ModQos {
 mod tests {
     use super::super::tests::{request, rules, wrong};
     use super::*;
-    use crate::front::limit::Departure;
+    use plimsoll_core::request::Outcome;
 
     const OVER: Ruling = Ruling::Reject(Reason::Overload);
 
@@ -132,7 +132,7 @@ mod tests {
             [Ruling::Start(2), Ruling::Start(3)]
         );
         assert_eq!(ask(&mut *server, "/", 3), OVER, "the server has four");
-        server.released(Instant::ZERO, Gone { holds: 0, started: Instant::ZERO, ended: Departure::Answered });
+        server.released(Instant::ZERO, Gone { holds: 0, started: Instant::ZERO, ended: Outcome::Completed });
         assert_eq!(ask(&mut *server, "/buy/c", 3), Ruling::Start(0));
     }
 

@@ -161,7 +161,7 @@ impl Rules for Nginx {
 mod tests {
     use super::super::tests::{request, rules, wrong};
     use super::*;
-    use crate::front::limit::Departure;
+    use plimsoll_core::request::Outcome;
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -203,7 +203,7 @@ mod tests {
     fn connections_are_counted_until_they_end_and_clients_have_their_own() {
         let mut server = rules("nginx: limit_conn 2");
         assert_eq!(at_once(&mut *server, 0, 3), [Ruling::Start(0), Ruling::Start(0), OVER]);
-        server.released(at(1), Gone { holds: 0, started: at(0), ended: Departure::Answered });
+        server.released(at(1), Gone { holds: 0, started: at(0), ended: Outcome::Completed });
         assert_eq!(at_once(&mut *server, 2, 2), [Ruling::Start(0), OVER]);
         let mut server =
             rules("nginx: limit_conn 1 key=$binary_remote_addr; limit_req rate=1r/s key=$binary_remote_addr");

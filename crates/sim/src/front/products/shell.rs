@@ -4,7 +4,6 @@
 
 use super::{Asked, Gone, Rules, Ruling};
 use crate::front::full_quality::FullQuality;
-use crate::front::limit::Departure;
 use crate::front::slots::Slots;
 use crate::front::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
@@ -183,7 +182,7 @@ impl Front for ProductFront {
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
         if let ProductStage::InFlight { plant, started, holds } = *self.slots.at(token) {
             *self.slots.at(token) = ProductStage::Free;
-            let ended = if service.representative { Departure::Answered } else { Departure::Failed };
+            let ended = if service.representative { Outcome::Completed } else { Outcome::Failed };
             self.leave(now, plant, Gone { holds, started, ended }, orders);
         }
     }
@@ -199,12 +198,7 @@ impl Front for ProductFront {
                 self.plants[plant].delayed.remove(&place);
             }
             ProductStage::InFlight { plant, started, holds } => {
-                let ended = match outcome {
-                    Outcome::Completed => Departure::Answered,
-                    Outcome::Failed => Departure::Failed,
-                    Outcome::Abandoned => Departure::Left,
-                };
-                self.leave(now, plant, Gone { holds, started, ended }, orders);
+                self.leave(now, plant, Gone { holds, started, ended: outcome }, orders);
             }
         }
     }
