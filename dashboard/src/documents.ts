@@ -120,5 +120,21 @@ export type TypeDocument = { name: string, level: string, announced: boolean, re
 
 export type UtilizationDocument = { set_point: number, measured: number, model: number, offered: number, };
 
+export type WhatIfDocument = { 
+/**
+ * How far it is.
+ */
+state: WhatIfState, 
+/**
+ * The part of the log that is done, from 0 to 1; null if it is not known.
+ */
+done: number | null, 
+/**
+ * What it does, or why it failed.
+ */
+message: string, };
+
+export type WhatIfState = "idle" | "running" | "done" | "failed";
+
 /** The reasons with which a request is turned away. */
 export const REJECTIONS: readonly string[] = ["overload","queue-full","too-many-streams","wait-timeout","deadline","late","no-site"];

@@ -5,6 +5,7 @@ import { Rows, byId, element, mark, say } from "./dom.ts";
 import { clock, count, digits, moment, percent, span, time } from "./format.ts";
 import { History, classKey } from "./history.ts";
 import { Loop } from "./loop.ts";
+import "./what_if.ts";
 
 const WORDS: Record<PromiseRow["state"], string> = { kept: "kept", idle: "idle", "at-risk": "at risk", missed: "missed" };
 const KINDS: Record<OperatorEvent["kind"], string> = {

@@ -131,6 +131,47 @@ fn the_page_shows_a_step_a_broken_promise_a_reload_and_a_restart() {
     drop(again);
 }
 
+/// Puts a text into one of the page's file fields.
+fn choose(name: &str, text: &str) -> String {
+    let text = json!(text);
+    format!(
+        "(() => {{ const files = new DataTransfer(); files.items.add(new File([{text}], '{name}.txt')); \
+         document.querySelector('#ask [name={name}]').files = files.files; }})()"
+    )
+}
+
+#[test]
+fn what_if_simulates_a_log_beside_the_gateway() {
+    let gateway = Plimsoll::run(&configuration(upstream(), free_port()));
+    let mut browser = open(&gateway);
+    // Forty requests a second of 60 ms before two workers, three times.
+    let line = |number: u32| {
+        let (minute, second) = (number / 2400, number / 40 % 60);
+        let time = format!("25/Nov/2026:10:{minute:02}:{second:02} +0000");
+        format!(
+            "10.0.{}.{} - - [{time}] \"GET /page HTTP/1.1\" 200 1000 \"-\" \"-\" 0.060\n",
+            number % 200,
+            number % 250
+        )
+    };
+    let log: String = (0..4800).map(line).collect();
+    browser.evaluate("document.querySelector('#what-if').closest('details').open = true");
+    browser.evaluate(&choose("log", &log));
+    browser.evaluate(&choose("configuration", "[gateway]\nlisten = 7\n"));
+    browser.evaluate("document.querySelector('#start').click()");
+    browser.wait_for("/listen = 7/.test(document.querySelector('#wrong').textContent)");
+    browser.evaluate(&choose("configuration", &configuration(gateway.address, 1)));
+    browser.evaluate("document.querySelector('#start').click()");
+    browser.wait_for("!document.querySelector('#report').hidden");
+    assert_eq!(browser.evaluate("document.querySelector('#wrong').hidden"), json!(true));
+    let report = gateway.ask_admin("/what-if/report");
+    assert!(report.text().contains("14,400"), "the requests of the log, three times each");
+    let policy = report.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("sandbox allow-scripts"), "{policy}");
+    // Nothing of it has touched the gateway.
+    assert_eq!(gateway.metric("plimsoll_requests_total"), 0.0);
+}
+
 #[test]
 fn the_page_is_used_with_keys_and_has_names_and_contrasts() {
     let gateway = Plimsoll::run(&configuration(upstream(), 0));

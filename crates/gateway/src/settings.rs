@@ -5,6 +5,7 @@
 //! configuration file fills these types, and its reference shows their defaults.
 
 pub use crate::access_log::{AccessLogSettings, LogForm, LogTarget, SiteLog};
+pub use crate::admin::AdminTokens;
 pub use crate::client::storage::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::http1::rules::{HeaderRules, SiteHeaders};
@@ -31,6 +32,8 @@ pub struct Settings {
     pub admin: Option<SocketAddr>,
     /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
     pub admin_names: Vec<Pattern>,
+    /// The tokens of which whoever asks there must show one; any may ask if there are none.
+    pub admin_tokens: AdminTokens,
     /// Whether clients may speak HTTP/2 without TLS, by its preface.
     pub h2c: bool,
     /// Worker threads; 0 for one per core.
@@ -85,6 +88,7 @@ impl Default for Settings {
             tls: None,
             admin: Some((Ipv4Addr::LOCALHOST, 9090).into()),
             admin_names: Vec::new(),
+            admin_tokens: AdminTokens::default(),
             h2c: false,
             threads: 0,
             reject_at_accept: false,

@@ -60,6 +60,9 @@ pub(crate) struct TopArguments {
     /// Print it once as text
     #[arg(long)]
     pub(crate) once: bool,
+    /// The file with the token that the listener asks for; a configuration names its own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 const CHECK_AFTER: &str = "\
@@ -187,6 +190,10 @@ pub(crate) struct SimulateArguments {
     /// Write every decision, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Beside a running gateway: at the lowest priority, on one processor, in at most 1 GiB of memory, with lines of progress
+    /// on stderr
+    #[arg(long)]
+    pub(crate) background: bool,
 }
 
 const EXPLAIN_AFTER: &str = "\

@@ -12,6 +12,7 @@ use crate::service::signals::{Requested, Signals};
 use crate::service::state::{KnownState, StateFile, seed};
 use crate::service::supervisor::{self, Watchdog};
 use crate::service::upgrade::{Start, Upgrade};
+use crate::service::what_if::WhatIfDesk;
 use crate::service::worker_counts::WorkerCounts;
 use crate::service::{certificates, log, resolve};
 use plimsoll_config::Configuration;
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         readings: Readings::default(),
         turns: Arc::default(),
         incidents: Arc::default(),
+        what_if: WhatIfDesk::new(arguments.file.clone()),
     };
     let known = known.or_else(|| state.rate_forecasts().filter(|_| forecast.is_none()));
     reload.forecast.follow(forecast, known, &reload.gateway);

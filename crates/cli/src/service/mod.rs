@@ -1,7 +1,9 @@
 //! What a long-running command needs beside its work: signals, reload, upgrade, the event log, workers counted at upstreams,
-//! what is kept of what was learned. In come the gateway's status and the operator's wishes; out go log lines and new settings.
+//! what is kept of what was learned, simulations beside the gateway. In come the gateway's status and the operator's wishes;
+//! out go log lines and new settings.
 
 pub(crate) mod aside;
+pub(crate) mod background;
 pub(crate) mod certificates;
 pub(crate) mod events;
 pub(crate) mod log;
@@ -15,4 +17,5 @@ pub(crate) mod signals;
 pub(crate) mod state;
 pub(crate) mod supervisor;
 pub(crate) mod upgrade;
+pub(crate) mod what_if;
 pub(crate) mod worker_counts;

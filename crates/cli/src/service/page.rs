@@ -22,6 +22,8 @@ const MOST_BYTES: u64 = 4 << 20;
 pub(crate) struct PageClient {
     url: HttpUrl,
     client: ureq::Agent,
+    /// Shown to the server with each request.
+    authorization: Option<String>,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,12 @@ impl PageClient {
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
         let config = client(patience, "plimsoll-agent").tls_config(tls.build()).max_idle_connections(0);
         let client = ureq::Agent::with_parts(config.build(), DefaultConnector::new(), Known(server));
-        Ok(PageClient { url: url.clone(), client })
+        Ok(PageClient { url: url.clone(), client, authorization: None })
+    }
+
+    /// Shows this token with each request.
+    pub(crate) fn with_token(self, token: Option<&str>) -> PageClient {
+        PageClient { authorization: token.map(|token| format!("Bearer {token}")), ..self }
     }
 
     pub(crate) fn get(&self) -> io::Result<Page> {
@@ -55,7 +62,11 @@ impl PageClient {
     }
 
     fn answer(&self) -> Result<Page, ureq::Error> {
-        let mut answer = self.client.get(self.url.to_string()).header("connection", "close").call()?;
+        let mut request = self.client.get(self.url.to_string()).header("connection", "close");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut answer = request.call()?;
         let status = answer.status().as_u16();
         let body = answer.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string()?;
         Ok(Page { status, body })

@@ -11,9 +11,10 @@ use crate::service::events::Incidents;
 use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
 use crate::service::state::{StateFile, seed};
+use crate::service::what_if::WhatIfDesk;
 use crate::service::worker_counts::WorkerCounts;
 use crate::service::{log, resolve, supervisor};
-use plimsoll_gateway::admin::Owner;
+use plimsoll_gateway::admin::{Owner, WhatIf};
 use plimsoll_gateway::settings::SeedSource;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ pub(crate) struct Reload {
     pub(crate) readings: Readings,
     pub(crate) turns: Arc<Turns>,
     pub(crate) incidents: Arc<Mutex<Incidents>>,
+    pub(crate) what_if: WhatIfDesk,
 }
 
 /// The turns of reloads: one at a time.
@@ -63,6 +65,10 @@ impl Owner for Reload {
 
     fn incidents(&self) -> String {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).json()
+    }
+
+    fn what_if(&self) -> Option<&dyn WhatIf> {
+        Some(&self.what_if)
     }
 }
 

@@ -4,8 +4,11 @@ use crate::output::failure::Failure;
 use crate::service::{certificates, own_listeners};
 use plimsoll_config::{self as config, Configuration};
 use plimsoll_core::promises::Plant;
-use plimsoll_gateway::settings::{Address, Backend, Settings, Signed, UpstreamSettings, UpstreamTls};
+use plimsoll_gateway::settings::{
+    Address, AdminTokens, Backend, Settings, Signed, UpstreamSettings, UpstreamTls,
+};
 use std::net::ToSocketAddrs;
+use std::path::Path;
 
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
     own_listeners::refuse(configuration)?;
@@ -16,19 +19,34 @@ pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failur
         backends.map(|(plant, backend)| self::backend(plant, backend)).collect::<Result<_, _>>()?;
     let hash_seed = gateway.seed.unwrap_or(gateway.settings.hash_seed);
     let signed = signed(configuration)?;
-    Ok(Settings { backends, hash_seed, signed, ..gateway.settings.clone() })
+    let admin_tokens = match &gateway.admin_tokens {
+        Some(file) => secrets(file, ADMIN_TOKEN_FILE, AdminTokens::read)?,
+        None => AdminTokens::default(),
+    };
+    Ok(Settings { backends, hash_seed, signed, admin_tokens, ..gateway.settings.clone() })
 }
 
 /// What counts only if it is signed, with the keys of its file.
 pub(crate) fn signed(configuration: &Configuration) -> Result<Signed, Failure> {
     let mut signed = configuration.gateway.settings.signed.clone();
     if let Some(file) = &configuration.gateway.signing_keys {
-        let text = std::fs::read_to_string(file).map_err(|error| error.to_string());
-        text.and_then(|text| signed.set_keys(&text)).map_err(|wrong| {
-            Failure::Input(format!("{}: {wrong} (`signing_key_file` under [gateway])", file.display()))
-        })?;
+        secrets(file, "`signing_key_file` under [gateway]", |text| signed.set_keys(text))?;
     }
     Ok(signed)
+}
+
+/// What names the file of the admin listener's tokens.
+pub(crate) const ADMIN_TOKEN_FILE: &str = "`admin_token_file` under [gateway]";
+
+/// What `read` makes of a file of secrets, which was named by `said_by`.
+pub(crate) fn secrets<T>(
+    file: &Path,
+    said_by: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string());
+    text.and_then(|text| read(&text))
+        .map_err(|wrong| Failure::Input(format!("{}: {wrong} ({said_by})", file.display())))
 }
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {

@@ -150,6 +150,24 @@ pub(super) fn signing_keys(keys: &GatewayKeys, name: &str, findings: &mut Findin
     Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0))
 }
 
+/// The file of the admin listener's tokens, without which it is for this machine alone.
+pub(super) fn admin_tokens(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
+    let admin = keys.admin.value.0;
+    let is_remote = admin.is_some_and(|admin| !admin.ip().to_canonical().is_loopback());
+    match &keys.admin_token_file {
+        None if is_remote => refuse!(findings, MissingKey at &keys.admin.span,
+            "whoever reaches this address could read all figures and order a reload",
+            help: "add `admin_token_file = \"admin.token\"`, a file with a line of at least 32 characters, or listen on 127.0.0.1"),
+        Some(file) if file.value.0.is_empty() => refuse!(findings, BadValue at &file.span,
+            "a file without a name", help: "write one, such as `admin_token_file = \"admin.token\"`"),
+        Some(file) if admin.is_none() => refuse!(findings, Conflict at &file.span,
+            "there is no admin listener that would ask for these tokens", help: "set `admin`, or leave this out"),
+        _ => {}
+    }
+    let file = keys.admin_token_file.as_ref()?;
+    Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0))
+}
+
 /// The time of a turn of the choice of clients.
 fn rekey(keys: &GatewayKeys, period: Duration, findings: &mut Findings) -> Option<Duration> {
     let rekey = keys.rekey.as_ref()?;

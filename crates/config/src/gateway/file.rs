@@ -63,11 +63,15 @@ section! { "[gateway]"
         /// Unix socket. It may be absent where `[tls]` listens.
         listen: OneOrMany<Address>, optional;
         /// Where the dashboard, `/metrics`, `/status`, `/events`, `/incidents`, `/healthz` and `POST /reload` are served, or
-        /// `"off"`. Keep it on loopback: it has no login.
+        /// `"off"`. On another address than loopback it needs `admin_token_file`.
         admin: Admin, default(Admin(Settings::default().admin));
         /// Names by which that listener may be asked; one `*` stands for anything. Addresses and `localhost` need no entry: any
         /// other name is refused, since a page's author could lead visitors' browsers here by a name of their own.
         admin_names: OneOrMany<HostPattern>, optional;
+        /// The file of the listener's tokens, one a line, each of at least 32 characters: whoever asks shows one of them, as
+        /// `Authorization: Bearer TOKEN`, or in a browser as the password with any name. `/healthz` needs none. Read again at
+        /// each reload. A relative path is taken from the folder of this file.
+        admin_token_file: Text, optional;
         /// Whether clients may speak HTTP/2 without TLS (h2c), as they do who know that the gateway does.
         h2c: bool, default(Settings::default().h2c);
         /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
@@ -253,7 +257,9 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let seed = keys.seed.as_ref().map(|seed| seed.value.0);
     let state = control::state(keys, name, findings);
     let signing_keys = control::signing_keys(keys, name, findings);
-    let gateway = Gateway { settings, backends: plants.backends, trends, seed, state, signing_keys };
+    let admin_tokens = control::admin_tokens(keys, name, findings);
+    let backends = plants.backends;
+    let gateway = Gateway { settings, backends, trends, seed, state, signing_keys, admin_tokens };
     let promises = Promises { plants: plants.plants, sites, control };
     control::suits(&file.control.value, &promises, findings);
     Configuration { promises, gateway }

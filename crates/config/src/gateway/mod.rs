@@ -42,6 +42,8 @@ pub struct Gateway {
     pub state: StatePlace,
     /// The file of the keys by which headers and cookies are signed.
     pub signing_keys: Option<PathBuf>,
+    /// The file of the admin listener's tokens.
+    pub admin_tokens: Option<PathBuf>,
 }
 
 /// Where what was learned is kept.

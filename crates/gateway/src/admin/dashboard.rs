@@ -48,6 +48,19 @@ pub(super) fn page() -> Response<AdminBody> {
     response
 }
 
+/// A report, which is whole in itself too. Whatever it has in it runs apart from this listener's other pages.
+pub(super) fn report(page: String) -> Response<AdminBody> {
+    let mut response = Response::new(AdminBody::from(page));
+    let policy = "sandbox allow-scripts allow-popups; default-src 'none'; script-src 'unsafe-inline'; \
+                  style-src 'unsafe-inline'; img-src data:";
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
 fn between<'a>(text: &'a str, from: &str, until: &str) -> &'a str {
     let inside = text.split_once(from).map_or("", |(_, rest)| rest);
     inside.split_once(until).map_or("", |(inside, _)| inside)

@@ -11,10 +11,11 @@
 use super::live::{AdminBody, Dropped, Viewers};
 use super::operator::Desk;
 use super::{
-    EVENTS, INCIDENTS, JSON, LIVE, RELOAD, dashboard, document, incidents, page, reloaded, route, text,
+    EVENTS, HEALTH, INCIDENTS, JSON, LIVE, RELOAD, dashboard, document, incidents, page, reloaded, route,
+    text, unauthorized, what_if,
 };
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, HOST, HeaderName, ORIGIN};
+use hyper::header::{ACCEPT, AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -181,7 +182,17 @@ async fn answer(request: Request<Incoming>, hall: &Hall) -> (Response<AdminBody>
 }
 
 fn may_view(request: &Request<Incoming>, desk: &Desk) -> bool {
-    names_this_listener(request, &desk.names) && !is_from_another_site(request)
+    names_this_listener(request, &desk.names) && shows_token(request, desk) && !is_from_another_site(request)
+}
+
+/// Whether the request shows a token, or needs none. A probe learns only that the loops run, and is anybody's.
+fn shows_token(request: &Request<Incoming>, desk: &Desk) -> bool {
+    let shown = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    request.uri().path() == HEALTH || desk.admits(shown)
+}
+
+fn not_from_elsewhere() -> Response<AdminBody> {
+    text(StatusCode::FORBIDDEN, "Not from a page of another site.\n").map(AdminBody::from)
 }
 
 async fn answer_at_once(request: Request<Incoming>, desk: &Desk) -> Response<AdminBody> {
@@ -189,6 +200,16 @@ async fn answer_at_once(request: Request<Incoming>, desk: &Desk) -> Response<Adm
     if !names_this_listener(&request, &desk.names) {
         let said = "This listener does not have that name. Ask by its address, or name it in `admin_names` under [gateway].\n";
         return text(StatusCode::MISDIRECTED_REQUEST, said).map(AdminBody::from);
+    }
+    if !shows_token(&request, desk) {
+        return unauthorized().map(AdminBody::from);
+    }
+    if path.starts_with(what_if::PATH) {
+        if is_from_another_site(&request) {
+            return not_from_elsewhere();
+        }
+        let owner = desk.owner.clone();
+        return what_if::answer(request, owner.get().map(Box::as_ref)).await;
     }
     if matches!(*method, Method::GET | Method::HEAD) {
         if wants_page(&request) {
@@ -207,7 +228,7 @@ async fn answer_at_once(request: Request<Incoming>, desk: &Desk) -> Response<Adm
         return route(method, path, desk.look()).map(AdminBody::from);
     }
     if is_from_another_site(&request) {
-        return text(StatusCode::FORBIDDEN, "Not from a page of another site.\n").map(AdminBody::from);
+        return not_from_elsewhere();
     }
     let owner = desk.owner.clone();
     let reloading = spawn_blocking(move || owner.get().map(|owner| owner.reload()));

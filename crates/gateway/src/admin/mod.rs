@@ -3,8 +3,8 @@
 //!
 //! In comes a [`Scrape`], plain data that the engine and the gateway hand out; pure functions render it. The listener has
 //! a thread of its own and shares neither the proxy's sockets nor its limits, so that it answers while they are full.
-//! Nothing can be changed here: `POST /reload` only has the gateway read its own file again, and is refused to pages of a
-//! browser. So nothing has to be authorized; keep the listener on loopback.
+//! Nothing can be changed here but what the gateway's own file says: `POST /reload` has it read again, and is refused to pages
+//! of other sites. Beyond loopback whoever asks must show a token (`token`).
 //!
 //! Words are the operator's: *upstream* is what the engine calls a plant.
 
@@ -17,17 +17,21 @@ mod metrics;
 mod operator;
 #[cfg(test)]
 mod tests;
+mod token;
+mod what_if;
 
 use crate::runtime::reload::Reloaded;
 use document::StatusDocument;
 pub use document::mode_word;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Response, StatusCode};
 pub use journal::{EventKind, JournalDocument, OperatorEvent, PromiseKind, PromiseRow, PromiseState};
 pub(crate) use journal::{Journal, Sight};
 use metrics::Scrape;
 use operator::{Health, OperatorLook};
 pub(crate) use operator::{Operator, OwnerCell};
+pub use token::AdminTokens;
+pub use what_if::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
 
 /// What the process that runs a gateway does for the gateway's operator.
 pub trait Owner: Send + Sync {
@@ -40,6 +44,10 @@ pub trait Owner: Send + Sync {
     fn log_lines_dropped(&self) -> u64;
     /// The last times in which classes were degraded or rejected, as JSON.
     fn incidents(&self) -> String;
+    /// Where simulations beside the gateway run; nowhere by default.
+    fn what_if(&self) -> Option<&dyn WhatIf> {
+        None
+    }
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -50,7 +58,8 @@ const INDEX: &str = "/           in a browser: the dashboard\n/metrics    for Pr
      /live       the same each second, as server-sent events\n\
      /events     what happened lately: reloads, promises missed, upstreams that did not answer, as JSON\n\
      /incidents  when classes were degraded or rejected lately, as JSON\n/healthz    200 while the loops run\n\
-     /reload     POST: read the configuration again\n";
+     /reload     POST: read the configuration again\n\
+     /what-if    an access log under another configuration, simulated: PUT /what-if/log, POST /what-if?scale=3\n";
 
 /// The path of what the gateway's owner remembers.
 const INCIDENTS: &str = "/incidents";
@@ -58,6 +67,8 @@ const INCIDENTS: &str = "/incidents";
 const EVENTS: &str = "/events";
 /// The path of the stream.
 const LIVE: &str = "/live";
+/// The path of probes, who have no token.
+const HEALTH: &str = "/healthz";
 /// The path that is posted to.
 const RELOAD: &str = "/reload";
 
@@ -75,7 +86,7 @@ fn route(method: &Method, path: &str, look: OperatorLook) -> Response<String> {
             let document = StatusDocument::new(&look.scrape, &look.view);
             page(StatusCode::OK, JSON, document::render(&document))
         }
-        "/healthz" => match look.health {
+        HEALTH => match look.health {
             Health::Running => text(StatusCode::OK, "ok\n"),
             Health::Stalled(since) => text(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -104,6 +115,16 @@ fn reloaded(result: Option<Result<Reloaded, String>>) -> Response<String> {
         Some(Err(wrong)) => text(StatusCode::UNPROCESSABLE_ENTITY, format!("{}\n", wrong.trim_end())),
         None => text(StatusCode::NOT_FOUND, "This gateway was not started from a file.\n"),
     }
+}
+
+/// The answer to a request that shows no token where one is needed.
+fn unauthorized() -> Response<String> {
+    let said = "This listener asks for a token, a line of the file that `admin_token_file` under [gateway] names: send \
+                `Authorization: Bearer TOKEN`; in a browser it is the password, with any name.\n";
+    let mut response = text(StatusCode::UNAUTHORIZED, said);
+    let challenge = HeaderValue::from_static("Basic realm=\"plimsoll\", charset=\"UTF-8\"");
+    response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    response
 }
 
 fn method_not_allowed(allowed: &'static str, body: &str) -> Response<String> {

@@ -2,7 +2,7 @@
 
 use super::journal::{JournalDocument, Sight, View};
 use super::listener::serve;
-use super::{Owner, Scrape};
+use super::{AdminTokens, Owner, Scrape};
 use crate::listen::binding::named;
 use crate::listen::inherited::Inherited;
 use crate::runtime::lock;
@@ -48,6 +48,11 @@ impl Desk {
     pub(super) fn events_after(&self, number: u64) -> JournalDocument {
         self.source.events_after(number)
     }
+
+    /// Whether a request with this `Authorization` may be answered.
+    pub(super) fn admits(&self, authorization: Option<&[u8]>) -> bool {
+        self.source.tokens().admit(authorization)
+    }
 }
 
 /// What one request of the operator's sees.
@@ -63,6 +68,8 @@ pub(super) trait Source: Send {
     /// Shows the journal a status; what it makes of it.
     fn view(&self, status: &Status) -> View;
     fn events_after(&self, number: u64) -> JournalDocument;
+    /// The tokens of which whoever asks must show one.
+    fn tokens(&self) -> AdminTokens;
 }
 
 /// A running gateway.
@@ -86,6 +93,10 @@ impl Source for RunningGateway {
 
     fn events_after(&self, number: u64) -> JournalDocument {
         lock(&self.shared.journal).after(number)
+    }
+
+    fn tokens(&self) -> AdminTokens {
+        self.shared.tables.current().settings.admin_tokens.clone()
     }
 }
 

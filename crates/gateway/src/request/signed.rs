@@ -13,7 +13,7 @@ use sha2::Sha256;
 use std::time::SystemTime;
 
 /// The fewest bytes of a key: as many as the signature has.
-const LEAST_KEY: usize = 32;
+const LEAST_SECRET: usize = 32;
 
 /// Which headers and cookies count only if they are signed, and with which keys.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -45,17 +45,7 @@ impl Signed {
     /// # Errors
     /// What is wrong with the text.
     pub fn set_keys(&mut self, text: &str) -> Result<(), String> {
-        let keys: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        if keys.is_empty() {
-            return Err("there is no key in it: write one a line".to_owned());
-        }
-        if let Some(line) = keys.iter().position(|key| key.len() < LEAST_KEY) {
-            return Err(format!(
-                "key {} has fewer than {LEAST_KEY} characters, which can be guessed",
-                line + 1
-            ));
-        }
-        self.keys = keys.into_iter().map(|key| key.as_bytes().into()).collect();
+        self.keys = secrets(text)?.into_iter().map(|key| key.as_bytes().into()).collect();
         Ok(())
     }
 
@@ -94,6 +84,22 @@ impl Signed {
         };
         self.keys.iter().any(|key| is_right(key)).then_some(value)
     }
+}
+
+/// The secrets in the text of a file, one a line.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(crate) fn secrets(text: &str) -> Result<Vec<&str>, String> {
+    let lines = || text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
+    if let Some((number, _)) = lines().find(|(_, line)| !line.is_empty() && line.len() < LEAST_SECRET) {
+        return Err(format!("line {number} has fewer than {LEAST_SECRET} characters, which can be guessed"));
+    }
+    let secrets: Vec<&str> = lines().map(|(_, line)| line).filter(|line| !line.is_empty()).collect();
+    if secrets.is_empty() {
+        return Err(format!("nothing is in it: write a line of at least {LEAST_SECRET} characters"));
+    }
+    Ok(secrets)
 }
 
 fn unix_time() -> u64 {
@@ -159,7 +165,7 @@ mod tests {
         );
         assert_eq!(both.header("x-user", "7"), None);
         assert!(Signed::default().set_keys("\n").is_err());
-        assert!(Signed::default().set_keys("short").unwrap_err().contains("key 1 has fewer than 32"));
+        assert!(Signed::default().set_keys("short").unwrap_err().contains("line 1 has fewer than 32"));
         assert!(!format!("{both:?}").contains(KEY));
     }
 }

@@ -183,6 +183,7 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
 /// The sections that differ and can change.
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     differing([
+        ("admin tokens", old.admin_tokens != new.admin_tokens),
         ("tls", old.tls != new.tls),
         ("proxy_protocol", old.proxy_protocol != new.proxy_protocol),
         ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),

@@ -19,6 +19,7 @@ use crate::args::{SimulateArguments, source};
 use crate::output::failure::{self, Failure};
 use crate::output::units::printable;
 use crate::output::{json, text};
+use crate::service::background::{self, ProgressLines};
 use crate::service::signals::{Interrupt, Signals};
 use facts::SimulationReport;
 use inputs::Inputs;
@@ -28,7 +29,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use watch::{RunWatcher, Trace};
+use watch::{Outputs, RunWatcher, Trace};
 
 /// What was simulated, for every form of output.
 pub(crate) struct Simulated {
@@ -40,6 +41,9 @@ pub(crate) struct Simulated {
 }
 
 pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
+    if arguments.background {
+        background::go()?;
+    }
     let signals = Signals::block()?;
     let inputs = inputs::read(arguments)?;
     let seed = arguments.seed;
@@ -48,8 +52,10 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let file = arguments.report.as_deref().map(create).transpose()?;
     let started = Instant::now();
     let mut runs = Vec::new();
+    let mut lines = arguments.background.then(ProgressLines::default);
     for number in 0..inputs.contenders.len() {
-        let run = run_one(&inputs, number, seed, &interrupt, trace.as_mut())?;
+        let outputs = Outputs { interrupt: &interrupt, trace: trace.as_mut(), lines: lines.as_mut() };
+        let run = run_one(&inputs, number, seed, outputs)?;
         let complete = run.complete;
         runs.push(run);
         if !complete {
@@ -100,13 +106,7 @@ fn create(path: &Path) -> Result<File, Failure> {
     File::create(path).map_err(|error| Failure::not_written(path, &error))
 }
 
-fn run_one(
-    inputs: &Inputs,
-    number: usize,
-    seed: u64,
-    interrupt: &Interrupt,
-    trace: Option<&mut Trace>,
-) -> Result<Run, Failure> {
+fn run_one(inputs: &Inputs, number: usize, seed: u64, outputs: Outputs<'_>) -> Result<Run, Failure> {
     let contender = &inputs.contenders[number];
     let workload = &contender.workload;
     let setup = Setup { promises: &contender.promises, workload, seed };
@@ -120,7 +120,7 @@ fn run_one(
         Some(comparator) => comparator.front(&contender.promises, workload, seed).map_err(cannot)?,
     };
     let part = (number, inputs.contenders.len());
-    let mut watcher = RunWatcher::new(contender, part, interrupt, trace);
+    let mut watcher = RunWatcher::new(contender, part, outputs);
     let run = setup.run_with(&mut *front, &mut watcher).map_err(failed)?;
     if let Some(request) = watcher.untimed.take() {
         let [untimed, ..] = inputs.untimed.as_slice() else {

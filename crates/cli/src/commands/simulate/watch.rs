@@ -5,6 +5,7 @@ use crate::output::facts::{Facts, hidden};
 use crate::output::failure::Failure;
 use crate::output::json;
 use crate::output::progress::ProgressLine;
+use crate::service::background::ProgressLines;
 use crate::service::signals::Interrupt;
 use plimsoll_sim::front::{Decision, Order};
 use plimsoll_sim::{Event, Progress, Watch};
@@ -14,15 +15,22 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Where a run shows itself while it goes on, and what ends it before its end.
+pub(crate) struct Outputs<'a> {
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) trace: Option<&'a mut Trace>,
+    /// In the background, for the program that started this one.
+    pub(crate) lines: Option<&'a mut ProgressLines>,
+}
+
 pub(crate) struct RunWatcher<'a> {
     name: String,
     /// The number of this run, and of all runs.
     part: (usize, usize),
     needs_times: Vec<bool>,
-    interrupt: &'a Interrupt,
-    trace: Option<&'a mut Trace>,
+    outputs: Outputs<'a>,
     started: Instant,
-    line: ProgressLine,
+    bar: ProgressLine,
     /// The first request that came without the service time that it had to bring.
     pub(crate) untimed: Option<String>,
 }
@@ -31,35 +39,38 @@ pub(crate) struct RunWatcher<'a> {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl<'a> RunWatcher<'a> {
-    pub(crate) fn new(
-        contender: &Contender,
-        part: (usize, usize),
-        interrupt: &'a Interrupt,
-        mut trace: Option<&'a mut Trace>,
-    ) -> Self {
-        if let Some(trace) = &mut trace {
+    pub(crate) fn new(contender: &Contender, part: (usize, usize), mut outputs: Outputs<'a>) -> Self {
+        if let Some(trace) = &mut outputs.trace {
             trace.begin(&contender.name);
         }
         let (name, needs_times) = (contender.name.clone(), contender.needs_times.clone());
-        let (started, line) = (Instant::now(), ProgressLine::new(PATIENCE));
-        RunWatcher { name, part, needs_times, interrupt, trace, started, line, untimed: None }
+        let (started, bar) = (Instant::now(), ProgressLine::new(PATIENCE));
+        RunWatcher { name, part, needs_times, outputs, started, bar, untimed: None }
     }
 
-    fn draw(&self, progress: &Progress) {
-        self.line.show(progress.done, || {
-            let rate = progress.requests as f64 / self.started.elapsed().as_secs_f64() / 1e6;
-            let (number, of) = (self.part.0 + 1, self.part.1);
+    /// Shows how far it is; whether anybody still wants to know.
+    fn show(&mut self, progress: &Progress) -> bool {
+        let (name, part, started) = (&self.name, self.part, self.started);
+        let text = || {
+            let rate = progress.requests as f64 / started.elapsed().as_secs_f64() / 1e6;
+            let (number, of) = (part.0 + 1, part.1);
             let which = if of > 1 { format!("{number}/{of} ") } else { String::new() };
             let millions = progress.requests as f64 / 1e6;
-            format!("{which}{} {millions:.1} M requests, {rate:.1} M/s", self.name)
-        });
+            format!("{which}{name} {millions:.1} M requests, {rate:.1} M/s")
+        };
+        match &mut self.outputs.lines {
+            Some(lines) => lines.say(progress.done, text).is_ok(),
+            None => {
+                self.bar.show(progress.done, text);
+                true
+            }
+        }
     }
 }
 
 impl Watch for RunWatcher<'_> {
     fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
-        self.draw(progress);
-        if self.untimed.is_some() || self.interrupt.is_requested() {
+        if !self.show(progress) || self.untimed.is_some() || self.outputs.interrupt.is_requested() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -73,7 +84,7 @@ impl Watch for RunWatcher<'_> {
         {
             self.untimed = Some(format!("{} {}", request.method, request.path));
         }
-        if let Some(trace) = &mut self.trace {
+        if let Some(trace) = &mut self.outputs.trace {
             trace.note(now, event);
         }
     }

@@ -11,17 +11,17 @@ use std::task::Poll;
 
 /// Serves the sample while `clients` run on a thread of their own.
 fn with_listener(clients: impl FnOnce(SocketAddr) + Send + 'static) {
+    serving(SampleGateway::default(), clients);
+}
+
+fn serving(gateway: SampleGateway, clients: impl FnOnce(SocketAddr) + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut server = pin!(serve(
             listener,
-            Desk::new(
-                SampleGateway,
-                OwnerCell::default(),
-                vec![plimsoll_core::request::Pattern::new("*.inside")]
-            )
+            Desk::new(gateway, OwnerCell::default(), vec![plimsoll_core::request::Pattern::new("*.inside")])
         ));
         let mut clients = pin!(tokio::task::spawn_blocking(move || clients(address)));
         poll_fn(|context| {
@@ -87,6 +87,40 @@ fn pages_over_the_wire() {
             let answer = ask(address, &request);
             assert!(answer.starts_with(line), "{request}: {answer}");
         }
+    });
+}
+
+#[test]
+fn whoever_shows_no_token_learns_only_whether_the_loops_run() {
+    let token = "a-token-of-thirty-two-characters-1";
+    let tokens = AdminTokens::read(token).unwrap();
+    serving(SampleGateway { tokens }, move |address| {
+        let none = "";
+        let wrong = "Authorization: Bearer a-token-of-thirty-two-characters-2\r\n";
+        let right = &format!("authorization: bearer {token}\r\n");
+        let foreign = &format!("{right}Sec-Fetch-Site: cross-site\r\n");
+        for (line, fields, status) in [
+            ("GET /healthz", none, "200"),
+            ("POST /healthz", none, "405"),
+            ("GET /", none, "401"),
+            ("GET /metrics", wrong, "401"),
+            ("GET /live", none, "401"),
+            ("GET /nothing", none, "401"),
+            ("POST /reload", none, "401"),
+            ("POST /reload", wrong, "401"),
+            ("GET /metrics", right, "200"),
+            ("GET /", right, "200"),
+            // A browser that knows the token shows it for any page that has it ask here.
+            ("POST /reload", foreign, "403"),
+            ("POST /reload", right, "404"),
+        ] {
+            let answer = ask(address, &format!("{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}\r\n"));
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line} {fields}: {answer}");
+            let asks = answer.contains("\r\nwww-authenticate: Basic realm=");
+            assert_eq!(asks, status == "401", "{answer}");
+        }
+        let (_stream, said) = watch(address, right, "\"version\":");
+        assert!(said.starts_with("HTTP/1.1 200 OK"), "{said}");
     });
 }
 

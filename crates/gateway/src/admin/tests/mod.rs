@@ -151,7 +151,10 @@ fn render_metrics(status: &Status) -> String {
 }
 
 /// A gateway with the sample's figures.
-struct SampleGateway;
+#[derive(Default)]
+struct SampleGateway {
+    tokens: AdminTokens,
+}
 
 impl Source for SampleGateway {
     fn scrape(&self) -> Scrape {
@@ -164,6 +167,10 @@ impl Source for SampleGateway {
 
     fn events_after(&self, _: u64) -> JournalDocument {
         JournalDocument::default()
+    }
+
+    fn tokens(&self) -> AdminTokens {
+        self.tokens.clone()
     }
 }
 

@@ -28,6 +28,7 @@ fn the_dashboard_has_the_types_of_the_documents() {
     let mut all = Declarations { config: Config::new().with_large_int("number"), found: BTreeMap::new() };
     all.visit::<StatusDocument<'static>>();
     all.visit::<JournalDocument>();
+    all.visit::<WhatIfDocument>();
     let declared: String =
         all.found.values().map(|declaration| format!("\nexport {declaration}\n")).collect();
     let rejections = Reason::ALL.into_iter().filter(|reason| reason.is_rejection()).map(Reason::as_str);

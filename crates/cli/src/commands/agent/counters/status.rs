@@ -137,12 +137,8 @@ fn lacks(totals: &Totals, sense: LoadSense, format: StatusFormat) -> Option<Stri
 
 #[cfg(test)]
 mod tests {
+    use super::super::totals::tests::{APACHE, NGINX};
     use super::*;
-
-    const APACHE: &str = "localhost\nServerVersion: Apache/2.4.62\nTotal Accesses: 120\nTotal kBytes: 30\n\
-                          ReqPerSec: 2.5\nBusyWorkers: 3\nIdleWorkers: 2\nScoreboard: __WWK...\n";
-    const NGINX: &str = "Active connections: 5 \nserver accepts handled requests\n 10 10 21 \nReading: 0 Writing: 4 \
-                         Waiting: 1 \n";
 
     #[test]
     fn totals_move_and_a_restart_is_no_movement() {

@@ -55,12 +55,12 @@ fn count(number: u64) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const APACHE: &str = "localhost\nServerVersion: Apache/2.4.62\nTotal Accesses: 120\nTotal kBytes: 30\n\
+    pub(in super::super) const APACHE: &str = "localhost\nServerVersion: Apache/2.4.62\nTotal Accesses: 120\nTotal kBytes: 30\n\
                           ReqPerSec: 2.5\nBusyWorkers: 3\nIdleWorkers: 2\nScoreboard: __WWK...\n";
-    const NGINX: &str = "Active connections: 5 \nserver accepts handled requests\n 10 10 21 \nReading: 0 Writing: 4 \
+    pub(in super::super) const NGINX: &str = "Active connections: 5 \nserver accepts handled requests\n 10 10 21 \nReading: 0 Writing: 4 \
                          Waiting: 1 \n";
 
     #[test]

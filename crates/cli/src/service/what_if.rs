@@ -1,0 +1,191 @@
+//! What-if beside a running gateway: this program simulates as another process, at the lowest priority.
+//!
+//! `plimsoll simulate --background` takes only what is left of one core, and bounded memory; so whatever the log and the
+//! configuration hold, the gateway goes on as it is. What it writes on stderr tells how far it is and why it failed.
+
+use crate::service::background::PROGRESS;
+use plimsoll_gateway::admin::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use tempfile::TempDir;
+
+/// The most that is kept of what a simulation says when it fails (bytes).
+const MOST_SAID: usize = 16 << 10;
+
+#[derive(Clone, Debug)]
+pub(crate) struct WhatIfDesk {
+    /// The configuration that the gateway runs.
+    own: PathBuf,
+    simulation: Arc<Mutex<Simulation>>,
+}
+
+#[derive(Debug, Default)]
+struct Simulation {
+    /// What was sent, and the report. Absent before anything was sent.
+    folder: Option<TempDir>,
+    child: Option<Child>,
+    shown: WhatIfDocument,
+}
+
+impl WhatIfDesk {
+    pub(crate) fn new(own: PathBuf) -> Self {
+        WhatIfDesk { own, simulation: Arc::default() }
+    }
+
+    fn now(&self) -> MutexGuard<'_, Simulation> {
+        self.simulation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawn(&self, folder: &Path, question: WhatIfQuestion) -> io::Result<Child> {
+        let sent = folder.join(file_name(WhatIfInput::Configuration));
+        let configuration = if sent.is_file() { &sent } else { &self.own };
+        Command::new(std::env::current_exe()?)
+            .arg("simulate")
+            .arg(configuration)
+            .arg("--log")
+            .arg(folder.join(file_name(WhatIfInput::Log)))
+            .args(["--background", "--scale", &question.scale.to_string()])
+            .args(question.capacity.map(|capacity| format!("--capacity={capacity}/s")))
+            .arg("--report")
+            .arg(folder.join(REPORT))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+
+    /// Reads what the simulation says until it ends.
+    fn follow(&self, said: ChildStderr) {
+        let mut message = String::new();
+        for line in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            match line.strip_prefix(PROGRESS).and_then(|rest| rest.trim_start().split_once(' ')) {
+                Some((done, text)) => {
+                    let mut simulation = self.now();
+                    simulation.shown.done = done.parse().ok();
+                    text.clone_into(&mut simulation.shown.message);
+                }
+                None if message.len() < MOST_SAID => message = message + &line + "\n",
+                None => {}
+            }
+        }
+        self.ended(message);
+    }
+
+    fn ended(&self, mut message: String) {
+        let mut simulation = self.now();
+        // Without a child it was stopped.
+        let Some(mut child) = simulation.child.take() else { return };
+        let ended = child.wait();
+        let state = match &ended {
+            Ok(status) if status.success() => WhatIfState::Done,
+            Ok(status) => {
+                if message.trim().is_empty() {
+                    message = format!("the simulation ended: {status}");
+                }
+                WhatIfState::Failed
+            }
+            Err(error) => {
+                message = error.to_string();
+                WhatIfState::Failed
+            }
+        };
+        simulation.shown = WhatIfDocument { state, done: None, message: message.trim_end().to_owned() };
+    }
+}
+
+const REPORT: &str = "report.html";
+
+fn file_name(input: WhatIfInput) -> &'static str {
+    match input {
+        WhatIfInput::Log => "access.log",
+        WhatIfInput::Configuration => "configuration.toml",
+    }
+}
+
+fn incomplete(folder: &Path, input: WhatIfInput) -> PathBuf {
+    folder.join(format!("{}.part", file_name(input)))
+}
+
+impl Simulation {
+    fn folder(&mut self) -> io::Result<&Path> {
+        if self.folder.is_none() {
+            self.folder = Some(tempfile::Builder::new().prefix("plimsoll-what-if-").tempdir()?);
+        }
+        self.folder.as_ref().map(TempDir::path).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn end(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // One that has ended already cannot be killed, and is waited for all the same.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A gateway that ends has its simulation end.
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl WhatIf for WhatIfDesk {
+    fn receive(&self, input: WhatIfInput) -> io::Result<File> {
+        File::create(incomplete(self.now().folder()?, input))
+    }
+
+    fn received(&self, input: WhatIfInput) -> io::Result<()> {
+        let mut simulation = self.now();
+        let folder = simulation.folder()?;
+        fs::rename(incomplete(folder, input), folder.join(file_name(input)))
+    }
+
+    fn start(&self, question: WhatIfQuestion) -> Result<(), String> {
+        let mut simulation = self.now();
+        if simulation.child.is_some() {
+            return Err("A simulation runs already: stop it, or wait for its end.".to_owned());
+        }
+        let folder = simulation.folder().map_err(|error| error.to_string())?.to_owned();
+        if !folder.join(file_name(WhatIfInput::Log)).is_file() {
+            return Err("There is no access log: send one by PUT /what-if/log.".to_owned());
+        }
+        let mut child =
+            self.spawn(&folder, question).map_err(|error| format!("It cannot be started: {error}."))?;
+        let said = child.stderr.take();
+        simulation.child = Some(child);
+        simulation.shown =
+            WhatIfDocument { state: WhatIfState::Running, done: None, message: "reading".to_owned() };
+        let (desk, said) = (self.clone(), said.ok_or("It says nothing.")?);
+        let thread = thread::Builder::new().name("what-if".to_owned()).spawn(move || desk.follow(said));
+        thread.map(drop).map_err(|error| {
+            simulation.end();
+            simulation.shown = WhatIfDocument::default();
+            format!("It cannot be followed: {error}.")
+        })
+    }
+
+    fn state(&self) -> WhatIfDocument {
+        self.now().shown.clone()
+    }
+
+    fn report(&self) -> Option<String> {
+        let simulation = self.now();
+        if simulation.shown.state != WhatIfState::Done {
+            return None;
+        }
+        fs::read_to_string(simulation.folder.as_ref()?.path().join(REPORT)).ok()
+    }
+
+    fn stop(&self) {
+        let mut simulation = self.now();
+        simulation.end();
+        simulation.folder = None;
+        simulation.shown = WhatIfDocument::default();
+    }
+}
