@@ -11,6 +11,8 @@ use plimsoll_sim::workload::{Content, Workload};
 const PHASES: [(f64, f64); 6] =
     [(2.0, LIGHT), (2.0, 1.0), (2.0, LIGHT), (10.0, 1.0), (2.0, LIGHT), (2.0, 1.0)];
 const LIGHT: f64 = 0.3;
+/// So long after a step what was admitted before it has been answered (s).
+const SOON: f64 = 2.0;
 const SINGLE: [&str; 4] = ["sac:1ms", "cac", "aces:1ms", ENGINE];
 const BOTH: [&str; 3] = ["sac:1ms", "aces:1ms", ENGINE];
 
@@ -52,6 +54,8 @@ impl Tally {
 struct Swings {
     front: &'static str,
     phases: Vec<[Tally; 2]>,
+    /// The same without those that came in a phase's first seconds.
+    settled: Vec<[Tally; 2]>,
     seconds: Vec<f64>,
 }
 
@@ -71,14 +75,17 @@ fn swings(name: &'static str, unit: f64, streams: &[Flow]) -> Swings {
     };
     let long: Workload = workload(streams.iter().map(of).collect(), ends.last().map(|end| end + 5.0));
     let mut phases = vec![[Tally::default(); 2]; PHASES.len()];
+    let mut settled = phases.clone();
     tell(&mut *front(name, &long, 11), &promises(), &long, 11, |one| {
         let phase = ends.iter().take_while(|end| one.arrived >= **end).count();
-        if let Some(phase) = phases.get_mut(phase) {
-            phase[one.class].add(&one);
+        let Some(whole) = phases.get_mut(phase) else { return };
+        whole[one.class].add(&one);
+        if one.arrived >= starts[phase] + SOON {
+            settled[phase][one.class].add(&one);
         }
     });
     let seconds = PHASES.map(|(units, _)| units * unit).to_vec();
-    let swings = Swings { front: name, phases, seconds };
+    let swings = Swings { front: name, phases, settled, seconds };
     swings.print(streams.len());
     swings
 }
@@ -94,7 +101,7 @@ impl Swings {
             for class in own {
                 let tally = both[class];
                 println!(
-                    "{:9} {} units at {}, {}: asked {:.3}, work {:.3}, mean {:.3} s, missed {:.4}",
+                    "{:9} {} units at {}, {}: asked {:.3}, work {:.3}, mean {:.3} s, missed {:.4}, {:.4} of {} after {SOON} s",
                     self.front,
                     PHASES[phase].0,
                     PHASES[phase].1,
@@ -102,7 +109,9 @@ impl Swings {
                     tally.asked / self.seconds[phase],
                     self.work(phase, class),
                     tally.mean(),
-                    tally.missed()
+                    tally.missed(),
+                    self.settled[phase][class].missed(),
+                    self.settled[phase][class].admitted
                 );
             }
         }
