@@ -1,11 +1,12 @@
 //! The engine as the front, in AC's experiments: stress, the stand-in week, priorities, fluctuating load.
 
 use crate::heard::{ENGINE, Figures, HIGH, Heard, LOW, Mean, listen, listen_to, promises, within};
-use crate::plant::{BOUND, mix, week};
+use crate::plant::{BOUND, mix, poisson, printed_pages, printed_service, stream, week, workload};
 use crate::priorities::{DOWNS, Shares, UPS, after, swings, two};
 use crate::stress::Means;
 use plimsoll_core::promises::Prefer;
 use plimsoll_sim::front::Gateway;
+use plimsoll_sim::workload::Content;
 
 const SECONDS: f64 = 80.0;
 const JUDGED: (f64, f64) = (15.0, SECONDS - 5.0);
@@ -158,4 +159,31 @@ fn fluctuating_load_is_followed_within_a_second() {
     within("low a second after", after(&swings, &UPS, 1, 2), 0.0..=0.1);
     within("low in the second of the change back", after(&swings, &DOWNS, 0, 2), 0.2..=0.6);
     within("low a second after it", after(&swings, &DOWNS, 1, 2), 0.5..=0.7);
+}
+
+/// The high asks for the whole server by itself. Hardly any of the low is admitted, in lulls of the high, and of that little no
+/// more is late than was promised, though the high's next burst may come at any moment.
+#[test]
+fn beside_a_high_that_asks_for_all_the_few_of_the_low_are_in_time() {
+    let of = |folder: &str, load: f64| {
+        let rate = poisson(&[(0.0, load / printed_service())]);
+        stream(folder, rate, Content::Pages(printed_pages(folder)))
+    };
+    let (mut admitted, mut late, mut high_late) = (0.0, 0.0, 0.0);
+    for seed in 3501..=3520 {
+        let workload = workload(vec![of("/high", 1.0), of("/low", 0.6)], Some(120.0));
+        let heard = listen(ENGINE, &workload, seed);
+        let own = |class: usize| heard.iter().filter(move |one| one.class == class);
+        let [high, low] = [HIGH, LOW].map(|class| Figures::of(own(class), (15.0, 115.0)));
+        (admitted, late) = (admitted + low.admitted, late + low.missed * low.admitted);
+        high_late += high.missed * high.admitted;
+    }
+    println!("{admitted} of the low admitted, of them {:.4} late; of the high {high_late}", late / admitted);
+    assert_eq!(high_late, 0.0);
+    within(
+        "the low's share of what it asks",
+        admitted * printed_service() / (20.0 * 100.0 * 0.6),
+        0.003..=0.03,
+    );
+    within("late of the low", late / admitted, 0.0..=0.01);
 }

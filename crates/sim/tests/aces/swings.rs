@@ -181,6 +181,18 @@ fn two(unit: f64) {
                     if name == ENGINE { 0.97..=1.0 } else { 0.93..=0.99 },
                 );
                 within(&what("the low's work"), found.work(phase, LOW), 0.0..=0.05);
+                // The engine is late for what it admitted before it knew of the step: less than comes in half a second.
+                let (in_half_a_second, settled) = (0.5 * 0.6 / printed_service(), found.settled[phase][LOW]);
+                if name == ENGINE {
+                    within(&what("late of the low"), low.late, 0.0..=in_half_a_second);
+                    within(
+                        &what("late of the low after the step"),
+                        settled.late,
+                        0.0..=in_half_a_second / 3.0,
+                    );
+                } else {
+                    within(&what("missed of the low"), low.missed(), 0.15..=0.4);
+                }
             }
         }
     }

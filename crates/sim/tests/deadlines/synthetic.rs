@@ -38,7 +38,10 @@ fn nothing_is_late_and_about_the_capacity_a_part_of_the_server_is_given_away() {
         (1, 1.0, 0.05..=0.1),
         (1, 2.0, 0.0..=0.01),
         (4, 0.5, -0.005..=0.005),
+        (4, 1.0, 0.02..=0.07),
         (4, 2.0, 0.01..=0.03),
+        (8, 1.0, 0.05..=0.1),
+        (8, 2.0, 0.02..=0.05),
     ];
     for (workers, load, part) in all {
         let given_away = given_away(workers, load, &mix());
