@@ -174,8 +174,8 @@ mod tests {
         assert!(points.iter().any(|point| line.error(*point).abs() > 0.08));
     }
 
-    /// UC 7.4, Fig. 10: by how much the highest rate rises where a light page has an eighth of the bytes. From the paper's text:
-    /// less than 100 % below 32 KB, and from 160/s to 460/s at 64 KB; large pages are bound by the link, which gains all of 8.
+    /// UC 7.4, Fig. 10: by how much the highest rate rises where a light page has an eighth of the bytes. From the paper's
+    /// text: less than 100 % below 32 KB, and from 160/s to 460/s at 64 KB. The link gains all of 8.
     #[test]
     fn pages_of_an_eighth_gain_what_fig_10_says() {
         let points: Vec<Point> =
