@@ -241,8 +241,6 @@ fn streams_without_a_window_hold_no_place_and_memory_within_its_bound() {
     let gateway = gateway_to(&origin, limits, Timeouts::default());
     let (ended, reset) = without_a_window(&gateway, 40, LENGTH);
     settled(&gateway);
-    let [completed, failed, abandoned] = outcomes(&gateway);
-    assert_eq!((completed + abandoned, failed), (40, 0));
-    // A stream may be given up in the moment in which its last frame leaves.
-    assert!((1..=u64::from(ended)).contains(&completed), "{completed} of {ended}, {abandoned} of {reset}");
+    assert_eq!(outcomes(&gateway), [ended.into(), 0, reset.into()]);
+    assert!(ended > 0, "not all are given up");
 }

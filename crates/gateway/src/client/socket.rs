@@ -10,6 +10,7 @@ use super::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
+use plimsoll_core::request::Outcome;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -20,6 +21,8 @@ use std::time::Duration;
 const DISCARD_LIMIT: usize = 64 * 1024;
 /// How long a client may still send after its last response.
 const LINGER: Duration = Duration::from_secs(1);
+/// How long the last frame of a stream that is aborted may take to leave.
+const LAST_FRAME: Duration = Duration::from_secs(1);
 
 pub(crate) struct Client<W> {
     pub io: W,
@@ -62,11 +65,12 @@ impl<W: Wire> Client<W> {
         self.outbox.pack();
     }
 
-    /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read.
+    /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read: a stream is aborted
+    /// then.
     pub(crate) async fn flush(&mut self, worker: &Worker, permit: Option<&PermitGuard>) -> bool {
         let mut standing = Standing::default();
         let mut taking = Taking::start(worker.coarse(), worker.tables().settings.timeouts.send);
-        poll_fn(|context| {
+        let has_all = poll_fn(|context| {
             while !self.has_all() {
                 match self.poll_write(context) {
                     Poll::Ready(Ok(written)) => {
@@ -95,7 +99,26 @@ impl<W: Wire> Client<W> {
             self.slot.arm(None);
             Poll::Ready(true)
         })
-        .await
+        .await;
+        if !has_all && !W::IN_ORDER {
+            self.io.abort();
+        }
+        has_all
+    }
+
+    /// Ends a response that its client does not take, or that cannot be finished, and says what became of it: its last bytes
+    /// may have been on their way.
+    pub(crate) async fn abort(&mut self, worker: &Worker, outcome: Outcome) -> Outcome {
+        self.io.abort();
+        self.outbox.clear();
+        self.slot.arm(Some(worker.after(LAST_FRAME)));
+        let is_whole = poll_fn(|context| match self.io.poll_aborted(context) {
+            Poll::Pending if self.slot.expired() => Poll::Ready(false),
+            whether => whether,
+        })
+        .await;
+        self.slot.arm(None);
+        if is_whole { Outcome::Completed } else { outcome }
     }
 
     /// Reads the rest of a body and throws it away, to keep the connection. False if the body is too large.

@@ -47,6 +47,10 @@ pub(crate) trait Wire {
 
     /// Makes sure that the client does not take the end of the bytes for the end of the response.
     fn abort(&mut self);
+
+    /// Ready once it is known whether the client is sent all of a response that was aborted. That may be so where its last
+    /// bytes were on their way.
+    fn poll_aborted(&mut self, context: &mut Context<'_>) -> Poll<bool>;
 }
 
 impl Wire for Socket {
@@ -91,5 +95,9 @@ impl Wire for Socket {
 
     fn abort(&mut self) {
         self.reset_on_close();
+    }
+
+    fn poll_aborted(&mut self, _: &mut Context<'_>) -> Poll<bool> {
+        Poll::Ready(false)
     }
 }

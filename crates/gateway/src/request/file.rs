@@ -55,16 +55,28 @@ impl<W: Wire> Way<W> {
                 self.client.outbox.push_head(&self.scratch);
                 started.permit.release(service);
                 if !self.send_slice(slice, &started.permit).await {
+                    self.give_up(started.permit).await;
                     return Next::Close;
                 }
             }
         }
         started.permit.release(service);
         let next = self.finish(started.requested, Some(&started.permit)).await;
-        let delivered = self.client.outbox.is_empty();
-        started.permit.depart(if delivered { Outcome::Completed } else { Outcome::Abandoned });
-        self.client.outbox.clear();
+        match self.client.has_all() {
+            true => started.permit.depart(Outcome::Completed),
+            false => self.give_up(started.permit).await,
+        }
         next
+    }
+
+    /// The file cannot be finished, or its client does not take it.
+    async fn give_up(&mut self, permit: PermitGuard) {
+        self.client.outbox.clear();
+        let outcome = match W::IN_ORDER {
+            true => Outcome::Abandoned,
+            false => self.client.abort(&self.worker, Outcome::Abandoned).await,
+        };
+        permit.depart(outcome);
     }
 
     fn find_file(&self, started: &Started<'_>) -> Option<FileResponse> {

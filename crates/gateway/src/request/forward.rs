@@ -172,12 +172,12 @@ impl<W: Wire> Way<W> {
                 Next::Close
             }
             End::Failed(refusal) => self.fail(refusal, requested, permit).await,
-            End::Broken(outcome) => {
+            End::Broken(mut outcome) => {
+                permit.release(Service::default());
                 if after.ends_with_connection || !W::IN_ORDER {
                     // The client would take a plain close for the end of the body.
-                    self.client.io.abort();
+                    outcome = self.client.abort(&self.worker, outcome).await;
                 }
-                permit.release(Service::default());
                 permit.depart(outcome);
                 Next::Close
             }

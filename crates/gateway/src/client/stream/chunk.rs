@@ -39,6 +39,9 @@ impl Buf for Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
+        if !self.range.is_empty() {
+            self.flight.lost.set(true);
+        }
         self.flight.leave(self.range.len());
     }
 }
@@ -49,6 +52,8 @@ pub(super) struct Flight {
     pending: Cell<usize>,
     /// Bytes that left since they were last asked for.
     written: Cell<u64>,
+    /// Bytes were thrown away instead of being sent.
+    lost: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -66,6 +71,11 @@ impl Flight {
 
     pub(super) fn take_written(&self) -> u64 {
         self.written.take()
+    }
+
+    /// Whether bytes were thrown away.
+    pub(super) fn has_lost(&self) -> bool {
+        self.lost.get()
     }
 
     /// Wakes the task once more bytes have left.
@@ -87,8 +97,11 @@ mod tests {
         assert_eq!((flight.pending(), written.chunk()), (8, &b"bcde"[..]));
         written.advance(3);
         assert_eq!((flight.pending(), written.chunk(), flight.take_written()), (5, &b"e"[..], 3));
+        written.advance(1);
         drop(written);
+        assert!(!flight.has_lost());
         drop(dropped);
-        assert_eq!((flight.pending(), flight.take_written()), (0, 0));
+        assert_eq!((flight.pending(), flight.take_written()), (0, 1));
+        assert!(flight.has_lost());
     }
 }

@@ -108,4 +108,8 @@ impl Wire for Stream {
     fn abort(&mut self) {
         self.outgoing.abort();
     }
+
+    fn poll_aborted(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+        self.outgoing.poll_aborted(context)
+    }
 }

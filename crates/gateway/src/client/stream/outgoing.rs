@@ -32,6 +32,10 @@ pub(super) struct ResponseFrames {
     /// The lines of the trailers, as far as they came.
     trailers: Vec<u8>,
     has_ended: bool,
+    /// Whether the last of its frames carries bytes of the body: the response is whole once they have left.
+    ends_with_bytes: bool,
+    /// Whether it was aborted before its last frame could leave.
+    is_cut: bool,
     flight: Rc<Flight>,
     /// Bytes on their way that were counted when they were taken.
     counted: u64,
@@ -47,6 +51,8 @@ impl ResponseFrames {
             body: Decoder::new(Framing::None),
             trailers: Vec::new(),
             has_ended: false,
+            ends_with_bytes: false,
+            is_cut: false,
             flight: Rc::default(),
             counted: 0,
         }
@@ -54,7 +60,8 @@ impl ResponseFrames {
 
     /// Whether all of a response was written.
     pub(super) fn has_all(&self) -> bool {
-        self.has_ended && self.flight.pending() == 0 && matches!(self.sending, Sending::Body(_))
+        let was_written = self.flight.pending() == 0 && !self.flight.has_lost();
+        self.has_ended && !self.is_cut && was_written && matches!(self.sending, Sending::Body(_))
     }
 
     /// How many bytes are on their way to the socket.
@@ -88,15 +95,28 @@ impl ResponseFrames {
         Poll::Ready(Ok(count))
     }
 
-    /// Ends a response that cannot be finished.
+    /// Ends a response that cannot be finished, or that its client does not take. What the connection was given of it is thrown
+    /// away, but for the frame that it is sending.
     pub(super) fn abort(&mut self) {
-        if !self.has_ended {
-            match &mut self.sending {
-                Sending::Head(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
-                Sending::Body(stream) => stream.send_reset(Reason::INTERNAL_ERROR),
-            }
-            self.has_ended = true;
+        if self.has_all() {
+            return;
         }
+        match &mut self.sending {
+            Sending::Head(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
+            Sending::Body(stream) => stream.send_reset(Reason::INTERNAL_ERROR),
+        }
+        self.is_cut |= !(self.has_ended && self.ends_with_bytes);
+        self.has_ended = true;
+    }
+
+    /// Ready once it is known whether the client is sent all of a response that was aborted: so it is if the last frame was
+    /// being sent.
+    pub(super) fn poll_aborted(&self, context: &Context<'_>) -> Poll<bool> {
+        if self.flight.pending() == 0 || self.is_cut || self.flight.has_lost() {
+            return Poll::Ready(self.has_all());
+        }
+        self.flight.watch(context);
+        Poll::Pending
     }
 
     pub(super) fn poll_write(
@@ -238,6 +258,7 @@ impl ResponseFrames {
     fn send_chunk(&mut self, bytes: Bytes, range: std::ops::Range<usize>, is_last: bool) -> io::Result<()> {
         let Sending::Body(stream) = &mut self.sending else { return Ok(()) };
         self.has_ended |= is_last;
+        self.ends_with_bytes |= is_last && !range.is_empty();
         stream.send_data(Chunk::new(bytes, range, &self.flight), is_last).map_err(io::Error::other)
     }
 }
