@@ -1,13 +1,13 @@
 """The server behind the gateways under attack: some workers, each of which serves one request at a time, from its head to the last
 byte of its answer, and takes a fixed time for it. It is what a slow client can occupy.
 
-    python3 attack_origin.py WORKERS SECONDS       prints its port
+    python3 attack_origin.py WORKERS SECONDS [BYTES]       prints its port; BYTES of a large page
 """
 
 import asyncio
 import sys
 
-LARGE = b"x" * 20_000_000
+LARGE = b"x" * (int(sys.argv[3]) if len(sys.argv) > 3 else 20_000_000)
 # What may lie in the socket of an answer before the worker waits for its reader.
 SOCKET = 64 * 1024
 

@@ -2,7 +2,7 @@
 """Attacks on Plimsoll and on nginx, one after the other in the same way: what others get meanwhile, beside what they get without.
 
     make attacks                                print the table
-    make attacks ATTACKS="--only memory"        of the parts goodput, memory, messages, processes, slowhttptest
+    make attacks ATTACKS="--only memory"        of the parts goodput, memory, connections, messages, processes, slowhttptest
 
 Four clients ask for pages, each again when it is answered, before a server of eight workers that takes 40 ms a page. For each attack
 and gateway the runs without and with it take turns, and the ratio is taken within a turn. All goes over 127.0.0.1, with bounded numbers
@@ -21,6 +21,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 
+import attack_connections
 import attack_messages
 import attack_processes
 import proxies
@@ -76,8 +77,8 @@ TOLD = f"max_connections = {WORKERS}\ncapacity = {{ workers = {WORKERS} }}"
 class Bench:
     """The programs under attack, and what is printed of them."""
 
-    def __init__(self, plimsoll, seconds, rounds):
-        self.plimsoll, self.seconds, self.rounds = plimsoll, seconds, rounds
+    def __init__(self, plimsoll, seconds, rounds, kinds, counts):
+        self.plimsoll, self.seconds, self.rounds, self.kinds, self.counts = plimsoll, seconds, rounds, kinds, counts
         self.directory = tempfile.mkdtemp(prefix="attacks-")
 
     def origin(self, stack):
@@ -220,6 +221,7 @@ def show_slowhttptest(bench):
 PARTS = {
     "goodput": show_goodput,
     "memory": show_memory,
+    "connections": attack_connections.show,
     "messages": attack_messages.show,
     "processes": attack_processes.show,
     "slowhttptest": show_slowhttptest,
@@ -232,10 +234,12 @@ def main():
     parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given several times")
     parser.add_argument("--seconds", type=float, default=6, help="of each run")
     parser.add_argument("--rounds", type=int, default=3, help="of runs without and with an attack")
+    parser.add_argument("--kind", action="append", help="of the part connections, those with this in their name alone")
+    parser.add_argument("--connections", type=int, action="append", help="of the part connections; may be given several times")
     arguments = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    bench = Bench(os.path.abspath(arguments.plimsoll), arguments.seconds, arguments.rounds)
+    bench = Bench(os.path.abspath(arguments.plimsoll), arguments.seconds, arguments.rounds, arguments.kind, arguments.connections)
     try:
         for part in arguments.only or PARTS:
             PARTS[part](bench)

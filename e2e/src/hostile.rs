@@ -16,6 +16,8 @@ const HEAD: usize = 31_000;
 const BODY: usize = 35_000;
 /// How large the page is that is asked for and not read.
 const LARGE: usize = 400_000;
+/// How many streams a client of HTTP/2 may have at once.
+const STREAMS: u32 = 128;
 /// How much a client's kernel takes of it.
 const RECEIVED: usize = 4_096;
 
@@ -32,10 +34,12 @@ pub enum Hostile {
     StandingReader,
     /// It asks for a page, reads it, and does nothing more.
     Idle,
+    /// It speaks HTTP/2, and begins as many requests as it may, each of which lacks its body.
+    Streams,
 }
 
 impl Hostile {
-    /// All of them.
+    /// All of HTTP/1.1.
     pub const ALL: [Hostile; 5] = [
         Hostile::UnfinishedHead,
         Hostile::HeadWithoutByte,
@@ -52,8 +56,12 @@ impl Hostile {
         let mut stream = connect(gateway)?;
         stream.set_write_timeout(Some(Duration::from_secs(10)))?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        if self == Hostile::Streams {
+            stream.write_all(&streams())?;
+            return Ok(stream);
+        }
         let (request, fields) = match self {
-            Hostile::UnfinishedHead | Hostile::Idle => ("GET /", ""),
+            Hostile::UnfinishedHead | Hostile::Idle | Hostile::Streams => ("GET /", ""),
             Hostile::HeadWithoutByte => ("POST /", "Content-Length: 1\r\n"),
             Hostile::StalledBody => ("POST /", "Content-Length: 1000000\r\n"),
             Hostile::StandingReader => ("GET /large", ""),
@@ -72,6 +80,19 @@ impl Hostile {
         }
         Ok(stream)
     }
+}
+
+/// The beginning of a connection of HTTP/2 that gives no window, and heads of requests on as many streams as there may be.
+fn streams() -> Vec<u8> {
+    /// `POST http://e2e.test/`, in fields that are told in full but for the names that HPACK knows.
+    const FIELDS: &[u8] = b"\x83\x86\x84\x01\x08e2e.test";
+    let frame = |kind, flags, stream: u32, payload: &[u8]| {
+        let head = [0, 0, payload.len() as u8, kind, flags];
+        [&head, &stream.to_be_bytes()[..], payload].concat()
+    };
+    let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let heads = (0..STREAMS).flat_map(|number| frame(1, 4, 2 * number + 1, FIELDS));
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".iter().copied().chain(window).chain(heads).collect()
 }
 
 /// A connection whose client's kernel takes little.
@@ -101,9 +122,22 @@ pub fn open_many_files() -> u64 {
 /// # Panics
 /// It is gone.
 pub fn resident(gateway: &Plimsoll) -> u64 {
-    let pages = fs::read_to_string(format!("/proc/{}/statm", gateway.process.pid())).expect("its memory");
-    let pages: u64 = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
-    pages * 4096
+    memory(gateway, "VmRSS:")
+}
+
+/// The most memory that it ever had at once, in bytes.
+///
+/// # Panics
+/// It is gone.
+pub fn peak(gateway: &Plimsoll) -> u64 {
+    memory(gateway, "VmHWM:")
+}
+
+fn memory(gateway: &Plimsoll, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", gateway.process.pid())).expect("its memory");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("the field");
+    let kib: u64 = line.trim_end_matches("kB").trim().parse().expect("a number");
+    kib * 1024
 }
 
 /// Starts a server of some workers, which answers `/large` with a large page and every other path with `page`.

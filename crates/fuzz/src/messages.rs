@@ -10,6 +10,8 @@ use plimsoll_gateway::http1::scan::HeadScan;
 use plimsoll_gateway::settings::{ForwardedFields, RealIpHeader, Settings};
 use std::net::{IpAddr, Ipv4Addr};
 
+/// The field of a request's place in a trace.
+const TRACEPARENT: &[u8] = b"traceparent";
 /// The longest head.
 const LIMIT: usize = 64 * 1024;
 
@@ -66,7 +68,8 @@ pub fn body(bytes: &[u8]) {
 }
 
 /// Whoever the peer is and whatever it says, the request goes on with one reading: the same method, target and body, one host,
-/// no field that `Connection` names, and the peer as the last in the chain. A peer that is not trusted is the client itself.
+/// no field that `Connection` names, one place in a trace, and the peer as the last in the chain. A peer that is not trusted is
+/// the client itself.
 pub fn forwarding(bytes: &[u8]) {
     let Some(length) = head_length(bytes) else { return };
     let mut before = RequestHead::default();
@@ -87,6 +90,10 @@ pub fn forwarding(bytes: &[u8]) {
         reads_alike(bytes, &before, &written);
         let mut after = RequestHead::default();
         after.parse(&written).expect("it was parsed before");
+        let is_place = |name: &[u8]| name.eq_ignore_ascii_case(TRACEPARENT);
+        let mut places = after.fields.iter().filter(|field| is_place(field.name.of(&written)));
+        let place = places.next().map(|field| field.value.of(&written)).unwrap_or_default();
+        assert!(place.starts_with(b"00-") && place.len() == 55 && places.next().is_none());
         let last =
             |name| after.field(&written, name).and_then(|value| value.rsplit(|byte| *byte == b',').next());
         assert_eq!(last("x-forwarded-for").map(<[u8]>::trim_ascii), Some(&b"10.0.0.1"[..]));
@@ -117,7 +124,9 @@ fn reads_alike(bytes: &[u8], before: &RequestHead, written: &[u8]) {
         assert_eq!(after.authority.of(written), before.authority.of(bytes), "{shown}");
     }
     let named = before.fields.iter().filter(|field| field.kind == FieldKind::Connection);
-    for name in named.flat_map(|field| field.value.of(bytes).split(|byte| *byte == b',')) {
+    let named = named.flat_map(|field| field.value.of(bytes).split(|byte| *byte == b','));
+    // The gateway's own place in a trace is no field of the client's.
+    for name in named.filter(|name| !name.trim_ascii().eq_ignore_ascii_case(TRACEPARENT)) {
         let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
         let passed = after.fields.iter().find(|field| {
             field.kind == FieldKind::Other && field.name.of(written).eq_ignore_ascii_case(name.as_bytes())

@@ -13,10 +13,12 @@ use crate::request::head::Outgoing;
 use crate::request::loop_mark::LoopMark;
 use crate::request::peer::{Origin, Peer};
 use crate::settings::Settings;
+use crate::traces::context::TraceContext;
 use crate::transport::proxy_header::Header;
 use crate::upstream::head::Incoming;
 use crate::upstream::load_report::{self, LoadReports};
 use crate::upstream::redirect::AskedPlace;
+use plimsoll_core::random::Random;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,7 +35,8 @@ pub fn proxy_header(bytes: &[u8]) -> Option<(usize, Option<IpAddr>)> {
     }
 }
 
-/// A request's head as its server gets it, and the client that it is counted for; `None` if it is refused or not whole.
+/// A request's head as its server gets it, with a place in a trace, and the client that it is counted for; `None` if it is
+/// refused or not whole.
 pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec<u8>, IpAddr)> {
     let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
     let mut head = RequestHead::default();
@@ -43,8 +46,9 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
     let rules = &HeaderRules::default();
-    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark, trace: None }
-        .write(&mut written);
+    let trace = TraceContext::of(Some((bytes, &head.fields)), 0.5, &mut Random::new(0));
+    let (head, peer, trace) = (&head, &peer, Some(&trace));
+    Outgoing { bytes, head, rewrite, peer, settings, fallback_host, rules, mark, trace }.write(&mut written);
     Some((written, client))
 }
 

@@ -1,6 +1,7 @@
 //! Buffers that are borrowed while bytes move and given back while a connection is idle.
 //!
-//! A thread keeps the buffers that it has used, up to a bound; dropping a [`Buffer`] gives it back to its thread. A steady
+//! A thread keeps the buffers that it has used, as long as those in use and those kept stay below its part of
+//! `limits.buffer_memory`; dropping a [`Buffer`] gives it back to its thread. A steady
 //! load therefore allocates nothing, and a thousand idle connections hold no buffers at all. What waits for long moves to a
 //! buffer of its own size, which is not kept. All of them count.
 
@@ -14,7 +15,7 @@ pub(crate) const HEADROOM: usize = 2 * 1024;
 /// For bodies: 64 KiB and a head beside it come in one read.
 pub(crate) const LARGE: usize = HEADROOM + 70 * 1024;
 
-/// How many buffers of each size a thread keeps: 16 MiB of large ones. More are freed.
+/// How many buffers of each size a thread keeps at most: 16 MiB of large ones. More are freed.
 const KEPT: usize = 224;
 
 /// How many small buffers a thread may have in use before giving one back is worth a copy.
@@ -37,6 +38,13 @@ thread_local! {
     static POOL: RefCell<[Spare; 2]> = const { RefCell::new([Spare::NONE, Spare::NONE]) };
     /// The bytes of buffers of their own size.
     static FITTED: Cell<usize> = const { Cell::new(0) };
+    /// How many bytes buffers in use and spare ones may hold together, unless those in use hold more.
+    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// Spare buffers of this thread are kept only while all buffers hold at most `most` bytes.
+pub(crate) fn keep_within(most: usize) {
+    MOST.set(most);
 }
 
 /// Frees half of the buffers that were not needed since the last call: a burst's memory is given back within seconds.
@@ -58,6 +66,26 @@ pub(crate) fn are_many() -> bool {
 /// How many bytes of buffers this thread uses.
 pub(crate) fn in_use() -> usize {
     POOL.with_borrow(|[small, large]| small.taken * SMALL + large.taken * LARGE) + FITTED.get()
+}
+
+fn held([small, large]: &[Spare; 2]) -> usize {
+    let of = |spare: &Spare| spare.taken + spare.buffers.len();
+    of(small) * SMALL + of(large) * LARGE + FITTED.get()
+}
+
+/// How many bytes all buffers of this thread hold, spare ones included.
+pub(crate) fn in_memory() -> usize {
+    POOL.with_borrow(held)
+}
+
+/// Frees spare buffers, so that new memory of `size` bytes stays within what all may hold.
+fn make_room(pool: &mut [Spare; 2], size: usize) {
+    while held(pool).saturating_add(size) > MOST.get() {
+        let [small, large] = pool;
+        if large.buffers.pop().or_else(|| small.buffers.pop()).is_none() {
+            return;
+        }
+    }
 }
 
 /// Whether this thread's buffers use more than `most` bytes.
@@ -86,7 +114,7 @@ impl Buffer {
             SMALL => Buffer::small(),
             LARGE => Buffer::large(),
             length => {
-                FITTED.set(FITTED.get() + length);
+                Buffer::make_fitting(length);
                 return Buffer { bytes: bytes.into() };
             }
         };
@@ -99,12 +127,20 @@ impl Buffer {
         if matches!(bytes.len(), SMALL | LARGE) {
             return Buffer::fitting(&bytes);
         }
-        FITTED.set(FITTED.get() + bytes.len());
+        Buffer::make_fitting(bytes.len());
         Buffer { bytes: bytes.into() }
+    }
+
+    fn make_fitting(length: usize) {
+        POOL.with_borrow_mut(|pool| make_room(pool, length));
+        FITTED.set(FITTED.get() + length);
     }
 
     fn take(class: usize, size: usize) -> Self {
         let kept = POOL.with_borrow_mut(|pool| {
+            if pool[class].buffers.is_empty() {
+                make_room(pool, size);
+            }
             let spare = &mut pool[class];
             let buffer = spare.buffers.pop();
             spare.taken += 1;
@@ -130,11 +166,11 @@ impl Drop for Buffer {
         // At the thread's end the pool may be gone; the buffer is freed then.
         let _ = POOL.try_with(|pool| {
             let Ok(mut pool) = pool.try_borrow_mut() else { return };
-            let spare = &mut pool[class];
             // A buffer that another thread took was not counted here.
-            spare.taken = spare.taken.saturating_sub(1);
-            if spare.buffers.len() < KEPT {
-                spare.buffers.push(bytes);
+            pool[class].taken = pool[class].taken.saturating_sub(1);
+            let has_room = held(&pool).saturating_add(bytes.len()) <= MOST.get();
+            if has_room && pool[class].buffers.len() < KEPT {
+                pool[class].buffers.push(bytes);
             }
         });
     }
@@ -177,6 +213,24 @@ mod tests {
         assert_eq!(in_use(), before + 1 + SMALL + LARGE);
         drop(buffers);
         assert_eq!(in_use(), before);
+    }
+
+    #[test]
+    fn spare_buffers_and_those_in_use_have_a_bound_together() {
+        keep_within(4 * LARGE);
+        let mut many: Vec<Buffer> = (0..6).map(|_| Buffer::large()).collect();
+        many.truncate(4);
+        assert_eq!(spare(), 0, "as much as may be is in use");
+        many.truncate(1);
+        assert_eq!(spare(), 3);
+        let fitting = Buffer::fitting(&[7; 1000]);
+        assert_eq!(spare(), 2, "one made room");
+        drop(Buffer::small());
+        drop(many);
+        assert_eq!(spare(), 3);
+        assert!(POOL.with_borrow(held) <= 4 * LARGE);
+        drop(fitting);
+        keep_within(usize::MAX);
     }
 
     #[test]

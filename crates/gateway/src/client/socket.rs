@@ -18,9 +18,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// An unread body up to this size is read and thrown away, to keep the connection.
-const DISCARD_LIMIT: usize = 64 * 1024;
-/// How long a client may still send after its last response.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const DISCARD_LIMIT: usize = 64 * 1024;
 /// How long the last frame of a stream that is aborted may take to leave.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
@@ -144,32 +142,6 @@ impl<W: Wire> Client<W> {
         .await;
         self.slot.arm(None);
         done
-    }
-
-    /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which may overtake the
-    /// response.
-    pub(crate) async fn linger(&mut self, worker: &Worker) {
-        self.inbox.consume(usize::MAX);
-        self.slot.arm(Some(worker.after(LINGER)));
-        poll_fn(|context| match self.io.poll_end(context) {
-            // A client that takes nothing is not told by TLS that no more comes.
-            Poll::Pending if !self.slot.expired() => Poll::Pending,
-            _ => Poll::Ready(()),
-        })
-        .await;
-        let mut total = 0;
-        poll_fn(|context| {
-            while total < 4 * DISCARD_LIMIT {
-                match self.poll_read(context) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(0) => return Poll::Ready(()),
-                    Poll::Ready(count) => total += count,
-                }
-                self.inbox.consume(usize::MAX);
-            }
-            Poll::Ready(())
-        })
-        .await;
     }
 
     /// Reads once. Zero bytes mean that the client is done or that its deadline has passed.

@@ -1,7 +1,7 @@
 //! A connection's socket with a meter: what comes in is seen frame by frame before `h2` reads it.
 
 use super::floods::{Flood, FrameAccount};
-use super::frames::FrameMeter;
+use super::frames::{FrameMeter, kind};
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,6 +15,10 @@ pub(crate) struct Meter {
     frames: RefCell<FrameMeter>,
     account: RefCell<FrameAccount>,
     flood: Cell<Option<Flood>>,
+    /// Bytes that came or were written since they were last asked for.
+    moved: Cell<u64>,
+    /// Heads that came since this was last set to none.
+    heads: Cell<usize>,
 }
 
 impl Meter {
@@ -27,6 +31,20 @@ impl Meter {
         act(&mut self.account.borrow_mut());
     }
 
+    /// How many bytes the client has sent or taken since this was last asked for.
+    pub(crate) fn take_moved(&self) -> u64 {
+        self.moved.take()
+    }
+
+    /// How many heads came since they were last forgotten.
+    pub(crate) fn heads(&self) -> usize {
+        self.heads.get()
+    }
+
+    pub(crate) fn forget_heads(&self) {
+        self.heads.set(0);
+    }
+
     /// The number of the frame or the head whose end has not come, and how many bytes of it have.
     pub(crate) fn unfinished(&self) -> (u64, usize) {
         let frames = self.frames.borrow();
@@ -34,8 +52,10 @@ impl Meter {
     }
 
     fn read(&self, bytes: &[u8]) {
+        self.moved.set(self.moved.get() + bytes.len() as u64);
         let mut account = self.account.borrow_mut();
         self.frames.borrow_mut().read(bytes, |frame| {
+            self.heads.set(self.heads.get() + usize::from(frame.kind == kind::HEADERS));
             if let Some(flood) = account.take(frame) {
                 self.flood.set(self.flood.get().or(Some(flood)));
             }
@@ -81,6 +101,7 @@ impl<T: AsyncWrite + Unpin> Metered<T> {
     fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(count)) = &written {
             self.meter.account(|account| account.wrote(*count as u64));
+            self.meter.moved.set(self.meter.moved.get() + *count as u64);
         }
         written
     }

@@ -2,7 +2,7 @@
 //!
 //! All of it is one task. Requests that a client sends early stay in the inbox and are served in order. Buffers exist
 //! only while they hold bytes. A connection that has been idle for a moment *rests*: what it takes to serve requests is
-//! given back, and its task keeps a socket and a slot.
+//! given back, and its task keeps a socket and a slot. It keeps no more while it *lingers*, after its last response.
 
 use super::entrance::SlotGuard;
 use super::peer::Origin;
@@ -10,7 +10,7 @@ use super::way::{Next, Way};
 use crate::client::buffers::{self, SMALL};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
-use crate::client::socket::Client;
+use crate::client::socket::{Client, DISCARD_LIMIT};
 use crate::client::standing::Standing;
 use crate::http1::Refusal;
 use crate::http1::scan::HeadScan;
@@ -21,10 +21,13 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::AsyncWrite;
 
 /// How long a connection stays ready for its next request before it rests. A client that sends requests one upon another
 /// finds it ready; to get ready costs less than a connection anew.
 const READY: Duration = Duration::from_secs(1);
+/// How long a client may still send after its last response.
+const LINGER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct PartialHead {
@@ -45,6 +48,15 @@ enum Awaited {
     Idle,
 }
 
+/// How a connection serves no more requests.
+enum Left {
+    /// It had none for a moment.
+    Rest(Socket),
+    /// Its client may still be sending.
+    Linger(Socket),
+    End,
+}
+
 /// Serves HTTP/1 on a socket until one side ends it. Where the client turns out to speak HTTP/2, the socket is returned with
 /// the bytes that came.
 pub(super) async fn run(guard: &SlotGuard, io: Socket, origin: &Origin) -> Option<(Socket, Vec<u8>)> {
@@ -61,24 +73,36 @@ pub(super) async fn run(guard: &SlotGuard, io: Socket, origin: &Origin) -> Optio
         }
         let ready = &guard.worker.ready;
         ready.set(ready.get() + 1);
-        resting = serve_until_idle(guard, io, inbox, origin).await;
+        let left = serve_until_idle(guard, io, inbox, origin).await;
         ready.set(ready.get() - 1);
+        match left {
+            Left::Rest(io) => resting = Some(io),
+            // On the heap, where it takes memory only while it lasts.
+            Left::Linger(io) => Box::pin(guard.linger(io)).await,
+            Left::End => {}
+        }
     }
     None
 }
 
-/// On the heap, where it takes memory only until the connection rests again; made outside of the task, which would otherwise
-/// have room for it.
+/// On the heap, where it takes memory only until the connection rests or lingers; made outside of the task, which would
+/// otherwise have room for it.
 fn serve_until_idle(
     guard: &SlotGuard,
     io: Socket,
     inbox: Inbox,
     origin: &Origin,
-) -> Pin<Box<impl Future<Output = Option<Socket>>>> {
+) -> Pin<Box<impl Future<Output = Left>>> {
     let client = Client { io, inbox, outbox: Outbox::default(), slot: guard.slot.clone(), besides: 0 };
     let mut way = Way::new(guard.worker.clone(), client, origin);
     // Lent to what is awaited: a way that moved into it would have its room twice.
-    Box::pin(async move { way.serve_until_idle().await.then_some(way.client.io) })
+    Box::pin(async move {
+        match way.serve().await {
+            Next::Rest => Left::Rest(way.client.io),
+            last if last == Next::Linger || !way.client.inbox.is_empty() => Left::Linger(way.client.io),
+            _ => Left::End,
+        }
+    })
 }
 
 impl SlotGuard {
@@ -100,6 +124,32 @@ impl SlotGuard {
         .await;
         slot.busy();
         has_come
+    }
+}
+
+impl SlotGuard {
+    /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which may overtake the response.
+    async fn linger(&self, mut io: Socket) {
+        self.slot.arm(Some(self.worker.after(LINGER)));
+        poll_fn(|context| match Pin::new(&mut io).poll_shutdown(context) {
+            // A client that takes nothing is not told by TLS that no more comes.
+            Poll::Pending if !self.slot.expired() => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
+        let (mut inbox, mut total) = (Inbox::default(), 0);
+        poll_fn(|context| {
+            while total < 4 * DISCARD_LIMIT {
+                match inbox.poll_fill(&mut io, context, false) {
+                    Poll::Pending if !self.slot.expired() => return Poll::Pending,
+                    Poll::Ready(Ok(count @ 1..)) => total += count,
+                    _ => break,
+                }
+                inbox.consume(usize::MAX);
+            }
+            Poll::Ready(())
+        })
+        .await;
     }
 }
 
@@ -126,19 +176,7 @@ impl SlotGuard {
 }
 
 impl Way<Socket> {
-    /// Serves requests until there is none for a moment. False at the connection's end.
-    async fn serve_until_idle(&mut self) -> bool {
-        let last = self.serve().await;
-        if last == Next::Rest {
-            return true;
-        }
-        if last == Next::Linger || !self.client.inbox.is_empty() {
-            self.client.linger(&self.worker).await;
-        }
-        false
-    }
-
-    /// Serves one request after another; returns how that ends.
+    /// Serves one request after another until there is none for a moment; returns how that ends.
     async fn serve(&mut self) -> Next {
         loop {
             let next = match self.next_head().await {

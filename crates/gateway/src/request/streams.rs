@@ -8,7 +8,12 @@
 //! |---|---|
 //! | idle for `timeouts.keep_alive`, or the gateway drains | `GOAWAY`; streams under way are finished, new ones refused |
 //! | its place is needed, or a head has no end in time | `GOAWAY` at once |
+//! | all connections of HTTP/2 hold more than they may, and its client moved nothing for the longest | `GOAWAY` at once |
 //! | it floods ([`floods`](crate::http2::floods)) | `GOAWAY` with `ENHANCE_YOUR_CALM` at once |
+//!
+//! **Memory.** A stream costs kilobytes before it holds a byte of its client's, `h2` keeps what the most streams at once took
+//! until the connection ends, and a client may have [`streams`](crate::settings::Limits::streams) on each of its connections.
+//! What connections and their streams hold so is counted by what was measured.
 
 use super::entrance::SlotGuard;
 use super::peer::Origin;
@@ -46,6 +51,21 @@ const SEND_BUFFER: usize = 2 * LARGE;
 /// How long a connection that was told to end has for its last frames.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// About what a connection holds, what more it holds over TLS, and what each stream that is open adds to it: its task, its way,
+/// and what `h2` knows of it.
+const A_CONNECTION: usize = 18 * 1024;
+const ITS_TLS: usize = 12 * 1024;
+const A_STREAM: usize = 6 * 1024;
+/// What `h2` holds of a stream that is not begun, since it reads all heads that have come.
+const A_STREAM_AHEAD: usize = 2 * 1024;
+/// What `h2` keeps of a stream that has ended, up to as many as were ever open at once.
+const A_PAST_STREAM: usize = 1024;
+/// A connection with more streams begins one at a time, and others have their turns in between: those that are given up for its
+/// sake are gone before it holds much more.
+const AT_ONCE: usize = 8;
+/// How many streams that were reset `h2` still knows. Frames for others are answered with one more reset.
+const RESET_STREAMS: usize = 8;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
@@ -61,8 +81,11 @@ struct Streams<'a, T> {
     h2: Connection<Metered<T>, Chunk>,
     meter: Rc<Meter>,
     state: State,
-    /// How many streams are under way.
+    /// How many streams are under way, and how many were at most.
     open: Rc<Cell<usize>>,
+    most_open: usize,
+    /// How many were begun of the heads that came.
+    begun: usize,
     /// Since when there is none.
     idle_since: Option<Instant>,
     /// The number of the frame or the head that is unfinished, and since when.
@@ -70,6 +93,9 @@ struct Streams<'a, T> {
     armed: Option<Instant>,
     /// Its place among the connections with unfinished heads.
     standing: Standing,
+    /// Its place among all connections of HTTP/2, and what it counts for there.
+    place: Standing,
+    held: usize,
     looked: Instant,
 }
 
@@ -92,9 +118,12 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.head_bytes.clamp(1024, 64 * 1024) as u32)
         .max_send_buffer_size(SEND_BUFFER)
+        .max_concurrent_reset_streams(RESET_STREAMS)
         .enable_connect_protocol();
     slot.busy();
     slot.arm(Some(worker.after(timeouts.head)));
+    let mut place = Standing::default();
+    place.hold(&worker.http2, slot, A_CONNECTION, worker.http2_memory());
     let begun = {
         let mut handshake = pin!(builder.handshake(Metered::new(io, first, meter.clone())));
         poll_fn(|context| match handshake.as_mut().poll(context) {
@@ -112,10 +141,14 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         meter,
         state: State::Open,
         open: Rc::default(),
+        most_open: 0,
+        begun: 0,
         idle_since: None,
         unfinished: None,
         armed: None,
         standing: Standing::default(),
+        place,
+        held: 0,
         looked: worker.coarse(),
     };
     poll_fn(|context| streams.poll(context)).await;
@@ -127,9 +160,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let now = self.guard.worker.coarse();
         self.meter.account(|account| account.wait(now.since(self.looked)));
         self.looked = now;
+        if self.state != State::Closing && self.is_given_up() {
+            self.close(Reason::NO_ERROR);
+        }
         loop {
             match self.h2.poll_accept(context) {
-                Poll::Ready(Some(Ok((request, respond)))) => self.accept(request, respond),
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    self.accept(request, respond);
+                    if self.open.get() > AT_ONCE {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
                 Poll::Ready(Some(Err(error))) => {
                     // What `h2` finds excessive itself. A client's own GOAWAY is no flood.
                     if error.reason() == Some(Reason::ENHANCE_YOUR_CALM) && !error.is_remote() {
@@ -138,21 +180,29 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
                     return Poll::Ready(());
                 }
                 Poll::Ready(None) => return Poll::Ready(()),
-                Poll::Pending => match self.look(now) {
-                    Look::Again => {}
-                    Look::Wait => return Poll::Pending,
-                    Look::End => return Poll::Ready(()),
-                },
+                Poll::Pending => {
+                    self.meter.forget_heads();
+                    self.begun = 0;
+                    match self.look(now) {
+                        Look::Again => {}
+                        Look::Wait => return Poll::Pending,
+                        Look::End => return Poll::Ready(()),
+                    }
+                }
             }
         }
     }
 
     fn accept(&mut self, request: Request<RecvStream>, respond: SendResponse<Chunk>) {
-        let (worker, open) = (&self.guard.worker, self.open.clone());
+        let (guard, open) = (self.guard, self.open.clone());
+        let worker = &guard.worker;
         self.standing.end();
         self.idle_since = None;
-        self.guard.slot.busy();
+        guard.slot.busy();
         open.set(open.get() + 1);
+        self.begun += 1;
+        self.most_open = self.most_open.max(open.get());
+        self.hold();
         worker.ready.set(worker.ready.get() + 1);
         let slot = worker.slots.borrow_mut().add();
         let (parts, receive) = request.into_parts();
@@ -160,19 +210,44 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
         let client = Client { io, inbox, outbox, slot: slot.clone(), besides: 0 };
         let way = Way::new(worker.clone(), client, self.origin);
-        let (worker, connection, meter) = (worker.clone(), self.guard.slot.clone(), self.meter.clone());
+        let (worker, connection, meter) = (worker.clone(), guard.slot.clone(), self.meter.clone());
         tokio::task::spawn_local(serve(StreamGuard { worker, slot, connection, open }, way, parts, meter));
+    }
+
+    /// Counts what the connection holds, if that has changed or its client has moved something.
+    fn hold(&mut self) {
+        let (worker, open) = (&self.guard.worker, self.open.get());
+        let ahead = self.meter.heads().saturating_sub(self.begun);
+        let past = self.most_open.saturating_sub(open);
+        let itself = if self.origin.is_secure { A_CONNECTION + ITS_TLS } else { A_CONNECTION };
+        let held = itself + open * A_STREAM + ahead * A_STREAM_AHEAD + past * A_PAST_STREAM;
+        let moved = self.meter.take_moved();
+        if moved > 0 || held != self.held {
+            self.held = held;
+            self.place.moved(moved);
+            self.place.hold(&worker.http2, &self.guard.slot, held, worker.http2_memory());
+        }
+    }
+
+    /// Whether it is to make room for other connections.
+    fn is_given_up(&self) -> bool {
+        self.guard.slot.expired() && self.place.is_given_up()
     }
 
     /// What is to be done while no frame comes.
     fn look(&mut self, now: Instant) -> Look {
-        let (worker, slot) = (&self.guard.worker, &self.guard.slot);
+        let guard = self.guard;
+        let (worker, slot) = (&guard.worker, &guard.slot);
         if self.state == State::Closing {
             return if slot.expired() { Look::End } else { Look::Wait };
         }
         if let Some(flood) = self.meter.flood() {
             worker.shared.floods.count(flood);
             return self.close(Reason::ENHANCE_YOUR_CALM);
+        }
+        self.hold();
+        if self.is_given_up() {
+            return self.close(Reason::NO_ERROR);
         }
         if self.state == State::Open && worker.is_draining() {
             return self.leave();
@@ -234,6 +309,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
     fn close(&mut self, reason: Reason) -> Look {
         self.state = State::Closing;
         self.standing.end();
+        self.place.end();
         let worker = &self.guard.worker;
         self.guard.slot.busy();
         self.arm(Some(worker.after(LINGER)));

@@ -5,16 +5,20 @@
 
 use plimsoll_core::time::{Duration, Instant};
 
-/// What a thread must have given up for a search of freed memory to be worth its time.
-const WORTH: usize = 4 << 20;
-/// Freed memory is searched for no more often than this: a search takes milliseconds.
-const LEAST_TIME_BETWEEN: Duration = Duration::from_secs(5);
+/// What a thread must have given up for a search of freed memory to be worth its time: what it holds is known roughly, and may
+/// be several times as much.
+const WORTH: usize = 1 << 20;
+/// Freed memory is searched for no more often than this.
+const LEAST_TIME_BETWEEN: Duration = Duration::from_millis(500);
+/// A search takes milliseconds, and more where much was freed. For so many times as long there is no other, so that a thread
+/// spends a fiftieth of its time on them at most.
+const REST: u32 = 50;
 
 /// The most that a thread held since memory was last given back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HighWater {
     most: usize,
-    given_back: Instant,
+    not_before: Instant,
 }
 
 impl HighWater {
@@ -22,11 +26,16 @@ impl HighWater {
     pub(crate) fn has_fallen(&mut self, now: Instant, bytes: usize) -> bool {
         self.most = self.most.max(bytes);
         let fallen = self.most - bytes >= WORTH.max(self.most / 4);
-        if !fallen || now.since(self.given_back) < LEAST_TIME_BETWEEN {
+        if !fallen || now < self.not_before {
             return false;
         }
-        *self = HighWater { most: bytes, given_back: now };
+        self.most = bytes;
         true
+    }
+
+    /// Memory went back, from `begun` to `now`.
+    pub(crate) fn gave_back(&mut self, begun: Instant, now: Instant) {
+        self.not_before = now + LEAST_TIME_BETWEEN.max(now.since(begun) * REST);
     }
 }
 
@@ -51,13 +60,18 @@ mod tests {
     #[test]
     fn memory_goes_back_after_a_burst_and_not_more_often_than_is_worth_it() {
         let mut water = HighWater::default();
-        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
-        assert!(!water.has_fallen(at(10), 100 << 20));
-        assert!(!water.has_fallen(at(11), 76 << 20), "less than a quarter");
-        assert!(water.has_fallen(at(12), 75 << 20));
-        assert!(!water.has_fallen(at(13), 0), "too soon");
-        assert!(water.has_fallen(at(17), 0));
-        assert!(!water.has_fallen(at(30), 3 << 20));
-        assert!(!water.has_fallen(at(31), 0), "too little");
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        assert!(!water.has_fallen(at(10_000), 100 << 20));
+        assert!(!water.has_fallen(at(11_000), 76 << 20), "less than a quarter");
+        assert!(water.has_fallen(at(12_000), 75 << 20));
+        water.gave_back(at(12_000), at(12_001));
+        assert!(!water.has_fallen(at(12_500), 0), "too soon");
+        assert!(water.has_fallen(at(12_501), 0));
+        water.gave_back(at(12_501), at(12_521));
+        assert!(!water.has_fallen(at(13_000), 9 << 20));
+        assert!(!water.has_fallen(at(13_500), 0), "the last search took 20 ms");
+        assert!(water.has_fallen(at(13_521), 0));
+        assert!(!water.has_fallen(at(30_000), 768 << 10));
+        assert!(!water.has_fallen(at(31_000), 0), "too little");
     }
 }

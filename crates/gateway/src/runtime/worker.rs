@@ -93,6 +93,8 @@ pub(crate) struct Worker {
     /// Clients that have not sent all of a head, and all others that are waited for.
     pub heads: Rc<RefCell<StandingClients>>,
     pub slow: Rc<RefCell<StandingClients>>,
+    /// Connections of HTTP/2, and what they hold besides their clients' bytes.
+    pub http2: Rc<RefCell<StandingClients>>,
     /// What requests that wait for their place hold, in bytes.
     pub waiting: Cell<usize>,
     /// Those of the others whose bytes are in files.
@@ -127,6 +129,7 @@ impl Worker {
             heads: Rc::default(),
             slow: Rc::default(),
             filed: Rc::default(),
+            http2: Rc::default(),
             waiting: Cell::default(),
             ready: Cell::default(),
             memory: Cell::default(),
@@ -242,6 +245,11 @@ impl Worker {
         }
     }
 
+    /// How many bytes the connections of HTTP/2 of this thread may hold besides their clients' bytes.
+    pub(crate) fn http2_memory(&self) -> usize {
+        self.buffer_memory().saturating_mul(2)
+    }
+
     /// How many bytes the unfinished heads of this thread may hold.
     pub(crate) fn head_memory(&self) -> usize {
         self.tables.borrow().settings.limits.head_memory / self.shared.mailboxes.len()
@@ -251,10 +259,15 @@ impl Worker {
     fn look_at_memory(&self, now: Instant) {
         let connections = self.shared.mailboxes[self.index].connections.load(Relaxed);
         let tasks = connections * ABOUT_A_CONNECTION + self.ready.get() * ABOUT_READY;
-        let held = buffers::in_use() + self.heads.borrow().bytes() + self.slow.borrow().bytes() + tasks;
+        let held = buffers::in_memory()
+            + self.heads.borrow().bytes()
+            + self.slow.borrow().bytes()
+            + self.http2.borrow().bytes()
+            + tasks;
         let mut water = self.memory.get();
         if water.has_fallen(now, held) {
             memory::give_back();
+            water.gave_back(now, self.now());
         }
         self.memory.set(water);
     }
@@ -272,6 +285,7 @@ impl Worker {
                 upstream.pool.roster().look(now);
             }
         }
+        buffers::keep_within(self.buffer_memory());
         buffers::trim();
         self.look_at_memory(now);
         self.shared.storage.note_memory(self.index, buffers::in_use());
