@@ -1,4 +1,4 @@
-//! Traces, through the binary: a collector gets the spans of a request, and the access log has its trace.
+//! A collector of OpenTelemetry beside the binary: it gets the spans of a request, whose trace the access log has, and metrics.
 
 use plimsoll_e2e::configuration::{before, two_levels};
 use plimsoll_e2e::{Plimsoll, SLOW_PAGES, exchange};
@@ -74,4 +74,33 @@ fn a_collector_gets_a_requests_spans_and_the_log_has_its_trace() {
     let lines = fs::read_to_string(log).expect("the log");
     assert_eq!((lines.lines().count(), lines.matches(TRACE).count()), (2, 1), "{lines}");
     assert_eq!(lines.matches("\"trace_id\"").count(), 2, "{lines}");
+}
+
+/// The sum of a metric's points.
+fn sum(sent: &Value, name: &str) -> u64 {
+    let metrics = sent["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().expect("a list");
+    let metric = metrics.iter().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+    let points = metric["sum"]["dataPoints"].as_array().expect("points of a counter");
+    points
+        .iter()
+        .map(|point| point["asInt"].as_str().and_then(|n| n.parse::<u64>().ok()).expect("a number"))
+        .sum()
+}
+
+#[test]
+fn a_collector_gets_metrics_at_intervals_and_the_last_ones_at_the_end() {
+    let (collector, collected) = collector();
+    let origin = SLOW_PAGES.origin(&[]);
+    let metrics = format!("[metrics]\nendpoint = \"http://{collector}/v1/metrics\"\ninterval = \"1s\"\n");
+    let mut gateway = Plimsoll::run(&(before(origin.address(), &two_levels()) + "\n" + &metrics));
+    let first = collected.recv_timeout(PATIENCE).expect("metrics");
+    assert_eq!(sum(&first, "plimsoll_requests_total"), 0);
+    for _ in 0..3 {
+        let head = "GET /page HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n";
+        assert_eq!(exchange(gateway.address, head.to_owned()).status, 200);
+    }
+    assert!(gateway.stop().success());
+    let last = collected.try_iter().last().expect("metrics at the end");
+    assert_eq!(sum(&last, "plimsoll_requests_total"), 3);
+    assert!(last["resourceMetrics"][0]["resource"].to_string().contains("\"plimsoll\""), "{last:#}");
 }

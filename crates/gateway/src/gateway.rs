@@ -1,6 +1,6 @@
 //! A running gateway, as its owner sees it.
 
-use crate::admin::{Operator, Owner, OwnerCell, Sight};
+use crate::admin::{MetricsPusher, Operator, Owner, OwnerCell, Sight};
 use crate::client::storage::Storage;
 use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
@@ -37,6 +37,8 @@ pub struct Gateway {
     /// What the operator's listener asks for a reload, once there is one.
     owner: OwnerCell,
     operator: Option<Operator>,
+    /// What pushes metrics, where they are.
+    pusher: Option<MetricsPusher>,
     threads: Vec<JoinHandle<()>>,
     listening: Vec<Listener>,
     /// Whether another process has taken over the sockets.
@@ -108,9 +110,19 @@ impl Gateway {
         let ticker = Ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
         let owner = Arc::default();
-        let (operator, is_replaced) = (None, false);
-        let mut gateway =
-            Gateway { shared, engine, ticker, owner, operator, threads, listening, is_replaced, listeners };
+        let (operator, pusher, is_replaced) = (None, None, false);
+        let mut gateway = Gateway {
+            shared,
+            engine,
+            ticker,
+            owner,
+            operator,
+            pusher,
+            threads,
+            listening,
+            is_replaced,
+            listeners,
+        };
         // An early return drops the gateway, which stops what was started.
         if let Some(address) = gateway.shared.tables.current().settings.admin {
             let owner = gateway.owner.clone();
@@ -118,6 +130,11 @@ impl Gateway {
             let listener = Operator::listen(address, &mut before.sockets)?;
             gateway.listeners.push(listener.try_clone()?.into());
             gateway.operator = Some(Operator::start(listener, engine, shared, owner)?);
+        }
+        if let Some(settings) = gateway.shared.tables.current().settings.metrics.clone() {
+            let owner = gateway.owner.clone();
+            let (engine, shared) = (gateway.engine.clone(), gateway.shared.clone());
+            gateway.pusher = Some(MetricsPusher::start(settings, engine, shared, owner)?);
         }
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)
@@ -182,7 +199,7 @@ impl Gateway {
         status
     }
 
-    /// What fails beside the requests' way, as far as that is news: TLS with upstreams, and the delivery of traces.
+    /// What fails beside the requests' way, as far as that is news: TLS with upstreams, the delivery of traces and metrics.
     pub fn faults(&self) -> Vec<String> {
         let tables = self.shared.tables.current();
         let faults = tables.plants.iter().enumerate().filter_map(|(plant, row)| {
@@ -190,7 +207,10 @@ impl Gateway {
             Some(format!("upstream {}: TLS fails: {why}", tables.names.plant(plant).unwrap_or_default()))
         });
         let traces = tables.traces.as_ref().and_then(|traces| traces.take_news());
-        faults.chain(traces.map(|why| format!("traces are lost: {why}"))).collect()
+        let metrics = self.pusher.as_ref().and_then(MetricsPusher::take_news);
+        let lost = [("traces", traces), ("metrics", metrics)];
+        let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
+        faults.chain(lost).collect()
     }
 
     /// Client connections open now.
@@ -271,6 +291,7 @@ impl Gateway {
         let tables = self.shared.tables.current();
         tables.access_logs.finish();
         tables.traces.iter().for_each(|traces| traces.finish());
+        self.pusher.iter_mut().for_each(MetricsPusher::stop);
         // Connections that were given to a thread that had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();

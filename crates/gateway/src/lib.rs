@@ -28,6 +28,7 @@ pub mod http1;
 #[doc(hidden)]
 pub mod http2;
 mod listen;
+mod otlp;
 mod request;
 mod runtime;
 pub mod settings;

@@ -5,7 +5,7 @@
 //! configuration file fills these types, and its reference shows their defaults.
 
 pub use crate::access_log::{AccessLogSettings, LogForm, LogTarget, SiteLog};
-pub use crate::admin::AdminTokens;
+pub use crate::admin::{AdminTokens, MetricsSettings};
 pub use crate::client::storage::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::http1::rules::{HeaderRules, SiteHeaders};
@@ -60,6 +60,8 @@ pub struct Settings {
     pub access_log: AccessLogSettings,
     /// Which requests are traced, and where that is told; `None` if the gateway takes no part in traces.
     pub traces: Option<TraceSettings>,
+    /// Where metrics are pushed; `None` if they are only read.
+    pub metrics: Option<MetricsSettings>,
     /// The bounds of messages and connections.
     pub limits: Limits,
     /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`. gRPC
@@ -102,6 +104,7 @@ impl Default for Settings {
             rejection: Rejection::default(),
             access_log: AccessLogSettings::default(),
             traces: None,
+            metrics: None,
             limits: Limits::default(),
             stream_paths: Vec::new(),
             timeouts: Timeouts::default(),

@@ -9,6 +9,7 @@ use super::addresses::Admin;
 use super::control::ControlKeys;
 use super::headers::HeaderRuleKeys;
 use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
+use super::metrics::{MetricsKeys, metrics};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::tls::TlsKeys;
@@ -47,6 +48,8 @@ section! { "the file"
         access_log: AccessLogKeys, section;
         /// Spans for a collector of OpenTelemetry.
         traces: Table<TraceKeys>, optional;
+        /// Metrics for a collector of OpenTelemetry.
+        metrics: Table<MetricsKeys>, optional;
         /// What is too much.
         limits: LimitKeys, section;
         /// Times after which something is given up.
@@ -247,6 +250,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         rejection: rejection(file),
         access_log: access_log(file, name, findings),
         traces: traces(file, findings),
+        metrics: metrics(file, findings),
         limits: limits(&file.limits.value, findings),
         stream_paths: listed(&file.limits.value.stream, |pattern| Pattern::new(&pattern.0)),
         timeouts: timeouts(file),

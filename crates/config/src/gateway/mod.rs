@@ -15,6 +15,7 @@ mod health_check;
 mod hosts;
 pub(crate) mod http;
 mod levels;
+mod metrics;
 pub(crate) mod plants;
 mod response_times;
 mod sites;

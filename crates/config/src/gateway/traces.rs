@@ -3,7 +3,7 @@
 use super::file::ConfigurationKeys;
 use crate::agent::HttpUrl;
 use crate::diagnostic::{Findings, quoted, refuse};
-use crate::syntax::{Part, Text, section};
+use crate::syntax::{Located, Part, Text, section};
 use plimsoll_gateway::settings::TraceSettings;
 
 section! { "[traces]"
@@ -23,15 +23,21 @@ section! { "[traces]"
 
 pub(super) fn traces(file: &ConfigurationKeys, findings: &mut Findings) -> Option<TraceSettings> {
     let keys = &file.traces.as_ref()?.value.0;
-    if let Some(url) = keys.endpoint.as_ref().filter(|url| url.value.target == "/") {
-        let whole = url.value.to_string();
-        refuse!(findings, BadValue at &url.span,
-            "no collector takes traces at its root",
-            help: format!("write where it does, most often `\"{}/v1/traces\"`", quoted(whole.trim_end_matches('/'))));
-    }
     Some(TraceSettings {
-        endpoint: keys.endpoint.as_ref().map_or(String::new(), |url| url.value.to_string()),
+        endpoint: collector(keys.endpoint.as_ref(), "traces", findings),
         ratio: keys.sample.value.0,
         service: keys.service.value.0.clone(),
     })
+}
+
+/// Where a collector takes what it is sent.
+pub(super) fn collector(url: Option<&Located<HttpUrl>>, what: &str, findings: &mut Findings) -> String {
+    let Some(url) = url else { return String::new() };
+    let whole = url.value.to_string();
+    if url.value.target == "/" {
+        refuse!(findings, BadValue at &url.span,
+            format!("no collector takes {what} at its root"),
+            help: format!("write where it does, most often `\"{}/v1/{what}\"`", quoted(whole.trim_end_matches('/'))));
+    }
+    whole
 }

@@ -27,6 +27,8 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENT
 use hyper::{Method, Response, StatusCode};
 pub use journal::{EventKind, JournalDocument, OperatorEvent, PromiseKind, PromiseRow, PromiseState};
 pub(crate) use journal::{Journal, Sight};
+pub(crate) use metrics::MetricsPusher;
+pub use metrics::MetricsSettings;
 use metrics::Scrape;
 use operator::{Health, OperatorLook};
 pub(crate) use operator::{Operator, OwnerCell};

@@ -207,10 +207,12 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
         ("admin", old.admin != new.admin),
         ("admin_names", old.admin_names != new.admin_names),
         ("threads", old.threads != new.threads),
+        ("metrics", old.metrics != new.metrics),
         ("seed", old.hash_seed != new.hash_seed),
     ]);
     new.listen.clone_from(&old.listen);
     new.admin_names.clone_from(&old.admin_names);
+    new.metrics.clone_from(&old.metrics);
     (new.admin, new.threads) = (old.admin, old.threads);
     (new.hash_seed, new.hash_seed_from) = (old.hash_seed, old.hash_seed_from);
     kept

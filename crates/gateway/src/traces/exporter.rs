@@ -5,6 +5,7 @@
 //! asked again twice, and the queue fills meanwhile; then the batch is dropped. Requests whose spans were dropped are counted.
 
 use super::otlp::{TraceSpan, export_request};
+use crate::otlp::{CollectorClient, Delivery};
 use crate::runtime::lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,17 +13,12 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
-use ureq::tls::{RootCerts, TlsConfig};
 
-/// What is read of an answer.
-const MOST_ANSWER: u64 = 64 * 1024;
 /// How many requests may wait to be sent, some twenty megabytes, and how many are sent at once.
 const QUEUE: usize = 16_384;
 const BATCH: usize = 512;
 /// How often the thread looks what has gathered.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How long the collector has for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// After how long a batch is sent again.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// How long the end of the gateway waits for what is still in the queue.
@@ -53,15 +49,6 @@ impl ExportCounts {
     }
 }
 
-/// What becomes of a batch.
-enum Delivery {
-    Taken,
-    /// It is worth another try.
-    Later(String),
-    /// The collector does not want it.
-    Refused(String),
-}
-
 /// An exporter's end of the queue, and its thread.
 #[derive(Debug)]
 pub(crate) struct TraceExporter {
@@ -89,8 +76,12 @@ impl TraceExporter {
         let (queue, receiver) = mpsc::sync_channel(QUEUE);
         let shared =
             Arc::new(ExporterState { counts, is_ending: AtomicBool::new(false), news: Mutex::default() });
-        let sending =
-            SpanSender { settings: settings.clone(), state: shared.clone(), agent: agent(), known: None };
+        let sending = SpanSender {
+            settings: settings.clone(),
+            state: shared.clone(),
+            client: CollectorClient::new(),
+            known: None,
+        };
         let thread =
             thread::Builder::new().name("traces".to_owned()).spawn(move || sending.run(&receiver))?;
         let sender = thread.thread().clone();
@@ -133,7 +124,7 @@ impl Drop for TraceExporter {
 struct SpanSender {
     settings: TraceSettings,
     state: Arc<ExporterState>,
-    agent: ureq::Agent,
+    client: CollectorClient,
     /// Why the last batch was lost, if it was.
     known: Option<String>,
 }
@@ -162,7 +153,7 @@ impl SpanSender {
         let body = export_request(&self.settings.service, batch.iter().flatten());
         let mut pauses = AGAIN.into_iter();
         let lost = loop {
-            match self.post(&body) {
+            match self.client.post(&self.settings.endpoint, &body) {
                 Delivery::Taken => break None,
                 Delivery::Refused(why) => break Some(why),
                 Delivery::Later(why) => match pauses.next().filter(|_| !self.is_ending()) {
@@ -179,43 +170,6 @@ impl SpanSender {
         }
         self.known = lost;
     }
-
-    fn post(&self, body: &[u8]) -> Delivery {
-        let request = self.agent.post(&self.settings.endpoint).header("content-type", "application/json");
-        match request.send(body) {
-            Ok(mut answer) => {
-                let status = answer.status();
-                // Read to its end, so that the connection serves the next batch.
-                let _ = answer.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
-                if status.is_success() {
-                    return Delivery::Taken;
-                }
-                let why = format!("{} answers {status}", self.settings.endpoint);
-                // Those that OTLP has tried again.
-                match status.as_u16() {
-                    429 | 502..=504 => Delivery::Later(why),
-                    _ => Delivery::Refused(why),
-                }
-            }
-            Err(error) => Delivery::Later(format!("{}: {error}", self.settings.endpoint)),
-        }
-    }
-}
-
-fn agent() -> ureq::Agent {
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::PlatformVerifier)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    ureq::Agent::config_builder()
-        .proxy(None)
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .timeout_global(Some(PATIENCE))
-        .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
-        .tls_config(tls.build())
-        .build()
-        .into()
 }
 
 #[cfg(test)]

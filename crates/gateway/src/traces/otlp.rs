@@ -1,6 +1,6 @@
-//! Spans as OTLP sends them over HTTP: JSON, by the field names of its protocol buffers (opentelemetry-proto 1.x,
-//! `opentelemetry/proto/trace/v1/trace.proto`). Identifiers are hexadecimal, numbers of 64 bits are texts.
+//! Spans as OTLP sends them: `opentelemetry/proto/trace/v1/trace.proto`.
 
+use crate::otlp::{Attribute, Scope, ServiceResource};
 use serde::{Serialize, Serializer};
 use std::time::SystemTime;
 
@@ -33,29 +33,6 @@ pub(crate) struct TraceSpan {
     pub status: Option<SpanStatus>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Attribute {
-    key: &'static str,
-    value: AttributeValue,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum AttributeValue {
-    StringValue(String),
-    IntValue(String),
-}
-
-impl Attribute {
-    pub(super) fn text(key: &'static str, value: impl Into<String>) -> Self {
-        Attribute { key, value: AttributeValue::StringValue(value.into()) }
-    }
-
-    pub(super) fn number(key: &'static str, value: u64) -> Self {
-        Attribute { key, value: AttributeValue::IntValue(value.to_string()) }
-    }
-}
-
 /// A span's status, by its number.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct SpanStatus {
@@ -80,29 +57,15 @@ struct ResourceSpans<'a> {
 }
 
 #[derive(Serialize)]
-struct ServiceResource {
-    attributes: Vec<Attribute>,
-}
-
-#[derive(Serialize)]
 struct ScopeSpans<'a> {
     scope: Scope,
     spans: Vec<&'a TraceSpan>,
 }
 
-#[derive(Serialize)]
-struct Scope {
-    name: &'static str,
-    version: &'static str,
-}
-
 /// The body of an export request with these spans of the service of this name.
 pub(super) fn export_request<'a>(service: &str, spans: impl Iterator<Item = &'a TraceSpan>) -> Vec<u8> {
-    let version = env!("CARGO_PKG_VERSION");
-    let attributes =
-        vec![Attribute::text("service.name", service), Attribute::text("service.version", version)];
-    let scope_spans = [ScopeSpans { scope: Scope { name: "plimsoll", version }, spans: spans.collect() }];
-    let resource_spans = [ResourceSpans { resource: ServiceResource { attributes }, scope_spans }];
+    let scope_spans = [ScopeSpans { scope: Scope::PLIMSOLL, spans: spans.collect() }];
+    let resource_spans = [ResourceSpans { resource: ServiceResource::new(service), scope_spans }];
     // No value here is one that JSON does not have.
     serde_json::to_vec(&ExportRequest { resource_spans }).unwrap_or_default()
 }

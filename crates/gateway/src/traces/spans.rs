@@ -10,8 +10,9 @@
 //! The body of a request is read before its arrival, in the time before the queue.
 
 use super::context::TraceContext;
-use super::otlp::{Attribute, SpanKind, SpanStatus, TraceSpan};
+use super::otlp::{SpanKind, SpanStatus, TraceSpan};
 use crate::access_log::format::Line;
+use crate::otlp::Attribute;
 use std::time::SystemTime;
 
 /// The methods that have a name of their own; others are told under a name for all, since a name is what tools group by.

@@ -1,4 +1,4 @@
-//! `/metrics`: one [`Scrape`] in Prometheus' text format, version 0.0.4.
+//! `/metrics`: one [`Scrape`] in Prometheus' text format, version 0.0.4; and the same pushed to a collector (`otlp`, `push`).
 //!
 //! Each metric is one row of the table [`METRICS`]: its name, its help, and where its value is read. A new metric is a new
 //! row. Nothing is counted here: the rows read what was counted elsewhere, so that a request costs nothing for it.
@@ -9,7 +9,9 @@
 //! lists, so that clients cannot add series. A class is labelled by `site` and `class`, a plant by `upstream`. A value that is
 //! not known yet is left out, never written as zero; a metric without any sample is left out whole.
 
+mod otlp;
 mod process;
+mod push;
 mod table;
 
 use super::document::{classes, plants};
@@ -23,6 +25,8 @@ use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+pub(crate) use push::MetricsPusher;
+pub use push::MetricsSettings;
 use std::fmt;
 use std::time::Duration;
 use table::METRICS;
@@ -35,6 +39,13 @@ pub(super) fn render(scrape: Scrape) -> String {
     // Writing to a string cannot fail.
     let _ = encode_registry(&mut page, &registry);
     page.0
+}
+
+/// What a collector gets: counters count from one second after 1970.
+#[cfg(test)]
+pub(super) fn otlp_request(service: &str, scrape: Scrape) -> Vec<u8> {
+    let at = |seconds| std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    otlp::export_request(service, otlp::Span { start: at(1), now: at(2) }, &scrape)
 }
 
 /// Name, labels and help of all metrics.

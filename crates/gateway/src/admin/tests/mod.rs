@@ -3,6 +3,7 @@
 mod deadline;
 mod exposition;
 mod listener;
+mod otlp;
 mod response;
 mod types;
 

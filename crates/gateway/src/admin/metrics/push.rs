@@ -1,0 +1,120 @@
+//! Pushes metrics to a collector at intervals, from a thread of its own: where nothing may connect to the admin listener.
+
+use super::Scrape;
+use super::otlp::{Span, export_request};
+use crate::admin::OwnerCell;
+use crate::otlp::{CollectorClient, Delivery};
+use crate::runtime::lock;
+use crate::runtime::worker::Shared;
+use plimsoll_core::Engine;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long the end of the gateway waits for its last figures to be taken.
+const FINISH: Duration = Duration::from_secs(2);
+
+/// Where metrics are pushed, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricsSettings {
+    /// Where the collector takes metrics: OTLP over HTTP, `http://127.0.0.1:4318/v1/metrics`.
+    pub endpoint: String,
+    /// The time between two pushes.
+    pub interval: Duration,
+    /// What the collector calls the gateway.
+    pub service: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct MetricsPusher {
+    state: Arc<PusherState>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct PusherState {
+    is_ending: AtomicBool,
+    /// Why figures were not taken, until the operator was told.
+    news: Mutex<Option<String>>,
+}
+
+/// What the thread has.
+struct Push {
+    settings: MetricsSettings,
+    start: SystemTime,
+    engine: Arc<Mutex<Engine>>,
+    shared: Arc<Shared>,
+    owner: OwnerCell,
+    state: Arc<PusherState>,
+    client: CollectorClient,
+}
+
+impl MetricsPusher {
+    /// Starts pushing.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn start(
+        settings: MetricsSettings,
+        engine: Arc<Mutex<Engine>>,
+        shared: Arc<Shared>,
+        owner: OwnerCell,
+    ) -> io::Result<Self> {
+        let state = Arc::<PusherState>::default();
+        let (start, client) = (SystemTime::now(), CollectorClient::new());
+        let push = Push { settings, start, engine, shared, owner, state: state.clone(), client };
+        let thread = thread::Builder::new().name("metrics".to_owned()).spawn(move || push.run())?;
+        Ok(MetricsPusher { state, thread: Some(thread) })
+    }
+
+    /// Why figures are not taken, if that is news.
+    pub(crate) fn take_news(&self) -> Option<String> {
+        lock(&self.state.news).take()
+    }
+
+    /// Pushes the last figures, and waits a moment at most.
+    pub(crate) fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.state.is_ending.store(true, Relaxed);
+        thread.thread().unpark();
+        let until = Instant::now() + FINISH;
+        while !thread.is_finished() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Push {
+    /// What was not taken is not sent again: the next figures have it in them, since counters count from the start.
+    fn run(self) {
+        let mut known = None;
+        let mut next = Instant::now() + self.settings.interval;
+        loop {
+            let is_ending = self.state.is_ending.load(Relaxed);
+            if !is_ending && Instant::now() < next {
+                thread::park_timeout(next.saturating_duration_since(Instant::now()));
+                continue;
+            }
+            next = Instant::now() + self.settings.interval;
+            let why = match self.once() {
+                Delivery::Taken => None,
+                Delivery::Later(why) | Delivery::Refused(why) => Some(why),
+            };
+            if why.is_some() && why != known {
+                lock(&self.state.news).clone_from(&why);
+            }
+            known = why;
+            if is_ending {
+                return;
+            }
+        }
+    }
+
+    fn once(&self) -> Delivery {
+        let scrape = Scrape::take(&self.engine, &self.shared, self.owner.get().map(Box::as_ref));
+        let span = Span { start: self.start, now: SystemTime::now() };
+        self.client.post(&self.settings.endpoint, &export_request(&self.settings.service, span, &scrape))
+    }
+}
