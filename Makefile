@@ -97,8 +97,9 @@ generate: ## write what is generated from code: references of configuration and 
 fmt: ## format the code
 	$(CARGO) fmt --all
 
-module: ## build libplimsoll and mod_plimsoll into target/module: a server's own processes decide (docs/module.md)
+module: ## build libplimsoll, mod_plimsoll and a wheel for Python into target/module: a server's own processes decide (docs/module.md)
 	@.ci/module release $(TARGET)/module
+	@.ci/wheel $(TARGET)/module
 
 release: ## build the binary as it is shipped
 	$(CARGO) build --quiet --release --locked -p plimsoll

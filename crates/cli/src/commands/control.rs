@@ -40,6 +40,8 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     if let (Taken::Over, Some((state, at_once))) = (taken, known.learned()) {
         known.tell_left_out(&run.controller.restore(&state, at_once));
     }
+    // Processes can attach to what is published, so that it is there once this process says so.
+    run.controller.tick();
     let done = if taken == Taken::Over { "taken over" } else { "made" };
     tracing::info!("the shared state {} was {done}", arguments.state.display());
     supervisor::ready();

@@ -32,7 +32,7 @@ impl Attribute {
     }
 }
 
-/// Who sends.
+/// The sender.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServiceResource {
     attributes: Vec<Attribute>,
@@ -46,7 +46,7 @@ impl ServiceResource {
     }
 }
 
-/// What in the sender made it.
+/// The part of the sender that made it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Scope {
     name: &'static str,

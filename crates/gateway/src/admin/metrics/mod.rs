@@ -45,7 +45,7 @@ pub(super) fn render(scrape: Scrape) -> String {
 #[cfg(test)]
 pub(super) fn otlp_request(service: &str, scrape: Scrape) -> Vec<u8> {
     let at = |seconds| std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-    otlp::export_request(service, otlp::Span { start: at(1), now: at(2) }, &scrape)
+    otlp::export_request(service, otlp::CountingTime { start: at(1), now: at(2) }, &scrape)
 }
 
 /// Name, labels and help of all metrics.

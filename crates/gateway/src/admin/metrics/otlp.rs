@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ExportRequest {
+struct MetricsExport {
     resource_metrics: [ResourceMetrics; 1],
 }
 
@@ -112,23 +112,23 @@ fn double<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error>
 
 /// From when the counters count, and when they were read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct CountingTime {
     pub(super) start: SystemTime,
     pub(super) now: SystemTime,
 }
 
 /// The body of an export request with all metrics of the service of this name.
-pub(super) fn export_request(service: &str, span: Span, scrape: &Scrape) -> Vec<u8> {
+pub(super) fn export_request(service: &str, span: CountingTime, scrape: &Scrape) -> Vec<u8> {
     let metrics = METRICS.iter().filter_map(|metric| metric.out(span, scrape)).collect();
     let scope_metrics = [ScopeMetrics { scope: Scope::PLIMSOLL, metrics }];
     let resource_metrics = [ResourceMetrics { resource: ServiceResource::new(service), scope_metrics }];
     // No value here is one that JSON does not have.
-    serde_json::to_vec(&ExportRequest { resource_metrics }).unwrap_or_default()
+    serde_json::to_vec(&MetricsExport { resource_metrics }).unwrap_or_default()
 }
 
 impl Metric {
     /// None if it has no sample.
-    fn out(&self, span: Span, scrape: &Scrape) -> Option<MetricOut> {
+    fn out(&self, span: CountingTime, scrape: &Scrape) -> Option<MetricOut> {
         let samples = self.read.samples(scrape);
         let is_histogram = matches!(samples.first()?.1, Value::Times(_));
         let is_total = self.name.ends_with("_total");
@@ -146,7 +146,7 @@ impl Metric {
     }
 }
 
-fn point(span: Span, (labels, value): Sample) -> Point {
+fn point(span: CountingTime, (labels, value): Sample) -> Point {
     let value = match value {
         Value::Count(count) => PointValue::Whole { as_int: count },
         Value::Number(number) => PointValue::Double { as_double: number },

@@ -1,7 +1,7 @@
 //! Pushes metrics to a collector at intervals, from a thread of its own: where nothing may connect to the admin listener.
 
 use super::Scrape;
-use super::otlp::{Span, export_request};
+use super::otlp::{CountingTime, export_request};
 use crate::admin::OwnerCell;
 use crate::otlp::{CollectorClient, Delivery};
 use crate::runtime::lock;
@@ -114,7 +114,7 @@ impl Push {
 
     fn once(&self) -> Delivery {
         let scrape = Scrape::take(&self.engine, &self.shared, self.owner.get().map(Box::as_ref));
-        let span = Span { start: self.start, now: SystemTime::now() };
+        let span = CountingTime { start: self.start, now: SystemTime::now() };
         self.client.post(&self.settings.endpoint, &export_request(&self.settings.service, span, &scrape))
     }
 }

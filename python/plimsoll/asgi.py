@@ -1,0 +1,106 @@
+"""ASGI middleware (version 3)."""
+
+import asyncio
+from urllib.parse import quote, unquote_to_bytes
+
+from plimsoll.attachment import Attachment, Outcome, Request
+
+
+class Middleware:
+    """Gives each HTTP request of `application` its level, or turns it away. Lifespans and WebSockets pass as they come.
+
+    A level's prefix comes before the path; `scope["plimsoll"]` has `level` and `reason`. A rejection is answered with its status
+    and `Retry-After`, and the application is not called.
+    """
+
+    def __init__(self, application, state):
+        self._application = application
+        self._attachment = Attachment(state)
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            return await self._application(scope, receive, send)
+        request = _request(scope)
+        decision = self._attachment.adapt(request)
+        if decision is None:
+            return await self._application(scope, receive, send)
+        if decision.level == 0:
+            return await _reject(decision, send)
+        scope = {**scope, "plimsoll": {"level": decision.level, "reason": decision.reason}}
+        if decision.path != request.path:
+            prefix = decision.path[: len(decision.path) - len(request.path)]
+            scope["raw_path"] = decision.path
+            scope["path"] = unquote_to_bytes(prefix).decode("utf-8", "surrogateescape") + scope["path"]
+        response = _Response(self._attachment, decision, receive, send)
+        try:
+            await self._application(scope, response.receive, response.send)
+        except asyncio.CancelledError:
+            response.end(Outcome.ABANDONED)
+            raise
+        except BaseException:
+            response.end(Outcome.FAILED)
+            raise
+        # An application that returns before its response's end has failed it, unless the client has left.
+        response.end(Outcome.ABANDONED if response.client_left else Outcome.FAILED)
+
+
+class _Response:
+    """A response: it counts its bytes, and ends its request."""
+
+    def __init__(self, attachment, decision, receive, send):
+        self._attachment, self._decision = attachment, decision
+        self._receive, self._send = receive, send
+        self._has_ended = False
+        self.client_left = False
+
+    async def receive(self):
+        message = await self._receive()
+        # After a response's end this is said of every client.
+        if message["type"] == "http.disconnect" and not self._has_ended:
+            self.client_left = True
+        return message
+
+    async def send(self, message):
+        await self._send(message)
+        if message["type"] != "http.response.body":
+            return
+        self._attachment.log_size(self._decision, len(message.get("body", b"")))
+        if not message.get("more_body", False):
+            self.end(Outcome.ABANDONED if self.client_left else Outcome.COMPLETED)
+
+    def end(self, outcome):
+        if not self._has_ended:
+            self._has_ended = True
+            self._attachment.done(self._decision, outcome)
+
+
+def _request(scope):
+    headers = scope["headers"]
+
+    def header(name):
+        return next((value for key, value in headers if key == name), None)
+
+    client = scope.get("client")
+    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    return Request(
+        method=scope["method"].encode("latin-1"),
+        host=header(b"host"),
+        path=path.partition(b"?")[0] or b"/",
+        query=scope.get("query_string", b""),
+        client=client[0].encode() if client and client[0] else b"127.0.0.1",
+        header=header,
+    )
+
+
+async def _reject(decision, send):
+    body = b"Too many requests at this time. Please try again later.\n" if decision.status == 503 else b"No site of this name.\n"
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-plimsoll", f"level=0; reason={decision.reason}".encode()),
+    ]
+    if decision.status == 503:
+        headers.append((b"retry-after", str(decision.retry_after).encode()))
+    await send({"type": "http.response.start", "status": decision.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

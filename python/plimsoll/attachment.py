@@ -1,0 +1,163 @@
+"""A process that is attached to the shared state of `plimsoll control`, and the three calls of one request."""
+
+import ctypes
+import enum
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+from plimsoll import library
+
+_log = logging.getLogger("plimsoll")
+# While the state cannot be opened, it is tried again after this time (seconds).
+_AGAIN = 1.0
+# Room for what a level puts before a path (bytes).
+_PREFIX = 1024
+
+
+class Outcome(enum.IntEnum):
+    """How a request ended."""
+
+    COMPLETED = 0
+    FAILED = 1
+    ABANDONED = 2
+
+
+@dataclass
+class Request:
+    """A request, as far as it decides. Paths are as they were sent, without a query."""
+
+    method: bytes
+    host: Optional[bytes]
+    path: bytes
+    query: bytes
+    # The client's address.
+    client: bytes
+    # Finds a header's value by its name in lower case.
+    header: Callable[[bytes], Optional[bytes]]
+
+
+@dataclass
+class Decision:
+    """What was decided of a request."""
+
+    # 1 to M, the highest; 0 where it is rejected.
+    level: int
+    # Why: a reason of the gateway's headers and metrics.
+    reason: str
+    # The path to serve, which has the level's prefix.
+    path: bytes
+    # The status code of a rejection.
+    status: int = 0
+    # After how many seconds a client that was rejected may come again.
+    retry_after: int = 0
+    # The request's number for `log_size` and `done`; 0 where it is rejected, and then they are not called.
+    number: int = 0
+
+
+class _Lookup:
+    """What finds headers of one request. It keeps the values until the call has returned."""
+
+    __slots__ = ("find", "kept")
+
+    def __init__(self, find):
+        self.find, self.kept = find, []
+
+
+@library.FindHeader
+def _find_header(lookup, name):
+    try:
+        value = lookup.find(name.lower())
+    except Exception:  # It must not pass through C; the request has no such header then.
+        _log.exception("a header cannot be read")
+        return None
+    if value is None:
+        return None
+    text = ctypes.c_char_p(value)
+    lookup.kept.append(text)
+    return ctypes.cast(text, ctypes.c_void_p).value
+
+
+class Attachment:
+    """Attaches this process to the state at `state` with its first request, and each process that is forked from it with its own.
+
+    While the state cannot be opened, requests go as they came and are not counted; the log says why, and it is tried again each
+    second.
+    """
+
+    def __init__(self, state):
+        self._state = str(state).encode()
+        self._library = library.load()
+        self._lock = threading.Lock()
+        self._handle = None
+        self._next_try = 0.0
+        self._is_frozen = False
+
+    def adapt(self, request: Request) -> Optional[Decision]:
+        """Decides on a request that has come. None: it goes as it came, and is not counted."""
+        handle = self._handle or self._attach(None)
+        if handle is None:
+            return None
+        error, decision = self._adapt(handle, request)
+        if error == library.FORKED:
+            handle = self._attach(handle)
+            if handle is None:
+                return None
+            error, decision = self._adapt(handle, request)
+        if error == library.NO_SITE:
+            return Decision(level=0, reason="no-site", path=request.path, status=421)
+        if error:
+            _log.error("a request is not counted: %s", self._sentence(error))
+            return None
+        return decision
+
+    def log_size(self, decision: Decision, size: int) -> None:
+        """Counts bytes of a response's body as they are delivered."""
+        self._library.plimsoll_log_size(self._handle, decision.number, size)
+
+    def done(self, decision: Decision, outcome: Outcome) -> None:
+        """Ends a request, exactly once."""
+        self._library.plimsoll_done(self._handle, decision.number, int(outcome))
+
+    def _adapt(self, handle, request):
+        lookup = _Lookup(request.header)
+        made = library.RequestStruct(
+            request.method, request.host, request.path, request.query, request.client, _find_header, lookup
+        )
+        room = len(request.path) + _PREFIX
+        path, decided = ctypes.create_string_buffer(room), library.DecisionStruct()
+        error = self._library.plimsoll_adapt(handle, ctypes.byref(made), path, room, ctypes.byref(decided))
+        if error:
+            return error, None
+        if bool(decided.frozen) != self._is_frozen:
+            self._is_frozen = bool(decided.frozen)
+            _log.warning("no controller is awake: levels stand still" if self._is_frozen else "the controller is awake again")
+        rewritten = path.raw[: decided.path_length] if decided.level else request.path
+        return 0, Decision(
+            level=decided.level,
+            reason=decided.reason.decode(),
+            path=rewritten,
+            status=decided.status,
+            retry_after=decided.retry_after,
+            number=decided.request,
+        )
+
+    def _attach(self, stale):
+        """The handle of this process. `stale` is one of the process that this one was forked from, which is left as it is."""
+        with self._lock:
+            if self._handle is not None and self._handle is not stale:
+                return self._handle
+            if time.monotonic() < self._next_try:
+                return None
+            handle = ctypes.c_void_p()
+            error = self._library.plimsoll_init(self._state, ctypes.byref(handle))
+            self._handle = None if error else handle
+            if error:
+                self._next_try = time.monotonic() + _AGAIN
+                _log.warning("%s: %s; requests are served as they come", self._state.decode(), self._sentence(error))
+            return self._handle
+
+    def _sentence(self, error):
+        return self._library.plimsoll_strerror(error).decode()

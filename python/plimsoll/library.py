@@ -1,0 +1,63 @@
+"""libplimsoll's functions and structures, as plimsoll.h has them."""
+
+import ctypes
+import os
+from pathlib import Path
+
+NO_REQUEST, NO_SITE, FORKED = -10, -8, -7
+
+# Finds a header: from the context of the request and a name to the address of a text, or to nothing.
+FindHeader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+
+
+class RequestStruct(ctypes.Structure):
+    """plimsoll_request_t"""
+
+    _fields_ = [
+        ("method", ctypes.c_char_p),
+        ("host", ctypes.c_char_p),
+        ("path", ctypes.c_char_p),
+        ("query", ctypes.c_char_p),
+        ("client", ctypes.c_char_p),
+        ("header", FindHeader),
+        ("context", ctypes.py_object),
+    ]
+
+
+class DecisionStruct(ctypes.Structure):
+    """plimsoll_decision_t"""
+
+    _fields_ = [
+        ("request", ctypes.c_uint64),
+        ("level", ctypes.c_uint32),
+        ("status", ctypes.c_uint32),
+        ("retry_after", ctypes.c_uint32),
+        ("frozen", ctypes.c_uint32),
+        ("reason", ctypes.c_char_p),
+        ("path_length", ctypes.c_size_t),
+    ]
+
+
+def load():
+    """The library that `PLIMSOLL_LIBRARY` names, else the one in this package, else the system's."""
+    own = Path(__file__).with_name("libplimsoll.so.0")
+    # No call waits, so that the interpreter keeps its lock meanwhile.
+    library = ctypes.PyDLL(os.environ.get("PLIMSOLL_LIBRARY") or (str(own) if own.exists() else "libplimsoll.so.0"))
+    handle, number = ctypes.c_void_p, ctypes.c_uint64
+    for name, arguments in {
+        "plimsoll_init": [ctypes.c_char_p, ctypes.POINTER(handle)],
+        "plimsoll_adapt": [
+            handle,
+            ctypes.POINTER(RequestStruct),
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.POINTER(DecisionStruct),
+        ],
+        "plimsoll_log_size": [handle, number, ctypes.c_uint64],
+        "plimsoll_done": [handle, number, ctypes.c_int],
+    }.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, ctypes.c_int
+    library.plimsoll_strerror.argtypes = [ctypes.c_int]
+    library.plimsoll_strerror.restype = ctypes.c_char_p
+    return library

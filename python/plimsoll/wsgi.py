@@ -1,0 +1,123 @@
+"""WSGI middleware (PEP 3333)."""
+
+from http import HTTPStatus
+from urllib.parse import quote, unquote_to_bytes
+
+from plimsoll.attachment import Attachment, Outcome, Request
+
+# What a path may have as it is (RFC 3986, pchar).
+_SAFE = "/:@!$&'()*+,;=~-._"
+
+
+class Middleware:
+    """Gives each request of `application` its level, or turns it away.
+
+    A level's prefix comes before `PATH_INFO`; `plimsoll.level` and `plimsoll.reason` are in the environment. A rejection is
+    answered with its status and `Retry-After`, and the application is not called.
+    """
+
+    def __init__(self, application, state):
+        self._application = application
+        self._attachment = Attachment(state)
+
+    def __call__(self, environ, start_response):
+        request = _request(environ)
+        decision = self._attachment.adapt(request)
+        if decision is None:
+            return self._application(environ, start_response)
+        if decision.level == 0:
+            return _reject(decision, start_response)
+        if decision.path != request.path:
+            # What lies before the path is the level's prefix; the application is mounted where it was.
+            prefix = decision.path[: len(decision.path) - len(request.path)]
+            environ["PATH_INFO"] = unquote_to_bytes(prefix).decode("latin-1") + environ.get("PATH_INFO", "")
+        environ["plimsoll.level"], environ["plimsoll.reason"] = decision.level, decision.reason
+        response = _Response(self._attachment, decision)
+        try:
+            response.body = self._application(environ, response.counted(start_response))
+        except BaseException:
+            response.end(Outcome.FAILED)
+            raise
+        return response
+
+
+class _Response:
+    """A response's body: it counts its bytes, and ends its request."""
+
+    def __init__(self, attachment, decision):
+        self._attachment, self._decision = attachment, decision
+        self._has_ended = False
+        self.body = ()
+
+    def counted(self, start_response):
+        """`start_response`, whose `write` counts too."""
+
+        def start(*arguments):
+            write = start_response(*arguments)
+
+            def counted(data):
+                self._attachment.log_size(self._decision, len(data))
+                return write(data)
+
+            return counted
+
+        return start
+
+    def __iter__(self):
+        try:
+            for data in self.body:
+                self._attachment.log_size(self._decision, len(data))
+                yield data
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self.end(Outcome.FAILED)
+            raise
+        self.end(Outcome.COMPLETED)
+
+    def close(self):
+        """The server has sent it, or its client has left before the end."""
+        try:
+            getattr(self.body, "close", lambda: None)()
+        finally:
+            self.end(Outcome.ABANDONED)
+
+    def end(self, outcome):
+        if not self._has_ended:
+            self._has_ended = True
+            self._attachment.done(self._decision, outcome)
+
+    def __del__(self):
+        self.end(Outcome.ABANDONED)
+
+
+def _request(environ):
+    def header(name):
+        key = name.decode("latin-1").upper().replace("-", "_")
+        value = environ.get(key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}")
+        return None if value is None else value.encode("latin-1")
+
+    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    return Request(
+        method=environ["REQUEST_METHOD"].encode("latin-1"),
+        host=header(b"host"),
+        path=quote(path.encode("latin-1"), safe=_SAFE).encode() or b"/",
+        query=environ.get("QUERY_STRING", "").encode("latin-1"),
+        client=environ.get("REMOTE_ADDR", "").encode() or b"127.0.0.1",
+        header=header,
+    )
+
+
+def _reject(decision, start_response):
+    status = HTTPStatus(decision.status)
+    body = b"Too many requests at this time. Please try again later.\n" if decision.status == 503 else b"No site of this name.\n"
+    headers = [
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("Cache-Control", "no-store"),
+        ("X-Plimsoll", f"level=0; reason={decision.reason}"),
+    ]
+    if decision.status == 503:
+        headers.append(("Retry-After", str(decision.retry_after)))
+    start_response(f"{status.value} {status.phrase}", headers)
+    return [body]

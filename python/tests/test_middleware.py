@@ -1,0 +1,282 @@
+"""The middleware before a real `plimsoll control`: `PLIMSOLL` names the program, `PLIMSOLL_LIBRARY` libplimsoll, and
+`PLIMSOLL_HEADER` plimsoll.h."""
+
+import asyncio
+import ctypes
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import plimsoll
+from plimsoll import asgi, library, wsgi
+
+CONFIGURATION = """
+[gateway]
+listen = "127.0.0.1:0"
+[upstream.server]
+address = "127.0.0.1:1"
+[upstream.server.capacity]
+workers = 64
+[[site]]
+name = "www"
+host = "www.test"
+upstream = "server"
+exempt = [{ path = "/healthz" }]
+[[site.level]]
+name = "light"
+prefix = "/light"
+[[site.level]]
+name = "full"
+[[site.class]]
+name = "gold"
+match = { header = { "x-plan" = "gold" } }
+"""
+
+
+class Control:
+    """`plimsoll control` with its state."""
+
+    def __init__(self, configuration=CONFIGURATION):
+        self.folder = tempfile.TemporaryDirectory()
+        file, self.state = Path(self.folder.name, "site.toml"), Path(self.folder.name, "state")
+        file.write_text(configuration)
+        command = [os.environ["PLIMSOLL"], "control", file, "--state", self.state]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        said = self.process.stderr.readline()
+        assert "was made" in said, said
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate()
+        self.folder.cleanup()
+
+    def counts(self, attachment):
+        """Requests that have arrived and ended, by class, and bytes."""
+        classes = {}
+        while True:
+            counted = ClassStruct()
+            number = len(classes)
+            if attachment._library.plimsoll_class(attachment._handle, number, ctypes.byref(counted)) != 0:
+                return classes
+            classes[counted.name.decode()] = counted
+
+
+class ClassStruct(ctypes.Structure):
+    """plimsoll_class_t"""
+
+    _fields_ = [
+        ("site", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("service_level", ctypes.c_double),
+        ("levels", ctypes.c_uint32),
+        ("arrived", ctypes.c_uint64),
+        ("rejected", ctypes.c_uint64),
+        ("ended", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+    ]
+
+
+class Header(unittest.TestCase):
+    def test_structures_are_those_of_the_header(self):
+        header = Path(os.environ["PLIMSOLL_HEADER"]).read_text()
+        header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+        for structure in (library.RequestStruct, library.DecisionStruct, ClassStruct):
+            name = structure.__doc__
+            body = re.search(r"typedef struct " + name + r" \{(.*?)\} " + name, header, re.S)
+            declared = re.findall(r"(\w+);", body.group(1))
+            self.assertEqual([field[0] for field in structure._fields_], declared)
+
+
+class Wsgi(unittest.TestCase):
+    def ask(self, middleware, path="/page", consume=True, **environ):
+        said = []
+        environ = {
+            "REQUEST_METHOD": "GET",
+            "PATH_INFO": path,
+            "HTTP_HOST": "www.test",
+            "REMOTE_ADDR": "192.0.2.1",
+            **environ,
+        }
+
+        def start_response(status, headers, exc_info=None):
+            said.append((status, dict(headers)))
+            return lambda data: None
+
+        body = middleware(environ, start_response)
+        data = b"".join(body) if consume else b""
+        getattr(body, "close", lambda: None)()
+        return said[0], data
+
+    def test_a_request_is_counted_once_however_it_ends(self):
+        def application(environ, start_response):
+            if environ["PATH_INFO"] == "/broken":
+                raise ValueError("broken")
+            start_response("200 OK", [])
+            return iter([environ["PATH_INFO"].encode(), b"!"])
+
+        with Control() as control:
+            middleware = wsgi.Middleware(application, control.state)
+            (status, _), data = self.ask(middleware)
+            self.assertEqual((status, data), ("200 OK", b"/page!"))
+            self.ask(middleware, consume=False)
+            with self.assertRaises(ValueError):
+                self.ask(middleware, path="/broken")
+            self.ask(middleware, HTTP_X_PLAN="gold")
+            self.ask(middleware, path="/healthz")
+            (status, headers), _ = self.ask(middleware, HTTP_HOST="other.test")
+            self.assertEqual((status, headers["X-Plimsoll"]), ("421 Misdirected Request", "level=0; reason=no-site"))
+            classes = control.counts(middleware._attachment)
+            counted = {name: (one.arrived, one.ended, one.rejected) for name, one in classes.items()}
+            self.assertEqual(counted, {"gold": (1, 1, 0), "default": (3, 3, 0), "exempt": (1, 1, 0)})
+            self.assertEqual(classes["default"].bytes, len("/page!"))
+
+    def test_a_path_is_classified_as_it_was_sent_and_has_the_prefix_of_its_level(self):
+        seen = []
+
+        def application(environ, start_response):
+            seen.append((environ["plimsoll.level"], environ["SCRIPT_NAME"], environ["PATH_INFO"]))
+            start_response("200 OK", [])
+            return [b""]
+
+        # No light page would fit below this line: all get the lowest level at once.
+        only_light = CONFIGURATION.replace('[[site.level]]\nname = "full"\n', "")
+        with Control(only_light) as control:
+            middleware = wsgi.Middleware(application, control.state)
+            self.ask(middleware, path="/caf\u00c3\u00a9 au lait", SCRIPT_NAME="/shop")
+            self.assertEqual(seen, [(1, "/shop", "/light/caf\u00c3\u00a9 au lait")])
+
+    def test_a_rejection_says_when_to_come_again_and_calls_no_application(self):
+        called = []
+
+        def application(environ, start_response):
+            called.append(environ["PATH_INFO"])
+            start_response("200 OK", [])
+            return [b"page"]
+
+        with Control() as control:
+            middleware = wsgi.Middleware(application, control.state)
+            middleware._attachment.adapt = lambda request: REJECTED
+            (status, headers), data = self.ask(middleware)
+        self.assertEqual(status, "503 Service Unavailable")
+        self.assertEqual((headers["Retry-After"], headers["X-Plimsoll"]), ("2", "level=0; reason=overload"))
+        self.assertEqual((called, int(headers["Content-Length"])), ([], len(data)))
+
+    def test_without_a_controller_requests_go_as_they_come(self):
+        def application(environ, start_response):
+            self.assertNotIn("plimsoll.level", environ)
+            start_response("200 OK", [])
+            return [b"page"]
+
+        middleware = wsgi.Middleware(application, "/no/such/state")
+        with self.assertLogs("plimsoll", "WARNING") as logs:
+            for _ in range(3):
+                self.assertEqual(self.ask(middleware)[1], b"page")
+        self.assertEqual(len(logs.output), 1, "it is not tried again with each request")
+
+    def test_a_forked_process_attaches_itself(self):
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return [b"page"]
+
+        with Control() as control:
+            middleware = wsgi.Middleware(application, control.state)
+            self.ask(middleware)
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if self.ask(middleware)[1] == b"page" else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(control.counts(middleware._attachment)["default"].arrived, 2)
+
+
+REQUEST = plimsoll.Request(
+    method=b"GET", host=b"www.test", path=b"/page", query=b"", client=b"192.0.2.1", header=lambda name: None
+)
+
+
+REJECTED = plimsoll.Decision(level=0, reason="overload", path=b"/page", status=503, retry_after=2)
+
+
+class Asgi(unittest.TestCase):
+    def ask(self, middleware, path="/page", headers=(), messages=(), **scope):
+        sent = []
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(b"host", b"www.test"), *headers],
+            "client": ("192.0.2.1", 5),
+            **scope,
+        }
+        waiting = list(messages)
+
+        async def receive():
+            return waiting.pop(0) if waiting else {"type": "http.request", "body": b""}
+
+        async def send(message):
+            sent.append(message)
+
+        asyncio.run(middleware(scope, receive, send))
+        return sent
+
+    def test_a_request_is_counted_once_however_it_ends(self):
+        async def application(scope, receive, send):
+            if scope["type"] == "lifespan":
+                return
+            message = await receive()
+            if scope["path"] == "/broken":
+                raise ValueError("broken")
+            if scope["path"] == "/cancelled":
+                raise asyncio.CancelledError
+            if message["type"] == "http.disconnect":
+                return
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"one", "more_body": True})
+            await send({"type": "http.response.body", "body": b"two"})
+            self.assertEqual(scope["plimsoll"]["reason"], "full")
+
+        with Control() as control:
+            middleware = asgi.Middleware(application, control.state)
+            sent = self.ask(middleware)
+            self.assertEqual([message.get("body") for message in sent[1:]], [b"one", b"two"])
+            self.ask(middleware, headers=[(b"x-plan", b"gold")])
+            self.ask(middleware, messages=[{"type": "http.disconnect"}])
+            for path, error in (("/broken", ValueError), ("/cancelled", asyncio.CancelledError)):
+                with self.assertRaises(error):
+                    self.ask(middleware, path=path)
+            self.ask(middleware, type="lifespan")
+            sent = self.ask(middleware, headers=[(b"host", b"x")], type="http", path="/page")
+            self.assertEqual(sent[0]["status"], 200, "the first host counts")
+            classes = control.counts(middleware._attachment)
+            counted = {name: (one.arrived, one.ended, one.rejected) for name, one in classes.items()}
+            self.assertEqual(counted, {"gold": (1, 1, 0), "default": (5, 5, 0), "exempt": (0, 0, 0)})
+            self.assertEqual(classes["default"].bytes, 12)
+
+    def test_a_level_has_its_prefix_and_a_rejection_its_time(self):
+        seen = []
+
+        async def application(scope, receive, send):
+            seen.append((scope["plimsoll"]["level"], scope["path"], scope["raw_path"]))
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body"})
+
+        only_light = CONFIGURATION.replace('[[site.level]]\nname = "full"\n', "")
+        with Control(only_light) as control:
+            middleware = asgi.Middleware(application, control.state)
+            self.ask(middleware, path="/caf\u00e9", raw_path=b"/caf%C3%A9")
+            self.assertEqual(seen, [(1, "/light/caf\u00e9", b"/light/caf%C3%A9")])
+            middleware._attachment.adapt = lambda request: REJECTED
+            sent = self.ask(middleware)
+        headers = dict(sent[0]["headers"])
+        self.assertEqual((sent[0]["status"], len(seen), headers[b"retry-after"]), (503, 1, b"2"))
+
+
+if __name__ == "__main__":
+    unittest.main()
