@@ -41,6 +41,7 @@ class Case:
     connections: int = CONNECTIONS
     figure: str = "cpu"  # or "p99"
     tls: bool = False  # over TLS 1.3, each connection with one handshake
+    tool: str = "wrk"  # or "h2load", or what connections.py does
     refused: bool = False  # every answer must be a rejection, else none may be
     values: dict = field(default_factory=dict)  # proxy -> one figure for each round, None where it failed
 
@@ -55,6 +56,10 @@ def cases():
         Case("64 KB, 2 threads", "/64k", threads=2),
         Case("1 KB over TLS 1.3", "/1k", tls=True),
         Case("64 KB over TLS 1.3", "/64k", tls=True),
+        Case("1 KB over HTTP/2, 32 streams", "/1k", tls=True, tool="h2load"),
+        Case("TLS 1.3 handshake, full", "", tls=True, tool="full"),
+        Case("TLS 1.3 handshake, resumed", "", tls=True, tool="resumed"),
+        Case("new connection, 503", "", refused=True, tool="refused"),
         Case("1 KB, p99 at 8 clients", "/1k", connections=MODERATE, figure="p99"),
         Case("64 KB, p99 at 8 clients", "/64k", connections=MODERATE, figure="p99"),
     ]
@@ -121,8 +126,9 @@ def run_round(running, all_cases, options, skipped, turn):
                 continue
             if case.refused:
                 # Plimsoll's loop has been calm since the last round, and needs a period to see that it is not.
-                measure.wrk(url(server, case), case.connections, 2, options.load_core)
-            cost, load = measure.cpu_per_request(server, url(server, case), case.connections, options.seconds, options.load_core)
+                measure.wrk(server.url + "/refused", CONNECTIONS, 2, options.load_core)
+            where, width = url(server, case), case.connections
+            cost, load = measure.cpu_per_request(server, case.tool, where, width, options.seconds, options.load_core)
             wanted = load.requests if case.refused else 0
             if load.errors or abs(load.refused - wanted) > 0.02 * load.requests:
                 skipped.append(f"{proxy}, {case.name}: {load.errors} errors, {load.refused} refused of {load.requests}")
@@ -137,14 +143,14 @@ def warm_up(running, all_cases, options):
         for proxy in ORDER:
             server = server_for(running, proxy, case)
             if server and case.figure == "cpu":
-                measure.wrk(url(server, case), case.connections, 1, options.load_core)
+                measure.load_with(case.tool, url(server, case), case.connections, 1, options.load_core)
 
 
 def beside(running, options, skipped):
     """What is not compared by ratio: system calls, and memory with 1,000 idle connections."""
     rows = []
     for case in cases():
-        if case.threads != 1 or case.figure != "cpu":
+        if case.threads != 1 or case.figure != "cpu" or case.tool != "wrk":
             continue
         row = {"name": f"system calls, {case.name}"}
         for proxy in ORDER:

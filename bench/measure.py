@@ -4,12 +4,14 @@ CPU is the process clock of the proxy's processes (utime + stime of all threads,
 Loopback delivers a packet in the sender's own system call, so the kernel's work for a proxy is on the proxy's clock.
 """
 
+import json
 import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 
@@ -68,10 +70,45 @@ def wrk(url, connections, seconds, core):
     return parse_wrk(done.stdout)
 
 
-def cpu_per_request(proxy, url, connections, seconds, core):
+def parse_h2load(output):
+    """The figures of h2load's report."""
+    total, succeeded = re.search(r"requests: (\d+) total, .* (\d+) succeeded", output).groups()
+    codes = list(map(int, re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", output).groups()))
+    # With a duration, those under way at its end are begun and not done.
+    wrong = re.search(r"(\d+) failed, (\d+) errored, (\d+) timeout", output)
+    done = min(sum(codes), int(total))
+    return Load(done, codes[2] + codes[3], int(wrong.group(3)) + max(0, sum(codes[:2]) - int(succeeded)), float("nan"))
+
+
+def h2load(url, streams, seconds, core):
+    """HTTP/2 on one connection with so many requests under way. Raises if it cannot run."""
+    command = ["taskset", "-c", core, "h2load", "-t1", "-c1", f"-m{streams}", f"-D{seconds}", url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"h2load failed: {done.stdout}{done.stderr}")
+    return parse_h2load(done.stdout)
+
+
+def connections(kind, url, seconds, core):
+    """New connections, one after the other (connections.py)."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
+    command = ["taskset", "-c", core, sys.executable, program, kind, url.split("/")[2].rsplit(":", 1)[1], str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=True)
+    counts = json.loads(done.stdout)
+    return Load(counts["requests"], counts["refused"], counts["errors"], float("nan"))
+
+
+def load_with(tool, url, width, seconds, core):
+    """One run of the load that a row asks for; `width`: connections, or streams."""
+    if tool == "wrk":
+        return wrk(url, width, seconds, core)
+    return h2load(url, width, seconds, core) if tool == "h2load" else connections(tool, url, seconds, core)
+
+
+def cpu_per_request(proxy, tool, url, width, seconds, core):
     """(microseconds of the proxy's CPU per answered request, the load that was offered)."""
     before = cpu_seconds(proxy.pids())
-    load = wrk(url, connections, seconds, core)
+    load = load_with(tool, url, width, seconds, core)
     spent = cpu_seconds(proxy.pids()) - before
     return spent / max(load.requests, 1) * 1e6, load
 

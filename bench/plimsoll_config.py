@@ -9,7 +9,6 @@ threads = {threads}
 [tls]
 listen = "127.0.0.1:0"
 certificate = "bench.pem"
-http2 = false
 min_version = "1.3"
 
 [upstream.origin]

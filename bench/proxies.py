@@ -38,7 +38,8 @@ http {{
   upstream origin {{ server 127.0.0.1:{origin}; keepalive 256; keepalive_requests {forever}; keepalive_timeout 600s; keepalive_time 1d; }}
   server {{
     listen 127.0.0.1:{port} backlog=4096 reuseport;
-    listen 127.0.0.1:{secure} ssl backlog=4096 reuseport;
+    listen 127.0.0.1:{secure} ssl http2 backlog=4096 reuseport;
+    ssl_session_cache shared:bench:10m;
     ssl_certificate {dir}/bench.pem; ssl_certificate_key {dir}/bench.pem; ssl_protocols TLSv1.3;
     location = /refused {{ return 503; }}
     location / {{
@@ -66,7 +67,7 @@ defaults
   option forwardfor
 frontend bench
   bind 127.0.0.1:{port} backlog 4096
-  bind 127.0.0.1:{secure} backlog 4096 ssl crt {dir}/bench.pem ssl-min-ver TLSv1.3
+  bind 127.0.0.1:{secure} backlog 4096 ssl crt {dir}/bench.pem alpn h2,http/1.1 ssl-min-ver TLSv1.3
   http-request set-header X-Forwarded-Proto http
   http-request return status 503 hdr Retry-After 1 if {{ path /refused }}
   default_backend origin

@@ -3,7 +3,7 @@
 import unittest
 
 from figures import bootstrap_interval, present, ratios
-from measure import parse_latency, parse_wrk
+from measure import parse_h2load, parse_latency, parse_wrk
 
 
 class Figures(unittest.TestCase):
@@ -42,6 +42,17 @@ Requests/sec:  52193.66
     def test_units(self):
         self.assertAlmostEqual(parse_latency("570.00us"), 0.57)
         self.assertAlmostEqual(parse_latency("2.00s"), 2000)
+
+
+class H2load(unittest.TestCase):
+    OUTPUT = """finished in 1.00s, 12345.00 req/s, 13.28MB/s
+requests: 12345 total, 12377 started, 12345 done, 12340 succeeded, 5 failed, 5 errored, 0 timeout
+status codes: 12340 2xx, 0 3xx, 0 4xx, 3 5xx
+"""
+
+    def test_counts(self):
+        load = parse_h2load(self.OUTPUT)
+        self.assertEqual((load.requests, load.refused), (12343, 3))
 
 
 if __name__ == "__main__":
