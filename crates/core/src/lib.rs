@@ -34,5 +34,7 @@ pub mod time;
 struct Readme;
 
 pub use engine::processes;
-pub use engine::{Engine, Lane, LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState, Reload};
+pub use engine::{
+    Engine, Lane, LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState, Reload,
+};
 pub use promises::diff::{Changes, Difference};

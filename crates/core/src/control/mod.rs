@@ -23,6 +23,7 @@ pub(crate) mod workers;
 
 use crate::time::Instant;
 
+pub use deadline::{KnownRule, KnownTypeCost, KnownTypes};
 pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use ratio::law::{RatioLaw, Reached, Turn};
 pub use utilization::demand::{Demand, LoadParts};

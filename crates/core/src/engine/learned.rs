@@ -9,15 +9,18 @@
 //! served at the level at which the last one was; without them a crowd of three times the capacity would be let in at full
 //! quality for a period, and its queue would stand for many more.
 //!
-//! Not here: rates, which show within a quarter of a period; what classes with promised times have found, whose windows fill
-//! within seconds; the rate forecast, which is kept as text ([`Engine::rate_forecasts`]).
+//! What types of requests cost and which were found holds as costs do.
+//!
+//! Not here: rates, which show within a quarter of a period; where the loops of promised delays and ratios stood, since their
+//! windows fill within seconds and nothing is lost until then: in virtual time the first two seconds after a restart in an
+//! overload are the same with it and without it; the rate forecast, which is kept as text ([`Engine::rate_forecasts`]).
 
 use super::Engine;
-use crate::control::KnownWorkers;
 use crate::control::utilization::learned::{ClassLoopState, LoopState};
+use crate::control::{KnownTypes, KnownWorkers};
 use crate::model::{CostEstimate, KnownCost, KnownLine, LinearModel};
-use crate::promises::Costs;
-use crate::promises::registry::RegisteredClass;
+use crate::promises::registry::{RegisteredClass, SiteNumbers};
+use crate::promises::{Costs, Site};
 use alloc::{format, string::String, vec::Vec};
 
 /// Everything that is kept.
@@ -27,6 +30,17 @@ pub struct LearnedState {
     pub classes: Vec<LearnedClass>,
     /// By plant.
     pub plants: Vec<LearnedPlant>,
+    /// By site, where deadlines are promised.
+    pub sites: Vec<LearnedSite>,
+}
+
+/// What was learned of the types of a site's requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LearnedSite {
+    /// Its name.
+    pub site: String,
+    /// Its types.
+    pub types: KnownTypes,
 }
 
 /// What was learned of a class.
@@ -99,7 +113,13 @@ impl Engine {
             let own: Vec<_> = states.iter().filter(|state| state.class == member.class).collect();
             self.learned_class(&member, &own)
         });
-        LearnedState { classes: classes.collect(), plants: plants.collect() }
+        let promised = self.registry.promises.sites.iter().zip(&self.registry.sites);
+        let site = |(site, numbers): (&Site, &SiteNumbers)| {
+            let types = self.loops.deadlines.known(numbers.site)?;
+            Some(LearnedSite { site: site.name.clone(), types })
+        };
+        let sites = promised.filter_map(site).collect();
+        LearnedState { classes: classes.collect(), plants: plants.collect(), sites }
     }
 
     fn class_states(&self, plant: usize) -> Vec<ClassLoopState> {
@@ -156,6 +176,7 @@ impl Engine {
                 None => left_out.push(format!("class {} of site {} is not promised", own.class, own.site)),
             }
         }
+        left_out.extend(self.restore_types(&learned.sites));
         for own in &learned.plants {
             let number = self.registry.promises.plants.iter().position(|plant| plant.name == own.name);
             match number {
@@ -164,6 +185,20 @@ impl Engine {
             }
         }
         self.take_promised_costs(None, false);
+        left_out
+    }
+
+    /// Takes what was learned of the types of sites. Returns what was left out.
+    fn restore_types(&mut self, learned: &[LearnedSite]) -> Vec<String> {
+        let mut left_out = Vec::new();
+        for LearnedSite { site, types } in learned {
+            let number = self.registry.promises.sites.iter().position(|own| own.name == *site);
+            match number.map(|number| self.registry.sites[number].site) {
+                Some(number) if self.loops.deadlines.restore(number, types) => {}
+                Some(_) => left_out.push(format!("the types of site {site} cannot be")),
+                None => left_out.push(format!("site {site} is not promised")),
+            }
+        }
         left_out
     }
 

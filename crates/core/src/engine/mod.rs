@@ -26,7 +26,7 @@ mod status;
 mod timers;
 
 pub use lane::Lane;
-pub use learned::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState};
+pub use learned::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState};
 pub use reload::Reload;
 
 use crate::admission::aces::RateForecasts;

@@ -60,6 +60,24 @@ impl Default for ServiceHistogram {
 }
 
 impl ServiceHistogram {
+    /// These counts; a bin beyond the last is left out.
+    pub fn of(counts: &[(u16, f32)]) -> Self {
+        let mut own = ServiceHistogram::default();
+        for (bin, count) in counts {
+            if let Some(place) = own.counts.get_mut(usize::from(*bin)) {
+                *place += count;
+                own.total += f64::from(*count);
+            }
+        }
+        own
+    }
+
+    /// The bins that hold some, with their counts.
+    pub fn counts(&self) -> impl Iterator<Item = (u16, f32)> + '_ {
+        let counts = self.counts.iter().enumerate().map(|(bin, count)| (bin as u16, *count));
+        counts.filter(|(_, count)| *count > 0.0)
+    }
+
     /// Adds the counts of a batch; with `remember` the requests before it count for no more than so many.
     pub fn learn(&mut self, remember: f64, counts: impl Iterator<Item = (usize, u32)>) {
         self.scale(remember);

@@ -81,6 +81,17 @@ impl ServiceTime {
         ServiceTime { weight: requests.min(2.0 * SHORT), expected: 1.0, ..one }
     }
 
+    /// The mean, the variance of one request about it, and the number of requests behind it.
+    pub fn parts(&self) -> (f64, f64, f64) {
+        (self.mean, self.variance, self.weight)
+    }
+
+    /// The same estimate with parts that were known elsewhere.
+    #[must_use]
+    pub fn restored(&self, mean: f64, variance: f64, weight: f64) -> Self {
+        ServiceTime { mean, variance, weight, middle: mean, short: mean, ..*self }
+    }
+
     /// Whether any request was seen.
     pub fn is_known(&self) -> bool {
         self.weight > 0.0

@@ -7,6 +7,7 @@ mod locked_out;
 mod long_requests;
 mod premium;
 mod priorities;
+mod restart;
 mod scene;
 mod shares;
 mod stress;

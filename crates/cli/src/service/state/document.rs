@@ -3,9 +3,9 @@
 //! Another version is none of ours: it is not read, and the next one written takes its place. What belongs to other names than
 //! the configuration has is left out by the engine, which says so.
 
-use plimsoll_core::control::KnownWorkers;
+use plimsoll_core::control::{KnownRule, KnownTypeCost, KnownTypes, KnownWorkers};
 use plimsoll_core::model::{KnownCost, KnownLine};
-use plimsoll_core::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedState};
+use plimsoll_core::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
@@ -30,6 +30,8 @@ pub(crate) struct StateDocument {
     classes: Vec<KeptClass>,
     #[serde(default)]
     plants: Vec<KeptPlant>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sites: Vec<KeptSite>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,6 +47,42 @@ struct KeptClass {
     /// The service levels at the other plants that serve some of its levels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     lower: Vec<KeptPart>,
+}
+
+/// What the types of a site's requests cost, where deadlines are promised, and which were found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeptSite {
+    site: String,
+    costs: Vec<KeptTypeCost>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    found: Vec<KeptRule>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    crowded: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    apart: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeptTypeCost {
+    name: String,
+    level: String,
+    announced: bool,
+    requests: u64,
+    mean: f64,
+    variance: f64,
+    weight: f64,
+    block: f64,
+    times: Vec<(u16, f32)>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeptRule {
+    name: String,
+    value: String,
+    number: u8,
+    parent: u8,
+    kind: u8,
+    token: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -100,6 +138,7 @@ impl StateDocument {
             rate_forecasts,
             classes: learned.classes.into_iter().map(KeptClass::from).collect(),
             plants: learned.plants.into_iter().map(KeptPlant::from).collect(),
+            sites: learned.sites.into_iter().map(KeptSite::from).collect(),
         }
     }
 
@@ -132,6 +171,7 @@ impl StateDocument {
         let learned = LearnedState {
             classes: self.classes.iter().cloned().map(LearnedClass::from).collect(),
             plants: self.plants.iter().cloned().map(LearnedPlant::from).collect(),
+            sites: self.sites.iter().cloned().map(LearnedSite::from).collect(),
         };
         (learned, at_once)
     }
@@ -211,6 +251,46 @@ impl From<KeptPlant> for LearnedPlant {
     }
 }
 
+impl From<LearnedSite> for KeptSite {
+    fn from(LearnedSite { site, types }: LearnedSite) -> Self {
+        let cost = |own: KnownTypeCost| {
+            let KnownTypeCost { name, level, announced, requests, mean, variance, weight, block, times } =
+                own;
+            KeptTypeCost { name, level, announced, requests, mean, variance, weight, block, times }
+        };
+        let rule = |KnownRule { name, value, number, parent, kind, token }| KeptRule {
+            name,
+            value,
+            number,
+            parent,
+            kind,
+            token,
+        };
+        let KnownTypes { costs, found, crowded, apart } = types;
+        let (costs, found) = (costs.into_iter().map(cost).collect(), found.into_iter().map(rule).collect());
+        KeptSite { site, costs, found, crowded, apart }
+    }
+}
+
+impl From<KeptSite> for LearnedSite {
+    fn from(KeptSite { site, costs, found, crowded, apart }: KeptSite) -> Self {
+        let cost = |own: KeptTypeCost| {
+            let KeptTypeCost { name, level, announced, requests, mean, variance, weight, block, times } = own;
+            KnownTypeCost { name, level, announced, requests, mean, variance, weight, block, times }
+        };
+        let rule = |KeptRule { name, value, number, parent, kind, token }| KnownRule {
+            name,
+            value,
+            number,
+            parent,
+            kind,
+            token,
+        };
+        let (costs, found) = (costs.into_iter().map(cost).collect(), found.into_iter().map(rule).collect());
+        LearnedSite { site, types: KnownTypes { costs, found, crowded, apart } }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +306,22 @@ mod tests {
         learned.classes[0].levels[1].cost =
             KnownCost { weight: 12.5, seconds: 0.1 + 0.2, bytes: 1e4, variance: 1e-3 };
         (learned.classes[0].service_level, learned.plants[0].bias) = ([0.75, 0.7], -0.01);
+        let cost = KnownTypeCost {
+            name: "static".to_owned(),
+            level: "full".to_owned(),
+            mean: 0.1 + 0.2,
+            times: vec![(3, 0.7), (336, 1e-3)],
+            ..KnownTypeCost::default()
+        };
+        let rule = KnownRule {
+            name: "dear".to_owned(),
+            value: "/dear".to_owned(),
+            number: 4,
+            token: 77,
+            ..KnownRule::default()
+        };
+        let types = KnownTypes { costs: vec![cost], found: vec![rule], crowded: vec![1], apart: vec![2, 3] };
+        learned.sites = vec![LearnedSite { site: "shop".to_owned(), types }];
         let text = StateDocument::new(learned.clone(), Some(7), Some("hour\n".to_owned())).text();
         let read = StateDocument::parse(&text).unwrap();
         assert_eq!((read.learned(), read.seed), ((learned, true), Some(7)));

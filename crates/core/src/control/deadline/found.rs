@@ -39,8 +39,8 @@ pub(super) struct FoundTypes {
     /// By slot of the table.
     shapes: Vec<LearnedShape>,
     /// In the order in which they are tried: parents before their children.
-    rules: Vec<FoundRule>,
-    crowded: Crowded,
+    pub(super) rules: Vec<FoundRule>,
+    pub(super) crowded: Crowded,
     /// Requests that the sums hold, and those since types were looked at.
     total: f64,
     fresh: f64,
@@ -102,6 +102,14 @@ impl FoundTypes {
             fresh: 0.0,
             age: 0.0,
         }
+    }
+
+    /// Goes on with types that were found before, and with prefixes below which not all segments are told apart.
+    pub(super) fn restore(&mut self, rules: Vec<FoundRule>, (crowded, apart): (&[u32], &[u32])) {
+        self.rules = rules;
+        (self.crowded.prefixes, self.crowded.apart) = (crowded.to_vec(), apart.to_vec());
+        self.table.set_crowded(crowded, apart);
+        self.table.set_rules(self.rules.iter().map(|found| found.rule));
     }
 
     /// Learns from the requests released in the last `seconds`; returns the types that changed.

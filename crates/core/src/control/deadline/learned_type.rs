@@ -14,7 +14,7 @@ use libm::sqrt;
 #[derive(Clone, Debug)]
 pub(super) struct LearnedType {
     pub(super) time: ServiceTime,
-    times: ServiceHistogram,
+    pub(super) times: ServiceHistogram,
     pub(super) size: SizeLaw,
     pub(super) requests: u64,
     /// Whether some of its requests had a deadline.
@@ -39,6 +39,11 @@ impl LearnedType {
     pub(super) fn new(time: ServiceTime) -> Self {
         let (times, size) = (ServiceHistogram::default(), SizeLaw::default());
         LearnedType { time, times, size, requests: 0, has_deadline: false, silent: 0.0, refused: 0.0 }
+    }
+
+    /// A type as another engine knew it.
+    pub(super) fn known(time: ServiceTime, times: ServiceHistogram, size: SizeLaw, requests: u64) -> Self {
+        LearnedType { times, ..LearnedType::new(time).after(size, requests) }
     }
 
     /// The type, of which these requests were seen elsewhere.

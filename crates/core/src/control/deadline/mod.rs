@@ -12,6 +12,7 @@ pub(crate) mod budgets;
 mod crowded_prefixes;
 mod found;
 mod found_conditions;
+mod known;
 mod learned_type;
 mod own_time;
 mod rates;
@@ -31,6 +32,7 @@ use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
 use found::{FoundTypes, room};
+pub use known::{KnownRule, KnownTypeCost, KnownTypes};
 use rates::PlantRates;
 use types::{PromisePlace, PromisedTypes, SiteTypes};
 
@@ -107,6 +109,17 @@ impl DeadlineLoop {
     /// The types that were found at a site.
     pub(crate) fn found_types(&self, site: u16) -> Vec<FoundType> {
         self.of(site).and_then(|types| types.found.as_ref()).map_or_else(Vec::new, FoundTypes::told)
+    }
+
+    /// What is to be kept of a site's types, if it has some.
+    pub(crate) fn known(&self, site: u16) -> Option<KnownTypes> {
+        self.of(site).map(SiteTypes::known)
+    }
+
+    /// Goes on from what was kept of a site's types. False if that cannot be.
+    pub(crate) fn restore(&mut self, site: u16, known: &KnownTypes) -> bool {
+        let own = self.types.iter_mut().find(|types| types.site == site);
+        own.is_none_or(|types| types.restore(known))
     }
 
     /// What is known of a site's types.

@@ -33,7 +33,7 @@ pub(crate) struct SiteTypes {
     remembered: f64,
     pub(crate) estimates: Arc<Estimates>,
     /// By row: types by levels, then the same of announced costs.
-    rows: Vec<LearnedType>,
+    pub(super) rows: Vec<LearnedType>,
 }
 
 /// What is promised of a site's types.
@@ -133,13 +133,25 @@ impl SiteTypes {
         learned
     }
 
+    /// The names of a row's type and level, and whether it is of announced costs.
+    pub(super) fn row_names(&self, row: usize) -> (&str, &str, bool) {
+        let levels = self.levels.len();
+        let place = (row / levels) % self.types.len();
+        (&self.types[place].0, &self.levels[row % levels], self.is_announced(row))
+    }
+
+    /// Counts the requests of a row as if some had come just now.
+    pub(super) fn came_of_late(&mut self, row: usize) {
+        self.absent[row * self.places.len()..][..self.places.len()].fill(0.0);
+    }
+
     /// Whether a row is of announced costs.
     fn is_announced(&self, row: usize) -> bool {
         row >= self.types.len() * self.levels.len()
     }
 
     /// Publishes the cost of a row, and what its requests need within each promised deadline.
-    fn publish(&self, number: usize) {
+    pub(super) fn publish(&self, number: usize) {
         let us = |value: f64| value.clamp(0.0, f64::from(u32::MAX)) as u32;
         let (row, learned) = (&self.estimates.rows()[number], &self.rows[number]);
         row.set(Cost { mean_us: us(learned.time.mean()), deviation_us: us(learned.time.deviation()) });

@@ -1,0 +1,159 @@
+//! What is kept of the types of a site for the engine after this one: what their requests take, and which types were found.
+//!
+//! Costs describe the server and hold as long as it does. Without them a restart under overload admits requests by what types
+//! are expected to cost, until each has been served: requests of ten times the cost are admitted as if they were like the
+//! others. The sums by which types are found are not kept: they are of a few thousand requests and grow again, and no type is
+//! merged before its own are known anew.
+
+use super::found::FoundRule;
+use super::learned_type::LearnedType;
+use super::types::SiteTypes;
+use crate::model::{ServiceHistogram, SizeLaw, TIME_BINS};
+use crate::promises::DEFAULT_TYPES;
+use crate::request::shape_table::{MOST_APART, MOST_CROWDED, MOST_FOUND, TypeRule};
+use alloc::{string::String, vec::Vec};
+
+/// What is kept of a site's types.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownTypes {
+    /// What requests take, by type and level.
+    pub costs: Vec<KnownTypeCost>,
+    /// The types that were found, parents before their children.
+    pub found: Vec<KnownRule>,
+    /// Prefixes below which not all segments are told apart, by their tokens.
+    pub crowded: Vec<u32>,
+    /// The prefixes below them that are.
+    pub apart: Vec<u32>,
+}
+
+/// What the requests of a type take at a level. In microseconds, or of announced costs in millionths of the announcement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownTypeCost {
+    /// The type's name; that of a found type is its place.
+    pub name: String,
+    /// The level's name.
+    pub level: String,
+    /// Whether it is the cost of requests that announce one.
+    pub announced: bool,
+    /// How many were served.
+    pub requests: u64,
+    /// The mean, the variance, and the number of requests behind the mean.
+    pub mean: f64,
+    /// See `mean`.
+    pub variance: f64,
+    /// See `mean`.
+    pub weight: f64,
+    /// What each block of a body adds.
+    pub block: f64,
+    /// How many requests took how long: the bins that hold some, with their counts.
+    pub times: Vec<(u16, f32)>,
+}
+
+/// A type that was found: the requests of another type that have a feature.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownRule {
+    /// Its name among the site's types.
+    pub name: String,
+    /// The feature as text.
+    pub value: String,
+    /// Its number, that of its parent, and the kind and the token of the feature.
+    pub number: u8,
+    /// See `number`.
+    pub parent: u8,
+    /// See `number`.
+    pub kind: u8,
+    /// See `number`.
+    pub token: u32,
+}
+
+impl KnownTypes {
+    /// Whether all its numbers can be.
+    fn is_possible(&self) -> bool {
+        let costs = self.costs.iter().all(KnownTypeCost::is_possible);
+        let first = DEFAULT_TYPES.len() as u8;
+        let is_before =
+            |place: usize, number: u8| self.found[..place].iter().any(|known| known.number == number);
+        let rules = self.found.iter().enumerate().all(|(place, rule)| {
+            (first..first + MOST_FOUND as u8).contains(&rule.number)
+                && !is_before(place, rule.number)
+                && (rule.parent < first || is_before(place, rule.parent))
+                && rule.fits()
+        });
+        costs && rules && self.crowded.len() <= MOST_CROWDED && self.apart.len() <= MOST_APART
+    }
+}
+
+impl KnownTypeCost {
+    fn is_possible(&self) -> bool {
+        let numbers = [self.mean, self.variance, self.weight, self.block];
+        let can_be = |value: f64| value.is_finite() && value >= 0.0;
+        let counts = |(bin, count): &(u16, f32)| usize::from(*bin) < TIME_BINS && can_be((*count).into());
+        numbers.into_iter().all(can_be) && self.weight > 0.0 && self.times.iter().all(counts)
+    }
+}
+
+impl KnownRule {
+    fn fits(&self) -> bool {
+        usize::from(self.kind) < crate::request::shape::Tokens::default().len()
+    }
+}
+
+impl SiteTypes {
+    /// What is to be kept.
+    pub(super) fn known(&self) -> KnownTypes {
+        let cost = |(row, learned): (usize, &LearnedType)| {
+            let (name, level, announced) = self.row_names(row);
+            let (mean, variance, weight) = learned.time.parts();
+            KnownTypeCost {
+                name: name.into(),
+                level: level.into(),
+                announced,
+                requests: learned.requests,
+                mean,
+                variance,
+                weight,
+                block: learned.size.slope(),
+                times: learned.times.counts().collect(),
+            }
+        };
+        let costs = self.rows.iter().enumerate().filter(|(_, learned)| learned.time.is_known()).map(cost);
+        let rule = |found: &FoundRule| {
+            let TypeRule { number, parent, kind, token } = found.rule;
+            let (name, value) = (found.name.clone(), found.value.clone());
+            KnownRule { name, value, number, parent, kind, token }
+        };
+        let mut known = KnownTypes { costs: costs.collect(), ..KnownTypes::default() };
+        if let Some(found) = &self.found {
+            known.found = found.rules.iter().map(rule).collect();
+            (known.crowded, known.apart) = (found.crowded.prefixes.clone(), found.crowded.apart.clone());
+        }
+        known
+    }
+
+    /// Goes on from what was kept; what is kept of other types and levels is left out. False if it cannot be.
+    pub(super) fn restore(&mut self, known: &KnownTypes) -> bool {
+        if !known.is_possible() {
+            return false;
+        }
+        if let Some(found) = &mut self.found {
+            let rule = |own: &KnownRule| FoundRule {
+                rule: TypeRule { number: own.number, parent: own.parent, kind: own.kind, token: own.token },
+                name: own.name.clone(),
+                value: own.value.clone(),
+            };
+            found.restore(known.found.iter().map(rule).collect(), (&known.crowded, &known.apart));
+        }
+        for row in 0..self.rows.len() {
+            let own = self.row_names(row);
+            let same =
+                |cost: &&KnownTypeCost| (cost.name.as_str(), cost.level.as_str(), cost.announced) == own;
+            let Some(cost) = known.costs.iter().find(same) else { continue };
+            let time = self.rows[row].time.restored(cost.mean, cost.variance, cost.weight);
+            let times = ServiceHistogram::of(&cost.times);
+            self.rows[row] = LearnedType::known(time, times, SizeLaw::of(cost.block), cost.requests);
+            self.came_of_late(row);
+            self.publish(row);
+        }
+        true
+    }
+}
