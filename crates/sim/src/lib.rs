@@ -11,6 +11,7 @@
 
 mod arrivals;
 mod distribution;
+mod fault;
 pub mod front;
 mod heavy_hitters;
 mod plant;

@@ -5,6 +5,7 @@
 //! shape stay.
 
 pub use crate::arrivals::LoggedLevel;
+pub use crate::fault::{Fault, FaultKind};
 use plimsoll_core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -411,28 +412,6 @@ impl Discipline {
             Discipline::Workers(servers) | Discipline::Sharing { cores: servers, .. } => servers,
         }
     }
-}
-
-/// What goes wrong, from when until when.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fault {
-    /// First moment.
-    pub from: Duration,
-    /// Last moment.
-    pub until: Duration,
-    /// What.
-    pub kind: FaultKind,
-}
-
-/// What can go wrong.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FaultKind {
-    /// All work takes this many times as long, that under way too. Infinity is a pause.
-    Slower(f64),
-    /// A request that starts meanwhile takes this long, whatever it is.
-    Takes(Duration),
-    /// A request that starts meanwhile fails after this time.
-    Fails(Duration),
 }
 
 /// A level of service, as it truly is.

@@ -1,14 +1,21 @@
-//! How many workers a plant has and how many requests it is given at once: promised, or found by the worker search.
+//! How many workers a plant has and how many requests it is given at once: promised, or found by the worker search, and of
+//! these the share that is there, where some of its servers are out of use.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// The three words of one plant. The worker search writes them, requests read them.
+/// The words of one plant. The worker search and the readings write them, requests read the first three.
 #[repr(C)]
 pub(crate) struct Capacity {
     workers: AtomicU32,
     limit: AtomicU32,
     /// The places of which exempt requests and streams hold their shares.
     shared: AtomicU32,
+    /// The workers and the limit while all servers are there.
+    whole: [AtomicU32; 2],
+    /// Whether the number of workers is promised, reported, or was seen in throughput that levels off.
+    is_known: AtomicU32,
+    /// The share of the plant that is there, as the bits of an `f32`.
+    available: AtomicU32,
     /// Whether the number of workers is searched for. Then time and departures are counted by how many were in service.
     pub(crate) found: bool,
 }
@@ -16,14 +23,26 @@ pub(crate) struct Capacity {
 impl Capacity {
     /// Where the number of workers is searched for, none is known at the beginning.
     pub(crate) fn new(workers: u32, limit: u32, found: bool) -> Self {
-        let shared = AtomicU32::new(shared_places(limit, !found));
-        Capacity { workers: AtomicU32::new(workers), limit: AtomicU32::new(limit), shared, found }
+        let word = AtomicU32::new;
+        let capacity = Capacity {
+            workers: word(0),
+            limit: word(0),
+            shared: word(0),
+            whole: [word(0), word(0)],
+            is_known: word(0),
+            available: word(1_f32.to_bits()),
+            found,
+        };
+        capacity.set(workers, limit, !found);
+        capacity
     }
 
+    /// How many workers are there.
     pub(crate) fn workers(&self) -> u32 {
         self.workers.load(Ordering::Relaxed)
     }
 
+    /// The most requests in service at once.
     pub(crate) fn limit(&self) -> u32 {
         self.limit.load(Ordering::Relaxed)
     }
@@ -33,8 +52,41 @@ impl Capacity {
         self.shared.load(Ordering::Relaxed)
     }
 
+    /// The workers and the limit while all servers are there.
+    pub(crate) fn whole(&self) -> [u32; 2] {
+        self.whole.each_ref().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    /// The share of the plant that is there, in (0, 1].
+    pub(crate) fn available(&self) -> f64 {
+        f32::from_bits(self.available.load(Ordering::Relaxed)).into()
+    }
+
     /// `is_known`: whether throughput was seen to level off, or the server reports its workers.
     pub(crate) fn set(&self, workers: u32, limit: u32, is_known: bool) {
+        self.whole.iter().zip([workers, limit]).for_each(|(word, n)| word.store(n, Ordering::Relaxed));
+        self.is_known.store(is_known.into(), Ordering::Relaxed);
+        self.publish();
+    }
+
+    /// So much of the plant is there from now on; whether that is another share than before. What no share can be counts as all
+    /// of it.
+    pub(crate) fn set_available(&self, share: f64) -> bool {
+        let share = if share > 0.0 && share < 1.0 { share as f32 } else { 1.0 };
+        let is_other = self.available.swap(share.to_bits(), Ordering::Relaxed) != share.to_bits();
+        if is_other {
+            self.publish();
+        }
+        is_other
+    }
+
+    /// Writes what requests read. While the number of workers is not known it is that of what is there: what is searched for is
+    /// what is seen to work.
+    fn publish(&self) {
+        let is_known = self.is_known.load(Ordering::Relaxed) != 0;
+        let share = if is_known { self.available() } else { 1.0 };
+        let of = |n: u32| ((f64::from(n) * share + 0.5) as u32).clamp(n.min(1), n);
+        let [workers, limit] = self.whole().map(of);
         self.workers.store(workers, Ordering::Relaxed);
         self.limit.store(limit, Ordering::Relaxed);
         self.shared.store(shared_places(limit, is_known), Ordering::Relaxed);
@@ -46,4 +98,32 @@ impl Capacity {
 /// by side: then half of it is divided, for a share of the guess could be all workers that there are.
 fn shared_places(limit: u32, is_known: bool) -> u32 {
     if is_known { limit } else { limit / 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_a_plant_has_its_share_of_workers_and_places() {
+        let own = Capacity::new(30, 60, false);
+        let now = |own: &Capacity| [own.workers(), own.limit(), own.shared()];
+        own.set_available(2.0 / 3.0);
+        assert_eq!((now(&own), own.whole()), ([20, 40, 40], [30, 60]));
+        own.set_available(1e-9);
+        assert_eq!(now(&own), [1, 1, 1], "some of it is used in any case");
+        [f64::NAN, 0.0, -1.0, 7.0].into_iter().for_each(|share| {
+            own.set_available(share);
+            assert_eq!((now(&own), own.available()), ([30, 60, 60], 1.0));
+        });
+    }
+
+    #[test]
+    fn a_number_that_is_still_searched_for_is_that_of_what_is_there() {
+        let own = Capacity::new(16, 16, true);
+        own.set_available(0.5);
+        assert_eq!((own.workers(), own.limit(), own.shared()), (16, 16, 8));
+        own.set(8, 8, true);
+        assert_eq!((own.workers(), own.limit()), (4, 4));
+    }
 }

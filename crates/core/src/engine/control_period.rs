@@ -86,8 +86,9 @@ impl Engine {
                 held_back: waits || !self.loops.utilization[plant].is_at_top(),
                 service_time: self.loops.utilization[plant].service_time(),
                 limits: self.registry.promises.control.mode != Mode::Off,
+                available: capacity.available(),
             };
-            let (was, found) = (capacity.workers(), search.step(now, input));
+            let ([was, _], found) = (capacity.whole(), search.step(now, input));
             capacity.set(found.workers, found.limit, found.is_known);
             if found.is_other {
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);

@@ -155,6 +155,13 @@ impl Engine {
                 monitor.reported.add(*utilization);
             }
         }
+        for (plant, share) in &readings.available {
+            let Some(PublishedPlant { capacity, .. }) = self.published().plants.get(*plant) else { continue };
+            if capacity.set_available(*share) {
+                let share = capacity.available();
+                self.loops.utilization[*plant].set_available(share);
+            }
+        }
         for (plant, workers) in &readings.workers {
             if let Some(Some(search)) = self.loops.searches.get_mut(*plant) {
                 search.report(*workers);

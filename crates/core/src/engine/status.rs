@@ -33,6 +33,7 @@ impl Engine {
             let PublishedPlant { gate, capacity, has_deadlines, unfinished, tunnels, .. } =
                 &self.published().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
+            status.available = capacity.available();
             status.set_point_reduction = self.loops.delays.set_point_reduction(number);
             status.workers_found = self.loops.searches[number].as_ref().map(|search| search.found());
             let mut waiting = alloc::vec![0; self.sensors.classes.len()];

@@ -154,6 +154,12 @@ impl LinearModel {
         true
     }
 
+    /// All work takes so many times as long.
+    pub(crate) fn scale(&mut self, factor: f64) {
+        self.theta = self.theta.map(|cost| factor * cost);
+        self.residual_variance *= factor * factor;
+    }
+
     /// Lowers the costs: see [`CostEstimate::doubt`](super::CostEstimate::doubt).
     pub fn doubt(&mut self) {
         self.theta = self.theta.map(|cost| 0.8 * cost);
@@ -265,6 +271,19 @@ mod tests {
 
     fn period(model: &mut LinearModel, sizes_kib: &[f64], scale: f64) {
         model.learn(sizes_kib.iter().map(|kib| sample(50.0, kib * KIB, scale)));
+    }
+
+    #[test]
+    fn a_line_of_which_all_takes_longer_is_known_as_well() {
+        let mut line = LinearModel::default();
+        let served =
+            |bytes: f64| Served { requests: 10.0, bytes: 10.0 * bytes, work_seconds: 0.1 + 1e-5 * bytes };
+        (0..50).for_each(|_| _ = line.learn([served(1e3), served(1e5)].into_iter()));
+        let (before, sure) = (line.costs(), line.confidence(1e4));
+        line.scale(1.5);
+        let (a, b) = line.costs();
+        assert!((a / before.0 - 1.5).abs() < 1e-9 && (b / before.1 - 1.5).abs() < 1e-9, "{a} {b} {before:?}");
+        assert!(before.0 > 0.0 && before.1 > 0.0 && (line.confidence(1e4) - sure).abs() < 1e-9);
     }
 
     #[test]

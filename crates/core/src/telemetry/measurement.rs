@@ -67,6 +67,6 @@ pub(crate) struct Measurement<'a> {
     pub(crate) in_service: u32,
     /// Requests that wait at the end, by class number.
     pub(crate) waiting: &'a [u32],
-    /// s, as promised or found.
+    /// s, as promised or found, of what is there of the plant.
     pub(crate) workers: u32,
 }

@@ -45,6 +45,8 @@ pub struct PlantStatus {
     pub workers_found: Option<bool>,
     /// The most requests in service at once.
     pub limit: u32,
+    /// The share of it that is there, where it has several servers. Workers and limit are those of this share.
+    pub available: f64,
     /// U*.
     pub set_point: f64,
     /// Measured utilization: by gaps, or as reported. Saturates at 1.

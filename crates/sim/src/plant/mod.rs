@@ -24,6 +24,7 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
+use crate::fault::gone;
 use crate::workload::{self, Discipline, Fault, FaultKind};
 use operational::OperationalTime;
 use plimsoll_core::time::{Duration, Instant};
@@ -127,7 +128,7 @@ impl Server {
     /// # Errors
     /// The listen queue is full: the request is lost.
     pub fn offer(&mut self, now: Instant, job: u64, work: Work) -> Result<(), Overflow> {
-        if self.has_room() {
+        if self.has_room(now) {
             self.start(now, job, work);
         } else if self.waiting.len() < self.listen_queue {
             self.waiting.push_back((job, work));
@@ -216,17 +217,25 @@ impl Server {
         }
     }
 
-    fn has_room(&self) -> bool {
+    fn has_room(&self, now: Instant) -> bool {
         match &self.stage {
             // A charge takes a worker, like a request.
-            JobStage::Workers { workers, pool } => pool.len() < *workers,
+            JobStage::Workers { workers, pool } => {
+                pool.len() < *workers && (self.faults.is_empty() || pool.len() < self.there(*workers, now))
+            }
             JobStage::Sharing { most, .. } => self.requests < *most,
         }
     }
 
+    /// How many of the workers are there now.
+    fn there(&self, workers: usize, now: Instant) -> usize {
+        let part = gone(&self.faults, now.since(Instant::ZERO)).map_or(0.0, |(part, _)| part);
+        (workers as f64 * (1.0 - part)).round() as usize
+    }
+
     /// Lets waiting jobs into service.
     fn fill(&mut self, now: Instant) {
-        while self.has_room() {
+        while self.has_room(now) {
             if let Some((work, count)) = self.charges.front_mut() {
                 let work = *work;
                 *count -= 1;
@@ -253,7 +262,7 @@ impl Server {
                 match fault.kind {
                     FaultKind::Takes(time) => service = time,
                     FaultKind::Fails(after) => (service, job.kind) = (after, JobKind::Failing),
-                    FaultKind::Slower(_) => {}
+                    FaultKind::Slower(_) | FaultKind::Gone { .. } => {}
                 }
             }
         }

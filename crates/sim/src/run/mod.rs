@@ -16,6 +16,7 @@ mod ticks;
 pub use outcome::{Error, Event, Progress, Run, Watch};
 
 use crate::arrivals::{self, Source};
+use crate::fault::tells_what_is_there;
 use crate::front::{Front, Gateway, Order, ServerProbe};
 use crate::heavy_hitters::HeavyHitters;
 use crate::plant::{Server, Work};
@@ -166,7 +167,8 @@ impl<'a> Simulation<'a> {
             orders: Vec::new(),
             obeyed: Vec::new(),
             readings: Readings::default(),
-            senses: rejection_seconds > 0.0 || workload.plants.iter().any(|plant| plant.reports),
+            senses: rejection_seconds > 0.0
+                || workload.plants.iter().any(|plant| plant.reports || tells_what_is_there(&plant.faults)),
             may_return: workload.streams.iter().any(|stream| stream.retry.is_some() || stream.waits()),
             recorder: Recorder::new(promises.control.period, servers, classes),
             heavy: HeavyHitters::default(),

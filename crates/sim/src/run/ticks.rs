@@ -3,6 +3,7 @@
 use super::Simulation;
 use super::due::Due;
 use super::outcome::busy;
+use crate::fault::{gone, tells_what_is_there};
 use plimsoll_core::time::{Duration, Instant};
 
 impl Simulation<'_> {
@@ -37,7 +38,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// The senses: utilization of plants that report it, once a period; the gateway's CPU time where rejections cost.
+    /// The senses: utilization of plants that report it, once a period; what is there of plants that lose servers; the
+    /// gateway's CPU time where rejections cost.
     fn read(&mut self) {
         if !self.senses {
             return;
@@ -54,6 +56,14 @@ impl Simulation<'_> {
                 self.readings.utilization.push((number, utilization));
                 self.reported[number] = (self.now, busy);
             }
+        }
+        self.readings.available.clear();
+        let at = self.now.since(Instant::ZERO);
+        for (number, plant) in
+            workload.plants.iter().enumerate().filter(|(_, plant)| tells_what_is_there(&plant.faults))
+        {
+            let part = gone(&plant.faults, at).filter(|(_, told)| *told).map_or(0.0, |(part, _)| part);
+            self.readings.available.push((number, 1.0 - part));
         }
         // A served request takes of the gateway at least what a rejection takes; for the plant the service time says
         // that already.

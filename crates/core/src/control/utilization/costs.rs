@@ -30,6 +30,8 @@ pub(crate) struct CostModel {
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
+    /// The share of the plant that is there, of whose time requests take.
+    available: f64,
     common_fall: CommonFall,
     /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another
     /// machine.
@@ -74,7 +76,15 @@ impl CostModel {
     pub(crate) fn new(plant: &PlantView) -> Self {
         let (by_class, stale) = (Vec::new(), Vec::new());
         let (reported_line, common_fall) = (None, CommonFall::new());
-        let mut model = CostModel { reported_line, by_class, stale, workers: 0, common_fall, rejection: 0.0 };
+        let mut model = CostModel {
+            reported_line,
+            by_class,
+            stale,
+            workers: 0,
+            available: 1.0,
+            common_fall,
+            rejection: 0.0,
+        };
         model.reload(plant, false);
         model
     }
@@ -87,6 +97,7 @@ impl CostModel {
         let reports = plant.promised.sense == Sense::Reported;
         if !reports || self.reported_line.is_none() || new_promise {
             self.reported_line = reports.then(|| promised_line(&plant.promised));
+            self.reported_line.iter_mut().for_each(|line| line.scale(1.0 / self.available));
         }
     }
 
@@ -144,6 +155,15 @@ impl CostModel {
             }
         }
         self.costs(learned)
+    }
+
+    /// Another share of the plant is there from now on: a request takes another part of it.
+    pub(crate) fn set_available(&mut self, share: f64) {
+        if let Some(line) = &mut self.reported_line {
+            line.scale(self.available / share);
+        }
+        self.available = share;
+        self.stale.fill(true);
     }
 
     /// s, as of the last period.

@@ -198,6 +198,11 @@ impl UtilizationLoop {
         self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
     }
 
+    /// Such a share of the plant is there from now on.
+    pub(crate) fn set_available(&mut self, share: f64) {
+        self.costs.set_available(share);
+    }
+
     /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with.
     /// Passes each class and level.
     pub(crate) fn forget_costs(&mut self, mut forget: impl FnMut(usize, usize)) {

@@ -27,6 +27,8 @@ pub(crate) struct WorkerSearch {
     guard: Duration,
     /// The number of workers that the costs of requests were measured with.
     measured_with: u32,
+    /// The share of the plant that was there when its number was found.
+    found_with: f64,
     /// As counted up to the last step.
     before: Sums,
 }
@@ -54,6 +56,8 @@ pub(crate) struct SearchInput<'a> {
     /// Whether the gateway limits the number in service. Otherwise a slow server looks like one with few workers, and
     /// nothing is learned.
     pub(crate) limits: bool,
+    /// The share of the plant that is there.
+    pub(crate) available: f64,
 }
 
 /// What a step gives out.
@@ -81,7 +85,9 @@ impl Loop for WorkerSearch {
     fn step(&mut self, _now: Instant, input: SearchInput<'_>) -> FoundWorkers {
         if input.limits {
             let counted = self.count(&input);
-            self.law.observe(&counted);
+            if self.goes_on(input.available) {
+                self.law.observe(&counted);
+            }
         }
         let (workers, limit) = (self.law.workers(), self.law.limit());
         let is_other = workers.abs_diff(self.measured_with) * 4 > self.measured_with;
@@ -103,12 +109,31 @@ impl Loop for WorkerSearch {
 }
 
 impl WorkerSearch {
+    /// Whether the search goes on in this step. While some servers of a plant whose number is known are out, throughput levels
+    /// off earlier, which says nothing of the whole. A number that was found while some were out is searched for anew, from
+    /// their share, once all are there.
+    fn goes_on(&mut self, available: f64) -> bool {
+        if self.found_with == available {
+            return true;
+        }
+        if !self.law.found() {
+            self.found_with = available;
+            return true;
+        }
+        if available < 1.0 {
+            return false;
+        }
+        let start = (f64::from(self.law.limit()) / self.found_with + 0.5) as u32;
+        (self.law, self.found_with) = (WorkersLaw::new(self.law.bounds(), start), available);
+        true
+    }
+
     pub(crate) fn new(bounds: WorkerBounds, start: u32, guard: Duration) -> Self {
         let none = || alloc::vec![0; LOADS];
         let before =
             Sums { time_ns: none(), work: none(), service_ns: none(), work_started: none(), squares: 0 };
         let law = WorkersLaw::new(bounds, start);
-        WorkerSearch { measured_with: law.workers(), law, guard, before }
+        WorkerSearch { measured_with: law.workers(), found_with: 1.0, law, guard, before }
     }
 
     /// What was found, to be kept.
@@ -196,6 +221,7 @@ mod tests {
             held_back: true,
             service_time: Duration::from_millis(200),
             limits,
+            available: 1.0,
         };
         let start = FoundWorkers { workers: 16, limit: 16, is_known: false, is_other: false };
         assert_eq!(one.step(Instant::ZERO, input(false)), start);

@@ -81,7 +81,7 @@ impl Engine {
             let promised = member.site.costs.or(self.registry.promises.plants[member.site.plant].costs);
             let is_new = promised.is_some() && promised != costs.promised;
             if anew || is_new || !costs.line_learned {
-                let workers = self.lane.published.plants[member.site.plant].capacity.workers();
+                let [workers, _] = self.lane.published.plants[member.site.plant].capacity.whole();
                 costs.set_line(promised_line(promised, workers));
             }
             costs.promised = promised;

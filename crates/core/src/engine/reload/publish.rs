@@ -164,16 +164,21 @@ fn quota(
 /// bounds.
 fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
     let most = plant.max_connections.min(MOST_IN_SERVICE);
-    let Some(bounds) = plant.find_workers else {
-        return Arc::new(Capacity::new(plant.workers, most, false));
+    let known = before.map(|plant| &plant.capacity);
+    let with_share = |new: Capacity| {
+        _ = new.set_available(known.map_or(1.0, |known| known.available()));
+        new
     };
-    let known = before.map(|plant| &plant.capacity).filter(|capacity| capacity.found);
+    let Some(bounds) = plant.find_workers else {
+        return Arc::new(with_share(Capacity::new(plant.workers, most, false)));
+    };
+    let known = known.filter(|capacity| capacity.found);
     let fit = |n: u32| n.clamp(bounds.least, bounds.most).min(most);
-    if let Some(known) = known.filter(|known| fit(known.limit()) == known.limit()) {
+    if let Some(known) = known.filter(|known| fit(known.whole()[1]) == known.whole()[1]) {
         return known.clone();
     }
-    let (workers, limit) = known.map_or((plant.workers, plant.workers), |c| (c.workers(), c.limit()));
-    Arc::new(Capacity::new(fit(workers), fit(limit), true))
+    let [workers, limit] = known.map_or([plant.workers; 2], |known| known.whole());
+    Arc::new(with_share(Capacity::new(fit(workers), fit(limit), true)))
 }
 
 #[cfg(test)]

@@ -1,0 +1,46 @@
+//! What goes wrong at a plant, and when.
+
+use std::time::Duration;
+
+/// What goes wrong, from when until when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fault {
+    /// First moment.
+    pub from: Duration,
+    /// Last moment.
+    pub until: Duration,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FaultKind {
+    /// All work takes this many times as long, that under way too. Infinity is a pause.
+    Slower(f64),
+    /// A request that starts meanwhile takes this long, whatever it is.
+    Takes(Duration),
+    /// A request that starts meanwhile fails after this time.
+    Fails(Duration),
+    /// This part of its workers is not there, as when one of several servers is down. `told`: the gateway knows it at once.
+    /// What is in service is finished.
+    Gone {
+        /// The part, in [0, 1).
+        part: f64,
+        /// Whether the gateway is told.
+        told: bool,
+    },
+}
+
+/// The part of the workers that is not there at a time, and whether the gateway is told; the first such fault counts.
+pub(crate) fn gone(faults: &[Fault], at: Duration) -> Option<(f64, bool)> {
+    faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)).find_map(|fault| match fault.kind {
+        FaultKind::Gone { part, told } => Some((part, told)),
+        _ => None,
+    })
+}
+
+/// Whether the gateway is told when a part of the plant with these faults is gone.
+pub(crate) fn tells_what_is_there(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| matches!(fault.kind, FaultKind::Gone { told: true, .. }))
+}

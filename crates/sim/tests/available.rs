@@ -1,0 +1,89 @@
+//! One of four servers of an upstream is gone for twenty seconds, in an overload: the other three get no more than their own
+//! share from that moment on, and are held at the load line.
+//!
+//! Four servers of eight workers of 40 ms, exponential, as one plant: 800 requests a second. One and a half times as many come.
+
+mod waits;
+
+use plimsoll_core::promises::{Mode, WorkerBounds};
+use plimsoll_sim::workload::{Fault, FaultKind};
+use std::time::Duration;
+use waits::{Answer, Flow, Scene};
+
+const SEEDS: std::ops::RangeInclusive<u64> = 9401..=9410;
+const WORKERS: u32 = 32;
+const CAPACITY: f64 = 800.0;
+const GONE: std::ops::Range<u64> = 20..40;
+
+fn scene(told: bool, found: bool, seed: u64) -> Scene {
+    let flows = vec![Flow::new("default", 1.5 * CAPACITY)];
+    let mut scene = Scene::new(WORKERS, Duration::from_millis(40), flows, 60.0, seed);
+    scene.plant.set_point = 0.85;
+    if found {
+        scene.plant.workers = 16;
+        scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+        scene.plant.max_connections = 1024;
+    }
+    let [from, until] = [GONE.start, GONE.end].map(Duration::from_secs);
+    scene.faults = vec![Fault { from, until, kind: FaultKind::Gone { part: 0.25, told } }];
+    scene
+}
+
+/// What was seen of the answers that came in these seconds: how many a second, and how late the tenth slowest of a hundred was.
+#[derive(Debug)]
+struct Seen {
+    a_second: f64,
+    p90: f64,
+}
+
+fn seen(answers: &[Answer], from: f64, until: f64) -> Seen {
+    let own = answers.iter().filter(|one| one.level > 0 && (from..until).contains(&one.ended));
+    let mut times: Vec<f64> = own.map(Answer::response).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    Seen { a_second: times.len() as f64 / (until - from), p90: times[times.len() * 9 / 10] }
+}
+
+/// The mean over seeds: in the first two seconds without the server, in its last ten, and from two seconds after its return on.
+fn three(told: bool, found: bool, mode: Mode) -> [Seen; 3] {
+    let spans = [(20.0, 22.0), (30.0, 40.0), (42.0, 60.0)];
+    let runs: Vec<Vec<Answer>> = SEEDS
+        .map(|seed| {
+            let mut scene = scene(told, found, seed);
+            scene.mode = mode;
+            scene.run().answers
+        })
+        .collect();
+    spans.map(|(from, until)| {
+        let all: Vec<Seen> = runs.iter().map(|answers| seen(answers, from, until)).collect();
+        let mean = |of: &dyn Fn(&Seen) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        Seen { a_second: mean(&|one| one.a_second), p90: mean(&|one| one.p90) }
+    })
+}
+
+#[test]
+fn the_others_get_no_more_than_their_share() {
+    let told = three(true, false, Mode::Control);
+    let twin = three(false, false, Mode::Control);
+    println!("told: {told:.3?}\ntwin that is not told: {twin:.3?}");
+    // The line is at 510/s while the server is gone, and at 680/s with all four.
+    assert!((485.0..520.0).contains(&told[0].a_second) && told[0].p90 < 0.105, "{told:?}");
+    assert!((500.0..520.0).contains(&told[1].a_second) && told[1].p90 < 0.105, "{told:?}");
+    assert!(twin[..2].iter().all(|one| one.a_second > 550.0 && one.p90 > 0.108), "{twin:?}");
+    for whole in [&told[2], &twin[2]] {
+        assert!((665.0..695.0).contains(&whole.a_second) && whole.p90 < 0.105, "{whole:?}");
+    }
+}
+
+#[test]
+fn the_same_where_workers_are_found() {
+    let told = three(true, true, Mode::Control);
+    let twin = three(false, true, Mode::Control);
+    println!("told: {told:.3?}\ntwin that is not told: {twin:.3?}");
+    // The number that is found is a little above 32.
+    assert!(
+        told[..2].iter().all(|one| (500.0..545.0).contains(&one.a_second) && one.p90 < 0.112),
+        "{told:?}"
+    );
+    assert!(twin[0].a_second > 560.0 && twin[0].p90 > 0.18, "{twin:?}");
+    assert!((670.0..725.0).contains(&told[2].a_second) && told[2].p90 < 0.112, "{told:?}");
+}
