@@ -47,7 +47,8 @@ fn one_site() {
         [Backend::Upstream {
             addresses: vec!["127.0.0.1:8000".to_owned()],
             settings: Box::new(UpstreamSettings::new(Vec::new())),
-            workers_from: None
+            workers_from: None,
+            look_up_every: Some(Duration::from_secs(10))
         }]
     );
     let site = &promises.sites[0];

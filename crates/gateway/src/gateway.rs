@@ -12,11 +12,12 @@ use crate::runtime::Clock;
 use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
 use crate::runtime::reload::{Reloader, Reloads};
-use crate::runtime::tables::{PoolParts, PublishedTables, Tables};
+use crate::runtime::tables::{PlantRow, PoolParts, PublishedTables, Tables};
 use crate::runtime::ticker::Ticker;
 use crate::runtime::worker::{Shared, Worker};
 use crate::settings::{Address, Backend, Listener, Settings};
 use crate::transport::tls::server::TlsServer;
+use crate::upstream::roster::ServerNews;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::{Engine, Lane, LearnedState};
@@ -211,6 +212,16 @@ impl Gateway {
         let lost = [("traces", traces), ("metrics", metrics)];
         let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
         faults.chain(lost).collect()
+    }
+
+    /// What is new of the servers of upstreams: which are out of use, and which are in use again.
+    pub fn server_news(&self) -> Vec<ServerNews> {
+        let (tables, now) = (self.shared.tables.current(), self.shared.clock.now());
+        let of = |(plant, row): (usize, &PlantRow)| {
+            let upstream = row.upstream.as_ref()?;
+            Some(upstream.pool.roster().news(now, tables.names.plant(plant).unwrap_or_default()))
+        };
+        tables.plants.iter().enumerate().filter_map(of).flatten().collect()
     }
 
     /// Client connections open now.

@@ -40,3 +40,4 @@ pub use gateway::{Before, Gateway};
 pub use listen::inherited::Inherited;
 pub use runtime::reload::{Reloaded, Reloader, Reloads};
 pub use settings::Settings;
+pub use upstream::roster::ServerNews;

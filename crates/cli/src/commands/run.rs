@@ -5,19 +5,21 @@ use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::aside::{Readings, unless_stopped};
 use crate::service::events::EventLog;
+use crate::service::lookups::Lookups;
 use crate::service::open_files::{fit_connections, open_now};
 use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
+use crate::service::resolve::{self, Found};
 use crate::service::signals::{Requested, Signals};
 use crate::service::state::{KnownState, StateFile, seed};
 use crate::service::supervisor::{self, Watchdog};
 use crate::service::upgrade::{Start, Upgrade};
 use crate::service::what_if::WhatIfDesk;
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{certificates, log, resolve};
+use crate::service::{certificates, log, own_listeners};
 use plimsoll_config::Configuration;
 use plimsoll_core::admission::aces::RateForecasts;
-use plimsoll_gateway::{Before, Gateway, Settings};
+use plimsoll_gateway::{Before, Gateway, ServerNews, Settings};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +40,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let (file, handed_over) = (arguments.file.clone(), start.learned.take());
     let read = move || First::read(&file, handed_over.as_deref());
     let Some(first) = unless_stopped(&requests, read)? else { return Ok(()) };
-    let First { configuration, mut settings, seed, known, state } = first;
+    let First { configuration, found, mut settings, seed, known, state } = first;
     let forecast = configuration.gateway.trends.as_deref();
     let open_files = open_now();
     fit_connections(&mut settings, &configuration.promises, open_files)?;
@@ -62,6 +64,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         seed,
         state: StateFile::default(),
         worker_counts: WorkerCounts::default(),
+        lookups: Lookups::default(),
         forecast: ForecastFile::default(),
         open_files,
         readings: Readings::default(),
@@ -73,8 +76,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     reload.forecast.follow(forecast, known, &reload.gateway);
     reload.state.follow(&configuration, &reload.file, seed);
     reload.worker_counts.follow(&configuration);
+    reload.lookups.follow(&configuration, found);
     let threads = reload.worker_counts.clone().start(gateway.reloader());
     let threads = threads.and_then(|()| reload.state.start(gateway.reloader()));
+    let threads = threads.and_then(|()| reload.lookups.start(gateway.reloader(), reload.turns.clone()));
     let threads = threads.and_then(|()| certificates::follow(gateway.reloader()));
     threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
@@ -94,6 +99,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
 /// What is read before the start.
 struct First {
     configuration: Configuration,
+    found: Found,
     settings: Settings,
     seed: seed::Known,
     known: Option<RateForecasts>,
@@ -103,12 +109,14 @@ struct First {
 impl First {
     fn read(file: &Path, handed_over: Option<&str>) -> Result<Self, Failure> {
         let configuration = source::read(file)?;
-        let mut settings = resolve::settings(&configuration)?;
+        own_listeners::refuse(&configuration)?;
+        let found = resolve::look_all_up(&configuration)?;
+        let mut settings = resolve::settings_with(&configuration, &found)?;
         let state = KnownState::find(&configuration, file, handed_over);
         let seed = seed::draw(&configuration, &state);
         (settings.hash_seed, settings.hash_seed_from) = seed;
         let known = configuration.gateway.trends.as_deref().map(rate_forecast::read).transpose()?;
-        Ok(First { configuration, settings, seed, known, state })
+        Ok(First { configuration, found, settings, seed, known, state })
     }
 }
 
@@ -138,6 +146,9 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
         watchdog.look(&status);
         for line in events.look(&status) {
             tracing::info!("{line}");
+        }
+        for ServerNews { is_bad, text } in gateway.server_news() {
+            if is_bad { tracing::warn!("{text}") } else { tracing::info!("{text}") }
         }
         gateway.faults().iter().for_each(|fault| tracing::warn!("{fault}"));
     };

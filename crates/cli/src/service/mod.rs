@@ -7,6 +7,7 @@ pub(crate) mod background;
 pub(crate) mod certificates;
 pub(crate) mod events;
 pub(crate) mod log;
+pub(crate) mod lookups;
 pub(crate) mod open_files;
 pub(crate) mod own_listeners;
 pub(crate) mod page;

@@ -8,12 +8,13 @@ use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::aside::Readings;
 use crate::service::events::Incidents;
+use crate::service::lookups::Lookups;
 use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
 use crate::service::state::{StateFile, seed};
 use crate::service::what_if::WhatIfDesk;
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{log, resolve, supervisor};
+use crate::service::{log, own_listeners, resolve, supervisor};
 use plimsoll_gateway::admin::{Owner, WhatIf};
 use plimsoll_gateway::settings::SeedSource;
 use plimsoll_gateway::{Reloaded, Reloader};
@@ -29,6 +30,7 @@ pub(crate) struct Reload {
     pub(crate) seed: seed::Known,
     pub(crate) state: StateFile,
     pub(crate) worker_counts: WorkerCounts,
+    pub(crate) lookups: Lookups,
     pub(crate) forecast: ForecastFile,
     /// How many files were open before the start.
     pub(crate) open_files: u64,
@@ -38,12 +40,19 @@ pub(crate) struct Reload {
     pub(crate) what_if: WhatIfDesk,
 }
 
-/// The turns of reloads: one at a time.
+/// The turns of reloads: one at a time. New addresses of names take their turn among them.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     now: Mutex<()>,
     /// Whether a thread waits for its turn.
     waits: AtomicBool,
+}
+
+impl Turns {
+    /// Waits for a turn.
+    pub(crate) fn wait(&self) -> MutexGuard<'_, ()> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Owner for Reload {
@@ -112,14 +121,16 @@ impl Reload {
         let read = self.readings.in_time(move || {
             let configuration = source::read(&file)?;
             let known = forecast.read_other(configuration.gateway.trends.as_deref())?;
-            let mut settings = resolve::settings(&configuration)?;
+            own_listeners::refuse(&configuration)?;
+            let found = resolve::look_all_up(&configuration)?;
+            let mut settings = resolve::settings_with(&configuration, &found)?;
             // A seed that was drawn stays in force.
             let told = configuration.gateway.seed.map(|seed| (seed, SeedSource::Told));
             (settings.hash_seed, settings.hash_seed_from) = told.unwrap_or(known_seed);
-            Ok((settings, known, configuration))
+            Ok((settings, found, known, configuration))
         });
         let read = read.inspect_err(|_| self.gateway.refuse());
-        let (mut settings, known, configuration) =
+        let (mut settings, found, known, configuration) =
             read.map_err(|failure: Failure| failure.text().trim_end().to_owned())?;
         fit_connections(&mut settings, &configuration.promises, self.open_files)
             .map_err(|failure| failure.text().trim_end().to_owned())?;
@@ -129,6 +140,7 @@ impl Reload {
             format!("{name}: {}", wrong.join(&format!("\n{name}: ")))
         })?;
         self.worker_counts.follow(&configuration);
+        self.lookups.follow(&configuration, found);
         self.state.follow(&configuration, &self.file, self.seed);
         self.state.save(&self.gateway);
         self.forecast.save(&self.gateway);

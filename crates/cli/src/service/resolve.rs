@@ -10,13 +10,44 @@ use plimsoll_gateway::settings::{
 use std::net::ToSocketAddrs;
 use std::path::Path;
 
+/// The addresses of each upstream's servers: by backend, then in the order of its addresses as they are written. A folder has
+/// none.
+pub(crate) type Found = Vec<Vec<Vec<Address>>>;
+
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
     own_listeners::refuse(configuration)?;
+    settings_with(configuration, &look_all_up(configuration)?)
+}
+
+/// Looks all names up.
+pub(crate) fn look_all_up(configuration: &Configuration) -> Result<Found, Failure> {
+    let Configuration { promises, gateway } = configuration;
+    let of = |(plant, backend): (&Plant, &config::Backend)| match backend {
+        config::Backend::Upstream { addresses, .. } => {
+            let found = |address: &String| {
+                look_up(address).map_err(|why| {
+                    let name = &plant.name;
+                    let help = "Write an IP address, or see to the name.";
+                    Failure::Failed(format!(
+                        "[upstream.{name}]: `{address}` cannot be looked up: {why}\n{help}"
+                    ))
+                })
+            };
+            addresses.iter().map(found).collect()
+        }
+        config::Backend::Files(_) => Ok(Vec::new()),
+    };
+    promises.plants.iter().zip(&gateway.backends).map(of).collect()
+}
+
+/// The settings, with the addresses that were found.
+pub(crate) fn settings_with(configuration: &Configuration, found: &Found) -> Result<Settings, Failure> {
     certificates::read_to_run(configuration)?;
     let Configuration { promises, gateway } = configuration;
-    let backends = promises.plants.iter().zip(&gateway.backends);
-    let backends =
-        backends.map(|(plant, backend)| self::backend(plant, backend)).collect::<Result<_, _>>()?;
+    let backends = promises.plants.iter().zip(&gateway.backends).zip(found);
+    let backends = backends
+        .map(|((plant, backend), found)| self::backend(plant, backend, found))
+        .collect::<Result<_, _>>()?;
     let hash_seed = gateway.seed.unwrap_or(gateway.settings.hash_seed);
     let signed = signed(configuration)?;
     let admin_tokens = match &gateway.admin_tokens {
@@ -49,18 +80,18 @@ pub(crate) fn secrets<T>(
         .map_err(|wrong| Failure::Input(format!("{}: {wrong} ({said_by})", file.display())))
 }
 
-fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {
+fn backend(plant: &Plant, backend: &config::Backend, found: &[Vec<Address>]) -> Result<Backend, Failure> {
     match backend {
-        config::Backend::Upstream { addresses, settings, .. } => {
-            let (mut all, mut names) = (Vec::new(), Vec::new());
-            for (number, address) in addresses.iter().enumerate() {
-                all.extend(look_up(&plant.name, address)?);
+        config::Backend::Upstream { settings, .. } => {
+            let mut names = Vec::new();
+            for (number, found) in found.iter().enumerate() {
                 // Each address of a name must show a certificate for the name.
                 let name = settings.tls.as_ref().and_then(|tls| tls.names.get(number)).cloned();
-                names.resize(all.len(), name.unwrap_or_default());
+                names.resize(names.len() + found.len(), name.unwrap_or_default());
             }
+            let addresses = found.concat();
             let tls = settings.tls.as_ref().map(|tls| UpstreamTls { names, ..tls.clone() });
-            Ok(Backend::Upstream(UpstreamSettings { addresses: all, tls, ..(**settings).clone() }))
+            Ok(Backend::Upstream(UpstreamSettings { addresses, tls, ..(**settings).clone() }))
         }
         config::Backend::Files(files) if files.root.is_dir() => Ok(Backend::Files(files.clone())),
         config::Backend::Files(files) => Err(Failure::Input(format!(
@@ -74,18 +105,13 @@ fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure>
 
 /// The addresses of one server, `host:port`, or the path of its Unix socket. A name may have several: they are members of the
 /// upstream alike.
-fn look_up(upstream: &str, address: &str) -> Result<Vec<Address>, Failure> {
+pub(crate) fn look_up(address: &str) -> Result<Vec<Address>, String> {
     if let Some(path) = address.strip_prefix("unix:") {
         return Ok(vec![Address::Unix(path.into())]);
     }
-    let unknown = |why: String| {
-        Failure::Failed(format!(
-            "[upstream.{upstream}]: `{address}` cannot be looked up: {why}\nWrite an IP address, or see to the name."
-        ))
-    };
-    let found = address.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let found = address.to_socket_addrs().map_err(|error| error.to_string())?;
     let found: Vec<Address> = found.map(Address::Tcp).collect();
-    if found.is_empty() { Err(unknown("it has no address".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err("it has no address".to_owned()) } else { Ok(found) }
 }
 
 #[cfg(test)]

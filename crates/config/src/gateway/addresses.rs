@@ -5,6 +5,7 @@ use super::tls;
 use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{Located, Refusal, Text, TextField, TextShape, bad, texts};
 use plimsoll_core::promises::Network;
+use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{Address, Listener};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -70,8 +71,19 @@ texts! {
         "off" => Ok(None),
         _ => <SocketAddr as TextField>::parse(text).map(Some),
     }, show |address| address.map_or("off".to_owned(), |address| address.to_string());
+    /// The time between two lookups of a name, or none.
+    #[derive(Copy)]
+    LookUpEvery(Option<Duration>, "a duration, or `off`", "10s", None) = |text| match text {
+        "off" => Ok(None),
+        _ => <Duration as TextField>::parse(text).map(Some),
+    }, show |every| every.map_or("off".to_owned(), |every| every.show());
     /// Host and port to connect to; the host is looked up later.
     HostPort(String, "a host with port", "127.0.0.1:8000", None) = host_with_port;
+}
+
+impl LookUpEvery {
+    /// What HAProxy keeps an answer for (`hold valid`); Envoy asks every five seconds.
+    pub(crate) const USUAL: Duration = Duration::from_secs(10);
 }
 
 /// Where an upstream listens.

@@ -25,6 +25,7 @@ mod values;
 mod workers;
 
 use crate::agent::HttpUrl;
+use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{FilesSettings, Settings, UpstreamSettings};
 use std::path::PathBuf;
 
@@ -70,6 +71,8 @@ pub enum Backend {
         settings: Box<UpstreamSettings>,
         /// The page on which the server says how many workers it has.
         workers_from: Option<HttpUrl>,
+        /// How often the names among the addresses are looked up again, if they are.
+        look_up_every: Option<Duration>,
     },
     /// A folder that the gateway serves itself. A relative path is taken from the configuration file's own folder.
     Files(FilesSettings),

@@ -1,7 +1,7 @@
 //! Upstreams and folders: the plants of the promises, and what serves each of them.
 
 use super::Backend;
-use super::addresses::{ServerAddress, in_folder_of};
+use super::addresses::{LookUpEvery, ServerAddress, in_folder_of};
 use super::file::{ConfigurationKeys, unique};
 use super::health_check::{HealthCheckKeys, health_check};
 use super::http::HeaderName;
@@ -48,6 +48,9 @@ section! { "[upstream.NAME]"
         /// Over what time the share of a server grows that is new, or is in use again after it was out for as long; after a
         /// shorter time out it grows as fast.
         slow_start: Duration, default(UpstreamSettings::new(Vec::new()).slow_start);
+        /// How often the names among its addresses are looked up again, or `"off"`: at the start and at a reload alone. Servers
+        /// that a name has no more finish their requests, and those whose names cannot be looked up stay in use.
+        resolve: LookUpEvery, default(LookUpEvery(Some(LookUpEvery::USUAL)));
         /// How TLS is spoken with it. Its addresses need no `https://` then.
         tls: Table<UpstreamTlsKeys>, optional;
         /// Whether HTTP/2 is spoken with it, as servers of gRPC want: over TLS if it agrees (ALPN), else without being asked. A
@@ -270,7 +273,23 @@ fn servers(keys: &UpstreamKeys, file_name: &str, findings: &mut Findings) -> Bac
         check,
         ..UpstreamSettings::new(Vec::new())
     });
-    Backend::Upstream { addresses, settings, workers_from }
+    Backend::Upstream {
+        addresses,
+        settings,
+        workers_from,
+        look_up_every: look_up_every(&keys.resolve, findings),
+    }
+}
+
+/// Lookups that come faster are a load of their own.
+const SHORTEST_LOOKUP: Duration = Duration::from_millis(100);
+
+fn look_up_every(every: &Located<LookUpEvery>, findings: &mut Findings) -> Option<Duration> {
+    if every.value.0.is_some_and(|every| every < SHORTEST_LOOKUP) {
+        refuse!(findings, OutOfRange at &every.span,
+            "names are looked up too often", help: "write at least `\"100ms\"`, or `\"off\"`");
+    }
+    every.value.0
 }
 
 /// How TLS is spoken with an upstream, if its section or its addresses say that it is.

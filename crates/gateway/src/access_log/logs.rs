@@ -93,7 +93,7 @@ impl Drop for AccessLog {
 }
 
 /// The logs of a gateway, by the engine's numbers of sites.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AccessLogs {
     /// All that are open, each once.
     open: Vec<Arc<AccessLog>>,

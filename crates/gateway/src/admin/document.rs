@@ -33,7 +33,7 @@ pub(super) fn plants<'a>(
     status: &'a Status,
     rosters: &'a [RosterStatus],
 ) -> impl Iterator<Item = (&'a PlantStatus, &'a RosterStatus)> {
-    const NONE: &RosterStatus = &RosterStatus { servers: Vec::new(), retries: [0; 2] };
+    const NONE: &RosterStatus = &RosterStatus { servers: Vec::new(), retries: [0; 2], lookup_failure: None };
     let rosters = rosters.iter().chain(std::iter::repeat(NONE));
     status.plants.iter().zip(rosters).filter(|(plant, _)| !plant.is_gone())
 }
@@ -131,6 +131,7 @@ document! {
         workers: u32 = plant.workers,
         workers_found: Option<bool> = plant.workers_found,
         limit: u32 = plant.limit,
+        available: f64 = plant.available,
         utilization: UtilizationDocument = UtilizationDocument::new(plant),
         service_level: f64 = plant.service_level,
         bias: f64 = plant.bias,
@@ -146,6 +147,7 @@ document! {
         all_servers_out: bool = roster.is_panic(),
         retries: u64 = roster.retries[0],
         retries_refused: u64 = roster.retries[1],
+        lookup_failure: Option<&'a str> = roster.lookup_failure.as_deref(),
     }
 }
 

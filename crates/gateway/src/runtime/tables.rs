@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex};
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     /// The settings but the backends, which are in [`Tables::plants`]; rewrites by site.
     pub settings: Settings,

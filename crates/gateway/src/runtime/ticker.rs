@@ -81,6 +81,11 @@ impl Senses {
         if tables.plants.iter().any(|row| row.same_host) {
             readings.host_cpu = self.processors.worked(elapsed);
         }
+        let upstreams =
+            tables.plants.iter().enumerate().filter_map(|(plant, row)| Some((plant, row.upstream.as_ref()?)));
+        readings
+            .available
+            .extend(upstreams.map(|(plant, upstream)| (plant, upstream.pool.roster().share(now))));
         for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
             let utilization = match &row.upstream {
                 Some(upstream) => upstream.pool.reports.take(),

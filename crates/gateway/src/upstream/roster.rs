@@ -29,6 +29,7 @@
 
 use super::recent_counts::RecentCounts;
 use super::retry_budget::RetryBudget;
+use super::said::Said;
 use super::server::Server;
 use crate::settings::HealthCheck;
 use plimsoll_core::time::{Duration, Instant};
@@ -90,6 +91,11 @@ struct Member {
     recent: RecentCounts,
     failed_checks: u32,
     good_checks: u32,
+    /// Whether it came to others, and has never been out of use.
+    is_new: bool,
+    /// How long it was out of use the last time.
+    out_for: Duration,
+    said: Said,
 }
 
 /// The servers of an upstream, and what is known of them.
@@ -98,6 +104,16 @@ pub(crate) struct Roster {
     members: Vec<Member>,
     slow_start: Duration,
     retries: RetryBudget,
+    lookup_failure: Option<String>,
+}
+
+/// What the operator's log is to say of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerNews {
+    /// Whether the server is out of use.
+    pub is_bad: bool,
+    /// The line.
+    pub text: String,
 }
 
 /// An upstream's servers as the operator sees them.
@@ -106,6 +122,8 @@ pub(crate) struct RosterStatus {
     pub servers: Vec<ServerStatus>,
     /// Requests that were tried at another server, and those that were not since too many are.
     pub retries: [u64; 2],
+    /// Why the last lookup of a name failed, if it did; the servers are those of an earlier one.
+    pub lookup_failure: Option<String>,
 }
 
 impl RosterStatus {
@@ -137,7 +155,7 @@ impl Roster {
     /// These are the servers from now on. Those that stay keep what is known of them; new ones start slowly, unless none was
     /// there before.
     pub(super) fn follow(&mut self, now: Instant, servers: &[Arc<Server>], slow_start: Duration) {
-        self.slow_start = slow_start;
+        (self.slow_start, self.lookup_failure) = (slow_start, None);
         let mut before = std::mem::take(&mut self.members);
         let is_first = before.is_empty();
         for server in servers {
@@ -147,13 +165,18 @@ impl Roster {
                     if !is_first {
                         server.start(now, slow_start);
                     }
-                    Member::new(server.clone(), now)
+                    Member { is_new: !is_first, ..Member::new(server.clone(), now) }
                 },
                 |known| before.swap_remove(known),
             );
             self.members.push(member);
         }
         before.iter().for_each(|member| member.server.leave());
+    }
+
+    /// The names of the servers were looked up; what was wrong with them, if something was.
+    pub(crate) fn looked_up(&mut self, failure: Option<String>) {
+        self.lookup_failure = failure;
     }
 
     /// No connection to a server could be made. `is_trial`: by the request that tries it, if it was out of use.
@@ -244,8 +267,35 @@ impl Roster {
         self.members.iter().map(|member| member.server.counts.requests()[0]).sum()
     }
 
+    /// The share of the servers that is in use, in (0, 1]. A server that comes back counts by the part of its turns that it
+    /// gets beside the others. One that is new counts once it gets all of them, since the others carried what there was without
+    /// it. If all are out, all are used.
+    pub(crate) fn share(&self, now: Instant) -> f64 {
+        let (mut there, mut most, mut all) = (0.0, 0.0_f64, 0_u32);
+        for member in &self.members {
+            let weight = member.weight(now);
+            if !member.is_new || weight >= 1.0 {
+                (there, most, all) = (there + weight, most.max(weight), all + 1);
+            }
+        }
+        if there > 0.0 { there / (most * f64::from(all)) } else { 1.0 }
+    }
+
+    /// What the operator's log is to say of the servers since the last call.
+    pub(crate) fn news(&mut self, now: Instant, upstream: &str) -> Vec<ServerNews> {
+        let (all, in_use) = self.in_use();
+        let rest = match in_use {
+            0 => "no server is in use, so all are used".to_owned(),
+            _ => format!("{in_use} of {all} servers are in use"),
+        };
+        let slow_start = self.slow_start;
+        let members = self.members.iter_mut().filter_map(|member| member.news(now, slow_start));
+        members
+            .map(|(is_bad, text)| ServerNews { is_bad, text: format!("upstream {upstream}: {text}; {rest}") })
+            .collect()
+    }
+
     /// How many servers there are, and how many of them are in use.
-    #[cfg(test)]
     fn in_use(&self) -> (usize, usize) {
         let in_use = self.members.iter().filter(|member| member.state == ServerState::InUse).count();
         (self.members.len(), in_use)
@@ -255,6 +305,7 @@ impl Roster {
         RosterStatus {
             servers: self.members.iter().map(|member| member.status(now)).collect(),
             retries: self.retries.counts(),
+            lookup_failure: self.lookup_failure.clone(),
         }
     }
 
@@ -280,6 +331,9 @@ impl Member {
             recent: RecentCounts::default(),
             failed_checks: 0,
             good_checks: 0,
+            is_new: false,
+            out_for: Duration::ZERO,
+            said: Said::default(),
         }
     }
 
@@ -292,7 +346,7 @@ impl Member {
         }
         self.last_ejection = (FIRST_EJECTION * (1 << self.strikes.min(16))).min(LONGEST_EJECTION);
         self.strikes += 1;
-        (self.state, self.why) = (ServerState::Ejected, Some(why));
+        (self.state, self.why, self.is_new) = (ServerState::Ejected, Some(why), false);
         self.server.eject(now + self.last_ejection);
     }
 
@@ -300,19 +354,43 @@ impl Member {
         if self.state == ServerState::InUse {
             self.since = now;
         }
-        (self.state, self.why) = (ServerState::Down, Some(Trouble::Checks));
+        (self.state, self.why, self.is_new) = (ServerState::Down, Some(Trouble::Checks), false);
         self.server.eject_until_checked();
     }
 
     fn bring_back(&mut self, now: Instant, slow_start: Duration) {
         let out = now.since(self.since);
-        (self.state, self.since) = (ServerState::InUse, now);
+        (self.state, self.since, self.out_for) = (ServerState::InUse, now, out);
         self.server.start(now, out.min(slow_start));
+    }
+
+    fn weight(&self, now: Instant) -> f64 {
+        if self.state == ServerState::InUse { self.server.weight(now) } else { 0.0 }
+    }
+
+    fn news(&mut self, now: Instant, slow_start: Duration) -> Option<(bool, String)> {
+        let is_out = self.state != ServerState::InUse;
+        let times = self.said.take(now, is_out, self.server.ejections())?;
+        let address = &self.server.address;
+        // More often than lines were written.
+        let often =
+            if times > 1 { format!(" (ejected {times} times since the last line)") } else { String::new() };
+        let text = if is_out {
+            let why = self.why.map_or("", Trouble::as_str);
+            format!("{address} is out of use ({why}){often}")
+        } else {
+            let seconds = self.out_for.min(slow_start).as_secs_f64();
+            format!(
+                "{address} is in use again after {:.1} s{often}, and has its whole share in {seconds:.1} s",
+                self.out_for.as_secs_f64()
+            )
+        };
+        Some((is_out, text))
     }
 
     fn status(&self, now: Instant) -> ServerStatus {
         let load = |count: &AtomicU64| count.load(Relaxed);
-        let weight = if self.state == ServerState::InUse { self.server.weight(now) } else { 0.0 };
+        let weight = self.weight(now);
         let state = match self.state {
             ServerState::InUse if weight < 1.0 => "starting",
             ServerState::InUse => "healthy",

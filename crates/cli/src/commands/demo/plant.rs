@@ -107,6 +107,7 @@ impl Server {
             addresses: vec![address.to_string()],
             settings: server,
             workers_from: None,
+            look_up_every: None,
         }];
         let settings = resolve::settings(&configuration)?;
         Gateway::start(settings, &configuration.promises)

@@ -129,6 +129,9 @@ metrics! {
         Sites(|own| own.utilization_promised);
     "plimsoll_site_utilization_ratio", "Part of the upstream that a site with a contract takes.",
         Sites(|own| own.utilization_promised.map(|_| own.utilization));
+    "plimsoll_available_ratio",
+        "The share of the upstream that is there, by the servers that are in use; its workers and places are those of this share.",
+        Plants(|own| own.available);
     "plimsoll_server_weight_ratio",
         "The part of its turns that the server gets: 0 while it is out of use, less than 1 while it starts.",
         Servers(|own| own.weight);
@@ -144,6 +147,9 @@ metrics! {
         "Requests whose server could not be reached: tried at another one, or not since too many were.",
         Rosters(|own| [("made", own.retries[0]), ("refused", own.retries[1])]
             .map(|(result, count)| (label("result", result), count)));
+    "plimsoll_upstream_lookup_failed",
+        "1 while a name of the upstream cannot be looked up; its servers are those that it had.",
+        Rosters(|own| own.lookup_failure.is_some());
     "plimsoll_guaranteed_ratio",
         "Part of the site's requests in the last control period that were inside its contract.",
         Sites(|own| own.utilization_promised.map(|_| own.guaranteed_share));

@@ -104,7 +104,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 fn the_exposition_is_well_formed_and_complete() {
     let text = render_metrics(&sample());
     let (families, series) = lint(&text).unwrap();
-    assert_eq!(families.len(), 57, "{families:#?}");
+    assert_eq!(families.len(), 59, "{families:#?}");
     for expected in [
         "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
         "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 60",
@@ -122,6 +122,8 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_plan_ceiling_ratio{upstream=\"origin\"} 0.85",
         "plimsoll_in_service{upstream=\"origin\"} 7.0",
         "plimsoll_in_service_limit{upstream=\"origin\"} 8.0",
+        "plimsoll_available_ratio{upstream=\"origin\"} 1.0",
+        "plimsoll_upstream_lookup_failed{upstream=\"origin\"} 1.0",
         "plimsoll_set_point_reduction{upstream=\"origin\"} 0.125",
         "plimsoll_waiting{upstream=\"origin\"} 3.0",
         "plimsoll_cost_per_request_seconds{site=\"shop\",class=\"default\"} 0.005",

@@ -96,6 +96,7 @@ fn sample_plant() -> PlantStatus {
     PlantStatus {
         name: "origin".to_owned(),
         limit: 8,
+        available: 1.0,
         set_point_reduction: 0.125,
         workers: 8,
         set_point: 0.85,
@@ -212,7 +213,11 @@ fn sample_roster() -> RosterStatus {
         weight: 0.5,
         ..server.clone()
     };
-    RosterStatus { servers: vec![server, other], retries: [4, 1] }
+    RosterStatus {
+        servers: vec![server, other],
+        retries: [4, 1],
+        lookup_failure: Some("no answer".to_owned()),
+    }
 }
 
 /// The text of `/status`, in one line.
@@ -279,13 +284,13 @@ fn the_status_document() {
 "clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
 "http2":{"streams":128,"idle_frames":1000,"idle_frames_per_second":100,"ended":{"codec":0,"empty_frames":0,"pings":0,"resets":0,"settings":0,"windows":0}},
 "connections_turned_away":{"connections_per_client":0,"overload":0},
-"upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
+"upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,"available":1.0,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "service_level":1.25,"bias":-0.01,"set_point_reduction":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"tunnels":0,"unfinished_seconds":null,
 "service_time_seconds":0.04,
 "servers":[{"address":"10.0.0.1:80","state":"ejected","since_seconds":1.5,"why":"errors","weight":0.0,"in_service":1,"served":70,"errors":5,"unreachable":2,"ejections":3},
 {"address":"unix:/run/\"a\"","state":"starting","since_seconds":1.5,"why":null,"weight":0.5,"in_service":1,"served":70,"errors":5,"unreachable":2,"ejections":3}],
-"all_servers_out":false,"retries":4,"retries_refused":1}],
+"all_servers_out":false,"retries":4,"retries_refused":1,"lookup_failure":"no answer"}],
 "sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[],"found_types":[]}],
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0.0,"verdict":"fits",
 "guarantees":[{"site":"shop","utilization":0.375}],"delays":[]}],

@@ -230,3 +230,47 @@ fn whatever_happens_requests_find_a_server() {
         }
     }
 }
+
+#[test]
+fn the_share_that_is_there_counts_servers_by_their_turns() {
+    let (mut roster, mut servers) = servers(4);
+    assert_eq!(roster.share(at(1000)), 1.0);
+    roster.unreachable(at(1000), &servers[1], Trouble::Refused, false);
+    assert_eq!(roster.share(at(1001)), 0.75);
+    roster.reached(at(6000), &servers[1], true);
+    // It grows over the five seconds that it was out.
+    let shares = [6000, 8500, 11_000].map(|now| roster.share(at(now)));
+    assert!((shares[0] - 0.775).abs() < 1e-9 && (shares[1] - 0.875).abs() < 1e-9, "{shares:?}");
+    assert_eq!(shares[2], 1.0);
+    servers.iter().for_each(|server| roster.unreachable(at(20_000), server, Trouble::Refused, false));
+    assert_eq!(roster.share(at(20_001)), 1.0, "all are out, so all are used");
+    roster.reached(at(25_000), &servers[0], true);
+    assert_eq!(roster.share(at(25_000)), 0.25, "the first that is back has all turns, starting or not");
+    servers.iter().for_each(|server| roster.reached(at(25_000), server, false));
+    servers.push(Arc::new(Server::new(SocketAddr::from(([127, 0, 0, 1], 9)).into(), None)));
+    roster.follow(at(60_000), &servers, SLOW_START);
+    assert_eq!([60_000, 71_000].map(|now| roster.share(at(now))), [1.0; 2], "a new one takes from nobody");
+    roster.unreachable(at(72_000), &servers[4], Trouble::Refused, false);
+    assert_eq!(roster.share(at(72_000)), 0.8);
+}
+
+#[test]
+fn the_log_is_told_of_servers_that_go_and_return() {
+    let (mut roster, servers) = servers(2);
+    assert!(roster.news(at(1000), "app").is_empty());
+    roster.unreachable(at(60_000), &servers[0], Trouble::Refused, false);
+    let said = |news: Vec<ServerNews>| news.into_iter().map(|one| (one.is_bad, one.text)).collect::<Vec<_>>();
+    let line = "upstream app: 127.0.0.1:1 is out of use (connections refused); 1 of 2 servers are in use";
+    assert_eq!(said(roster.news(at(60_100), "app")), [(true, line.to_owned())]);
+    roster.unreachable(at(60_500), &servers[0], Trouble::ConnectTimeout, true);
+    assert!(roster.news(at(60_600), "app").is_empty(), "a try that fails is no news");
+    roster.reached(at(62_000), &servers[0], true);
+    let line = "upstream app: 127.0.0.1:1 is in use again after 2.0 s, and has its whole share in 2.0 s; 2 of 2 servers are in use";
+    assert_eq!(said(roster.news(at(62_100), "app")), [(false, line.to_owned())]);
+    servers.iter().for_each(|server| roster.unreachable(at(200_000), server, Trouble::Refused, false));
+    let both = said(roster.news(at(200_100), "app"));
+    assert!(
+        both.len() == 2
+            && both.iter().all(|(_, text)| text.ends_with("no server is in use, so all are used"))
+    );
+}

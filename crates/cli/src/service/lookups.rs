@@ -1,0 +1,243 @@
+//! The names of upstreams, looked up again while the gateway runs: where a name has other addresses than before, requests go
+//! there, as after a reload.
+//!
+//! A thread of its own asks, an upstream at a time, and each lookup is made aside (`aside.rs`), since no call of the resolver
+//! can be interrupted: a name server that hangs keeps neither requests nor reloads waiting. A name that cannot be looked up
+//! keeps the addresses that it had, which the log says once, and the status for as long as it holds: a name server that fails
+//! takes no server away.
+//!
+//! Addresses are looked up by the interval of the configuration and not by the time to live of the answers, which the system's
+//! resolver does not tell. That resolver knows `/etc/hosts` and whatever else this machine takes names from, which a resolver
+//! of the gateway's own would not.
+
+use crate::service::aside::Readings;
+use crate::service::reload::Turns;
+use crate::service::resolve::{Found, look_up};
+use plimsoll_config::{Backend, Configuration};
+use plimsoll_gateway::Reloader;
+use plimsoll_gateway::settings::Address;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often it is looked which upstream is due.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The upstreams with names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lookups(Arc<Mutex<Vec<Watched>>>);
+
+#[derive(Clone, Debug)]
+struct Watched {
+    upstream: String,
+    hosts: Vec<Host>,
+    every: Duration,
+    due: Instant,
+    failure: Option<String>,
+}
+
+/// A server as it is written.
+#[derive(Clone, Debug, PartialEq)]
+struct Host {
+    at: String,
+    /// The name that its certificate must have, where TLS is spoken.
+    name: Option<String>,
+    /// Where it was when it was found last.
+    found: Vec<Address>,
+}
+
+impl Host {
+    fn is_name(&self) -> bool {
+        !self.at.starts_with("unix:") && self.at.parse::<SocketAddr>().is_err()
+    }
+}
+
+impl Watched {
+    /// Takes what was found, by host; returns what the log is to say.
+    fn take(&mut self, found: Vec<Result<Vec<Address>, String>>) -> Option<String> {
+        let mut failures = Vec::new();
+        for (host, found) in self.hosts.iter_mut().zip(found) {
+            match found {
+                Ok(found) => host.found = found,
+                Err(why) => failures.push(format!("`{}` cannot be looked up: {why}", host.at)),
+            }
+        }
+        let before = self.failure.take();
+        self.failure = (!failures.is_empty()).then(|| failures.join("; "));
+        let upstream = &self.upstream;
+        match (&before, &self.failure) {
+            (None, Some(why)) => {
+                Some(format!("upstream {upstream}: {why}; its earlier addresses stay in use"))
+            }
+            (Some(_), None) => Some(format!("upstream {upstream}: its names are found again")),
+            _ => None,
+        }
+    }
+
+    /// All addresses, each once.
+    fn addresses(&self) -> Vec<(Address, Option<String>)> {
+        let mut all: Vec<(Address, Option<String>)> = Vec::new();
+        for (host, address) in
+            self.hosts.iter().flat_map(|host| host.found.iter().map(move |one| (host, one)))
+        {
+            if all.iter().all(|(known, _)| known != address) {
+                all.push((address.clone(), host.name.clone()));
+            }
+        }
+        all
+    }
+}
+
+impl Lookups {
+    /// Takes the upstreams of a configuration, whose names have just been found.
+    pub(crate) fn follow(&self, configuration: &Configuration, found: Found) {
+        let plants = configuration.promises.plants.iter().zip(&configuration.gateway.backends).zip(found);
+        let watched = plants.filter_map(|((plant, backend), found)| {
+            let Backend::Upstream { addresses, settings, look_up_every: Some(every), .. } = backend else {
+                return None;
+            };
+            let host = |(number, (at, found)): (usize, (&String, Vec<Address>))| {
+                let name = settings.tls.as_ref().and_then(|tls| tls.names.get(number)).cloned();
+                Host { at: at.clone(), name, found }
+            };
+            let hosts: Vec<Host> = addresses.iter().zip(found).enumerate().map(host).collect();
+            let due = Instant::now() + *every;
+            let (upstream, every) = (plant.name.clone(), *every);
+            hosts.iter().any(Host::is_name).then_some(Watched { upstream, hosts, every, due, failure: None })
+        });
+        *self.all() = watched.collect();
+    }
+
+    /// Looks names up again and again, as long as the process runs.
+    pub(crate) fn start(&self, gateway: Reloader, turns: Arc<Turns>) -> io::Result<()> {
+        let lookups = self.clone();
+        let readings = Readings::default();
+        let run = move || {
+            loop {
+                thread::sleep(LOOK);
+                for one in lookups.due(Instant::now()) {
+                    let found = look(&readings, &one.hosts);
+                    let _turn = turns.wait();
+                    lookups.take(&one, found, &gateway);
+                }
+            }
+        };
+        thread::Builder::new().name("lookups".to_owned()).spawn(run).map(drop)
+    }
+
+    /// Those whose time has come; their next is an interval from now.
+    fn due(&self, now: Instant) -> Vec<Watched> {
+        let mut all = self.all();
+        let due = all.iter_mut().filter(|one| one.due <= now);
+        due.map(|one| {
+            one.due = now + one.every;
+            one.clone()
+        })
+        .collect()
+    }
+
+    /// Takes what was found for an upstream, unless a reload has changed it meanwhile.
+    fn take(&self, asked: &Watched, found: Vec<Result<Vec<Address>, String>>, gateway: &Reloader) {
+        let mut all = self.all();
+        let same = |one: &&mut Watched| one.upstream == asked.upstream && one.hosts == asked.hosts;
+        let Some(one) = all.iter_mut().find(same) else { return };
+        let had_failed = one.failure.is_some();
+        let news = one.take(found);
+        match gateway.readdress(&one.upstream, &one.addresses()) {
+            Ok(Some([new, gone])) => {
+                let parts = [("new", new), ("gone", gone)].into_iter().filter(|(_, list)| !list.is_empty());
+                let texts: Vec<String> =
+                    parts.map(|(what, list)| format!("{what}: {}", listed(&list))).collect();
+                if !texts.is_empty() {
+                    tracing::info!(
+                        "upstream {}: its names have other addresses; {}",
+                        one.upstream,
+                        texts.join("; ")
+                    );
+                }
+            }
+            Ok(None) => {}
+            Err(why) => tracing::warn!("upstream {}: its new addresses are not used: {why}", one.upstream),
+        }
+        gateway.note_lookup(&one.upstream, one.failure.clone());
+        if let Some(news) = news {
+            if had_failed { tracing::info!("{news}") } else { tracing::warn!("{news}") }
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Watched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn listed(addresses: &[Address]) -> String {
+    addresses.iter().map(Address::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What is found for each of these, aside.
+fn look(readings: &Readings, hosts: &[Host]) -> Vec<Result<Vec<Address>, String>> {
+    let asked: Vec<String> = hosts.iter().map(|host| host.at.clone()).collect();
+    let found = readings.in_time(move || Ok(asked.iter().map(|at| look_up(at)).collect()));
+    let unanswered = || vec![Err("no answer in time".to_owned()); hosts.len()];
+    found.unwrap_or_else(|_| unanswered())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> Address {
+        Address::Tcp(SocketAddr::from(([10, 0, 0, last], 80)))
+    }
+
+    fn watched() -> Watched {
+        let host = |at: &str, found| Host { at: at.to_owned(), name: Some(at.to_owned()), found };
+        let hosts = vec![host("a:80", vec![address(1)]), host("b:80", vec![address(2)])];
+        let (every, due) = (Duration::from_secs(1), Instant::now());
+        Watched { upstream: "app".to_owned(), hosts, every, due, failure: None }
+    }
+
+    fn addresses(one: &Watched) -> Vec<Address> {
+        one.addresses().into_iter().map(|(address, _)| address).collect()
+    }
+
+    #[test]
+    fn a_name_that_is_not_found_keeps_its_addresses_and_others_move() {
+        let mut one = watched();
+        let failed = || Err("no such host".to_owned());
+        let said = one.take(vec![Ok(vec![address(3), address(4)]), failed()]).expect("it is news");
+        assert_eq!(
+            said,
+            "upstream app: `b:80` cannot be looked up: no such host; its earlier addresses stay in use"
+        );
+        assert_eq!(addresses(&one), [address(3), address(4), address(2)]);
+        assert_eq!(one.take(vec![failed(), failed()]), None, "it was said");
+        assert!(one.failure.as_deref().is_some_and(|why| why.contains("`a:80`") && why.contains("`b:80`")));
+        assert_eq!(addresses(&one), [address(3), address(4), address(2)], "all stay as they are");
+        let found = one.take(vec![Ok(vec![address(1)]), Ok(vec![address(1)])]);
+        assert_eq!(found.as_deref(), Some("upstream app: its names are found again"));
+        assert_eq!(one.addresses(), [(address(1), Some("a:80".to_owned()))], "two names of one server");
+    }
+
+    #[test]
+    fn only_upstreams_with_names_are_looked_up_and_none_that_is_to_be_left_alone() {
+        let source = "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.named]\naddress = [\"10.0.0.9:80\", \"localhost:80\"]\n\
+                      resolve = \"1s\"\n[upstream.still]\naddress = \"localhost:80\"\nresolve = \"off\"\n\
+                      [upstream.number]\naddress = [\"127.0.0.1:80\", \"unix:/run/a\"]\n\
+                      [[site]]\nname = \"a\"\nupstream = \"named\"\n";
+        let configuration = crate::args::source::understand(source, "test.toml").expect("the file is right");
+        let lookups = Lookups::default();
+        lookups.follow(
+            &configuration,
+            vec![vec![vec![address(9)], vec![address(1)]], vec![vec![address(1)]], vec![]],
+        );
+        let names: Vec<String> = lookups.all().iter().map(|one| one.upstream.clone()).collect();
+        assert_eq!(names, ["named"]);
+        let now = Instant::now();
+        assert!(lookups.due(now).is_empty(), "they were found a moment ago");
+        let later = now + Duration::from_secs(2);
+        assert_eq!((lookups.due(later).len(), lookups.due(later).len()), (1, 0), "once in an interval");
+    }
+}
