@@ -11,7 +11,7 @@ every minute; and for a while the access log goes to a full disk. It fails if
 
 - a request has no answer, although the gateway was there all the time;
 - a request that was answered has no line in the access log, or any request has two, but for lines that were counted as dropped;
-- the gateway holds more than 2 % more memory in the last quarter than in the second, or was not given back what is in flight;
+- the gateway holds more than 2 % more memory in the last quarter than in the second, by the medians of what is seen each second, or was not given back what is in flight;
 - a thread panics, or an upgrade or the end goes wrong.
 """
 
@@ -135,7 +135,6 @@ class Soak:
                 await self.full_disk(min(10, 0.1 * length))
             await self.reload(self.access)
             if time.monotonic() > next_upgrade and time.monotonic() < until - 5:
-                self.memory.append((time.monotonic() - began, self.resident()))
                 await self.upgrade()
                 next_upgrade += self.options.upgrade_every
 
@@ -167,15 +166,26 @@ class Soak:
         with open(f"/proc/{self.pid}/status", encoding="utf-8") as file:
             return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
 
+    async def watch_memory(self, until):
+        """Looks each second. A process is another one after each upgrade, and two of them differ by some per cent: one look at each
+        would tell chance."""
+        began = time.monotonic()
+        while time.monotonic() < until:
+            await asyncio.sleep(1)
+            try:
+                self.memory.append((time.monotonic() - began, self.resident()))
+            except (OSError, AttributeError):
+                # It was replaced in this moment, and has ended.
+                continue
+
     async def run(self):
         """All of it; returns the clients with what became of their requests."""
         await self.until("the start", lambda: "admin on" in self.said())
         await asyncio.sleep(0.5)
         until = time.monotonic() + 60 * self.options.minutes
         clients = Clients(self.port, LOAD * WORKERS / SECONDS, self.options.seed)
-        await asyncio.gather(clients.run(until), self.operate(until), self.trouble(until))
+        await asyncio.gather(clients.run(until), self.operate(until), self.trouble(until), self.watch_memory(until))
         await self.until("an end of what is in flight", lambda: self.metric("plimsoll_in_flight") == 0)
-        self.memory.append((60 * self.options.minutes, self.resident()))
         os.kill(self.pid, signal.SIGTERM)
         await self.until("the end", lambda: not running(self.pid), 45)
         return clients
@@ -213,14 +223,14 @@ class Soak:
         return self.full is not None and self.full[0] - 30 < when < self.full[1]
 
     def judge_memory(self):
-        """The last quarter beside the second: what each process held before it was replaced. Each is as old as the others."""
+        """The last quarter beside the second, by the medians of all looks: in both the processes are as old as in the other."""
         end = 60 * self.options.minutes
-        quarter = lambda number: [held for at, held in self.memory if number * end / 4 <= at < (number + 1) * end / 4]
-        second, last = quarter(1), quarter(3)
-        print("memory before each upgrade and at the end (KiB):", [held for _, held in self.memory])
-        if len(second) < 2 or len(last) < 2:
-            print("too few upgrades to judge memory")
+        quarters = [[held for at, held in self.memory if n * end / 4 <= at < (n + 1) * end / 4] for n in range(4)]
+        if not all(quarters):
+            print("too few looks to judge memory")
             return
+        print("memory by quarter, median (KiB):", [int(statistics.median(quarter)) for quarter in quarters])
+        _, second, _, last = quarters
         grown = statistics.median(last) / statistics.median(second) - 1
         print(f"the last quarter beside the second: {100 * grown:+.1f} %")
         if grown > 0.02:
