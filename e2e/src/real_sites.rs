@@ -51,6 +51,12 @@ pub const SITES: &[RealSite] = &[
         pages: &["index.html"],
         factors: [2.5, 4.0, 40.0],
     },
+    // The same theme two years before, with its icons and scripts in its own folder.
+    RealSite {
+        folder: "startbootstrap-landing-page@5.0.9",
+        pages: &["index.html"],
+        factors: [2.5, 4.0, 40.0],
+    },
     RealSite {
         folder: "startbootstrap-stylish-portfolio@6.0.6/dist",
         pages: &["index.html"],

@@ -119,6 +119,7 @@ sites! {
     clean_blog: "startbootstrap-clean-blog@6.0.9/dist",
     creative: "startbootstrap-creative@7.0.7/dist",
     landing_page: "startbootstrap-landing-page@6.0.6/dist",
+    landing_page_with_fonts: "startbootstrap-landing-page@5.0.9",
     stylish_portfolio: "startbootstrap-stylish-portfolio@6.0.6/dist",
     xfig: "xfig-doc",
 }

@@ -1,12 +1,12 @@
 //! Lighter copies of a site, made beforehand, and what they are worth (CA 2 and 3; UC 4.2, 7.4).
 //!
 //! ```text
-//! adapt/:  tree -> site (survey of pages, sheets, images) -> images reduced -> each level: decide, rewrite -> output
+//! adapt/:  tree -> site (survey of pages, sheets, images) -> images and fonts reduced -> each level: decide, rewrite -> output
 //! impact/: the same survey, at full and at each level -> Emb, H, I -> ratios
 //! ```
 //!
-//! Below these two: `site/` has what was read, `roles/` decides what each image is for, `text/` and `image/` change the
-//! bytes of a file, `rewrite/` says what becomes of each file at a level, `policy` what the user wants, and `work` runs
+//! Below these two: `site/` has what was read, `roles/` decides what each image is for, `text/`, `image/` and `font/` change
+//! the bytes of a file, `rewrite/` says what becomes of each file at a level, `policy` what the user wants, and `work` runs
 //! over many files.
 //!
 //! # What holds
@@ -15,11 +15,9 @@
 //! - What is changed in a page is changed in its text, by place; all else is as it was, byte for byte, in its encoding.
 //! - No page gets a dead link or a broken image that it did not have: what leaves the page stays in its tree.
 //! - The same site and policy make the same trees; what is known from the last run is not done again.
-//!
-//! Not here: smaller fonts. No maintained library in Rust writes WOFF2, and a font in an older format would be larger than
-//! the one that is there.
 
 mod adapt;
+mod font;
 #[doc(hidden)]
 pub mod fuzzing;
 mod image;

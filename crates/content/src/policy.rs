@@ -74,6 +74,8 @@ words! {
         Compressed = "compressed",
         /// SVG images lose what no browser draws.
         Vector = "vector",
+        /// Web fonts have the characters that pages can show, and no others.
+        Fonts = "fonts",
     }
 
     /// An adaptation tag (CA 2): `data-plimsoll="..."` on an element, or a rule for files.

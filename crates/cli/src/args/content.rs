@@ -37,6 +37,7 @@ Steps, any of which --without leaves out:
   compressed   each text has a compressed copy beside it (page.html.gz), at full too:
                the gateway sends it, nginx with `gzip_static on`
   vector       SVG images lose what no browser draws
+  fonts        web fonts have the characters that pages can show, and no others
 at the lean level alone:
   cosmetic     icons, bullets, bars and all below the limit go, or leave a sign
   one-page     an image on several pages stays on one; the logo and products' pictures on all

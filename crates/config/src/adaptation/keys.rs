@@ -83,6 +83,7 @@ words! {
         "expendable" => Expendable, "what is tagged or ruled expendable goes";
         "compressed" => Compressed, "each text has a compressed copy beside it, at full too";
         "vector" => Vector, "what no browser draws goes from SVG images";
+        "fonts" => Fonts, "web fonts have the characters that pages can show, and no others";
     }
 }
 

@@ -7,6 +7,7 @@
 //!   "trees": [ { "level": "light", "tree": "light", "files": 383, "bytes": 1200000, "missing": ["far/away.html"] } ],
 //!   "images": { "photo.jpg": { "role": "product", "why": "it leads to a page", "pages": 2, "shown": [300, 200],
 //!     "copies": { "light": { "key": "…", "before": 102400, "named": { "bytes": 12000, "similarity": 0.93 } } } } },
+//!   "fonts": { "icons.woff2": { "before": 78196, "after": 2100 } },
 //!   "problems": [ { "path": "broken.gif", "what": "…" } ] }
 //! ```
 //!
@@ -122,6 +123,8 @@ struct Manifest<'a> {
     site_files: u64,
     trees: Vec<ManifestTree<'a>>,
     images: BTreeMap<&'a str, ManifestImage<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    fonts: BTreeMap<&'a str, ManifestFont>,
     problems: &'a [Problem],
 }
 
@@ -169,6 +172,13 @@ struct ManifestImage<'a> {
     shown: Option<(usize, usize)>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     copies: BTreeMap<&'a str, &'a Tried>,
+}
+
+/// The bytes of a font that was reduced.
+#[derive(Debug, Serialize)]
+struct ManifestFont {
+    before: u64,
+    after: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -220,12 +230,15 @@ pub(crate) fn manifest(
             (path, ManifestImage { role, why, pages, shown, copies })
         })
     });
+    let fonts = adapted.fonts.iter();
+    let fonts = fonts.map(|(path, &(before, after))| (path.as_str(), ManifestFont { before, after }));
     let manifest = Manifest {
         plimsoll: VERSION,
         site: mark,
         site_files: adapted.site_files,
         trees: trees.collect(),
         images: images.collect(),
+        fonts: fonts.collect(),
         problems: &adapted.problems,
     };
     let mut text = serde_json::to_vec_pretty(&manifest)?;

@@ -1,7 +1,7 @@
 //! The trees of a site, made.
 //!
 //! ```text
-//! folder, snapshots -> site -> images reduced -> for each level: decide, rewrite, write -> publish
+//! folder, snapshots -> site -> images and fonts reduced -> for each level: decide, rewrite, write -> publish
 //! ```
 //!
 //! Comes in: a [`Job`]. Goes out: trees beside a manifest, all at once, and what was made ([`Adapted`]).
@@ -10,6 +10,7 @@
 //! that was loaded at another level a moment before finds all its parts. What a tree does not have (pages cut by depth;
 //! with `sparse`, whatever is as at full) the manifest says, and a server that reads it takes the next level's.
 
+mod fonts;
 mod images;
 pub(crate) mod manifest;
 pub(crate) mod output;
@@ -60,6 +61,8 @@ pub struct Adapted {
     /// Images above the limit that stayed as they are at the highest level that reduces them: nothing smaller was similar
     /// enough.
     pub unreduced: usize,
+    /// Web fonts that were written again: bytes before and after, by path.
+    pub fonts: BTreeMap<String, (u64, u64)>,
     /// What is wrong with files.
     pub problems: Vec<Problem>,
     /// Images that were reduced in this run, and not taken from the last.
@@ -96,15 +99,19 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     let views = job.views.as_ref().map(|requests| site.page_views(requests).0);
     let job = &Job { views, ..job.clone() };
     let images = images::reduce(job, &site, &output, &Known::read(&output.old(MANIFEST)), watch)?;
+    let fonts = fonts::reduce(job, &site, watch)?;
+    let sizes =
+        fonts.files.iter().map(|(path, after)| (path.clone(), (site.bytes(path), after.len() as u64)));
     let mut adapted = Adapted {
         site_files,
         reduced_now: images.now,
         unreduced: images.unreduced,
         images: [Level::Light, Level::Lean].iter().map(|level| (*level, images.best(*level))).collect(),
-        problems: problems(job, &site, &images),
+        fonts: sizes.collect(),
+        problems: problems(job, &site, &images, &fonts),
         ..Adapted::default()
     };
-    let writer = trees::Writer { job, site: &site, images: &images, output: &output };
+    let writer = trees::Writer { job, site: &site, images: &images, fonts: &fonts, output: &output };
     for &level in &job.levels {
         let (tree, written) = writer.write(level, watch)?;
         adapted.trees.push(tree);
@@ -133,14 +140,18 @@ fn check_most_are_there(tree: &Tree, snapshots: usize, before: u64) -> io::Resul
     Ok(())
 }
 
-/// What is wrong with files of the site, and images that are copied although they are large.
-fn problems(job: &Job, site: &Site, images: &images::Images) -> Vec<Problem> {
+/// What is wrong with files of the site, fonts that cannot be read, and images that are copied although they are large.
+fn problems(job: &Job, site: &Site, images: &images::Images, fonts: &fonts::Fonts) -> Vec<Problem> {
     let copied = site.dimensions.keys().filter(|path| {
         Kind::is_avif(path) && !job.policy.avif && site.bytes(path) > job.policy.image_limit_bytes
     });
     let what = "an AVIF, copied as it is; `--avif` reduces it, slowly";
     let copied = copied.map(|path| Problem::new(path, what));
-    let wrong = images.wrong().map(|(path, what)| Problem::new(path, &format!("{what}: copied as it is")));
+    let unread = fonts.wrong.iter().map(|(path, what)| (path, what));
+    let wrong = images
+        .wrong()
+        .chain(unread)
+        .map(|(path, what)| Problem::new(path, &format!("{what}: copied as it is")));
     let mut all: Vec<Problem> = site.problems.iter().cloned().chain(copied).chain(wrong).collect();
     all.sort();
     all

@@ -1,5 +1,6 @@
 //! One tree: every file of the site as it is at a level, with compressed copies beside its texts.
 
+use super::fonts::Fonts;
 use super::images::Images;
 use super::manifest::TreeEntry;
 use super::{Job, output::Output};
@@ -32,6 +33,7 @@ pub(super) struct Writer<'a> {
     pub(super) job: &'a Job,
     pub(super) site: &'a Site,
     pub(super) images: &'a Images,
+    pub(super) fonts: &'a Fonts,
     pub(super) output: &'a Output,
 }
 
@@ -65,7 +67,7 @@ impl Writer<'_> {
     /// The copy for plain screens is in every tree: a page that was loaded at the light level may ask for it when its client
     /// has come to another level. A lower tree that may have gaps leaves it to the next.
     fn copies(&self, level: Level, tree: &mut TreeEntry) -> io::Result<usize> {
-        let Writer { job, site, images, output } = *self;
+        let Writer { job, site, images, output, .. } = *self;
         let own = images.files.get(&level);
         let is_new = |path: &&String| !site.tree.files.contains_key(*path);
         let mut written = 0;
@@ -84,10 +86,10 @@ impl Writer<'_> {
 
     /// Writes a file: its bytes, and whether it was not taken from the last run; `None` if the tree does not have it.
     fn file(&self, decisions: &Decisions<'_>, path: &str) -> io::Result<Option<(u64, bool)>> {
-        let Writer { job, site, images, output } = *self;
+        let Writer { job, site, output, .. } = *self;
         let (level, place) = (decisions.level, format!("{}/{path}", decisions.level));
         let (file, snapshot) = (site.tree.root.join(path), site.tree.snapshots.get(path));
-        let outcome = if level == Level::Full { Outcome::Same } else { outcome(decisions, path, images)? };
+        let outcome = if level == Level::Full { Outcome::Same } else { self.outcome(decisions, path)? };
         let done = match (&outcome, snapshot) {
             (Outcome::Missing, _) => return Ok(None),
             (Outcome::Changed(bytes), _) => (bytes.len() as u64, output.write(&place, bytes)?),
@@ -113,27 +115,42 @@ impl Writer<'_> {
         }
         Ok(Some(done))
     }
-}
 
-/// What becomes of a file at a level below full.
-fn outcome(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result<Outcome> {
-    let tree = &decisions.site.tree;
-    if decisions.cut.contains(path) {
-        return Ok(Outcome::Missing);
-    }
-    if decisions.is_important(path) {
-        return Ok(Outcome::Same);
-    }
-    let changed = match tree.files[path].kind {
-        Kind::Page | Kind::Style => rewritten(decisions, path, &tree.read_file(path)?, &images.plain),
-        Kind::Image => image(decisions.level, path, images).cloned(),
-        Kind::OtherImage if Kind::is_svg(path) && decisions.policy.takes(Step::Vector) => {
-            svg::without_silence(&tree.read_file(path)?)
+    /// What becomes of a file at a level below full.
+    fn outcome(&self, decisions: &Decisions<'_>, path: &str) -> io::Result<Outcome> {
+        let Writer { images, fonts, .. } = *self;
+        let tree = &decisions.site.tree;
+        if decisions.cut.contains(path) {
+            return Ok(Outcome::Missing);
         }
-        Kind::Compressed => return stale(decisions, path, images),
-        _ => None,
-    };
-    Ok(changed.map_or(Outcome::Same, Outcome::Changed))
+        if decisions.is_important(path) {
+            return Ok(Outcome::Same);
+        }
+        let changed = match tree.files[path].kind {
+            Kind::Page | Kind::Style => rewritten(decisions, path, &tree.read_file(path)?, &images.plain),
+            Kind::Image => image(decisions.level, path, images).cloned(),
+            Kind::Font => fonts.files.get(path).cloned(),
+            Kind::OtherImage if Kind::is_svg(path) && decisions.policy.takes(Step::Vector) => {
+                svg::without_silence(&tree.read_file(path)?)
+            }
+            Kind::Compressed => return self.stale(decisions, path),
+            _ => None,
+        };
+        Ok(changed.map_or(Outcome::Same, Outcome::Changed))
+    }
+
+    /// What becomes of a copy that the site has compressed: if the file itself changes, a gzip copy is made again and any other
+    /// one is left out.
+    fn stale(&self, decisions: &Decisions<'_>, path: &str) -> io::Result<Outcome> {
+        let original =
+            path.rsplit_once('.').filter(|(stem, _)| decisions.site.tree.files.contains_key(*stem));
+        let Some((original, ending)) = original else { return Ok(Outcome::Same) };
+        Ok(match self.outcome(decisions, original)? {
+            Outcome::Changed(bytes) if ending == "gz" => Outcome::Changed(compressed(&bytes)?),
+            Outcome::Changed(_) | Outcome::Missing => Outcome::Missing,
+            Outcome::Same => Outcome::Same,
+        })
+    }
 }
 
 /// An image as it is at a level. Pages of the text level show none; their images are those of the next level that has any.
@@ -141,18 +158,6 @@ fn image<'a>(level: Level, path: &str, images: &'a Images) -> Option<&'a Vec<u8>
     let mut levels =
         [Level::Lean, Level::Light].into_iter().filter(|one| level == *one || level == Level::Text);
     levels.find_map(|level| images.files.get(&level)?.get(path))
-}
-
-/// What becomes of a copy that the site has compressed: if the file itself changes, a gzip copy is made again and any other
-/// one is left out.
-fn stale(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result<Outcome> {
-    let original = path.rsplit_once('.').filter(|(stem, _)| decisions.site.tree.files.contains_key(*stem));
-    let Some((original, ending)) = original else { return Ok(Outcome::Same) };
-    Ok(match outcome(decisions, original, images)? {
-        Outcome::Changed(bytes) if ending == "gz" => Outcome::Changed(compressed(&bytes)?),
-        Outcome::Changed(_) | Outcome::Missing => Outcome::Missing,
-        Outcome::Same => Outcome::Same,
-    })
 }
 
 /// A text compressed, unless that makes it hardly smaller.

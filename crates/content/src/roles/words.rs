@@ -44,8 +44,9 @@ pub(crate) fn telling<'a>(text: &'a str, path: &str) -> Option<&'a str> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
     if !text.chars().any(char::is_alphabetic) {
-        // A bullet: `*`.
-        return (!text.is_empty() && text.chars().all(|c| c.is_ascii_punctuation() || !c.is_ascii()))
+        // A bullet: `*`. An ellipsis says nothing.
+        let is_ellipsis = text.chars().all(|c| ".\u{2026}".contains(c));
+        return (!is_ellipsis && text.chars().all(|c| c.is_ascii_punctuation() || !c.is_ascii()))
             .then_some(text);
     }
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
@@ -124,6 +125,8 @@ mod tests {
             ("Shoes", "shoes.jpg", true),
             ("Photo of Berlin", "x.jpg", true),
             ("Bild 5", "x.jpg", true),
+            ("...", "assets/img/products-01.jpg", false),
+            ("\u{2605}\u{2605}", "rating.png", true),
             ("*", "dot.gif", true),
             ("\u{9d8f}", "x.jpg", true),
         ] {

@@ -61,7 +61,7 @@ impl Kind {
 }
 
 /// Whether the name of a file ends in one of these, in any case.
-fn ends_with(path: &str, endings: &[&str]) -> bool {
+pub(crate) fn ends_with(path: &str, endings: &[&str]) -> bool {
     path.rsplit_once('.')
         .is_some_and(|(_, ending)| endings.iter().any(|one| ending.eq_ignore_ascii_case(one)))
 }

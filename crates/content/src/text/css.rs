@@ -40,15 +40,36 @@ struct Scanner<'a> {
     found: Vec<SheetUrl>,
     /// Where the present declaration or prelude began, behind the blanks and comments before it.
     start: usize,
-    /// For each open block, the font face's place in `found` from which its sources are, and where its rule began.
-    blocks: Vec<Option<(usize, usize)>>,
+    blocks: Vec<Block>,
+    /// Strings in blocks that name no file, with the selectors before the block.
+    strings: Vec<(Range<usize>, String)>,
+}
+
+/// A block that is open.
+struct Block {
+    /// A font face's: the place in `found` from which its sources are.
+    face: Option<usize>,
+    /// What stands before it: selectors, or an at-rule.
+    prelude: Range<usize>,
 }
 
 /// The files that `sheet` names, in order.
 pub(crate) fn urls(sheet: &str) -> Vec<SheetUrl> {
-    let mut scanner = Scanner { text: sheet, at: 0, found: Vec::new(), start: 0, blocks: Vec::new() };
+    scanned(sheet).found
+}
+
+/// The texts that `sheet` puts into pages, such as by `content`, each with the selectors of its rule; and other strings,
+/// such as names of fonts.
+pub(crate) fn strings(sheet: &str) -> Vec<(String, String)> {
+    let strings = scanned(sheet).strings.into_iter();
+    strings.map(|(selectors, text)| (sheet[selectors].to_owned(), text)).collect()
+}
+
+fn scanned(sheet: &str) -> Scanner<'_> {
+    let (found, blocks, strings) = Default::default();
+    let mut scanner = Scanner { text: sheet, at: 0, found, start: 0, blocks, strings };
     scanner.scan();
-    scanner.found
+    scanner
 }
 
 impl Scanner<'_> {
@@ -68,6 +89,8 @@ impl Scanner<'_> {
                     let (range, text) = self.string();
                     if self.begins("@import") {
                         self.push(range, text, Purpose::Import);
+                    } else if let Some(block) = self.blocks.last() {
+                        self.strings.push((block.prelude.clone(), text));
                     }
                 }
                 b'u' | b'U' if self.is_url() => self.url(),
@@ -128,7 +151,7 @@ impl Scanner<'_> {
             _ if self.begins("@import") => Purpose::Import,
             "background" | "background-image" | "list-style" | "list-style-image" => Purpose::Background,
             // The rule's end is filled in when it is known.
-            _ if matches!(self.blocks.last(), Some(Some(_))) => Purpose::Font(0..0),
+            _ if self.blocks.last().is_some_and(|block| block.face.is_some()) => Purpose::Font(0..0),
             _ => Purpose::Other,
         };
         self.push(begin..self.at, text, purpose);
@@ -142,7 +165,8 @@ impl Scanner<'_> {
     }
 
     fn open(&mut self) {
-        self.blocks.push(self.begins("@font-face").then_some((self.found.len(), self.start)));
+        let face = self.begins("@font-face").then_some(self.found.len());
+        self.blocks.push(Block { face, prelude: self.start..self.at });
         self.at += 1;
         self.start = self.at;
     }
@@ -150,9 +174,9 @@ impl Scanner<'_> {
     fn close(&mut self) {
         self.at += 1;
         self.start = self.at;
-        if let Some(Some((first, begin))) = self.blocks.pop() {
+        if let Some(Block { face: Some(first), prelude }) = self.blocks.pop() {
             for url in &mut self.found[first..] {
-                url.purpose = Purpose::Font(begin..self.at);
+                url.purpose = Purpose::Font(prelude.start..self.at);
             }
         }
     }

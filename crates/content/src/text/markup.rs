@@ -7,6 +7,7 @@
 use crate::policy::Tag;
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{HtmlString, Token, Tokenizer};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// An element, or a tag that has no end.
@@ -135,6 +136,22 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
         }
     }
     elements
+}
+
+/// The characters of a page's text and attributes that it writes by references, and some that stand there.
+pub(crate) fn decoded(text: &str) -> BTreeSet<char> {
+    let mut found = BTreeSet::new();
+    let mut take = |text: &HtmlString| found.extend(lossy(text).chars());
+    let mut emitter = DefaultEmitter::<usize>::new_with_span();
+    emitter.naively_switch_states(true);
+    for token in Tokenizer::new_with_emitter(text, emitter).flatten() {
+        match token {
+            Token::StartTag(tag) => tag.attributes.values().for_each(|value| take(&value.value)),
+            Token::String(string) => take(&string.value),
+            _ => {}
+        }
+    }
+    found
 }
 
 fn lossy(text: &HtmlString) -> String {

@@ -16,6 +16,7 @@ const SHOWN: usize = 10;
 pub(super) struct AdaptReport<'a> {
     trees: Vec<Facts>,
     images: Vec<ReducedImages>,
+    fonts: ReducedFonts,
     images_not_reduced: usize,
     images_reduced_in_this_run: usize,
     files_written_in_this_run: usize,
@@ -31,6 +32,14 @@ struct ReducedImages {
     bytes_after: u64,
     similarity_median: f64,
     similarity_least: f64,
+}
+
+/// All fonts that were reduced.
+#[derive(Serialize)]
+struct ReducedFonts {
+    count: usize,
+    bytes_before: u64,
+    bytes_after: u64,
 }
 
 impl<'a> AdaptReport<'a> {
@@ -50,6 +59,11 @@ impl<'a> AdaptReport<'a> {
                 .iter()
                 .filter_map(|(level, all)| ReducedImages::of(level.name(), all))
                 .collect(),
+            fonts: ReducedFonts {
+                count: adapted.fonts.len(),
+                bytes_before: adapted.fonts.values().map(|(before, _)| before).sum(),
+                bytes_after: adapted.fonts.values().map(|(_, after)| after).sum(),
+            },
             images_not_reduced: adapted.unreduced,
             images_reduced_in_this_run: adapted.reduced_now,
             files_written_in_this_run: adapted.written,
@@ -69,6 +83,14 @@ impl<'a> AdaptReport<'a> {
                 "\n{level}: {count} images in {bytes_after} bytes instead of {bytes_before}, 1/{:.1}; similarity of the worst \
                  region {similarity_median:.3} in the median, {similarity_least:.3} at least\n",
                 *bytes_before as f64 / *bytes_after as f64
+            );
+        }
+        let ReducedFonts { count, bytes_before, bytes_after } = self.fonts;
+        if count > 0 {
+            text += &format!(
+                "\nfonts: {count} in {bytes_after} bytes instead of {bytes_before}, 1/{:.1}: with the characters that pages can \
+                 show\n",
+                bytes_before as f64 / bytes_after as f64
             );
         }
         if self.images_not_reduced > 0 {
