@@ -94,7 +94,9 @@ impl Figure<'_> {
 
     /// The buttons are disabled until the script runs.
     fn write_legend(&self, out: &mut String) {
-        if self.chart.series.len() < 2 {
+        // A line alone is what the title says; what an area alone is made of only its name says.
+        let is_area = self.chart.series.first().is_some_and(|series| series.style == Style::Area);
+        if self.chart.series.len() < 2 && !is_area {
             return;
         }
         out.push_str("<div class=\"legend\">");

@@ -41,17 +41,21 @@ fn lead(site: &Site) -> Vec<Fact> {
     site.ratios.iter().map(fact).collect()
 }
 
-/// A row for each level of each site.
+/// A row for each level of each site; the title of the page names a site alone.
 fn table(
     title: &str,
     report: &ImpactReport,
     levels: impl Fn(&SiteFacts) -> Vec<(&'static str, Facts)>,
 ) -> Table {
     let all: Vec<_> = report.sites.iter().map(|site| (site.name.as_str(), levels(site))).collect();
+    let names = if all.len() > 1 { &["site", "level"][..] } else { &["level"] };
     let rows = all.iter().flat_map(|(site, levels)| {
-        levels.iter().map(|(level, facts)| (vec![Cell::from(*site), Cell::from(*level)], facts))
+        levels.iter().map(move |(level, facts)| {
+            let site = (names.len() > 1).then(|| Cell::from(*site));
+            (site.into_iter().chain([Cell::from(*level)]).collect(), facts)
+        })
     });
-    list(title, &["site", "level"], &rows.collect::<Vec<_>>())
+    list(title, names, &rows.collect::<Vec<_>>())
 }
 
 /// What the columns mean; in the terminal too.
@@ -59,6 +63,7 @@ fn terms() -> Section {
     Section::new("What the figures mean")
         .note("objects: files that pages load besides themselves; Emb: objects that a page embeds, in the mean; Emb_min: objects by pages")
         .note("H, I: bytes of a page and of an object, in the mean; a view: a page and all that it loads")
+        .note("not counted: backgrounds and fonts of style sheets, of which pages load some")
         .note("optimistic: no visitor has a cache; pessimistic: every visitor sees the whole site, and has a cache; as counted: a view, object by object")
         .note("text (CA): the paper's bound, the pages as they are and nothing else; text, lean, light: the levels of `plimsoll adapt`")
 }

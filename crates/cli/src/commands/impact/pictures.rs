@@ -6,6 +6,7 @@
 
 use crate::output::failure::Failure;
 use crate::output::json;
+use crate::output::units::size as shown;
 use crate::service::resolve;
 use plimsoll_content::Examples;
 use plimsoll_gateway::Gateway;
@@ -48,6 +49,13 @@ pub(super) fn pictures(site: &Path, trees: &Path, examples: &Examples) -> Vec<Se
             Section::new("Images").text("Those that save the most bytes: before, and at the light level.");
         for path in &examples.images {
             let files = [("before", site.join(path)), ("after", trees.join("light").join(path))];
+            let sizes = files.each_ref().map(|(_, file)| fs::metadata(file).map_or(0, |found| found.len()));
+            if sizes.iter().any(|size| *size > MOST_BYTES) {
+                let [before, after] = sizes.map(|bytes| shown(bytes as f64));
+                let note = format!("{path}: {before} before, {after} after; too large to be shown here");
+                section = section.note(note);
+                continue;
+            }
             let pair = files.iter().filter_map(|(when, file)| image(path, when, file)).collect();
             section = section.block(Block::Pictures(pair));
         }
@@ -57,8 +65,8 @@ pub(super) fn pictures(site: &Path, trees: &Path, examples: &Examples) -> Vec<Se
 }
 
 fn image(path: &str, when: &str, file: &Path) -> Option<Picture> {
-    let size = fs::metadata(file).ok().map(|found| found.len()).filter(|size| *size <= MOST_BYTES)?;
-    Some(Picture { caption: format!("{path}, {when}: {size} bytes"), bytes: fs::read(file).ok()? })
+    let read = fs::read(file).ok()?;
+    Some(Picture { caption: format!("{path}, {when}: {}", shown(read.len() as f64)), bytes: read })
 }
 
 fn browser() -> Option<PathBuf> {
@@ -176,7 +184,7 @@ mod tests {
         let sections = pictures(&folder.join("site"), &folder.join("trees"), &examples);
         let Some(Block::Pictures(pair)) = sections[1].blocks.first() else { panic!("{sections:?}") };
         let captions: Vec<&str> = pair.iter().map(|picture| picture.caption.as_str()).collect();
-        assert_eq!(captions, ["a.gif, before: 6 bytes", "a.gif, after: 6 bytes"]);
+        assert_eq!(captions, ["a.gif, before: 6 B", "a.gif, after: 6 B"]);
         assert_eq!(sections[1].blocks[1], Block::Pictures(Vec::new()));
         assert_eq!(encoded("a b/\u{fc}.html"), "a%20b/%C3%BC.html");
     }

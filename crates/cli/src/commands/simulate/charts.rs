@@ -129,7 +129,12 @@ pub(super) fn against_each_other(simulated: &Simulated, report: &SimulationRepor
 /// What became of the requests, one chart beside the other at one scale.
 pub(super) fn served(simulated: &Simulated) -> Vec<Block> {
     let levels = runs(simulated).map(|(run, contender)| by_level(run, contender)).collect();
-    let reasons: Vec<Chart> = runs(simulated).map(|(run, contender)| by_reason(run, contender)).collect();
+    let all: Vec<Reason> = Reason::ALL
+        .into_iter()
+        .filter(|reason| reason.is_rejection() && simulated.runs.iter().any(|run| turned_away(run, *reason)))
+        .collect();
+    let reasons: Vec<Chart> =
+        runs(simulated).map(|(run, contender)| by_reason(run, contender, &all)).collect();
     let any = reasons.iter().any(|chart| !chart.series.is_empty());
     std::iter::once(Block::Multiples(levels)).chain(any.then_some(Block::Multiples(reasons))).collect()
 }
@@ -150,14 +155,19 @@ fn by_level(run: &Run, contender: &Contender) -> Chart {
     chart.series(lost.style(Style::Area).color(Color::Alarm))
 }
 
-fn by_reason(run: &Run, contender: &Contender) -> Chart {
+/// Whether anything was turned away for this reason.
+fn turned_away(run: &Run, reason: Reason) -> bool {
+    run.classes.iter().any(|class| class.reasons[reason as usize] > 0)
+}
+
+/// `all` reasons of every front are in each chart, so that a reason has one colour on the page.
+fn by_reason(run: &Run, contender: &Contender, all: &[Reason]) -> Chart {
     let title = format!("{}: turned away, by reason", short(&contender.name));
     let mut chart = Chart::over_time(title, "requests/s").from_zero().nothing("nobody");
-    for reason in Reason::ALL.into_iter().filter(|reason| reason.is_rejection()) {
-        let count = |class: &ClassRow| class.reasons[reason as usize];
-        if run.classes.iter().any(|class| count(class) > 0) {
-            let rejected = series(reason.as_str(), run, |row| rate(row, count));
-            chart = chart.series(rejected.style(Style::Area));
+    if all.iter().any(|reason| turned_away(run, *reason)) {
+        for reason in all {
+            let rejected = |row: &Row| rate(row, |class| class.reasons[*reason as usize]);
+            chart = chart.series(series(reason.as_str(), run, rejected).style(Style::Area));
         }
     }
     chart

@@ -127,8 +127,9 @@ fn run_one(inputs: &Inputs, number: usize, seed: u64, outputs: Outputs<'_>) -> R
             unreachable!("only plants without times are watched")
         };
         return Err(Failure::Input(format!(
-            "error: {}, and the log's lines do not all do: not that of `{}`\n  help: \
-             `--capacity 200/s` lets the server take so many requests a second; or {}",
+            "error: {}: no file, and in the log not the line of `{}`\n  help: `--capacity 200/s` lets the server take so many \
+             requests a second; `--time-field 1:us` says that the first number behind each line is its time, in microseconds \
+             (Apache's `%D`); or {}",
             untimed.message,
             printable(&request),
             untimed.help

@@ -8,7 +8,7 @@ use super::facts::classes;
 use super::inputs::Contender;
 use crate::output::facts::{Facts, hidden};
 use crate::output::promised;
-use crate::output::units::{promised_time, short};
+use crate::output::units::{grouped, promised_time, short};
 use plimsoll_core::promises::{Delay, Promises};
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::Histogram;
@@ -228,7 +228,7 @@ impl DeadlineFigures {
         if self.missed == 0 {
             "all".to_owned()
         } else {
-            format!("all but {} of {}", self.missed, self.admitted)
+            format!("all but {} of {}", grouped(self.missed), grouped(self.admitted))
         }
     }
 
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(verdicts, [Verdict::Good, Verdict::Good, Verdict::Bad]);
         assert_eq!((of(&row).admitted, of(&row).missed), (1000, 2));
         row.reasons[Reason::Late as usize] = 3;
-        assert_eq!(of(&row).reached(), "all but 5 of 1003");
+        assert_eq!(of(&row).reached(), "all but 5 of 1,003");
         assert_eq!(of(&ClassRow::default()).reached(), "all");
     }
 
