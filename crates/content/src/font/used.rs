@@ -98,6 +98,8 @@ fn shown(part: Part) -> Characters {
     let cases = characters.iter().flat_map(|one| one.to_uppercase().chain(one.to_lowercase()));
     let cases: Vec<char> = cases.collect();
     characters.extend(cases);
+    // Bounds of ranges in scripts: no font shows them, though some say that they do.
+    characters.retain(|one| !one.is_control() && u32::from(*one) & 0xfffe != 0xfffe);
     characters
 }
 
@@ -158,6 +160,8 @@ mod tests {
             assert!(found.contains(&one), "{one}");
         }
         assert!(!found.contains(&'ä') && !found.contains(&'я'));
+        let found = of(&[(Kind::Script, r"/[\0-\x1f\x7f\uffff]/")]);
+        assert!(!['\0', '\x1f', '\x7f', '\u{ffff}'].iter().any(|one| found.contains(one)));
     }
 
     #[test]
