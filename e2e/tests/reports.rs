@@ -33,14 +33,16 @@ fn shown(folder: &Folder) -> (Plimsoll, Browser) {
     (gateway, browser)
 }
 
-/// The picture is left where `PLIMSOLL_PICTURES` says, to be looked at.
+/// Opens the page in a window of usual width. Its picture is left where `PLIMSOLL_PICTURES` says, to be looked at.
 fn look(browser: &mut Browser, page: &str) {
-    let portrait = browser.portrait(&format!("http://pages.test/{page}"));
-    assert!(portrait.viewed.errors.is_empty() && portrait.viewed.failed.is_empty(), "{:?}", portrait.viewed);
+    let address = format!("http://pages.test/{page}");
     if let Some(folder) = std::env::var_os("PLIMSOLL_PICTURES") {
-        std::fs::write(Path::new(&folder).join(format!("{page}.png")), &portrait.picture)
-            .expect("it is written");
+        let picture = browser.portrait(&address).picture;
+        std::fs::write(Path::new(&folder).join(format!("{page}.png")), picture).expect("it is written");
     }
+    browser.show_as(1280, "light");
+    let viewed = browser.view(&address);
+    assert!(viewed.errors.is_empty() && viewed.failed.is_empty(), "{viewed:?}");
 }
 
 #[test]
