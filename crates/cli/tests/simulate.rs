@@ -386,7 +386,12 @@ fn a_log_may_tell_the_servers_own_times() {
     let half = temporary("half.log", &text.replace("upstream_response_time\": \"0.040", "other\": \"0.040"));
     refused(
         &[STEP[0], "--log", name(&half)],
-        &["nobody says what a request takes of `app`", "not that of `GET /", "plimsoll profile"],
+        &[
+            "nobody says what a request takes of `app`",
+            "in the log not the line of `GET /",
+            "--time-field",
+            "plimsoll profile",
+        ],
     );
 }
 
