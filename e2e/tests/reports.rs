@@ -16,7 +16,7 @@ const FRONTS: [&str; 8] = [
     "concurrency:8,queue=100,wait=1s",
     "gradient2,initial=20,least=20,most=200,window=1s",
     "nginx: limit_req rate=200r/s burst=50 nodelay; limit_conn 64",
-    "haproxy: maxconn 8; timeout queue 5s",
+    "haproxy: maxconn 8; timeout queue 2s",
     "envoy: adaptive_concurrency; admission_control sr_threshold=95",
     "mod_qos: QS_SrvMaxConn 256; QS_SrvMaxConnPerIP 10",
 ];
@@ -50,7 +50,7 @@ fn a_comparison_of_nine_fronts_can_be_read() {
     let folder = Folder::new();
     let page = folder.path().join("what-if.html").display().to_string();
     let mut arguments =
-        vec!["simulate", "--log", LOG, "--speed", "300", "--capacity", "200/s", "--report", &page];
+        vec!["simulate", "--log", LOG, "--speed", "1500", "--capacity", "200/s", "--report", &page];
     arguments.extend(FRONTS.iter().flat_map(|front| ["--against", front]));
     let output = Plimsoll::output(&arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
