@@ -1,7 +1,7 @@
 //! The characters that a site can show.
 //!
-//! Those of its pages, scripts, templates and other texts, in either case; ASCII and what browsers add by themselves, such as an
-//! ellipsis; and what sheets put before elements of classes that a page or a script names. A sheet of icons has a rule for
+//! Those of its pages, scripts, templates and other texts, in either case; ASCII and what browsers add by themselves, such as
+//! an ellipsis; and what sheets put before elements of classes that a page or a script names. A sheet of icons has a rule for
 //! each of its thousand signs, and pages name the classes of a few.
 //!
 //! A class that a script puts together is known by its beginning: `"fa-" + name` names all that begin so. Characters that
