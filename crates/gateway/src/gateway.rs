@@ -125,20 +125,25 @@ impl Gateway {
             listeners,
         };
         // An early return drops the gateway, which stops what was started.
-        if let Some(address) = gateway.shared.tables.current().settings.admin {
-            let owner = gateway.owner.clone();
-            let (engine, shared) = (gateway.engine.clone(), gateway.shared.clone());
-            let listener = Operator::listen(address, &mut before.sockets)?;
-            gateway.listeners.push(listener.try_clone()?.into());
-            gateway.operator = Some(Operator::start(listener, engine, shared, owner)?);
-        }
-        if let Some(settings) = gateway.shared.tables.current().settings.metrics.clone() {
-            let owner = gateway.owner.clone();
-            let (engine, shared) = (gateway.engine.clone(), gateway.shared.clone());
-            gateway.pusher = Some(MetricsPusher::start(settings, engine, shared, owner)?);
-        }
+        gateway.start_operator(&mut before.sockets)?;
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)
+    }
+
+    /// Starts the operator's listener and the push of metrics, where they are.
+    fn start_operator(&mut self, inherited: &mut Inherited) -> io::Result<()> {
+        let settings = self.shared.tables.current().settings.clone();
+        let (engine, shared, owner) = (self.engine.clone(), self.shared.clone(), self.owner.clone());
+        if let Some(address) = settings.admin {
+            let (engine, shared, owner) = (engine.clone(), shared.clone(), owner.clone());
+            let listener = Operator::listen(address, inherited)?;
+            self.listeners.push(listener.try_clone()?.into());
+            self.operator = Some(Operator::start(listener, engine, shared, owner)?);
+        }
+        if let Some(metrics) = settings.metrics {
+            self.pusher = Some(MetricsPusher::start(metrics, engine, shared, owner)?);
+        }
+        Ok(())
     }
 
     fn start_workers(&mut self, lanes: Vec<Lane>, sockets: Vec<Vec<BoundSocket>>) -> io::Result<()> {

@@ -52,12 +52,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let gateway = Gateway::start_after(&mut before, settings, &configuration.promises)
         .map_err(|error| not_started(&error))?;
     state.tell_left_out(&before.left_out);
-    for listener in gateway.listening() {
-        tracing::info!("listening on {listener}");
-    }
-    if let Some(address) = gateway.admin_addr() {
-        tracing::info!("admin on {address}");
-    }
+    tell_addresses(&gateway);
     let reload = Reload {
         file: arguments.file.clone(),
         gateway: gateway.reloader(),
@@ -94,6 +89,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn tell_addresses(gateway: &Gateway) {
+    for listener in gateway.listening() {
+        tracing::info!("listening on {listener}");
+    }
+    if let Some(address) = gateway.admin_addr() {
+        tracing::info!("admin on {address}");
+    }
 }
 
 /// What is read before the start.
