@@ -97,7 +97,7 @@ fn a_collector_gets_metrics_at_intervals_and_the_last_ones_at_the_end() {
     assert_eq!(sum(&first, "plimsoll_requests_total"), 0);
     for _ in 0..3 {
         let head = "GET /page HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n";
-        assert_eq!(exchange(gateway.address, head.to_owned()).status, 200);
+        assert_eq!(exchange(gateway.address, head).status, 200);
     }
     assert!(gateway.stop().success());
     let last = collected.try_iter().last().expect("metrics at the end");
