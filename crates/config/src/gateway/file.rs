@@ -183,7 +183,7 @@ section! { "[limits]"
         /// What buffers of all connections together may take of memory before bodies go to files early. What clients hold while
         /// they are waited for stays below it too: beyond it the one that is waited for the longest is given up. Connections of
         /// HTTP/2 and their streams may take twice as much besides: beyond it the one whose client moved nothing for the
-        /// longest is closed. About 18 KiB are taken by a connection, 30 KiB over TLS, and 6 KiB by each request on it.
+        /// longest is closed. About 18 KiB are taken by a connection, 30 KiB over TLS, and 10 KiB by each request on it.
         buffer_memory: Size, default(Size(Limits::default().buffer_memory));
         /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
         buffer_files: Size, default(Size(Limits::default().buffer_files));

@@ -55,7 +55,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// and what `h2` knows of it.
 const A_CONNECTION: usize = 18 * 1024;
 const ITS_TLS: usize = 12 * 1024;
-const A_STREAM: usize = 6 * 1024;
+const A_STREAM: usize = 10 * 1024;
 /// What `h2` holds of a stream that is not begun, since it reads all heads that have come.
 const A_STREAM_AHEAD: usize = 2 * 1024;
 /// What `h2` keeps of a stream that has ended, up to as many as were ever open at once.
