@@ -1,9 +1,9 @@
 //! How many workers a plant has and how many requests it is given at once: promised, or found by the worker search, and of
 //! these the share that is there, where some of its servers are out of use.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// The words of one plant. The worker search and the readings write them, requests read the first three.
+/// The words of one plant. The worker search, the loop of refusals and the readings write them, requests read the first three.
 #[repr(C)]
 pub(crate) struct Capacity {
     workers: AtomicU32,
@@ -16,6 +16,10 @@ pub(crate) struct Capacity {
     is_known: AtomicU32,
     /// The share of the plant that is there, as the bits of an `f32`.
     available: AtomicU32,
+    /// While a higher limit is tried: the one that holds again after a refusal. Else 0.
+    tried_from: AtomicU32,
+    /// Whether the plant refuses requests. Then answers are counted by how many were in service, too.
+    refuses: AtomicBool,
     /// Whether the number of workers is searched for. Then time and departures are counted by how many were in service.
     pub(crate) found: bool,
 }
@@ -31,6 +35,8 @@ impl Capacity {
             whole: [word(0), word(0)],
             is_known: word(0),
             available: word(1_f32.to_bits()),
+            tried_from: word(0),
+            refuses: AtomicBool::new(false),
             found,
         };
         capacity.set(workers, limit, !found);
@@ -60,6 +66,24 @@ impl Capacity {
     /// The share of the plant that is there, in (0, 1].
     pub(crate) fn available(&self) -> f64 {
         f32::from_bits(self.available.load(Ordering::Relaxed)).into()
+    }
+
+    pub(crate) fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::Relaxed)
+    }
+
+    /// Says whether the plant refuses requests, and which limit holds again if it does while a higher one is tried.
+    pub(crate) fn set_refuses(&self, refuses: bool, tried_from: Option<u32>) {
+        self.refuses.store(refuses, Ordering::Relaxed);
+        self.tried_from.store(tried_from.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The plant refused a request that started as the n-th.
+    pub(crate) fn refused(&self, n: u32) {
+        let tried_from = self.tried_from.load(Ordering::Relaxed);
+        if (1..n).contains(&tried_from) {
+            self.limit.fetch_min(tried_from, Ordering::Relaxed);
+        }
     }
 
     /// `is_known`: whether throughput was seen to level off, or the server reports its workers.

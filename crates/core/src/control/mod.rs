@@ -1,4 +1,4 @@
-//! Room: what to do. Six loops of one shape ([`Loop`]), each with its law.
+//! Room: what to do. Seven loops of one shape ([`Loop`]), each with its law.
 //!
 //! | loop | is due | observes | law | gives out |
 //! |---|---|---|---|---|
@@ -6,6 +6,7 @@
 //! | `delay` | after departures | response times of a window | `delay/law` | quotas of workers, a lower set point |
 //! | `ratio` | after departures | response times of two windows | `ratio/law` | weights and holds of classes |
 //! | `workers` | each sample | departures by number in service | `workers/law` | workers and limit of a plant |
+//! | `workers/refusals` | each sample | refusals by number in service | `workers/refusals` | the most that a plant takes |
 //! | `deadline` | each sample | service times, work started | `deadline/types`, `rates` | what admission reads |
 //! | `deadline/budgets` | each budget period | requested and carried work | `admission/aces` | the budgets of the paper AC |
 //!

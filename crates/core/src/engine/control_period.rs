@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::published_state::{ClassWords, PublishedPlant, PublishedState};
+use super::reload::promised_capacity;
 use super::timers::{Timer, Timers};
 use crate::actuator::level_of_client::turn_at;
 use crate::control::Loop;
@@ -11,7 +12,7 @@ use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
 use crate::control::ratio::ClassTurn;
 use crate::control::utilization::{PlantInput, UsualCosts, UtilizationLoop};
-use crate::control::workers::SearchInput;
+use crate::control::workers::{RefusalInput, SearchInput};
 use crate::promises::Mode;
 use crate::telemetry::Readings;
 use crate::telemetry::counters::LaneCounters;
@@ -62,6 +63,7 @@ impl Engine {
         let span = SampledSpan::new(sampled_ns, &mut self.timers);
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
         self.sensors.classes.sample(lanes, span.idle_samples, span.sample_seconds, span.last_seconds);
+        self.learn_from_refusals(now);
         if !self.loops.samples_only_rates {
             self.search_workers(now);
             let plants = self.lane.published.plants.iter().enumerate();
@@ -87,6 +89,7 @@ impl Engine {
                 service_time: self.loops.utilization[plant].service_time(),
                 limits: self.registry.promises.control.mode != Mode::Off,
                 available: capacity.available(),
+                ceiling: self.loops.refusals[plant].output().ceiling,
             };
             let ([was, _], found) = (capacity.whole(), search.step(now, input));
             capacity.set(found.workers, found.limit, found.is_known);
@@ -99,6 +102,35 @@ impl Engine {
             }
             if found.workers != was {
                 self.take_promised_costs(Some(plant), found.is_other);
+            }
+        }
+    }
+
+    /// Steps the loops that learn beyond how many requests in service a plant refuses. The search for workers takes that
+    /// number. A plant whose workers are promised has no more of them than it takes requests.
+    fn learn_from_refusals(&mut self, now: Instant) {
+        if self.registry.promises.control.mode != Mode::Control {
+            return;
+        }
+        for plant in 0..self.loops.refusals.len() {
+            let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
+            // The number beyond which a plant refuses is that of all its servers.
+            if capacity.available() < 1.0 {
+                continue;
+            }
+            let waits = gate.lacks_room(capacity.shared());
+            let input = RefusalInput { lanes: &self.sensors.counters, plant, waits };
+            let found = self.loops.refusals[plant].step(now, input);
+            let was = (capacity.refuses(), capacity.workers());
+            capacity.set_refuses(found.refuses, found.tried_from);
+            let promised = &self.registry.promises.plants[plant];
+            if (was.0 || found.refuses) && promised.find_workers.is_none() {
+                let (workers, limit) = promised_capacity(promised);
+                let most = found.ceiling.unwrap_or(u32::MAX);
+                capacity.set(workers.min(most), limit.min(most), true);
+                if capacity.workers() != was.1 {
+                    self.take_promised_costs(Some(plant), true);
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::control::deadline::budgets::BudgetLoop;
 use crate::control::delay::DelayLoop;
 use crate::control::ratio::RatioLoop;
 use crate::control::utilization::UtilizationLoop;
-use crate::control::workers::WorkerSearch;
+use crate::control::workers::{RefusalLoop, WorkerSearch};
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_search::HeavySearch;
 use crate::telemetry::monitor::{Monitors, PlantMonitor};
@@ -67,6 +67,8 @@ pub(crate) struct Loops {
     pub(crate) budgets: BudgetLoop,
     /// By plant, where no number of workers is promised.
     pub(crate) searches: Vec<Option<WorkerSearch>>,
+    /// By plant.
+    pub(crate) refusals: Vec<RefusalLoop>,
     /// No loop is due at samples, which update rates only.
     pub(crate) samples_only_rates: bool,
 }

@@ -249,7 +249,7 @@ pub struct PlantCounters {
     pub(crate) busy_ns: Counter,
     pub(crate) releases: Counter,
     pub(crate) service_ns: Counter,
-    /// Counted only where the number of workers is searched for.
+    /// Counted where the number of workers is searched for, and refusals everywhere.
     pub(crate) by_load: LoadCounters,
 }
 
@@ -265,6 +265,12 @@ pub(crate) struct LoadCounters {
     pub(crate) service_ns: [Counter; LOADS],
     pub(crate) work_started: [Counter; LOADS],
     pub(crate) squares: Counter,
+    /// Requests that the plant refused, and while it does those that it answered, by how many were in service right after
+    /// their start.
+    pub(crate) refused: [Counter; LOADS],
+    pub(crate) answered: [Counter; LOADS],
+    /// All that it refused.
+    pub(crate) refusals: Counter,
 }
 
 impl LoadCounters {
@@ -275,6 +281,12 @@ impl LoadCounters {
         self.work_started[load_bin(start)].add(u64::from(usual));
         self.work[load_bin(end)].add(u64::from(usual));
         self.squares.add(u64::from(usual) * u64::from(usual));
+    }
+
+    /// Counts a request that the plant refused.
+    pub(crate) fn refuse(&self, start: u32) {
+        self.refused[load_bin(start)].add(1);
+        self.refusals.add(1);
     }
 }
 
@@ -287,6 +299,9 @@ impl Default for LoadCounters {
             service_ns: none(),
             work_started: none(),
             squares: Counter::new(),
+            refused: none(),
+            answered: none(),
+            refusals: Counter::new(),
         }
     }
 }

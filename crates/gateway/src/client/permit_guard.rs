@@ -57,6 +57,13 @@ impl PermitGuard {
         self.worker.with_lane(|lane, now, verdicts| lane.stay_open(now, permit, verdicts))
     }
 
+    /// Notes that the plant refused the request, for it has too much to do.
+    pub(crate) fn refused(&self) {
+        if let Some(permit) = &self.permit {
+            self.worker.lane.borrow_mut().refused(permit);
+        }
+    }
+
     /// Whether the place at the plant is still held.
     pub(crate) fn holds_place(&self) -> bool {
         self.permit.as_ref().is_some_and(Permit::holds_place)

@@ -295,6 +295,9 @@ impl<W: Wire> Exchange<'_, W> {
         } else {
             drop(lease);
         }
+        if self.response.head.status == 503 {
+            self.permit.refused();
+        }
         // How long events came is nothing that they cost.
         let representative = self.response.head.status < 500 && !self.response.is_event_stream();
         let (response_bytes, cost) = (self.response.bytes, self.response.cost);

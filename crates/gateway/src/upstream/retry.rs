@@ -15,12 +15,10 @@
 use super::exchange::{End, Exchange};
 use super::pool::Lease;
 use super::request::{HeaderVariants, RequestSide};
-use super::servers::{ConnectOptions, Upstream};
-use crate::client::socket::Client;
+use super::servers::ConnectOptions;
 use crate::client::wire::Wire;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
-use crate::runtime::worker::Worker;
 use plimsoll_core::request::Outcome;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -30,7 +28,7 @@ use std::task::Poll;
 pub(crate) async fn carry<'a, W: Wire>(exchange: &mut Exchange<'a, W>, variants: &'a HeaderVariants) -> End {
     let (mut fresh, mut variant) = (false, 0);
     loop {
-        let lease = match connect(exchange.worker, exchange.client, exchange.upstream, fresh).await {
+        let lease = match connect(exchange, fresh).await {
             Ok(lease) => lease,
             Err(end) => return end,
         };
@@ -71,12 +69,8 @@ pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
 }
 
 /// A connection to the upstream, most often an idle one, at once; or how the request ends without one.
-async fn connect<W: Wire>(
-    worker: &Worker,
-    client: &mut Client<W>,
-    upstream: &Upstream,
-    fresh: bool,
-) -> Result<Lease, End> {
+async fn connect<W: Wire>(exchange: &mut Exchange<'_, W>, fresh: bool) -> Result<Lease, End> {
+    let Exchange { worker, client, upstream, permit, .. } = exchange;
     if !fresh
         && upstream.is_lone()
         && let Some(lease) = upstream.pool.take_idle(worker.index, None)
@@ -87,7 +81,13 @@ async fn connect<W: Wire>(
     let options = ConnectOptions { thread: worker.index, clock: worker.shared.clock, connect_timeout, fresh };
     let mut acquiring = pin!(upstream.acquire(options));
     poll_fn(|context| match acquiring.as_mut().poll(context) {
-        Poll::Ready(result) => Poll::Ready(result.map_err(|error| End::Failed(error.refusal()))),
+        Poll::Ready(Ok(lease)) => Poll::Ready(Ok(lease)),
+        Poll::Ready(Err(error)) => {
+            if error.is_refusal() {
+                permit.refused();
+            }
+            Poll::Ready(Err(End::Failed(error.refusal())))
+        }
         Poll::Pending => client.poll_left(context).map(|()| Err(End::Broken(Outcome::Abandoned))),
     })
     .await

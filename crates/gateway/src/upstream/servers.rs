@@ -48,6 +48,15 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
+    /// Whether a server that has too much to do may be the reason.
+    pub(super) fn is_refusal(self) -> bool {
+        match self {
+            ConnectError::Unreachable(trouble) => trouble != Trouble::Untrusted,
+            ConnectError::NotRetried => true,
+            ConnectError::OutOfDescriptors => false,
+        }
+    }
+
     pub(super) fn refusal(self) -> Refusal {
         let (status, why) = match self {
             ConnectError::Unreachable(Trouble::ConnectTimeout) => {

@@ -135,6 +135,12 @@ impl Front for Gateway {
         self.hand_on(orders);
     }
 
+    fn refused(&mut self, token: Token) {
+        if let Some(permit) = self.permits.at(token) {
+            self.lane.refused(permit);
+        }
+    }
+
     fn abandon(&mut self, now: Instant, token: Token) -> bool {
         let Some(permit) = self.permits.at(token) else { return false };
         let finishes = !self.stops_when_abandoned[permit.plant()];

@@ -42,6 +42,9 @@ pub trait Front {
     /// The plant is free of a started request, and its response was sent.
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>);
 
+    /// The plant refused a started request, which departs then.
+    fn refused(&mut self, _token: Token) {}
+
     /// The client of a started request has left, and its plant does not know. Whether its place is kept until the plant is done
     /// with it; else it departs at once. A comparator closes the connection and takes the place for free.
     fn abandon(&mut self, _now: Instant, _token: Token) -> bool {

@@ -72,7 +72,7 @@ impl Simulation<'_> {
         token
     }
 
-    /// Hands a request to its plant.
+    /// Hands a request to its plant. The caller carries out what the front decides if the plant refuses it.
     fn start(&mut self, token: Token, start: Start) {
         let Some(flight) = self.flights.get(token) else {
             unreachable!("a request that is not there was started")
@@ -84,7 +84,8 @@ impl Simulation<'_> {
         flight.bytes = work.bytes;
         if self.servers[start.plant].offer(self.now, token.0, work).is_err() {
             self.recorder.row.plants[start.plant].lost += 1;
-            self.end(token, Outcome::Failed);
+            self.front.refused(token);
+            self.conclude(token, Outcome::Failed);
         }
     }
 
@@ -170,6 +171,13 @@ impl Simulation<'_> {
 
     /// A started request's end.
     pub(super) fn end(&mut self, token: Token, outcome: Outcome) {
+        self.conclude(token, outcome);
+        self.obey();
+    }
+
+    /// The same; what the front decides then is for the caller to carry out. A plant that refuses a whole queue would be so many
+    /// calls deep otherwise.
+    fn conclude(&mut self, token: Token, outcome: Outcome) {
         let Some(flight) = self.flights.end(token) else { return };
         self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;
         self.front.depart(self.now, token, outcome, &mut self.orders);
@@ -179,7 +187,6 @@ impl Simulation<'_> {
         } else if let Some(request) = flight.again {
             self.ask_for_more(usize::from(flight.stream), request);
         }
-        self.obey();
     }
 
     /// Carries out what the front decided about waiting requests, and what follows from their starts.

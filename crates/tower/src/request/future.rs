@@ -133,6 +133,9 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
 ) -> Response<ResponseBody<R>> {
     let (mut head, body) = response.into_parts();
     let representative = !head.status.is_server_error();
+    if head.status == StatusCode::SERVICE_UNAVAILABLE {
+        guard.refused();
+    }
     let is_upgrade = head.status == StatusCode::SWITCHING_PROTOCOLS
         || (method == Method::CONNECT && head.status.is_success());
     if (is_upgrade || is_event_stream(&head.headers)) && !guard.stay_open() {

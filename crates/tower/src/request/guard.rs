@@ -42,6 +42,13 @@ impl PermitGuard {
         }
     }
 
+    /// Notes that the service behind the layer refused the request, for it has too much to do.
+    pub(crate) fn refused(&self) {
+        if let Some(permit) = &self.permit {
+            self.running.call(|lane, _| lane.refused(permit));
+        }
+    }
+
     /// Whether the request may stay open for as long as its client likes. Its place is given back if the engine says so.
     pub(crate) fn stay_open(&mut self) -> bool {
         let Some(permit) = &mut self.permit else { return false };

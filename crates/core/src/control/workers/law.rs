@@ -58,6 +58,8 @@ pub struct KnownWorkers {
 /// The law of one plant.
 pub(crate) struct WorkersLaw {
     bounds: WorkerBounds,
+    /// Beyond how many the server refuses, where it does.
+    ceiling: Option<u32>,
     evidence: Evidence,
     limit: u32,
     workers: u32,
@@ -81,6 +83,7 @@ impl WorkersLaw {
         let start = start.clamp(bounds.least, bounds.most);
         WorkersLaw {
             bounds,
+            ceiling: None,
             evidence: Evidence::new(),
             limit: start,
             workers: start,
@@ -132,6 +135,11 @@ impl WorkersLaw {
     /// Whether throughput was seen to level off.
     pub(crate) fn found(&self) -> bool {
         self.found
+    }
+
+    /// Takes the number beyond which the server refuses.
+    pub(crate) fn set_ceiling(&mut self, ceiling: Option<u32>) {
+        self.ceiling = ceiling;
     }
 
     /// Takes the number of workers that the server reports.
@@ -187,7 +195,7 @@ impl WorkersLaw {
             if self.settled >= SETTLED_LONG {
                 next = fit.best;
             }
-        } else if bound && counted.slow {
+        } else if bound && (counted.slow || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling)) {
             // It may not rise, and a limit that stays tells nothing.
             if self.settled >= SETTLED_LONG {
                 next = down(self.limit);
@@ -198,11 +206,16 @@ impl WorkersLaw {
         if !fit.flat {
             (self.pause, self.trial) = (FIRST_PAUSE, None);
         }
-        next = next.clamp(self.bounds.least, self.bounds.most);
+        next = next.clamp(self.bounds.least, self.most());
         if next != self.limit {
             self.evidence.end_stretch();
             (self.limit, self.settled) = (next, 0.0);
         }
+    }
+
+    /// The most that the limit may be.
+    fn most(&self) -> u32 {
+        self.ceiling.map_or(self.bounds.most, |ceiling| ceiling.clamp(self.bounds.least, self.bounds.most))
     }
 
     /// The limit where the evidence allows no more than `fit.upper`: that, or another one while it is tried. Trials of a higher

@@ -2,9 +2,13 @@
 //!
 //! *Observes*: time and work by how many requests were in service, in each sample (`evidence.rs`). *Law*: `law.rs`. *Gives
 //! out*: the plant's number of workers, and the limit of requests in service.
+//!
+//! Beside it, and where the number is promised too, stands the loop that learns from refusals beyond how many in service the
+//! plant refuses (`refusals.rs`). The search never goes above that number.
 
 mod evidence;
 mod law;
+mod refusals;
 mod together;
 
 use crate::control::{Due, Loop};
@@ -15,6 +19,7 @@ use alloc::{sync::Arc, vec::Vec};
 use evidence::Counted;
 pub use law::KnownWorkers;
 use law::WorkersLaw;
+pub(crate) use refusals::{RefusalInput, RefusalLoop};
 
 /// The most workers that may be there, as a multiple of the number that was found: one more than seven. A wider doubt would
 /// let an overload wait for long.
@@ -58,6 +63,8 @@ pub(crate) struct SearchInput<'a> {
     pub(crate) limits: bool,
     /// The share of the plant that is there.
     pub(crate) available: f64,
+    /// Beyond how many in service the plant refuses, where it does.
+    pub(crate) ceiling: Option<u32>,
 }
 
 /// What a step gives out.
@@ -85,6 +92,7 @@ impl Loop for WorkerSearch {
     fn step(&mut self, _now: Instant, input: SearchInput<'_>) -> FoundWorkers {
         if input.limits {
             let counted = self.count(&input);
+            self.law.set_ceiling(input.ceiling);
             if self.goes_on(input.available) {
                 self.law.observe(&counted);
             }
@@ -222,6 +230,7 @@ mod tests {
             service_time: Duration::from_millis(200),
             limits,
             available: 1.0,
+            ceiling: None,
         };
         let start = FoundWorkers { workers: 16, limit: 16, is_known: false, is_other: false };
         assert_eq!(one.step(Instant::ZERO, input(false)), start);

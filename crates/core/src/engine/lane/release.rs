@@ -4,7 +4,7 @@ use super::start::account_busy_time;
 use super::{Lane, unreserve};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
 use crate::telemetry::counters::{
-    BINS, ClassCounters, DurationCounters, PlantCounters, SIZE_BINS, ServiceCounters,
+    BINS, ClassCounters, DurationCounters, PlantCounters, SIZE_BINS, ServiceCounters, load_bin,
 };
 use crate::time::Instant;
 
@@ -31,6 +31,20 @@ impl Lane {
         }
     }
 
+    /// Notes that the plant refused a request that was started, because it has too much to do: it took no connection, or said
+    /// that it is overloaded (503). The request is released and departs as one that failed.
+    ///
+    /// From the refusals by the number in service the engine learns how many requests the plant takes at once.
+    #[cold]
+    pub fn refused(&mut self, permit: &Permit) {
+        if permit.stage == Stage::InService {
+            self.follow_permit(permit);
+            let (plant, n) = (permit.plant(), permit.in_service_at_start);
+            self.counters.plants[plant].by_load.refuse(n);
+            self.published.plants[plant].capacity.refused(n);
+        }
+    }
+
     /// Ends the service of a request at its plant: its last byte was read, it failed, or it switched protocols. Waiting
     /// requests may start then. A second call does nothing.
     pub fn release(&mut self, at: Instant, permit: &mut Permit, service: Service, verdicts: &mut Verdicts) {
@@ -51,7 +65,7 @@ impl Lane {
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
         let served_until = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
         self.count_release(served_until, permit, (class, counters));
-        if service.representative && own.capacity.found {
+        if service.representative && (own.capacity.found || own.capacity.refuses()) {
             self.count_work(served_until, permit, change.before);
         }
         if permit.has_quota {
@@ -175,13 +189,18 @@ impl Lane {
         plant.service_ns.add(now.nanos_since(permit.started));
     }
 
-    /// Counts the work of a service at a plant whose workers are searched for; `in_service` requests were there until its end.
+    /// Counts the work of a service at a plant whose workers are searched for, or which refuses others; `in_service` requests
+    /// were there until its end.
     /// A failed request is no work: a plant that refuses what is too much would seem to do more, the more it refuses.
     fn count_work(&self, now: Instant, permit: &Permit, in_service: u32) {
         let words = &self.published.classes[usize::from(permit.class)].words;
         let loads = [permit.in_service_at_start, in_service];
         let service_ns = now.nanos_since(permit.started);
-        self.counters.plants[permit.plant()].by_load.depart(loads, service_ns, words.usual(permit.level));
+        let counters = &self.counters.plants[permit.plant()].by_load;
+        counters.depart(loads, service_ns, words.usual(permit.level));
+        if self.published.plants[permit.plant()].capacity.refuses() {
+            counters.answered[load_bin(loads[0])].add(1);
+        }
     }
 
     /// Counts the end of service in a class that was promised a delay or a ratio.

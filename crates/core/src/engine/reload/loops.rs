@@ -7,7 +7,7 @@ use crate::control::Loop;
 use crate::control::delay::DelayPromise;
 use crate::control::ratio::RatioPromise;
 use crate::control::utilization::{PlantReload, UtilizationLoop};
-use crate::control::workers::WorkerSearch;
+use crate::control::workers::{RefusalLoop, WorkerSearch};
 use crate::engine::Engine;
 use crate::engine::control_period::publish_turns;
 use crate::promises::Promises;
@@ -49,6 +49,7 @@ impl Engine {
             }
         }
         self.loops.searches.resize_with(plants.len(), || None);
+        self.loops.refusals.resize_with(plants.len(), RefusalLoop::new);
         for ((search, plant), guard) in self.loops.searches.iter_mut().zip(plants).zip(guards) {
             match (plant.find_workers, &mut *search) {
                 (None, _) => *search = None,

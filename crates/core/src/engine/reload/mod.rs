@@ -17,6 +17,8 @@ mod classes;
 mod loops;
 mod publish;
 
+pub(in crate::engine) use publish::promised_capacity;
+
 use super::Engine;
 use crate::control::deadline::terms;
 use crate::control::{Due, Loop};

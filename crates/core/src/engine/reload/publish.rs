@@ -163,22 +163,28 @@ fn quota(
 /// The workers of a plant, and the most requests that it is given at once; numbers that were found are kept, within the
 /// bounds.
 fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
-    let most = plant.max_connections.min(MOST_IN_SERVICE);
+    let (workers, most) = promised_capacity(plant);
     let known = before.map(|plant| &plant.capacity);
     let with_share = |new: Capacity| {
         _ = new.set_available(known.map_or(1.0, |known| known.available()));
         new
     };
     let Some(bounds) = plant.find_workers else {
-        return Arc::new(with_share(Capacity::new(plant.workers, most, false)));
+        return Arc::new(with_share(Capacity::new(workers, most, false)));
     };
     let known = known.filter(|capacity| capacity.found);
     let fit = |n: u32| n.clamp(bounds.least, bounds.most).min(most);
     if let Some(known) = known.filter(|known| fit(known.whole()[1]) == known.whole()[1]) {
         return known.clone();
     }
-    let [workers, limit] = known.map_or([plant.workers; 2], |known| known.whole());
+    let [workers, limit] = known.map_or([workers; 2], |known| known.whole());
     Arc::new(with_share(Capacity::new(fit(workers), fit(limit), true)))
+}
+
+/// The promised workers of a plant, or where they are searched for the number to begin with, and the most requests that it may
+/// be given at once.
+pub(in crate::engine) fn promised_capacity(plant: &Plant) -> (u32, u32) {
+    (plant.workers, plant.max_connections.min(MOST_IN_SERVICE))
 }
 
 #[cfg(test)]

@@ -1,0 +1,200 @@
+//! A server that refuses what is more than a few beyond its workers, from the first moment of an overload: with workers found,
+//! and with twice as many told as there are. And one of whose pages one is broken, which no limit would mend.
+
+mod waits;
+
+use plimsoll_core::promises::{Mode, Site, WorkerBounds};
+use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::time::Instant;
+use plimsoll_sim::Request;
+use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order};
+use plimsoll_sim::workload::Process;
+use std::collections::HashSet;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+use waits::{Answer, Flow, Heard, Scene, mean};
+
+/// None of those that a constant was chosen on.
+const SEEDS: RangeInclusive<u64> = 9301..=9308;
+const WORKERS: u32 = 8;
+const SERVICE: Duration = Duration::from_millis(40);
+/// Requests a second that the server answers at most.
+const CAPACITY: f64 = 200.0;
+const END: f64 = 60.0;
+/// A few seconds after the beginning.
+const SETTLED: f64 = 5.0;
+
+/// Sixteen workers are what the search begins with, and what the operator tells.
+fn scene(told: bool, flows: Vec<Flow>, seed: u64) -> Scene {
+    let mut scene = Scene::new(WORKERS, SERVICE, flows, END, seed);
+    scene.site = Site::new("site", &["full"]);
+    scene.plant.set_point = 0.85;
+    (scene.plant.workers, scene.plant.max_connections) = (16, 16);
+    if !told {
+        scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+        scene.plant.max_connections = 1024;
+    }
+    scene
+}
+
+fn refusing(told: bool, load: f64, listen_queue: usize, seed: u64) -> Scene {
+    let mut scene = scene(told, vec![Flow::new("default", load * CAPACITY)], seed);
+    scene.listen_queue = listen_queue;
+    scene
+}
+
+/// The share of the arrivals of a time that the server refused.
+fn refused(heard: &Heard, time: Range<f64>) -> f64 {
+    let own: Vec<&Answer> = heard.answers.iter().filter(|answer| time.contains(&answer.arrived)).collect();
+    own.iter().filter(|answer| answer.level > 0 && !answer.completed).count() as f64 / own.len() as f64
+}
+
+fn limit(heard: &Heard) -> u32 {
+    heard.status.as_ref().expect("the engine ran").plants[0].limit
+}
+
+/// The limit comes down to what the server takes, and the server stays busy.
+#[test]
+fn a_server_that_refuses_from_the_first_moment_is_given_what_it_takes() {
+    for told in [false, true] {
+        for (load, listen_queue) in [(1.7, 2), (2.6, 2), (3.4, 5), (5.0, 1)] {
+            let heard: Vec<Heard> =
+                SEEDS.map(|seed| refusing(told, load, listen_queue, seed).run()).collect();
+            let at_first: Vec<f64> = heard.iter().map(|heard| refused(heard, 0.0..SETTLED)).collect();
+            let later: Vec<f64> = heard.iter().map(|heard| refused(heard, SETTLED..END)).collect();
+            let busy: Vec<f64> = heard.iter().map(|heard| mean(&heard.busy[SETTLED as usize..])).collect();
+            let limits: Vec<u32> = heard.iter().map(limit).collect();
+            println!(
+                "told {told}, {load} times the capacity, queue of {listen_queue}: refused {at_first:.3?}, then {later:.4?}"
+            );
+            println!("    busy {busy:.3?}, limits {limits:?}");
+            // To find out costs the refusals of the first samples.
+            assert!((0.002..=0.3).contains(&mean(&at_first)), "{told} {load}: {at_first:?}");
+            assert!(mean(&later) <= 0.02, "{told} {load}: {later:?}");
+            assert!((0.8..=1.0).contains(&mean(&busy)), "{told} {load}: {busy:?}");
+            let most = WORKERS + listen_queue as u32 + 2;
+            assert!(
+                limits.iter().all(|limit| (WORKERS - 1..=most).contains(limit)),
+                "{told} {load}: {limits:?}"
+            );
+        }
+    }
+}
+
+/// Without control the twin is refused all that it cannot take.
+#[test]
+fn the_twin_without_control_is_refused_most() {
+    let mut scene = refusing(false, 2.6, 2, *SEEDS.start());
+    scene.mode = Mode::Off;
+    let share = refused(&scene.run(), SETTLED..END);
+    assert!((0.58..0.65).contains(&share), "{share}");
+}
+
+/// The gateway before a server that answers each request of one class with 503, however few it has.
+struct OneBroken {
+    gateway: Gateway,
+    /// The number of the class, and its requests.
+    class: u16,
+    broken: HashSet<Token>,
+}
+
+impl Front for OneBroken {
+    fn classify(&self, request: &Request) -> Option<Target> {
+        self.gateway.classify(request)
+    }
+
+    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
+        if arrival.target.class == self.class {
+            self.broken.insert(arrival.token);
+        }
+        self.gateway.arrive(now, arrival, orders)
+    }
+
+    fn release(&mut self, now: Instant, token: Token, mut service: Service, orders: &mut Vec<Order>) {
+        if self.broken.contains(&token) {
+            self.gateway.refused(token);
+            service.representative = false;
+        }
+        self.gateway.release(now, token, service, orders);
+    }
+
+    fn refused(&mut self, token: Token) {
+        self.gateway.refused(token);
+    }
+
+    fn depart(&mut self, now: Instant, token: Token, mut outcome: Outcome, orders: &mut Vec<Order>) {
+        if self.broken.remove(&token) {
+            outcome = Outcome::Failed;
+        }
+        self.gateway.depart(now, token, outcome, orders);
+    }
+
+    fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+        self.gateway.tick(now, readings, orders)
+    }
+
+    fn status(&self) -> Option<Status> {
+        self.gateway.status()
+    }
+}
+
+/// A page that takes a while to fail, asked for one by one or in bursts, beside healthy ones.
+fn one_broken(told: bool, load: f64, bursts: bool, seed: u64) -> Scene {
+    let mut broken = Flow::new("broken", 30.0);
+    broken.service = Some(Duration::from_millis(15));
+    if bursts {
+        let (burst, calm) = (Duration::from_millis(300), Duration::from_millis(2700));
+        broken.process = Process::Modulated { ratio: 1e9, burst, calm };
+    }
+    let mut scene = scene(told, vec![broken, Flow::new("default", load * CAPACITY)], seed);
+    if told {
+        (scene.plant.workers, scene.plant.max_connections) = (WORKERS, WORKERS);
+    }
+    scene
+}
+
+/// The share of the healthy requests that were answered, and the mean number of workers that the engine reckons with.
+fn healthy(scene: &Scene, is_broken: bool) -> [f64; 2] {
+    let gateway = Gateway::new(&scene.promises(), scene.seed).expect("the promises are valid");
+    // The class of the first flow, or none.
+    let class = if is_broken { 0 } else { u16::MAX };
+    let heard = scene.run_with(&mut OneBroken { gateway, class, broken: HashSet::new() });
+    let own: Vec<&Answer> = heard.answers.iter().filter(|answer| answer.class == 1).collect();
+    let answered = own.iter().filter(|answer| answer.completed).count() as f64 / own.len() as f64;
+    let workers: Vec<f64> = heard.workers.iter().map(|workers| f64::from(*workers)).collect();
+    [answered, mean(&workers[SETTLED as usize..])]
+}
+
+/// What a broken page refuses says nothing of how much the server takes.
+#[test]
+fn a_broken_page_takes_nothing_from_the_others() {
+    for told in [true, false] {
+        for (load, bursts) in [(0.7, false), (0.7, true), (1.6, false), (1.6, true)] {
+            let scenes = || SEEDS.map(|seed| one_broken(told, load, bursts, seed));
+            let of = |is_broken: bool| -> [f64; 2] {
+                let all: Vec<[f64; 2]> = scenes().map(|scene| healthy(&scene, is_broken)).collect();
+                [0, 1].map(|figure| mean(&all.iter().map(|own| own[figure]).collect::<Vec<_>>()))
+            };
+            let ([answered, workers], [unbroken, _]) = (of(true), of(false));
+            println!(
+                "told {told}, {load} times, bursts {bursts}: answered {answered:.4} of {unbroken:.4}, {workers:.2} workers"
+            );
+            assert!(
+                (0.98..=1.03).contains(&(answered / unbroken)),
+                "{told} {load}: {answered} of {unbroken}"
+            );
+            assert!(workers >= 0.98 * f64::from(WORKERS), "{told} {load}: {workers}");
+        }
+    }
+}
+
+/// Its twin: a server that takes four at once refuses as many, and is given no more than those.
+#[test]
+fn the_twin_that_takes_four_is_given_four() {
+    let mut scene = one_broken(true, 0.7, false, *SEEDS.start());
+    (scene.workers, scene.listen_queue) = (4, 0);
+    let [_, workers] = healthy(&scene, false);
+    assert!((3.5..5.0).contains(&workers), "{workers}");
+}
