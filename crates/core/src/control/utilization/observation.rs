@@ -12,6 +12,10 @@ use crate::telemetry::measurement::Measurement;
 /// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const DISREGARDED_BACKLOG: f64 = 0.25;
 
+/// The set point there while lighter levels are left. At 1 the queue grows and falls by chance alone, and late requests would be
+/// rejected where lighter pages for more clients would fit.
+const DEGRADES_AT: f64 = 0.95;
+
 /// The part of the longest wait for which requests without a promised time may wait behind what a pause has left.
 const TOLERATED_WAIT: f64 = 0.5;
 
@@ -62,8 +66,10 @@ impl<'a> Observation<'a> {
         let overridden = sensed.too_slow && controls;
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
+        let fills = stages.set_point >= 1.0 && input.sheds;
+        let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < stages.set_point;
         Observation {
-            set_point: stages.set_point,
+            set_point: if degrades { DEGRADES_AT } else { stages.set_point },
             capacity: plant.capacity(stages.mode).map(|all| all * (1.0 - input.set_point_reduction)),
             possible_workers: input.possible_workers,
             measured: if overridden { 1.0 } else { sensed.utilization },
@@ -72,7 +78,7 @@ impl<'a> Observation<'a> {
             steady: stages.steps.is_steady && controls,
             level: stages.level,
             demand: stages.demand,
-            ordinary_backlog: if stages.set_point >= 1.0 && input.sheds { DISREGARDED_BACKLOG } else { 0.0 },
+            ordinary_backlog: if fills && !degrades { DISREGARDED_BACKLOG } else { 0.0 },
             wait_periods,
             load_error: stages.load_error,
             tolerated_backlog: if plant.promised.set_point < 1.0 {

@@ -1,7 +1,7 @@
 //! The default law of the utilization loop: solve for m, and correct the residual by PI.
 //!
 //! Feed-forward: the highest m whose offered load, backlog included, is at most U*, corrected by the feedback. Where
-//! U* is 1 and the queue itself rejects late requests, a quarter more is let in. A step of the load is
+//! U* is 1 and the queue itself rejects late requests, up to a quarter more is let in at the lowest level. A step of the load is
 //! answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution
 //! divides by the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
 //!
@@ -147,11 +147,13 @@ impl Law for FeedForward {
             0.0
         };
 
-        let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { 0.0 };
         let carried = self.is_carried(seen);
-        let line = (seen.set_point + self.bias + self.proportional + beyond).max(0.0);
-        let load = if carried { line.max(demand.offered(1.0, 0.0)) } else { line };
-        let is_shed = seen.best_effort_waits && demand.offered(1.0, 0.0) > load;
+        let (line, lightest) =
+            ((seen.set_point + self.bias + self.proportional).max(0.0), demand.offered(1.0, 0.0));
+        // Only requests at the lowest level come beyond the line: nobody is served better while others are refused.
+        let most = if seen.ordinary_backlog > 0.0 { line + BEYOND } else { line };
+        let load = line.max(if carried { lightest } else { lightest.min(most) });
+        let is_shed = seen.best_effort_waits && lightest > load;
         let drains = backlog > 0.0 && !is_shed;
         let target = LoadTarget {
             load,
@@ -163,6 +165,7 @@ impl Law for FeedForward {
             unconfirmed: seen.unconfirmed,
             wait_periods: seen.wait_periods,
         };
+        let beyond = if carried { 0.0 } else { load - line };
         let terms = LawTerms { bias: self.bias, proportional: self.proportional, beyond };
         (LawTarget::Load(target), terms)
     }
