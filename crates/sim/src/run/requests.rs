@@ -175,8 +175,8 @@ impl Simulation<'_> {
         self.obey();
     }
 
-    /// The same; what the front decides then is for the caller to carry out. A plant that refuses a whole queue would be so many
-    /// calls deep otherwise.
+    /// The same; what the front decides then is for the caller to carry out. A plant that refuses a whole queue would be so
+    /// many calls deep otherwise.
     fn conclude(&mut self, token: Token, outcome: Outcome) {
         let Some(flight) = self.flights.end(token) else { return };
         self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;

@@ -12,8 +12,8 @@ use crate::telemetry::measurement::Measurement;
 /// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const DISREGARDED_BACKLOG: f64 = 0.25;
 
-/// The set point there while lighter levels are left. At 1 the queue grows and falls by chance alone, and late requests would be
-/// rejected where lighter pages for more clients would fit.
+/// The set point there while lighter levels are left. At 1 the queue grows and falls by chance alone, and late requests would
+/// be rejected where lighter pages for more clients would fit.
 const DEGRADES_AT: f64 = 0.95;
 
 /// The part of the longest wait for which requests without a promised time may wait behind what a pause has left.

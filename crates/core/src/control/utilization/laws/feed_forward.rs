@@ -1,8 +1,8 @@
 //! The default law of the utilization loop: solve for m, and correct the residual by PI.
 //!
 //! Feed-forward: the highest m whose offered load, backlog included, is at most U*, corrected by the feedback. Where
-//! U* is 1 and the queue itself rejects late requests, up to a quarter more is let in at the lowest level. A step of the load is
-//! answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution
+//! U* is 1 and the queue itself rejects late requests, up to a quarter more is let in at the lowest level. A step of the load
+//! is answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution
 //! divides by the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
 //!
 //! Feedback: PI on `e = U* - measured`. The integral part, the bias, removes the offset that the model does not know, such as
