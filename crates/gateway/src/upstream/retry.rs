@@ -2,7 +2,7 @@
 //!
 //! | what happened | what follows | how often |
 //! |---|---|---|
-//! | a server does not accept a connection | another server ([`Upstream::acquire`]) | at two others, within a budget |
+//! | a server does not accept a connection | another server ([`acquire`]) | at two others, within a budget |
 //! | a kept connection ends before the first byte of the response ([`is_worth_another_connection`]) | a new connection | once |
 //! | a server of HTTP/2 says on one that it has not looked at the request (`REFUSED_STREAM`, `GOAWAY`) | the same | once |
 //! | 404 at a level that falls back ([`may_fall_back`]) | the head of the next level | each level once |
@@ -11,6 +11,8 @@
 //! that it was not looked at, and the gateway still has all of it; not a response that is wrong (502) or late (504), and not
 //! one of which the client has a byte. The request holds its one place at the upstream throughout, so that tries never exceed
 //! what the engine has admitted.
+//!
+//! [`acquire`]: super::servers::Upstream::acquire
 
 use super::exchange::{End, Exchange};
 use super::pool::Lease;
