@@ -11,7 +11,7 @@ use plimsoll_core::time::Instant;
 use plimsoll_sim::Request;
 use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::Process;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use waits::{Answer, Flow, Heard, Scene, mean};
@@ -97,7 +97,7 @@ struct OneBroken {
     gateway: Gateway,
     /// The number of the class, and its requests.
     class: u16,
-    broken: HashSet<Token>,
+    broken: BTreeSet<u64>,
 }
 
 impl Front for OneBroken {
@@ -107,13 +107,13 @@ impl Front for OneBroken {
 
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
         if arrival.target.class == self.class {
-            self.broken.insert(arrival.token);
+            self.broken.insert(arrival.token.0);
         }
         self.gateway.arrive(now, arrival, orders)
     }
 
     fn release(&mut self, now: Instant, token: Token, mut service: Service, orders: &mut Vec<Order>) {
-        if self.broken.contains(&token) {
+        if self.broken.contains(&token.0) {
             self.gateway.refused(token);
             service.representative = false;
         }
@@ -125,7 +125,7 @@ impl Front for OneBroken {
     }
 
     fn depart(&mut self, now: Instant, token: Token, mut outcome: Outcome, orders: &mut Vec<Order>) {
-        if self.broken.remove(&token) {
+        if self.broken.remove(&token.0) {
             outcome = Outcome::Failed;
         }
         self.gateway.depart(now, token, outcome, orders);
@@ -160,7 +160,7 @@ fn healthy(scene: &Scene, is_broken: bool) -> [f64; 2] {
     let gateway = Gateway::new(&scene.promises(), scene.seed).expect("the promises are valid");
     // The class of the first flow, or none.
     let class = if is_broken { 0 } else { u16::MAX };
-    let heard = scene.run_with(&mut OneBroken { gateway, class, broken: HashSet::new() });
+    let heard = scene.run_with(&mut OneBroken { gateway, class, broken: BTreeSet::new() });
     let own: Vec<&Answer> = heard.answers.iter().filter(|answer| answer.class == 1).collect();
     let answered = own.iter().filter(|answer| answer.completed).count() as f64 / own.len() as f64;
     let workers: Vec<f64> = heard.workers.iter().map(|workers| f64::from(*workers)).collect();
