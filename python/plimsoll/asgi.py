@@ -3,7 +3,9 @@
 import asyncio
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import Attachment, Outcome, Request
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request
+
+_PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
 
 
 class Middleware:
@@ -26,11 +28,17 @@ class Middleware:
             return await self._application(scope, receive, send)
         if decision.level == 0:
             return await _reject(decision, send)
-        scope = {**scope, "plimsoll": {"level": decision.level, "reason": decision.reason}}
+        # With these a response's bytes would pass by.
+        extensions = {
+            name: value for name, value in (scope.get("extensions") or {}).items() if name not in _PASS_BY
+        }
+        own = {"level": decision.level, "reason": decision.reason}
+        scope = {**scope, "extensions": extensions, "plimsoll": own}
         if decision.path != request.path:
-            prefix = decision.path[: len(decision.path) - len(request.path)]
-            scope["raw_path"] = decision.path
-            scope["path"] = unquote_to_bytes(prefix).decode("utf-8", "surrogateescape") + scope["path"]
+            # The application is mounted where it was: the level's prefix comes after its root.
+            prefix, root = decision.path[: len(decision.path) - len(request.path)], scope.get("root_path", "")
+            scope["raw_path"] = _within(quote(root, safe=SAFE).encode(), prefix, request.path)
+            scope["path"] = _within(root, unquote_to_bytes(prefix).decode("utf-8", "surrogateescape"), scope["path"])
         response = _Response(self._attachment, decision, receive, send)
         try:
             await self._application(scope, response.receive, response.send)
@@ -38,7 +46,7 @@ class Middleware:
             response.end(Outcome.ABANDONED)
             raise
         except BaseException:
-            response.end(Outcome.FAILED)
+            response.end(Outcome.ABANDONED if response.client_left else Outcome.FAILED)
             raise
         # An application that returns before its response's end has failed it, unless the client has left.
         response.end(Outcome.ABANDONED if response.client_left else Outcome.FAILED)
@@ -61,7 +69,12 @@ class _Response:
         return message
 
     async def send(self, message):
-        await self._send(message)
+        try:
+            await self._send(message)
+        except OSError:
+            # Servers say so that the client has left.
+            self.client_left = True
+            raise
         if message["type"] != "http.response.body":
             return
         self._attachment.log_size(self._decision, len(message.get("body", b"")))
@@ -74,6 +87,13 @@ class _Response:
             self._attachment.done(self._decision, outcome)
 
 
+def _within(root, prefix, path):
+    """The path with the prefix after the root, where the path has it."""
+    slash = path[:0] + ("/" if isinstance(path, str) else b"/")
+    rest = path[len(root) :] if root and path.startswith(root + slash) else None
+    return prefix + path if rest is None else root + prefix + rest
+
+
 def _request(scope):
     headers = scope["headers"]
 
@@ -81,7 +101,7 @@ def _request(scope):
         return next((value for key, value in headers if key == name), None)
 
     client = scope.get("client")
-    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    path = scope.get("raw_path") or quote(scope["path"], safe=SAFE).encode()
     return Request(
         method=scope["method"].encode("latin-1"),
         host=header(b"host"),

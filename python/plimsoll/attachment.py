@@ -10,6 +10,9 @@ from typing import Callable, Optional
 
 from plimsoll import library
 
+# What a path may have as it is (RFC 3986, pchar).
+SAFE = "/:@!$&'()*+,;=~-._"
+
 _log = logging.getLogger("plimsoll")
 # While the state cannot be opened, it is tried again after this time (seconds).
 _AGAIN = 1.0

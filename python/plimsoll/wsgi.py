@@ -3,10 +3,7 @@
 from http import HTTPStatus
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import Attachment, Outcome, Request
-
-# What a path may have as it is (RFC 3986, pchar).
-_SAFE = "/:@!$&'()*+,;=~-._"
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request
 
 
 class Middleware:
@@ -101,7 +98,7 @@ def _request(environ):
     return Request(
         method=environ["REQUEST_METHOD"].encode("latin-1"),
         host=header(b"host"),
-        path=quote(path.encode("latin-1"), safe=_SAFE).encode() or b"/",
+        path=quote(path.encode("latin-1"), safe=SAFE).encode() or b"/",
         query=environ.get("QUERY_STRING", "").encode("latin-1"),
         client=environ.get("REMOTE_ADDR", "").encode() or b"127.0.0.1",
         header=header,

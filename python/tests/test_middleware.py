@@ -271,11 +271,12 @@ class Asgi(unittest.TestCase):
         with Control(only_light) as control:
             middleware = asgi.Middleware(application, control.state)
             self.ask(middleware, path="/caf\u00e9", raw_path=b"/caf%C3%A9")
-            self.assertEqual(seen, [(1, "/light/caf\u00e9", b"/light/caf%C3%A9")])
+            self.ask(middleware, path="/api/page", root_path="/api")
+            self.assertEqual(seen, [(1, "/light/caf\u00e9", b"/light/caf%C3%A9"), (1, "/api/light/page", b"/api/light/page")])
             middleware._attachment.adapt = lambda request: REJECTED
             sent = self.ask(middleware)
         headers = dict(sent[0]["headers"])
-        self.assertEqual((sent[0]["status"], len(seen), headers[b"retry-after"]), (503, 1, b"2"))
+        self.assertEqual((sent[0]["status"], len(seen), headers[b"retry-after"]), (503, 2, b"2"))
 
 
 if __name__ == "__main__":

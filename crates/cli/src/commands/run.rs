@@ -19,6 +19,7 @@ use crate::service::worker_counts::WorkerCounts;
 use crate::service::{certificates, log, own_listeners};
 use plimsoll_config::Configuration;
 use plimsoll_core::admission::aces::RateForecasts;
+use plimsoll_gateway::admin::WhatIf;
 use plimsoll_gateway::{Before, Gateway, ServerNews, Settings};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -156,6 +157,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
         }
         gateway.faults().iter().for_each(|fault| tracing::warn!("{fault}"));
     };
+    reload.what_if.stop();
     let status = gateway.status();
     for line in events.look(&status).into_iter().chain(events.end(&status)) {
         tracing::info!("{line}");

@@ -4,6 +4,7 @@ use crate::output::failure::Failure;
 use nix::sys::resource::{Resource, setrlimit};
 use rustix::process::nice;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::fs;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,10 @@ const EACH: Duration = Duration::from_millis(500);
 /// How a line of progress begins; the part that is done follows, from 0 to 1 or `?`, and then a text.
 pub(crate) const PROGRESS: &str = "progress ";
 
-/// Goes to the background, before any other thread is started.
+/// Goes to the background, before any other thread is started. Where memory runs out this process is the first to be ended.
 pub(crate) fn go() -> Result<(), Failure> {
+    // It is a wish: a kernel without this file has none to give.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let failed = |what: &str, why: io::Error| Failure::Failed(format!("--background: {what}: {why}"));
     nice(LOWEST).map_err(|error| failed("no lower priority", error.into()))?;
     setrlimit(Resource::RLIMIT_DATA, MOST_MEMORY, MOST_MEMORY)

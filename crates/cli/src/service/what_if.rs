@@ -5,13 +5,13 @@
 
 use crate::service::background::PROGRESS;
 use plimsoll_gateway::admin::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// The most that is kept of what a simulation says when it fails (bytes).
 const MOST_SAID: usize = 16 << 10;
@@ -43,7 +43,8 @@ impl WhatIfDesk {
     fn spawn(&self, folder: &Path, question: WhatIfQuestion) -> io::Result<Child> {
         let sent = folder.join(file_name(WhatIfInput::Configuration));
         let configuration = if sent.is_file() { &sent } else { &self.own };
-        Command::new(std::env::current_exe()?)
+        // The path of this program may lead to another version by now.
+        Command::new("/proc/self/exe")
             .arg("simulate")
             .arg(configuration)
             .arg("--log")
@@ -59,27 +60,33 @@ impl WhatIfDesk {
     }
 
     /// Reads what the simulation says until it ends.
-    fn follow(&self, said: ChildStderr) {
-        let mut message = String::new();
-        for line in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+    fn follow(&self, process: u32, said: ChildStderr) {
+        let (mut said, mut message) = (BufReader::new(said), String::new());
+        loop {
+            let mut line = Vec::new();
+            // A longer line comes in parts.
+            if said.by_ref().take(MOST_SAID as u64).read_until(b'\n', &mut line).unwrap_or(0) == 0 {
+                break;
+            }
             let line = String::from_utf8_lossy(&line);
+            let line = line.trim_end_matches('\n');
             match line.strip_prefix(PROGRESS).and_then(|rest| rest.trim_start().split_once(' ')) {
                 Some((done, text)) => {
                     let mut simulation = self.now();
                     simulation.shown.done = done.parse().ok();
                     text.clone_into(&mut simulation.shown.message);
                 }
-                None if message.len() < MOST_SAID => message = message + &line + "\n",
+                None if message.len() < MOST_SAID => message = message + line + "\n",
                 None => {}
             }
         }
-        self.ended(message);
+        self.ended(process, message);
     }
 
-    fn ended(&self, mut message: String) {
+    fn ended(&self, process: u32, mut message: String) {
         let mut simulation = self.now();
-        // Without a child it was stopped.
-        let Some(mut child) = simulation.child.take() else { return };
+        // Another one, or none, if this one was stopped.
+        let Some(mut child) = simulation.child.take_if(|child| child.id() == process) else { return };
         let ended = child.wait();
         let state = match &ended {
             Ok(status) if status.success() => WhatIfState::Done,
@@ -107,10 +114,6 @@ fn file_name(input: WhatIfInput) -> &'static str {
     }
 }
 
-fn incomplete(folder: &Path, input: WhatIfInput) -> PathBuf {
-    folder.join(format!("{}.part", file_name(input)))
-}
-
 impl Simulation {
     fn folder(&mut self) -> io::Result<&Path> {
         if self.folder.is_none() {
@@ -136,14 +139,13 @@ impl Drop for Simulation {
 }
 
 impl WhatIf for WhatIfDesk {
-    fn receive(&self, input: WhatIfInput) -> io::Result<File> {
-        File::create(incomplete(self.now().folder()?, input))
+    fn receive(&self) -> io::Result<NamedTempFile> {
+        NamedTempFile::new_in(self.now().folder()?)
     }
 
-    fn received(&self, input: WhatIfInput) -> io::Result<()> {
-        let mut simulation = self.now();
-        let folder = simulation.folder()?;
-        fs::rename(incomplete(folder, input), folder.join(file_name(input)))
+    fn received(&self, input: WhatIfInput, file: NamedTempFile) -> io::Result<()> {
+        let path = self.now().folder()?.join(file_name(input));
+        file.persist(path).map(drop).map_err(|error| error.error)
     }
 
     fn start(&self, question: WhatIfQuestion) -> Result<(), String> {
@@ -157,12 +159,13 @@ impl WhatIf for WhatIfDesk {
         }
         let mut child =
             self.spawn(&folder, question).map_err(|error| format!("It cannot be started: {error}."))?;
-        let said = child.stderr.take();
+        let (process, said) = (child.id(), child.stderr.take());
         simulation.child = Some(child);
         simulation.shown =
             WhatIfDocument { state: WhatIfState::Running, done: None, message: "reading".to_owned() };
         let (desk, said) = (self.clone(), said.ok_or("It says nothing.")?);
-        let thread = thread::Builder::new().name("what-if".to_owned()).spawn(move || desk.follow(said));
+        let thread =
+            thread::Builder::new().name("what-if".to_owned()).spawn(move || desk.follow(process, said));
         thread.map(drop).map_err(|error| {
             simulation.end();
             simulation.shown = WhatIfDocument::default();

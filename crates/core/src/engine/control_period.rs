@@ -114,12 +114,9 @@ impl Engine {
         }
         for plant in 0..self.loops.refusals.len() {
             let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
-            // The number beyond which a plant refuses is that of all its servers.
-            if capacity.available() < 1.0 {
-                continue;
-            }
             let waits = gate.lacks_room(capacity.shared());
-            let input = RefusalInput { lanes: &self.sensors.counters, plant, waits };
+            let is_whole = capacity.available() >= 1.0;
+            let input = RefusalInput { lanes: &self.sensors.counters, plant, waits, is_whole };
             let found = self.loops.refusals[plant].step(now, input);
             let was = (capacity.refuses(), capacity.workers());
             capacity.set_refuses(found.refuses, found.tried_from);
@@ -128,8 +125,10 @@ impl Engine {
                 let (workers, limit) = promised_capacity(promised);
                 let most = found.ceiling.unwrap_or(u32::MAX);
                 capacity.set(workers.min(most), limit.min(most), true);
-                if capacity.workers() != was.1 {
-                    self.take_promised_costs(Some(plant), true);
+                let now = capacity.workers();
+                if now != was.1 {
+                    // A trial of one more is no other server.
+                    self.take_promised_costs(Some(plant), now.abs_diff(was.1) * 4 > was.1);
                 }
             }
         }

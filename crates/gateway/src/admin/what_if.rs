@@ -16,11 +16,11 @@ use super::{Owner, dashboard, document, page, text};
 use hyper::body::{Body, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
-use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;
+use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
@@ -78,16 +78,16 @@ pub struct WhatIfDocument {
 
 /// A place where simulations run.
 pub trait WhatIf: Send + Sync {
-    /// A file for what is sent.
+    /// A file for what is sent, which is removed unless it is handed back.
     ///
     /// # Errors
     /// It cannot be made.
-    fn receive(&self, input: WhatIfInput) -> io::Result<File>;
-    /// The file that [`receive`](Self::receive) gave is complete: it counts from now on.
+    fn receive(&self) -> io::Result<NamedTempFile>;
+    /// Takes a file of [`receive`](Self::receive) that is complete: it counts from now on.
     ///
     /// # Errors
     /// It cannot be kept.
-    fn received(&self, input: WhatIfInput) -> io::Result<()>;
+    fn received(&self, input: WhatIfInput, file: NamedTempFile) -> io::Result<()>;
     /// Starts the simulation.
     ///
     /// # Errors
@@ -174,7 +174,8 @@ async fn receive(body: Incoming, desk: &dyn WhatIf, input: WhatIfInput) -> Respo
 }
 
 async fn keep(mut body: Incoming, desk: &dyn WhatIf, input: WhatIfInput) -> io::Result<u64> {
-    let mut file = tokio::fs::File::from_std(desk.receive(input)?);
+    let kept = desk.receive()?;
+    let mut file = tokio::fs::File::from_std(kept.reopen()?);
     let mut bytes = 0;
     while let Some(frame) =
         timeout(PATIENCE, poll_fn(|context| Pin::new(&mut body).poll_frame(context))).await?
@@ -187,7 +188,7 @@ async fn keep(mut body: Incoming, desk: &dyn WhatIf, input: WhatIfInput) -> io::
         file.write_all(&data).await?;
     }
     file.flush().await?;
-    desk.received(input)?;
+    desk.received(input, kept)?;
     Ok(bytes)
 }
 

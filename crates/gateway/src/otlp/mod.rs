@@ -8,6 +8,7 @@ mod client;
 
 pub(crate) use client::{CollectorClient, Delivery};
 use serde::Serialize;
+use std::sync::LazyLock;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Attribute {
@@ -39,12 +40,20 @@ pub(crate) struct ServiceResource {
 }
 
 impl ServiceResource {
-    /// The gateway, under the name that the operator gives it.
+    /// The gateway, under the name that the operator gives it. Several of that name, and the process that takes the place of
+    /// another, are told apart: their counters are not one.
     pub(crate) fn new(service: &str) -> Self {
         let name = Attribute::text("service.name", service);
-        ServiceResource { attributes: vec![name, Attribute::text("service.version", VERSION)] }
+        let instance = Attribute::text("service.instance.id", INSTANCE.as_str());
+        ServiceResource { attributes: vec![name, instance, Attribute::text("service.version", VERSION)] }
     }
 }
+
+/// The host and the number of this process.
+pub(crate) static INSTANCE: LazyLock<String> = LazyLock::new(|| {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", host.trim(), std::process::id())
+});
 
 /// The part of the sender that made it.
 #[derive(Debug, Serialize)]

@@ -32,10 +32,15 @@ impl Reloader {
             these.iter().filter(|address| !those.contains(address)).cloned().collect()
         };
         let changes = [lacking(&given, &of(was)), lacking(&of(was), &given)];
-        if changes.iter().all(Vec::is_empty) {
+        let names: Vec<String> = addresses.iter().map(|(_, name)| name.clone().unwrap_or_default()).collect();
+        // An address that passes from one name to another must show the other's certificate from then on.
+        let has_its_name = |tls: &UpstreamTls| {
+            let before: Vec<_> = was.addresses.iter().zip(&tls.names).collect();
+            given.iter().zip(&names).all(|pair| before.contains(&pair))
+        };
+        if changes.iter().all(Vec::is_empty) && was.tls.as_ref().is_none_or(has_its_name) {
             return Ok(Some(changes));
         }
-        let names = addresses.iter().map(|(_, name)| name.clone().unwrap_or_default()).collect();
         let tls = was.tls.as_ref().map(|tls| UpstreamTls { names, ..tls.clone() });
         let tables = before.with_servers(plant, UpstreamSettings { addresses: given, tls, ..was.clone() })?;
         self.shared.tables.publish(tables);

@@ -9,7 +9,7 @@ use crate::gateway::check;
 use crate::runtime::lock;
 use crate::runtime::tables::PoolParts;
 use crate::runtime::worker::Shared;
-use crate::settings::{Backend, Settings, TlsSettings};
+use crate::settings::{AdminTokens, Backend, Settings, TlsSettings};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
@@ -213,6 +213,10 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
     new.listen.clone_from(&old.listen);
     new.admin_names.clone_from(&old.admin_names);
     new.metrics.clone_from(&old.metrics);
+    if old.admin != new.admin && new.admin_tokens == AdminTokens::default() {
+        // The listener that stays may be one that others reach: it goes on asking for its tokens.
+        new.admin_tokens.clone_from(&old.admin_tokens);
+    }
     (new.admin, new.threads) = (old.admin, old.threads);
     (new.hash_seed, new.hash_seed_from) = (old.hash_seed, old.hash_seed_from);
     kept
@@ -249,5 +253,32 @@ impl std::fmt::Display for Reloaded {
         }
         f.write_str(if parts.is_empty() { "nothing changed" } else { "" })?;
         f.write_str(&parts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_that_others_reach_and_that_stays_goes_on_asking_for_its_tokens() {
+        let tokens = |text: &str| AdminTokens::read(text).unwrap();
+        let (first, second) = (tokens(&"a".repeat(40)), tokens(&"b".repeat(40)));
+        let at = |admin: Option<&str>, admin_tokens: &AdminTokens| Settings {
+            admin: admin.map(|admin| admin.parse().unwrap()),
+            admin_tokens: admin_tokens.clone(),
+            ..Settings::default()
+        };
+        let old = at(Some("0.0.0.0:9090"), &first);
+        for (admin, given, in_force) in [
+            (None, AdminTokens::default(), &first),
+            (Some("127.0.0.1:9090"), AdminTokens::default(), &first),
+            (Some("127.0.0.1:9090"), second.clone(), &second),
+            (Some("0.0.0.0:9090"), second.clone(), &second),
+        ] {
+            let mut new = at(admin, &given);
+            pin(&old, &mut new);
+            assert_eq!((new.admin, &new.admin_tokens), (old.admin, in_force), "{admin:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::runtime::lock;
 use crate::runtime::processors::Processors;
+use crate::runtime::tables::PlantRow;
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
@@ -81,11 +82,8 @@ impl Senses {
         if tables.plants.iter().any(|row| row.same_host) {
             readings.host_cpu = self.processors.worked(elapsed);
         }
-        let upstreams =
-            tables.plants.iter().enumerate().filter_map(|(plant, row)| Some((plant, row.upstream.as_ref()?)));
-        readings
-            .available
-            .extend(upstreams.map(|(plant, upstream)| (plant, upstream.pool.roster().share(now))));
+        let share = |row: &PlantRow| row.upstream.as_ref().map_or(1.0, |own| own.pool.roster().share(now));
+        readings.available.extend(tables.plants.iter().map(share).enumerate());
         for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
             let utilization = match &row.upstream {
                 Some(upstream) => upstream.pool.reports.take(),

@@ -118,6 +118,7 @@ mod tests {
         let of = |text: &str| json!({ "stringValue": text });
         let resource = json!({ "attributes": [
             { "key": "service.name", "value": of("shop") },
+            { "key": "service.instance.id", "value": of(&crate::otlp::INSTANCE) },
             { "key": "service.version", "value": of(version) },
         ] });
         let mut first = json!({

@@ -97,7 +97,10 @@ impl Loop for WorkerSearch {
                 self.law.observe(&counted);
             }
         }
-        let (workers, limit) = (self.law.workers(), self.law.limit());
+        // What was found while some servers were out is of their share.
+        let whole = |n: u32| if self.law.found() { (f64::from(n) / self.found_with + 0.5) as u32 } else { n };
+        let (workers, limit) = (whole(self.law.workers()), whole(self.law.limit()));
+        let limit = input.ceiling.map_or(limit, |most| limit.min(most.max(1)));
         let is_other = workers.abs_diff(self.measured_with) * 4 > self.measured_with;
         if is_other {
             self.measured_with = workers;
@@ -164,6 +167,7 @@ impl WorkerSearch {
     /// Takes the number of workers that the server reports.
     pub(crate) fn report(&mut self, workers: u32) {
         self.law.report(workers);
+        self.found_with = 1.0;
     }
 
     /// How many workers there may be by the evidence, as a multiple of their number.
@@ -249,5 +253,37 @@ mod tests {
             one.step(Instant::ZERO, input(true)),
             FoundWorkers { workers: 8, limit: 8, is_known: false, is_other: false }
         );
+    }
+
+    #[test]
+    fn a_number_that_was_found_while_half_of_the_servers_were_out_is_doubled_for_all_of_them() {
+        let bounds = WorkerBounds { least: 1, most: 64 };
+        let mut one = WorkerSearch::new(bounds, 8, Duration::MAX);
+        let known = KnownWorkers {
+            workers: 8,
+            limit: 9,
+            possible: 9,
+            found: true,
+            highest: 9,
+            evidence: alloc::vec![0.0; LOADS],
+        };
+        assert!(one.restore(&known));
+        one.found_with = 0.5;
+        let input = |ceiling| SearchInput {
+            lanes: &[],
+            plant: 0,
+            waits: true,
+            held_back: true,
+            service_time: Duration::ZERO,
+            limits: false,
+            available: 0.5,
+            ceiling,
+        };
+        let mut found = |ceiling| {
+            let found = one.step(Instant::ZERO, input(ceiling));
+            (found.workers, found.limit)
+        };
+        assert_eq!(found(None), (16, 18));
+        assert_eq!(found(Some(12)), (16, 12), "it refuses beyond twelve");
     }
 }

@@ -208,6 +208,13 @@ impl RefusalLaw {
         }
     }
 
+    /// Ends the trial of a higher number, if there is one, without a verdict.
+    fn end_trial(&mut self) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.trial.is_some()) {
+            (held.trial, held.untried) = (None, 0.0);
+        }
+    }
+
     /// The plant refuses as much with the ceiling as without. If it helped for long the plant has changed, and the next
     /// experiment need not wait.
     fn give_up(&mut self, helped: bool) {
@@ -272,6 +279,8 @@ pub(crate) struct RefusalInput<'a> {
     pub(crate) plant: usize,
     /// Whether requests wait.
     pub(crate) waits: bool,
+    /// Whether all servers of the plant are in use: the number beyond which it refuses is that of all of them.
+    pub(crate) is_whole: bool,
 }
 
 /// What a step gives out.
@@ -295,7 +304,7 @@ impl Loop for RefusalLoop {
     fn step(
         &mut self,
         _now: Instant,
-        RefusalInput { lanes, plant, waits }: RefusalInput<'_>,
+        RefusalInput { lanes, plant, waits, is_whole }: RefusalInput<'_>,
     ) -> FoundRefusals {
         let counted = || lanes.iter().map(|lane| &lane.plants[plant].by_load);
         let seen = counted().map(|own| own.refusals.get()).fold(0, u64::wrapping_add);
@@ -310,7 +319,9 @@ impl Loop for RefusalLoop {
                 own.answered = since(&mut self.answered[bin], answered);
                 own.refused = since(&mut self.refused[bin], refused);
             }
-            if was_concerned {
+            if was_concerned && !is_whole {
+                self.law.end_trial();
+            } else if was_concerned {
                 self.law.observe(&outcomes, waits);
             } else {
                 // Answers are counted from now on, so that the shares of this sample are none.
@@ -408,5 +419,31 @@ mod tests {
         (0..40).for_each(|_| quarter(&mut law, 24, |_| 1.0, &mut random));
         (0..400).for_each(|_| quarter(&mut law, 24, |_| 0.0, &mut random));
         assert!(law.ceiling().is_none_or(|ceiling| ceiling >= LIMIT), "{:?}", law.ceiling());
+    }
+
+    /// What a plant refuses while some of its servers are out says nothing of all of them.
+    #[test]
+    fn outcomes_of_a_part_of_the_servers_are_counted_and_not_learned_from() {
+        let lanes = [Arc::new(LaneCounters::default().grown(1, 1))];
+        let of = |is_whole: bool| {
+            let mut own = RefusalLoop::new();
+            for quarter in 0..40 {
+                let by_load = &lanes[0].plants[0].by_load;
+                for n in [4, 20] {
+                    (0..20).for_each(|_| match n {
+                        4 => by_load.answered[load_bin(n)].add(1),
+                        _ => {
+                            by_load.refusals.add(1);
+                            by_load.refused[load_bin(n)].add(1);
+                        }
+                    });
+                }
+                // All are there in the last two steps.
+                let is_whole = is_whole || quarter >= 38;
+                own.step(Instant::ZERO, RefusalInput { lanes: &lanes, plant: 0, waits: true, is_whole });
+            }
+            own.law.by_load[load_bin(20)].refused
+        };
+        assert_eq!((of(true), of(false)), (100.0, 40.0));
     }
 }
