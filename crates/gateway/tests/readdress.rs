@@ -3,26 +3,12 @@
 
 mod support;
 
+use plimsoll_gateway::Gateway;
 use plimsoll_gateway::settings::Address;
-use plimsoll_gateway::{Gateway, Settings};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use support::*;
-
-fn watched(addresses: &[SocketAddr]) -> Gateway {
-    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Gateway::start(Settings { admin, threads: 2, ..settings(addresses) }, &promises(8)).expect("a gateway")
-}
-
-/// The upstream, as `/status` has it.
-fn upstream(gateway: &Gateway) -> serde_json::Value {
-    let mut peer = Peer::connect(gateway.admin_addr().expect("an admin listener"));
-    let (status, body) = peer.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(status, 200);
-    let mut all: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
-    all["upstreams"][0].take()
-}
 
 fn move_to(gateway: &Gateway, addresses: &[SocketAddr]) -> [Vec<Address>; 2] {
     let addresses: Vec<_> = addresses.iter().map(|address| (Address::from(*address), None)).collect();

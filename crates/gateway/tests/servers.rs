@@ -15,21 +15,6 @@ fn closed() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address")
 }
 
-/// A gateway in front of these servers, with a page of its status.
-fn watched(addresses: &[SocketAddr]) -> Gateway {
-    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Gateway::start(Settings { admin, threads: 2, ..settings(addresses) }, &promises(8)).expect("a gateway")
-}
-
-/// The status of the upstream, as `/status` has it.
-fn upstream(gateway: &Gateway) -> serde_json::Value {
-    let mut peer = Peer::connect(gateway.admin_addr().expect("an admin listener"));
-    let (status, body) = peer.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(status, 200);
-    let mut all: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
-    all["upstreams"][0].take()
-}
-
 fn sum(upstream: &serde_json::Value, key: &str) -> u64 {
     let servers = upstream["servers"].as_array().expect("servers");
     servers.iter().map(|server| server[key].as_u64().expect("a count")).sum()

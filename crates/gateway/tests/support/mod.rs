@@ -294,3 +294,18 @@ pub fn settled(gateway: &Gateway) {
         gateway.status().plants.iter().all(|plant| plant.in_service == 0 && plant.waiting == 0)
     });
 }
+
+/// A gateway in front of these servers, with a page of its status.
+pub fn watched(addresses: &[SocketAddr]) -> Gateway {
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    Gateway::start(Settings { admin, threads: 2, ..settings(addresses) }, &promises(8)).expect("a gateway")
+}
+
+/// The status of the upstream, as `/status` has it.
+pub fn upstream(gateway: &Gateway) -> serde_json::Value {
+    let mut peer = Peer::connect(gateway.admin_addr().expect("an admin listener"));
+    let (status, body) = peer.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(status, 200);
+    let mut all: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+    all["upstreams"][0].take()
+}
