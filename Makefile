@@ -93,6 +93,7 @@ generate: ## write what is generated from code: references of configuration and 
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll --test command_line
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-gateway --lib the_reference_of_metrics
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-sim --test pairs
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-e2e --test public_api
 
 fmt: ## format the code
 	$(CARGO) fmt --all
