@@ -30,6 +30,8 @@ started_unix_seconds: number,
  */
 events: Array<OperatorEvent>, };
 
+export type LawDocument = { predicted_workers: number, error: number, workers_per_error: number, integral_workers: number, };
+
 export type LevelDocument = { level: number, name: string, cost_seconds: number | null, served: number, };
 
 export type ModelDocument = { per_request_seconds: number | null, per_byte_seconds: number | null, confidence: number, frozen: boolean, };
@@ -60,7 +62,7 @@ export type PlanDocument = { upstream: string, ceiling: number, sum: number, res
 
 export type PlantDocument = { name: string, workers: number, workers_found: boolean | null, limit: number, available: number, utilization: UtilizationDocument, service_level: number, bias: number, set_point_reduction: number, come_again: ComeAgainDocument, response_time_override: boolean, in_service: number, waiting: number, tunnels: number, unfinished_seconds: number | null, service_time_seconds: number, servers: Array<ServerDocument>, all_servers_out: boolean, retries: number, retries_refused: number, lookup_failure: string | null, };
 
-export type PromiseDocument = { delay_seconds: number | null, percentile: number | null, quota: number | null, mean_seconds: number, late_share: number | null, lost_share: number | null, missed: boolean, at_limit: boolean, infeasible: boolean, ratio: number | null, ratio_reached: number | null, weight: number | null, };
+export type PromiseDocument = { delay_seconds: number | null, percentile: number | null, quota: number | null, mean_seconds: number, late_share: number | null, lost_share: number | null, missed: boolean, at_limit: boolean, law: LawDocument | null, infeasible: boolean, ratio: number | null, ratio_reached: number | null, weight: number | null, };
 
 export type PromiseKind = "load-line" | "contract" | "delay" | "ratio" | "deadline";
 

@@ -204,6 +204,13 @@ function promised(promise: NonNullable<ClassDocument["promise"]>): Fact[] {
   if (promise.delay_seconds !== null) facts.unshift(["target", time(promise.delay_seconds)]);
   if (promise.percentile !== null) facts.push(["percentile", String(promise.percentile)]);
   if (promise.quota !== null) facts.push(["quota", `${plain(promise.quota)} workers${promise.at_limit ? ", at its limit" : ""}`]);
+  const { law } = promise;
+  if (law !== null) {
+    facts.push(["workers by the model", plain(law.predicted_workers)]);
+    facts.push(["error: measured over promised, less 1", plain(law.error)]);
+    facts.push(["gain: workers for each unit of error", plain(law.workers_per_error)]);
+    facts.push(["integral", `${plain(law.integral_workers)} workers`]);
+  }
   if (promise.late_share !== null) facts.push(["late", percent(promise.late_share)]);
   if (promise.lost_share !== null) facts.push(["failed or turned away", percent(promise.lost_share)]);
   if (promise.ratio !== null) facts.push(["ratio", `${plain(promise.ratio)}, reached ${plain(promise.ratio_reached)}`]);

@@ -30,12 +30,15 @@ fn judge(name: &str) {
         std::fs::write(&file, &found).expect("the file can be written");
     }
     let stated = std::fs::read_to_string(&file).expect("the crate states its API");
-    let differing: Vec<String> = lines_of_one(&found, &stated, '+').chain(lines_of_one(&stated, &found, '-')).collect();
+    let differing: Vec<String> =
+        lines_of_one(&found, &stated, '+').chain(lines_of_one(&stated, &found, '-')).collect();
     assert!(differing.is_empty(), "plimsoll-{name}: if it is meant, bless it:\n{}", differing.join("\n"));
 }
 
 fn lines_of_one<'a>(one: &'a str, other: &'a str, sign: char) -> impl Iterator<Item = String> + 'a {
-    one.lines().filter(|line| !other.lines().any(|theirs| theirs == *line)).map(move |line| format!("{sign} {line}"))
+    one.lines()
+        .filter(|line| !other.lines().any(|theirs| theirs == *line))
+        .map(move |line| format!("{sign} {line}"))
 }
 
 /// What rustdoc knows about a crate, as JSON: unstable, so the stable toolchain is told to give it all the same.
@@ -44,7 +47,15 @@ fn documented(root: &Path, name: &str) -> PathBuf {
     let done = Command::new(env!("CARGO"))
         .current_dir(root)
         .env("RUSTC_BOOTSTRAP", "1")
-        .args(["rustdoc", "--quiet", "--locked", "--lib", "--package", &format!("plimsoll-{name}"), "--target-dir"])
+        .args([
+            "rustdoc",
+            "--quiet",
+            "--locked",
+            "--lib",
+            "--package",
+            &format!("plimsoll-{name}"),
+            "--target-dir",
+        ])
         .arg(&target)
         .args(["--", "-Zunstable-options", "--output-format", "json", "--cap-lints", "allow"])
         .status()

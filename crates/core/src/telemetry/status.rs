@@ -144,6 +144,19 @@ pub struct DeadlineStatus {
     pub missed: u64,
 }
 
+/// The terms of the delay law at its last update (QM eq. 4): quota = predicted + gain times error + integral, within its range.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DelayTerms {
+    /// Workers that keep the promise by the queueing model.
+    pub predicted: f64,
+    /// Measured over promised, less 1: of the mean, or of the share that is late.
+    pub error: f64,
+    /// Workers for each unit of error.
+    pub gain: f64,
+    /// Workers that the integral part adds.
+    pub integral: f64,
+}
+
 /// What a class was promised of its response times, and how that is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ResponseStatus {
@@ -159,6 +172,8 @@ pub struct ResponseStatus {
     pub missed: bool,
     /// The quota is at an end of its range.
     pub at_limit: bool,
+    /// What the delay law made its last quota of. `None` for a class with a ratio, and before the first window is full.
+    pub law: Option<DelayTerms>,
     /// The ratio cannot be had at this load.
     pub infeasible: bool,
     /// delta, for a class with a ratio.

@@ -16,8 +16,8 @@ use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{
-    ClassStatus, Counts, DeadlineStatus, FoundType, ModelStatus, PlantStatus, ResponseStatus, SiteStatus,
-    Status, TypeStatus,
+    ClassStatus, Counts, DeadlineStatus, DelayTerms, FoundType, ModelStatus, PlantStatus, ResponseStatus,
+    SiteStatus, Status, TypeStatus,
 };
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -331,10 +331,21 @@ document! {
         lost_share: Option<f64> = row.map(|_| response.lost),
         missed: bool = response.missed,
         at_limit: bool = response.at_limit,
+        law: Option<LawDocument> = response.law.as_ref().map(LawDocument::new),
         infeasible: bool = response.infeasible,
         ratio: Option<f64> = response.ratio,
         ratio_reached: Option<f64> = response.ratio_reached,
         weight: Option<f64> = response.weight,
+    }
+}
+
+document! {
+    /// What the delay law made its last quota of: the model's workers, and what feedback added for the error that is left.
+    LawDocument(terms: &DelayTerms) {
+        predicted_workers: f64 = terms.predicted,
+        error: f64 = terms.error,
+        workers_per_error: f64 = terms.gain,
+        integral_workers: f64 = terms.integral,
     }
 }
 

@@ -188,6 +188,7 @@ impl DelayClass {
         self.contended.expire(now);
         let residual = Residual { binding, ..self.residual(&seen, &traffic, workers) };
         self.wanted = self.law.next(&residual);
+        self.status.law = Some(self.law.terms(&residual));
         self.silent = false;
         self.waits = Some(self.wait_bounds(&seen, &traffic));
         Some(seen)
@@ -300,8 +301,14 @@ impl DelayClass {
                 self.reduction = SetPointReduction::default();
             }
             if now.since(self.updated) > Delay::EXPIRY {
-                self.status =
-                    ResponseStatus { missed: false, response: 0.0, late: 0.0, lost: 0.0, ..self.status };
+                self.status = ResponseStatus {
+                    missed: false,
+                    response: 0.0,
+                    late: 0.0,
+                    lost: 0.0,
+                    law: None,
+                    ..self.status
+                };
             }
             return;
         };

@@ -35,6 +35,8 @@
 //! x)` for M/M/1 and a feedback of -x. As x grows this approaches 1/D_ref, beyond which the queue would be unstable. So P is
 //! linear for positive errors and follows the hyperbola for negative ones.
 
+use crate::telemetry::status::DelayTerms;
+
 /// The feedback that is added to the feed-forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
@@ -129,6 +131,12 @@ impl DelayLaw {
         seen.gain * asked / (1.0 + short)
     }
 
+    /// The terms after an update that saw this.
+    pub fn terms(&self, seen: &Residual) -> DelayTerms {
+        let gain = self.g * seen.gain;
+        DelayTerms { predicted: seen.feed_forward, error: seen.error, gain, integral: self.integral }
+    }
+
     /// The integral part, in units of the actuator.
     pub fn integral(&self) -> f64 {
         self.integral
@@ -201,6 +209,20 @@ mod tests {
             last = here;
         }
         1.0 / largest
+    }
+
+    #[test]
+    fn the_terms_add_up_to_what_the_law_asks_for() {
+        let mut law = DelayLaw::with_gains(Feedback::PI, 4.0, 0.9);
+        law.next(&seen(0.1));
+        let before = law.integral();
+        let asked = law.next(&seen(0.2));
+        let terms = law.terms(&seen(0.2));
+        assert!(before > 0.0 && terms.integral > before, "{terms:?}");
+        assert!(
+            (terms.predicted + terms.gain * terms.error + before - asked).abs() < 1e-12,
+            "{terms:?}, {asked}"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use plimsoll_core::promises::Delay;
 use plimsoll_core::promises::plan::DelayRow;
-use plimsoll_core::telemetry::status::ResponseStatus;
+use plimsoll_core::telemetry::status::{DelayTerms, ResponseStatus};
 
 /// A class with a delay, two with a ratio, one with nothing; an upstream whose workers were found.
 fn promised() -> Status {
@@ -13,6 +13,7 @@ fn promised() -> Status {
         late: 0.0625,
         missed: true,
         at_limit: true,
+        law: Some(DelayTerms { predicted: 2.0, error: 0.25, gain: 1.5, integral: 0.125 }),
         ..ResponseStatus::default()
     };
     let ratio = |response, weight| ResponseStatus {
@@ -61,9 +62,10 @@ fn the_document_says_what_was_promised_and_how_it_is_kept() {
          \"requests_per_second\":100.0,\"service_seconds\":0.04,\"least_seconds\":null,\
          \"fitting_requests_per_second\":80.0,\"verdict\":\"exceeds\"}]",
         "\"promise\":{\"delay_seconds\":0.2,\"percentile\":95.0,\"quota\":2.5,\"mean_seconds\":0.125,\
-         \"late_share\":0.0625,\"lost_share\":0.0,\"missed\":true,\"at_limit\":true,\"infeasible\":false,\"ratio\":null,\"ratio_reached\":null,\"weight\":null}",
+         \"late_share\":0.0625,\"lost_share\":0.0,\"missed\":true,\"at_limit\":true,\"law\":{\"predicted_workers\":2.0,\"error\":0.25,\
+         \"workers_per_error\":1.5,\"integral_workers\":0.125},\"infeasible\":false,\"ratio\":null,\"ratio_reached\":null,\"weight\":null}",
         "\"promise\":{\"delay_seconds\":null,\"percentile\":null,\"quota\":null,\"mean_seconds\":0.15,\
-         \"late_share\":null,\"lost_share\":null,\"missed\":false,\"at_limit\":false,\"infeasible\":true,\"ratio\":2.0,\"ratio_reached\":3.0,\"weight\":0.5}",
+         \"late_share\":null,\"lost_share\":null,\"missed\":false,\"at_limit\":false,\"law\":null,\"infeasible\":true,\"ratio\":2.0,\"ratio_reached\":3.0,\"weight\":0.5}",
         "\"promise\":null",
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
