@@ -201,6 +201,18 @@ impl Browser {
         said["result"]["value"].clone()
     }
 
+    /// Runs a script in each page that is opened from now on, before the page's own.
+    pub fn run_before_pages(&mut self, script: &str) {
+        self.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script }));
+    }
+
+    /// The bytes that the page's script holds, with its arrays of numbers, after what it no longer needs is collected.
+    pub fn memory(&mut self) -> u64 {
+        self.call("HeapProfiler.collectGarbage", json!({}));
+        let used = self.call("Runtime.getHeapUsage", json!({}));
+        ["usedSize", "backingStorageSize"].iter().filter_map(|part| used[part].as_f64()).sum::<f64>() as u64
+    }
+
     /// Waits until a script says `true` of the page. Panics with what can be read there if that takes too long.
     pub fn wait_for(&mut self, script: &str) {
         let start = Instant::now();

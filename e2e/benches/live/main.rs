@@ -1,10 +1,11 @@
 //! `make live`: the figures of the scenes in real time, beside those in virtual time and the bounds that are asked of them;
-//! then the agent, the profiler, the laws of promised means, and what a rejection costs. It prints, and fails nothing: what a
-//! figure is in real time depends on what else the machine does. The tests judge the same figures in virtual time. With names
-//! as arguments (`cargo bench -p plimsoll-e2e --bench live -- queueing-model`) only those parts run: scenes, agent, profile,
-//! queueing-model, rejections.
+//! then the agent, the profiler, the laws of promised means, what a rejection costs, and the dashboard. It prints, and fails
+//! nothing: what a figure is in real time depends on what else the machine does. The tests judge the same figures in virtual
+//! time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live -- queueing-model`) only those parts run: scenes,
+//! agent, profile, queueing-model, rejections, dashboard.
 
 mod agent;
+mod dashboard;
 mod profile;
 mod queueing_model;
 mod rejections;
@@ -51,6 +52,7 @@ fn main() {
         ("profile", profile::show),
         ("queueing-model", queueing_model::show),
         ("rejections", rejections::show),
+        ("dashboard", dashboard::show),
     ] {
         if runs(part) {
             show();
