@@ -129,6 +129,13 @@ impl DepartureWindow {
         DepartureWindow { target: target.as_secs_f64(), ..self }
     }
 
+    /// An empty one for another delay of the same class, which knows how its requests come and what they take.
+    pub(crate) fn begun_again(self, departures: u64, target: Duration) -> Self {
+        let DepartureWindow { update, gap, service, ended_before_step, .. } = self;
+        let empty = DepartureWindow::new(departures, update).within(target);
+        DepartureWindow { gap, service, ended_before_step, ..empty }
+    }
+
     /// Looks at the counts; what is seen if an update is due.
     pub fn observe(&mut self, counts: DepartureCounts) -> Option<Seen> {
         let Some(last) = self.updates.back() else {

@@ -9,7 +9,9 @@ use crate::model::Traffic;
 use crate::promises::{Delay, DelayParts};
 use crate::scheduling::ArrivalGaps;
 use crate::scheduling::rank::Rank;
+use crate::telemetry::counters::{ClassCounters, Counter};
 use crate::telemetry::departure_window::{DepartureCounts, DepartureWindow, Seen};
+use crate::telemetry::snapshot::sum_over;
 use crate::telemetry::status::ResponseStatus;
 use crate::time::{Duration, Instant};
 use libm::{exp, log};
@@ -41,8 +43,8 @@ const SHARE_ZERO: f64 = 0.5;
 const LIKELY: f64 = 0.98;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
-/// After the time of this many updates without departures a class has no traffic any more.
-const SILENT_UPDATES: f64 = 20.0;
+/// A class has no traffic any more when none of it waits, and nothing has come or ended for the time of so many requests.
+const SILENT_REQUESTS: f64 = 200.0;
 
 /// The state of one class.
 pub(super) struct DelayClass {
@@ -67,7 +69,11 @@ pub(super) struct DelayClass {
     reduction: SetPointReduction,
     /// The time of the last update.
     updated: Instant,
-    /// Whether the class has no traffic: none was seen yet, or none for the time of [`SILENT_UPDATES`].
+    /// When a request of the class arrived or waited last, and how many had arrived then. A server that stands still ends
+    /// none for a while, which is no silence of the class.
+    present: Instant,
+    arrived: u64,
+    /// Whether the class has no traffic: none was seen yet, or none for the time of [`SILENT_REQUESTS`].
     silent: bool,
     /// Whether no lower class could yield. Then late requests of the class are rejected instead of started.
     lowest: bool,
@@ -112,6 +118,8 @@ impl DelayClass {
             possible: false,
             reduction: SetPointReduction::default(),
             updated: Instant::default(),
+            present: Instant::default(),
+            arrived: 0,
             silent: true,
             lowest: false,
             status: ResponseStatus::default(),
@@ -119,15 +127,38 @@ impl DelayClass {
         }
     }
 
-    /// Whether the class was promised the same before, at the same plant: another one has other service times.
-    pub(super) fn is_promised(&self, promise: &DelayPromise, parts: DelayParts) -> bool {
-        let terms = |of: &DelayPromise| (of.class, of.plant, of.delay);
-        (terms(&self.promise), self.parts) == (terms(promise), parts)
+    /// Whether it is the class of this promise, at the same plant: another one has other service times.
+    pub(super) fn is_of(&self, promise: &DelayPromise, parts: DelayParts) -> bool {
+        let place = |of: &DelayPromise| (of.class, of.plant);
+        (place(&self.promise), self.parts) == (place(promise), parts)
     }
 
-    /// The same class, where its rank or the classes below it have changed.
+    /// The same class, whose rank, delay, or classes below it may have changed. With another delay it begins a new window, and
+    /// goes on from its workers and from what is known of its traffic; its law goes on if what it corrects is still a mean, or
+    /// a share that is late.
     pub(super) fn with(self, promise: DelayPromise) -> Self {
-        DelayClass { promise, ..self }
+        let before = self.promise.delay;
+        if before == promise.delay {
+            return DelayClass { promise, ..self };
+        }
+        let new = DelayClass::new(promise, self.parts);
+        let delay = new.promise.delay;
+        let is_alike = delay.percentile.is_some() == before.percentile.is_some();
+        DelayClass {
+            law: if is_alike { self.law } else { new.law },
+            window: self.window.begun_again(delay.window() as u64, delay.target),
+            wanted: self.wanted,
+            least: self.least,
+            rate: self.rate,
+            load: self.load,
+            possible: self.possible,
+            updated: self.updated,
+            present: self.present,
+            arrived: self.arrived,
+            silent: self.silent,
+            lowest: self.lowest,
+            ..new
+        }
     }
 
     /// The plant, and the rank there.
@@ -171,6 +202,7 @@ impl DelayClass {
     /// Renews the window and what the law asks for, if an update is due.
     pub(super) fn update(&mut self, now: Instant, input: &DepartureInput<'_>, workers: f64) -> Option<Seen> {
         let class = self.promise.class;
+        self.look_for_traffic(now, input);
         let seen = self.window.observe(DepartureCounts::of(now, input.lanes, class))?;
         let rate = |class: usize| input.monitors.rate(class);
         self.lowest = self.promise.below.iter().all(|other| rate(*other) <= SILENT * rate(class));
@@ -192,6 +224,15 @@ impl DelayClass {
         self.silent = false;
         self.waits = Some(self.wait_bounds(&seen, &traffic));
         Some(seen)
+    }
+
+    fn look_for_traffic(&mut self, now: Instant, input: &DepartureInput<'_>) {
+        let sum = |of: fn(&ClassCounters) -> &Counter| sum_over(input.lanes, self.promise.class, of);
+        let (arrived, begun) = (sum(|class| &class.arrivals), sum(|class| &class.started));
+        let is_waiting = arrived != begun.wrapping_add(sum(|class| &class.unserved));
+        if is_waiting || arrived != self.arrived {
+            (self.present, self.arrived) = (now, arrived);
+        }
     }
 
     /// What the law sees: the prediction for this traffic, in workers, and the relative errors of the window.
@@ -296,7 +337,7 @@ impl DelayClass {
         self.status.quota = Some(given.quota);
         self.status.at_limit = given.quota <= self.least || has_all;
         let Some(seen) = seen else {
-            if now.since(self.updated).as_secs_f64() * self.rate > SILENT_UPDATES * UPDATE as f64 {
+            if now.since(self.updated.max(self.present)).as_secs_f64() * self.rate > SILENT_REQUESTS {
                 self.silent = true;
                 self.reduction = SetPointReduction::default();
             }
@@ -370,6 +411,9 @@ fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::counters::LaneCounters;
+    use crate::telemetry::monitor::Monitors;
+    use alloc::sync::Arc;
     use alloc::vec::Vec;
 
     /// A class that was promised 100 ms, with no class below.
@@ -415,10 +459,46 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_the_same_only_at_the_same_plant() {
-        let one = promised(DelayParts::Both);
+    fn a_class_is_the_same_only_at_the_same_plant_and_another_delay_goes_on_from_its_workers() {
+        let mut one = promised(DelayParts::Both);
         let same = one.promise.clone();
-        assert!(one.is_promised(&same, DelayParts::Both));
-        assert!(!one.is_promised(&DelayPromise { plant: 1, ..same }, DelayParts::Both));
+        assert!(one.is_of(&same, DelayParts::Both));
+        assert!(!one.is_of(&DelayPromise { plant: 1, ..same.clone() }, DelayParts::Both));
+        (one.wanted, one.least, one.silent) = (3.0, 1.0, false);
+        one.status.missed = true;
+        let other = Delay { target: Duration::from_millis(101), ..same.delay };
+        let one = one.with(DelayPromise { delay: other, ..same });
+        assert_eq!((one.wanted, one.claimed(), one.least_claimed()), (3.0, 3.0, 1.0));
+        assert!(!one.status.missed && one.promise.delay == other);
+    }
+
+    #[test]
+    fn a_class_whose_server_stands_still_is_not_silent() {
+        let lane = Arc::new(LaneCounters::default().grown(1, 1));
+        let mut monitors = Monitors::default();
+        monitors.push(1);
+        let input = DepartureInput {
+            lanes: core::slice::from_ref(&lane),
+            monitors: &monitors,
+            workers: &|_| 4,
+            set_point: &|_| 0.85,
+            contended: &|_, _| true,
+        };
+        let mut one = promised(DelayParts::Both);
+        (one.rate, one.silent) = (1000.0, false);
+        let given = Given { quota: 4.0, workers: 4.0, taken: 0.5, set_point: 0.85 };
+        let mut look = |ms: u64| {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            let seen = one.update(now, &input, 4.0);
+            one.judge(now, seen.as_ref(), &given);
+            one.silent
+        };
+        lane.classes[0].arrivals.add(8);
+        assert!(!look(500) && !look(3_000), "eight wait");
+        lane.classes[0].started.add(8);
+        assert!(!look(3_100), "they waited a tenth of a second ago");
+        assert!(look(3_300), "nothing has come for the time of two hundred requests");
+        lane.classes[0].arrivals.add(1);
+        assert!(look(3_400), "and a class comes back with its answers");
     }
 }

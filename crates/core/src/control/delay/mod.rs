@@ -150,11 +150,11 @@ impl Loop for DelayLoop {
         &self.quotas
     }
 
-    /// A class with the same promise keeps its law and its window.
+    /// A class that was there at the same plant goes on.
     fn reload(&mut self, (promises, parts): Self::Promises<'_>) {
         let mut before = core::mem::take(&mut self.classes);
         for promise in promises {
-            let known = before.iter().position(|known| known.is_promised(&promise, parts));
+            let known = before.iter().position(|known| known.is_of(&promise, parts));
             self.classes.push(match known {
                 Some(place) => before.swap_remove(place).with(promise),
                 None => DelayClass::new(promise, parts),

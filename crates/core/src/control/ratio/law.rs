@@ -26,7 +26,8 @@
 //!
 //! **A class that falls silent** leaves the others to be compared with what it reached before, and the errors of a load that
 //! changes meanwhile would be taken for errors of the ratio. So what the law learns is *tentative* until each class has
-//! departed again. It is taken back when a class is found to be silent, and the verdict on feasibility never counts it.
+//! departed again. When a class is found to be silent, that is taken back: for all classes if only one other went on, which
+//! was compared with nobody else, and for the silent one alone if several did. The verdict on feasibility never counts it.
 
 use super::feasibility::{self, FeasibilityTest};
 use libm::exp;
@@ -146,11 +147,28 @@ impl RatioLaw {
 
     /// Takes back what was learned since a class departed last that is silent now.
     fn take_back_if_silent(&mut self, reached: &[Reached]) {
-        let mut classes = reached.iter().zip(&self.learned.present);
-        if classes.any(|(one, present)| *present && !one.is_known()) {
-            self.learned.clone_from(&self.settled);
+        let others = reached.iter().filter(|one| one.is_known()).count();
+        for (class, one) in reached.iter().enumerate() {
+            if self.learned.present[class] && !one.is_known() {
+                if others < 2 {
+                    self.learned.clone_from(&self.settled);
+                    break;
+                }
+                self.learned.take_over(class, &self.settled, class);
+            }
         }
         self.learned.present = reached.iter().map(Reached::is_known).collect();
+    }
+
+    /// The law of classes that were promised anew: each has the number that it had here, or none.
+    pub fn of_known(&self, before: &[Option<usize>], strict: bool) -> RatioLaw {
+        let mut law = RatioLaw::new(before.len(), strict);
+        for (class, known) in before.iter().enumerate() {
+            let Some(known) = *known else { continue };
+            law.learned.take_over(class, &self.learned, known);
+            law.settled.take_over(class, &self.settled, known);
+        }
+        law
     }
 
     /// Settles what was learned, if each class has departed since the last time.
@@ -162,6 +180,13 @@ impl RatioLaw {
         }
     }
 
+    /// Forgets whether the ratios can be reached, since others are promised.
+    pub fn judge_anew(&mut self) {
+        for learned in [&mut self.learned, &mut self.settled] {
+            learned.feasibility.fill(FeasibilityTest::default());
+        }
+    }
+
     /// Whether the ratios cannot be reached at this load without leaving work undone.
     pub fn is_infeasible(&self) -> bool {
         self.settled.is_infeasible()
@@ -169,6 +194,14 @@ impl RatioLaw {
 }
 
 impl Learned {
+    /// What `other` has learned of its class `from` counts for this class.
+    fn take_over(&mut self, class: usize, other: &Learned, from: usize) {
+        self.integral[class] = other.integral[from];
+        self.hold[class] = other.hold[from];
+        self.feasibility[class] = other.feasibility[from];
+        self.present[class] = other.present[from];
+    }
+
     /// Holds back a class that is faster than its ratio allows, once the order of service can do no more for the others.
     fn hold_back(&mut self, reached: &[Reached], steps: &[f64], fresh: f64) {
         let spent = self.is_spent();
@@ -285,6 +318,40 @@ mod tests {
         let turns = (0..2000).map(|_| law.next(&all, 1000.0)).last().expect("some");
         assert!(favour(&turns).0 > 1.0 && law.is_infeasible() && turns[1].hold > 0.0, "{turns:?}");
         assert_eq!(turns[2], Turn { weight: 0.5, start: 0.0, hold: 0.0 });
+    }
+
+    #[test]
+    fn a_class_that_falls_silent_takes_from_several_others_nothing_that_they_have_learned() {
+        let [first, second] = reached([0.2, 0.3]);
+        let rare = |share: f64| Reached { share, fresh: (0.0, 0.0), ..second };
+        let silent = Reached { delta: 3.0, ..Reached::default() };
+        let mut three = RatioLaw::new(3, false);
+        (0..50).for_each(|_| {
+            three.next(&[first, second, rare(0.001)], 1000.0);
+        });
+        let before = three.learned.integral.clone();
+        assert!(before[0] - before[1] > 0.1, "{before:?}");
+        three.next(&[first, second, silent], 1000.0);
+        assert!(three.learned.integral[0] >= before[0] && three.learned.integral[2] == 0.0);
+        // One that is alone was compared with the silent one.
+        let mut two = RatioLaw::new(2, false);
+        (0..50).for_each(|_| {
+            two.next(&[first, rare(0.5)], 1000.0);
+        });
+        assert!(two.learned.integral[0] > 0.1, "{two:?}");
+        two.next(&[first, silent], 1000.0);
+        assert!(fabs(two.learned.integral[0]) < 0.05, "{two:?}");
+    }
+
+    #[test]
+    fn what_was_learned_follows_the_classes_into_another_order() {
+        let mut law = RatioLaw::new(2, false);
+        (0..50).for_each(|_| {
+            law.next(&reached([0.2, 0.3]), 1000.0);
+        });
+        let Learned { integral, .. } = law.learned.clone();
+        let turned = law.of_known(&[Some(1), None, Some(0)], false);
+        assert_eq!(turned.learned.integral, [integral[1], 0.0, integral[0]]);
     }
 
     #[test]

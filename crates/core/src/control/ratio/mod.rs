@@ -26,6 +26,7 @@ const SHARES: f64 = 10_000.0;
 pub(crate) struct RatioPromise {
     pub(crate) class: usize,
     pub(crate) site: usize,
+    pub(crate) plant: usize,
     /// delta.
     pub(crate) delta: f64,
     /// Whether workers may be left idle for the ratio.
@@ -96,7 +97,7 @@ impl Loop for RatioLoop {
         &self.turns
     }
 
-    /// A site whose promises are unchanged keeps its law and its windows.
+    /// A class that was there at the same plant keeps its window, and what was learned of it.
     fn reload(&mut self, promises: Vec<RatioPromise>) {
         let mut sites: Vec<SiteRatios> = Vec::new();
         for promise in promises {
@@ -109,8 +110,8 @@ impl Loop for RatioLoop {
             }
         }
         for site in &mut sites {
-            match self.sites.iter_mut().find(|known| known.promises_as(site)) {
-                Some(known) => core::mem::swap(known, site),
+            match self.sites.iter_mut().find(|known| known.shares_a_class_with(site)) {
+                Some(known) => site.go_on_from(known),
                 None => site.law = RatioLaw::new(site.members.len(), site.members[0].promise.strict),
             }
         }
@@ -179,11 +180,33 @@ impl Member {
 }
 
 impl SiteRatios {
-    fn promises_as(&self, other: &SiteRatios) -> bool {
-        let key = |site: &SiteRatios| -> Vec<(usize, f64, bool)> {
-            site.members.iter().map(|m| (m.promise.class, m.promise.delta, m.promise.strict)).collect()
+    /// Whether a class of theirs is one of these, at the same plant: sites have other numbers after a reload, and classes not.
+    fn shares_a_class_with(&self, other: &SiteRatios) -> bool {
+        let is_same = |own: &Member, their: &Member| {
+            (own.promise.class, own.promise.plant) == (their.promise.class, their.promise.plant)
         };
-        key(self) == key(other)
+        self.members.iter().any(|own| other.members.iter().any(|their| is_same(own, their)))
+    }
+
+    /// Takes over the members of before that are still promised a ratio, whatever it is now.
+    fn go_on_from(&mut self, before: &mut SiteRatios) {
+        let place = |class: usize| before.members.iter().position(|known| known.promise.class == class);
+        let places: Vec<_> = self.members.iter().map(|member| place(member.promise.class)).collect();
+        let delta = |place: Option<usize>| place.map(|known| before.members[known].promise.delta);
+        let is_changed = |(own, known): (&Member, &Option<usize>)| Some(own.promise.delta) != delta(*known);
+        let is_other = self.members.iter().zip(&places).any(is_changed);
+        self.law = before.law.of_known(&places, self.members[0].promise.strict);
+        if is_other || self.members.len() != before.members.len() {
+            self.law.judge_anew();
+        }
+        for (member, known) in self.members.iter_mut().zip(&places) {
+            if let Some(known) = known {
+                let promise = member.promise;
+                core::mem::swap(member, &mut before.members[*known]);
+                member.turn.weight *= member.promise.delta / promise.delta;
+                member.promise = promise;
+            }
+        }
     }
 
     /// Counts the departures of each class, `fresh` in all. A silent class comes back with the share that it had.
@@ -253,7 +276,7 @@ mod tests {
     use alloc::sync::Arc;
 
     fn promise(class: usize, delta: f64) -> RatioPromise {
-        RatioPromise { class, site: 0, delta, strict: false }
+        RatioPromise { class, site: 0, plant: 0, delta, strict: false }
     }
 
     /// One step after each class has had ten departures that took so long (s); `at` is in tenths of a second.
@@ -316,10 +339,16 @@ mod tests {
         let [first, second] = step(&mut one, &lane, 2, [0.3, 0.3]);
         assert!(first.turn.start > second.turn.start && first.turn.hold == 0.0, "{first:?} {second:?}");
         assert!(one.due().instant() > Instant::ZERO);
-        // The same promises go on as before, others begin anew.
-        one.reload(alloc::vec![promise(0, 1.0), promise(1, 3.0)]);
+        // They go on as before, in whatever order and beside whom they are promised, and with the weights of other ratios.
+        one.reload(alloc::vec![promise(1, 3.0), promise(0, 1.0)]);
+        assert_eq!((one.turns()[1], one.turns()[0]), (first, second));
+        one.reload(alloc::vec![promise(0, 1.0), promise(2, 5.0), promise(1, 2.0)]);
         assert_eq!(one.turns()[0], first);
-        one.reload(alloc::vec![promise(0, 1.0), promise(1, 2.0)]);
+        assert_eq!(one.turns()[1].turn, Turn { weight: 0.2, start: 0.0, hold: 0.0 });
+        assert!((one.turns()[2].turn.weight / second.turn.weight - 1.5).abs() < 1e-12);
+        // Another server has other response times.
+        let elsewhere = |promise| RatioPromise { plant: 1, ..promise };
+        one.reload(alloc::vec![elsewhere(promise(0, 1.0)), elsewhere(promise(1, 2.0))]);
         assert_eq!(one.turns()[0].turn, Turn { weight: 1.0, start: 0.0, hold: 0.0 });
     }
 }

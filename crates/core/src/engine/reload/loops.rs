@@ -76,7 +76,7 @@ impl Engine {
                 }
                 (None, Some(delta)) => {
                     let (site, strict) = (member.site_number, member.site.strict_ratios);
-                    ratios.push(RatioPromise { class, site, delta, strict });
+                    ratios.push(RatioPromise { class, site, plant, delta, strict });
                 }
                 (None, None) => {}
             }
