@@ -7,6 +7,11 @@
 //! some periods, since one sample of a hundred requests a second is off by a fifth. The variance of the innovations is
 //! learned, and is at least that of Poisson arrivals, so that usual bursts are not taken for steps.
 //!
+//! After arrivals that were very uneven this variance is large for a while, and would hide the end of a crowd. So a run that
+//! Poisson arrivals would not make is judged by itself too: it is a step if its own samples are close together, the mean lies
+//! more than 4.5 of their deviations off, and it lasts for eight samples and four times as long as such runs usually do. A load
+//! that goes on and off every second is therefore still averaged.
+//!
 //! A plain moving average is either noisy, so that clients change level for nothing, or late: CA 4.2.2's loop needs eight
 //! periods for a step that shows in one.
 
@@ -22,6 +27,7 @@ pub struct Tracker {
     since: u32,
     rose: bool,
     run: Run,
+    doubt: Doubt,
 }
 
 /// The latest samples, as many as lie on one side of the mean.
@@ -31,6 +37,36 @@ struct Run {
     samples: u32,
     requests: f64,
     seconds: f64,
+}
+
+/// The latest samples of a run that Poisson arrivals would not make, and that the variance learned does not show to be a step:
+/// those that are near to each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Doubt {
+    /// The number of the sample before the run, which tells one run from another.
+    before: u32,
+    samples: u32,
+    /// The sum of their rates, and of the squares.
+    sum: f64,
+    squares: f64,
+    /// How many samples such a run usually has.
+    usual: f64,
+}
+
+impl Doubt {
+    fn rate(&self) -> f64 {
+        self.sum / f64::from(self.samples)
+    }
+
+    /// Whether a rate is as near to the samples as they are to each other. Their variance is at least such.
+    fn has_near(&self, rate: f64, least_variance: f64) -> bool {
+        if self.samples == 0 {
+            return false;
+        }
+        let off = rate - self.rate();
+        let variance = (self.squares - self.sum * self.rate()) / f64::from(self.samples.max(2) - 1);
+        off * off <= LIMIT * variance.max(least_variance)
+    }
 }
 
 /// The gain for a sample of at least [`AMPLE`] requests. With fewer requests the gain is smaller, because noise in the rate
@@ -43,6 +79,12 @@ const FEW: f64 = AMPLE * (SMALLEST_GAIN / GAIN) * (SMALLEST_GAIN / GAIN);
 /// The samples of four periods after a step are averaged plainly. A longer mean would be slow where the load goes on to rise.
 const FRESH: u32 = 4 * Tracker::SAMPLES_PER_PERIOD;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
+/// The samples of a run that is judged by itself: so many at least, and so many times as many as usual.
+const LEAST_OF_DOUBT: u32 = 8;
+const TIMES_USUAL: f64 = 4.0;
+/// What one run in doubt adds to how long they usually are. It counts for at most [`LEAST_OF_DOUBT`] samples: one that goes on
+/// for longer is a mean that is a little off, or a step.
+const USUAL_GAIN: f64 = 1.0 / 8.0;
 const STEP_DEVIATIONS: f64 = 4.5;
 const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
 
@@ -130,7 +172,7 @@ impl Tracker {
         self.run.requests += count as f64;
         self.run.seconds += seconds;
 
-        let step = self.step();
+        let step = self.step(rate, seconds);
         let mut squared = innovation * innovation;
         if squared > LIMIT * self.variance {
             squared = squared.min(LIMIT * self.variance.max(self.mean.max(rate) / seconds));
@@ -154,7 +196,7 @@ impl Tracker {
     }
 
     /// How far the run's rate differs from the mean, if the difference is a step.
-    fn step(&self) -> Option<f64> {
+    fn step(&mut self, latest: f64, sample_seconds: f64) -> Option<f64> {
         let Run { samples, requests, seconds, .. } = self.run;
         if self.samples > 0 && Self::is_near(requests, self.mean * seconds) {
             return None;
@@ -163,7 +205,33 @@ impl Tracker {
         let poisson = (self.mean.max(rate) / seconds).max(1.0 / (seconds * seconds));
         let variance = (self.variance / f64::from(samples)).max(poisson);
         let off = rate - self.mean;
-        (off * off > LIMIT * variance || self.samples == 0).then_some(off)
+        if off * off > LIMIT * variance || self.samples == 0 {
+            Some(off)
+        } else if off * off > LIMIT * poisson {
+            self.doubt(latest, sample_seconds)
+        } else {
+            None
+        }
+    }
+
+    /// Takes the latest sample of a run in doubt; returns how far the samples in doubt differ from the mean, if they are a step
+    /// by themselves.
+    #[cold]
+    #[inline(never)]
+    fn doubt(&mut self, latest: f64, sample_seconds: f64) -> Option<f64> {
+        let before = self.samples - (self.run.samples - 1);
+        let poisson = self.mean.max(latest) / sample_seconds;
+        if self.doubt.before != before || !self.doubt.has_near(latest, poisson) {
+            let last = f64::from(self.doubt.samples.min(LEAST_OF_DOUBT));
+            let usual = self.doubt.usual + USUAL_GAIN * (last - self.doubt.usual);
+            self.doubt = Doubt { before, usual, ..Doubt::default() };
+        }
+        let own = &mut self.doubt;
+        own.samples += 1;
+        own.sum += latest;
+        own.squares += latest * latest;
+        let lasts = own.samples >= LEAST_OF_DOUBT && f64::from(own.samples) >= TIMES_USUAL * own.usual;
+        (lasts && !own.has_near(self.mean, poisson)).then(|| own.rate() - self.mean)
     }
 
     /// Whether a run is too near the mean to be a step. The variance is at least that of one request, so a count within
@@ -252,6 +320,28 @@ mod tests {
             late_steps += u32::from(step && i > 200);
         }
         assert_eq!(late_steps, 0);
+    }
+
+    /// The learned deviation hides a fall to a sixth for longer than a second, and the samples' own does not.
+    #[test]
+    fn after_arrivals_that_were_uneven_a_clear_change_is_a_step_and_turns_are_not() {
+        let mut random = crate::random::Random::new(11);
+        let mut uneven = |tracker: &mut Tracker| {
+            let counts = [50, 150, 1500, 3000, 4500];
+            (0..80).for_each(|_| _ = tracker.count(counts[random.below(5) as usize], 0.25));
+        };
+        let even = |i: u32| 250 + u64::from(i % 3);
+        let mut tracker = Tracker::default();
+        uneven(&mut tracker);
+        (0..50).for_each(|i| _ = tracker.count(6 * even(i), 0.25));
+        let noticed = (1..30).find(|i| tracker.count(even(*i), 0.25));
+        assert!(noticed.is_some_and(|samples| (8..=12).contains(&samples)), "after {noticed:?} samples");
+        assert!((tracker.mean() - 1004.0).abs() < 4.0, "{}", tracker.mean());
+        // On for a second and off for a second.
+        uneven(&mut tracker);
+        let turns = |i: u32| if i / 4 % 2 == 0 { even(i) } else { 8 * even(i) };
+        let steps = (0..400).filter(|i| tracker.count(turns(*i), 0.25) && *i > 100).count();
+        assert!(steps == 0 && (3000.0..6000.0).contains(&tracker.mean()), "{steps}, {}", tracker.mean());
     }
 
     #[test]
