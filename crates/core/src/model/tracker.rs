@@ -339,7 +339,7 @@ mod tests {
         assert!((tracker.mean() - 1004.0).abs() < 4.0, "{}", tracker.mean());
         // On for a second and off for a second.
         uneven(&mut tracker);
-        let turns = |i: u32| if i / 4 % 2 == 0 { even(i) } else { 8 * even(i) };
+        let turns = |i: u32| if (i / 4).is_multiple_of(2) { even(i) } else { 8 * even(i) };
         let steps = (0..400).filter(|i| tracker.count(turns(*i), 0.25) && *i > 100).count();
         assert!(steps == 0 && (3000.0..6000.0).contains(&tracker.mean()), "{steps}, {}", tracker.mean());
     }
