@@ -60,7 +60,7 @@ text: string, };
 
 export type PlanDocument = { upstream: string, ceiling: number, sum: number, reserve: number, verdict: string, guarantees: Array<GuaranteeDocument>, delays: Array<DelayDocument>, };
 
-export type PlantDocument = { name: string, workers: number, workers_found: boolean | null, limit: number, available: number, utilization: UtilizationDocument, service_level: number, bias: number, set_point_reduction: number, come_again: ComeAgainDocument, response_time_override: boolean, in_service: number, waiting: number, tunnels: number, unfinished_seconds: number | null, service_time_seconds: number, servers: Array<ServerDocument>, all_servers_out: boolean, retries: number, retries_refused: number, lookup_failure: string | null, };
+export type PlantDocument = { name: string, workers: number, workers_found: boolean | null, limit: number, limit_reason: string | null, available: number, utilization: UtilizationDocument, service_level: number, bias: number, set_point_reduction: number, come_again: ComeAgainDocument, response_time_override: boolean, in_service: number, waiting: number, tunnels: number, unfinished_seconds: number | null, service_time_seconds: number, servers: Array<ServerDocument>, all_servers_out: boolean, retries: number, retries_refused: number, lookup_failure: string | null, };
 
 export type PromiseDocument = { delay_seconds: number | null, percentile: number | null, quota: number | null, mean_seconds: number, late_share: number | null, lost_share: number | null, missed: boolean, at_limit: boolean, law: LawDocument | null, infeasible: boolean, ratio: number | null, ratio_reached: number | null, weight: number | null, };
 

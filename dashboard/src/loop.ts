@@ -163,6 +163,7 @@ function terms(status: StatusDocument, one: ClassDocument, plant: PlantDocument 
         ["set point reduced for delays by", percent(plant.set_point_reduction)],
         ["service level m", `${plain(plant.service_level)}`],
         ["workers", `${plant.workers}${plant.workers_found === false ? ", not yet found" : ""}`],
+        ["at most at once", `${plant.limit}${plant.limit_reason === null ? "" : ` (${plant.limit_reason})`}`],
         ["in service, waiting", `${plant.in_service}, ${plant.waiting}`],
         ["service time", time(plant.service_time_seconds)],
         ["turned away: come again after", `${time(plant.come_again.soonest_seconds)} to ${time(plant.come_again.latest_seconds)}`],

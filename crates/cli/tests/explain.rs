@@ -139,7 +139,7 @@ fn a_type_that_was_found_is_told_from_a_saved_status() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (config, status) = (folder.join("explain-found.toml"), folder.join("explain-status.json"));
     std::fs::write(&config, format!("{before}[[site.class]]{after}")).expect("it can be written");
-    let found = r#"{"sites":[{"name":"shop","found_types":[{"name":"item-report","within":"dynamic",
+    let found = r#"{"upstreams":[{"name":"app","limit":6,"limit_reason":"refusals"}],"sites":[{"name":"shop","found_types":[{"name":"item-report","within":"dynamic",
         "path":["/item/*/report"],"method":["POST"],"query":["deep"]}],
         "types":[{"name":"item-report","requests":900,"in_time_alone":0.925},{"name":"dynamic","requests":9}]}]}"#;
     std::fs::write(&status, found).expect("it can be written");
@@ -161,6 +161,8 @@ fn a_type_that_was_found_is_told_from_a_saved_status() {
     let differs =
         "requests of type `item-report` cost too differently for the deadline: 7.5 % of them are late";
     assert!(text.contains(differs), "{text}");
+    let limit = "limit   app is given at most 6 requests at once (refusals): it refuses more\n";
+    assert!(text.contains(limit), "{text}");
     let other = explained("POST /item/7/report", true);
     assert!(!other.contains("too differently"), "{other}");
     assert!(

@@ -6,6 +6,7 @@
 mod waits;
 
 use plimsoll_core::promises::{Mode, WorkerBounds};
+use plimsoll_core::telemetry::status::LimitReason;
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
 use waits::{Answer, Flow, Scene};
@@ -86,4 +87,20 @@ fn the_same_where_workers_are_found() {
     );
     assert!(twin[0].a_second > 560.0 && twin[0].p90 > 0.18, "{twin:?}");
     assert!((670.0..725.0).contains(&told[2].a_second) && told[2].p90 < 0.112, "{told:?}");
+}
+
+/// The status says that a server is out, while it is; the twin's loop does not know of it.
+#[test]
+fn the_status_says_that_the_limit_is_lower_for_a_server_that_is_out() {
+    for (told, found, seconds, expected) in [
+        (true, false, 30.0, Some(LimitReason::Outage)),
+        (true, false, 50.0, None),
+        (false, false, 30.0, None),
+        (true, true, 30.0, Some(LimitReason::Outage)),
+        (true, true, 50.0, Some(LimitReason::Search)),
+    ] {
+        let status = Scene { seconds, ..scene(told, found, *SEEDS.start()) }.run().status;
+        let reason = status.expect("the engine ran").plants[0].limit_reason;
+        assert_eq!(reason, expected, "told {told}, found {found}, after {seconds} s");
+    }
 }

@@ -6,7 +6,7 @@ mod waits;
 use plimsoll_core::promises::{Mode, Site, WorkerBounds};
 use plimsoll_core::request::{Outcome, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
-use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::telemetry::status::{LimitReason, Status};
 use plimsoll_core::time::Instant;
 use plimsoll_sim::Request;
 use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order};
@@ -55,6 +55,10 @@ fn limit(heard: &Heard) -> u32 {
     heard.status.as_ref().expect("the engine ran").plants[0].limit
 }
 
+fn reason(heard: &Heard) -> Option<LimitReason> {
+    heard.status.as_ref().expect("the engine ran").plants[0].limit_reason
+}
+
 /// The limit comes down to what the server takes, and the server stays busy.
 #[test]
 fn a_server_that_refuses_from_the_first_moment_is_given_what_it_takes() {
@@ -79,7 +83,25 @@ fn a_server_that_refuses_from_the_first_moment_is_given_what_it_takes() {
                 limits.iter().all(|limit| (WORKERS - 1..=most).contains(limit)),
                 "{told} {load}: {limits:?}"
             );
+            let reasons: Vec<Option<LimitReason>> = heard.iter().map(reason).collect();
+            // A search that has found the workers stays below what the server takes by itself.
+            let expected = |own: &Option<LimitReason>| match own {
+                Some(LimitReason::Refusals) => true,
+                Some(LimitReason::Search) => !told,
+                _ => false,
+            };
+            assert!(reasons.iter().all(expected), "{told} {load}: {reasons:?}");
         }
+    }
+}
+
+/// The twin that takes all is given as many as were told, or as the search has found.
+#[test]
+fn where_nothing_is_refused_the_limit_is_the_one_told_or_that_of_the_search() {
+    for (told, expected) in [(true, None), (false, Some(LimitReason::Search))] {
+        let heard = refusing(told, 2.6, 100_000, *SEEDS.start()).run();
+        assert_eq!(reason(&heard), expected);
+        assert!(!told || limit(&heard) == 16);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::args::source;
 use crate::args::{ExplainArguments, RequestLine};
 use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
-use crate::output::found_types::{self, SavedShares};
+use crate::output::found_types::{self, Saved, SavedLimit};
 use crate::output::promised::{self, Promised};
 use crate::output::type_costs;
 use crate::output::units::Unit;
@@ -24,9 +24,9 @@ use std::time::SystemTime;
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let mut configuration = source::read(&arguments.file)?;
     let finds = configuration.promises.sites.iter().map(|site| site.types.is_empty()).collect();
-    let shares = match &arguments.status {
+    let saved = match &arguments.status {
         Some(status) => found_types::read_into(&mut configuration.promises, status)?,
-        None => Vec::new(),
+        None => Saved::default(),
     };
     let promises = &configuration.promises;
     let seed = state::seed::find(&configuration, &arguments.file);
@@ -40,7 +40,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
         hash: seed.map(|_| explanation.hash(now, promises.control.rekey)),
         explanation,
         finds: &finds,
-        shares,
+        saved,
     });
     match (told, arguments.json) {
         (Some(told), true) => json::print_indented(&told.facts()),
@@ -114,8 +114,8 @@ struct Told<'a> {
     hash: Option<f64>,
     /// By site: no type is told, so they are found.
     finds: &'a Vec<bool>,
-    /// What a saved status tells of types.
-    shares: SavedShares,
+    /// What a saved status tells of types and limits.
+    saved: Saved,
 }
 
 impl Told<'_> {
@@ -152,7 +152,7 @@ impl Told<'_> {
     /// Why requests of its type cost too differently for the deadline, by a saved status; the last level is the highest.
     fn differs(&self) -> Option<String> {
         let (site, name) = (&self.site().name, self.request_type()?);
-        let (_, types) = self.shares.iter().find(|(own, _)| own == site)?;
+        let (_, types) = self.saved.shares.iter().find(|(own, _)| own == site)?;
         let (_, in_time) = types.iter().rfind(|(own, _)| own == name)?;
         (*in_time < type_costs::NAMED).then(|| type_costs::verdict(name, *in_time))
     }
@@ -284,7 +284,10 @@ impl Told<'_> {
         if let Some(differs) = self.differs() {
             text += &format!("        {differs}\n");
         }
-        text += &format!("client  {}; {}\n\n", self.identity(), self.its_hash());
+        text += &format!("client  {}; {}\n", self.identity(), self.its_hash());
+        let limits = self.saved.limits.iter().filter_map(SavedLimit::sentence);
+        text += &limits.map(|limit| format!("limit   {limit}\n")).collect::<String>();
+        text += "\n";
         let levels = self.levels();
         let levels: Vec<_> = levels.iter().map(|level| (Vec::new(), level)).collect();
         text += &text::table(&list("Levels", &[], &levels));
@@ -377,6 +380,8 @@ impl Told<'_> {
             hidden("hash", self.hash),
             hidden("not_by_hash", self.not_by_hash()),
             hidden("levels", self.levels()),
+            // By a saved status: upstreams that are given less than was told.
+            hidden("limits", self.saved.limits.iter().filter_map(SavedLimit::facts).collect::<Vec<_>>()),
             hidden("guaranteed_per_second", self.site().guarantee.map(|guarantee| guarantee.rate)),
         ])
     }

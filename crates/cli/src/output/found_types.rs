@@ -1,5 +1,6 @@
 //! Types of requests that a gateway found: as sections of a configuration, and read from a saved status.
 
+use crate::output::facts::{Facts, figure};
 use crate::output::failure::Failure;
 use plimsoll_core::promises::{Condition, Promises, RequestType};
 use plimsoll_core::telemetry::status::{FoundType, SiteStatus};
@@ -29,10 +30,53 @@ pub(crate) fn sections(site: &SiteStatus) -> Option<String> {
     (!all.is_empty()).then(|| format!("# of [[site]] {}\n{}", site.name, all.join("\n")))
 }
 
-/// A status, as far as it tells of types.
+/// A status, as far as it tells of types and of what upstreams are given at once.
 #[derive(Deserialize)]
 struct SavedStatus {
+    #[serde(default)]
+    upstreams: Vec<SavedLimit>,
     sites: Vec<SavedSite>,
+}
+
+/// The most requests at once of an upstream, and why these are no more, if the limit is not the one that was told.
+#[derive(Deserialize)]
+pub(crate) struct SavedLimit {
+    name: String,
+    limit: u32,
+    #[serde(default)]
+    limit_reason: Option<String>,
+}
+
+impl SavedLimit {
+    /// As figures: the upstream, its limit and the word for the reason.
+    pub(crate) fn facts(&self) -> Option<Facts> {
+        let reason = self.limit_reason.as_deref()?;
+        let facts = [
+            figure("upstream", "upstream", self.name.as_str()),
+            figure("limit", "limit", self.limit),
+            figure("limit_reason", "reason", reason),
+        ];
+        Some(Facts(facts.into()))
+    }
+
+    /// The same as a sentence.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        let why = match self.limit_reason.as_deref()? {
+            "refusals" => "it refuses more",
+            "outage" => "some of its servers are out of use",
+            "search" => "its workers are searched for",
+            _ => "its status says so",
+        };
+        let (name, limit, word) = (&self.name, self.limit, self.limit_reason.as_deref()?);
+        Some(format!("{name} is given at most {limit} requests at once ({word}): {why}"))
+    }
+}
+
+/// What a saved status tells: the shares of types that are in time alone, and the limits of upstreams.
+#[derive(Default)]
+pub(crate) struct Saved {
+    pub(crate) shares: SavedShares,
+    pub(crate) limits: Vec<SavedLimit>,
 }
 
 #[derive(Deserialize)]
@@ -64,7 +108,7 @@ struct SavedType {
 }
 
 /// Adds the types of a saved `/status` to the sites that tell none.
-pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<SavedShares, Failure> {
+pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<Saved, Failure> {
     let wrong = |why: String| {
         Failure::Input(format!(
             "error: {}: {why}\nSave it by `curl -o {0} http://ADMIN/status`.",
@@ -91,7 +135,7 @@ pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<SavedSha
             })
             .collect();
     }
-    Ok(shares)
+    Ok(Saved { shares, limits: saved.upstreams })
 }
 
 #[cfg(test)]

@@ -2,12 +2,15 @@
 
 use super::Engine;
 use super::published_state::PublishedPlant;
+use super::reload::promised_capacity;
 use crate::actuator::cascade::LevelPart;
 use crate::control::utilization::UtilizationLoop;
 use crate::promises::plan::plan;
 use crate::scheduling::rank::Standing;
 use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
-use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, PartStatus, SiteStatus, Status};
+use crate::telemetry::status::{
+    ClassStatus, DeadlineStatus, LimitReason, ModelStatus, PartStatus, SiteStatus, Status,
+};
 use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
 use core::array;
@@ -33,6 +36,7 @@ impl Engine {
             let PublishedPlant { gate, capacity, has_deadlines, unfinished, tunnels, .. } =
                 &self.published().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
+            status.limit_reason = self.limit_reason(number);
             status.available = capacity.available();
             status.set_point_reduction = self.loops.delays.set_point_reduction(number);
             status.workers_found = self.loops.searches[number].as_ref().map(|search| search.found());
@@ -88,6 +92,22 @@ impl Engine {
     /// serve its levels, the mean level of its clients.
     pub fn service_level(&self, class: u16) -> f64 {
         self.loops.applied[usize::from(class)].mean()
+    }
+
+    /// Why a plant is given no more requests at once. Refusals come first, for the share that is there is said beside it.
+    fn limit_reason(&self, plant: usize) -> Option<LimitReason> {
+        let (capacity, promised) =
+            (&self.published().plants[plant].capacity, &self.registry.promises.plants[plant]);
+        let [_, whole] = capacity.whole();
+        let told = promised.find_workers.is_none().then(|| promised_capacity(promised).1);
+        let ceiling = self.loops.refusals[plant].output().ceiling;
+        if ceiling.is_some_and(|most| most <= whole && told.is_none_or(|told| most < told)) {
+            Some(LimitReason::Refusals)
+        } else if capacity.limit() < whole {
+            Some(LimitReason::Outage)
+        } else {
+            told.is_none().then_some(LimitReason::Search)
+        }
     }
 
     fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {

@@ -45,6 +45,8 @@ pub struct PlantStatus {
     pub workers_found: Option<bool>,
     /// The most requests in service at once.
     pub limit: u32,
+    /// Why these are no more; `None` where the limit is the one that was told.
+    pub limit_reason: Option<LimitReason>,
     /// The share of it that is there, where it has several servers. Workers and limit are those of this share.
     pub available: f64,
     /// U*.
@@ -76,6 +78,28 @@ pub struct PlantStatus {
     pub unfinished_seconds: Option<f64>,
     /// Mean service time of the last period; zero if nothing was served.
     pub service_time: Duration,
+}
+
+/// Why a plant is given no more requests at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitReason {
+    /// Its server refuses what is more.
+    Refusals,
+    /// Some of its servers are out of use, and those that are left get no more than their own share.
+    Outage,
+    /// The number of workers is searched for: the traffic shows no more of them, or more are not yet tried.
+    Search,
+}
+
+impl LimitReason {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LimitReason::Refusals => "refusals",
+            LimitReason::Outage => "outage",
+            LimitReason::Search => "search",
+        }
+    }
 }
 
 /// A site: its contract and what it takes.

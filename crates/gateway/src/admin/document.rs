@@ -16,8 +16,8 @@ use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{
-    ClassStatus, Counts, DeadlineStatus, DelayTerms, FoundType, ModelStatus, PlantStatus, ResponseStatus,
-    SiteStatus, Status, TypeStatus,
+    ClassStatus, Counts, DeadlineStatus, DelayTerms, FoundType, LimitReason, ModelStatus, PlantStatus,
+    ResponseStatus, SiteStatus, Status, TypeStatus,
 };
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -131,6 +131,7 @@ document! {
         workers: u32 = plant.workers,
         workers_found: Option<bool> = plant.workers_found,
         limit: u32 = plant.limit,
+        limit_reason: Option<&'static str> = plant.limit_reason.map(LimitReason::as_str),
         available: f64 = plant.available,
         utilization: UtilizationDocument = UtilizationDocument::new(plant),
         service_level: f64 = plant.service_level,

@@ -3,7 +3,7 @@
 use super::*;
 use plimsoll_core::promises::Delay;
 use plimsoll_core::promises::plan::DelayRow;
-use plimsoll_core::telemetry::status::{DelayTerms, ResponseStatus};
+use plimsoll_core::telemetry::status::{DelayTerms, LimitReason, ResponseStatus};
 
 /// A class with a delay, two with a ratio, one with nothing; an upstream whose workers were found.
 fn promised() -> Status {
@@ -42,6 +42,7 @@ fn promised() -> Status {
     };
     let mut status = sample();
     status.plants[0].workers_found = Some(true);
+    status.plants[0].limit_reason = Some(LimitReason::Refusals);
     status.classes = vec![
         class("premium", Some(delay)),
         class("gold", Some(ratio(0.1, 1.5))),
@@ -56,7 +57,7 @@ fn promised() -> Status {
 fn the_document_says_what_was_promised_and_how_it_is_kept() {
     let text = status_line(&promised());
     for part in [
-        "\"workers\":8,\"workers_found\":true,\"limit\":8,",
+        "\"workers\":8,\"workers_found\":true,\"limit\":8,\"limit_reason\":\"refusals\",",
         // Infinite: not to be kept at all.
         "\"delays\":[{\"site\":\"shop\",\"class\":\"premium\",\"delay_seconds\":0.2,\"percentile\":95.0,\
          \"requests_per_second\":100.0,\"service_seconds\":0.04,\"least_seconds\":null,\
