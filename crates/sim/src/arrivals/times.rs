@@ -8,8 +8,9 @@
 //!    like are a bound.
 //! 2. Numbers with a decimal point are seconds. Of two, the one that is never the greater is the server's own time. One
 //!    alone is the server's own time if it is `-` on some lines, where no server was asked, and else a bound.
-//! 3. One whole number that is large, with a median of [`LARGE`] or more, is `%D`: a bound in microseconds. Two of them may be
-//!    byte counts (Apache's `combinedio`), and a small one `%T` or anything: they are not taken.
+//! 3. One whole number that is large, with a median of [`LARGE`] or more, is `%D`: a bound in microseconds. So is one that is
+//!    hardly ever small ([`is_never_small`]), as a server below a millisecond writes it. Two of them may be byte counts
+//!    (Apache's `combinedio`), and a small one `%T` or anything: they are not taken.
 //!
 //! A bound is the time until the last byte was sent: it contains waiting and the client's own slowness. Whoever knows better
 //! names the field and its unit ([`LogTimes::Field`]).
@@ -22,6 +23,13 @@ use plimsoll_core::time::Duration;
 pub(super) const PROBE: usize = 200;
 /// No request takes so many whole seconds, so that it is another unit.
 const LARGE: f64 = 1_000.0;
+/// No answer is ready in so few microseconds, nearly. In seconds or milliseconds a missing page, a redirect and a small file
+/// take less.
+const QUICKEST: f64 = 20.0;
+/// Half the requests take longer than this in microseconds: logs of servers begin above it.
+const USUAL: f64 = 50.0;
+/// Fewer lines do not show that a number is never small.
+const FEWEST: usize = 20;
 /// Longer than a day is no service time, but another unit.
 const LONGEST: f64 = 86_400.0;
 /// The part of the lines that must have a field, so that an odd line decides nothing.
@@ -168,7 +176,7 @@ impl Columns<'_> {
             seconds(field.value)
         };
         let values: Vec<f64> = self.lines.iter().filter_map(value).collect();
-        let unit = field.unit.unwrap_or_else(|| unit_of(median(&values)));
+        let unit = field.unit.unwrap_or_else(|| unit_of_all(&values));
         (!values.is_empty()).then(|| FoundTimes { place: field.place.clone(), unit, own: true })
     }
 
@@ -179,7 +187,7 @@ impl Columns<'_> {
             let name = fields().filter_map(|field| field.name).find(|name| is_time(name))?;
             let values = fields().filter(|field| field.name == Some(name));
             let values: Vec<f64> = values.filter_map(|field| seconds(field.value)).collect();
-            let unit = unit_of(median(&values));
+            let unit = unit_of_all(&values);
             (!values.is_empty()).then(|| FoundTimes { place: FieldPlace::Name(name.to_owned()), unit, own })
         };
         known(&OWN, true).or_else(|| known(&BOUNDS, false))
@@ -222,12 +230,28 @@ impl Columns<'_> {
         let values: Vec<f64> = numbers.iter().filter_map(|(_, number)| *number).collect();
         let whole = numbers.iter().all(|(text, _)| text.bytes().all(|byte| byte.is_ascii_digit()));
         let place = FieldPlace::Number(place + 1);
-        (whole && median(&values) >= LARGE).then_some(FoundTimes {
-            place,
-            unit: TimeUnit::Microseconds,
-            own: false,
-        })
+        let unit = unit_of_all(&values);
+        (whole && unit == TimeUnit::Microseconds).then_some(FoundTimes { place, unit, own: false })
     }
+}
+
+/// The unit of a column that no one tells.
+fn unit_of_all(values: &[f64]) -> TimeUnit {
+    let whole = values.iter().all(|value| value.fract() == 0.0);
+    if whole && is_never_small(values) { TimeUnit::Microseconds } else { unit_of(median(values)) }
+}
+
+/// Whether whole numbers are as `%D` of a server that answers in less than a millisecond: all but a few are above
+/// [`QUICKEST`], and they vary as times do, unlike a port or a status.
+fn is_never_small(values: &[f64]) -> bool {
+    let quick = values.iter().filter(|value| **value < QUICKEST).count();
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.dedup();
+    values.len() >= FEWEST
+        && quick as f64 <= (1.0 - NEARLY_ALL) * values.len() as f64
+        && median(values) >= USUAL
+        && 4 * sorted.len() >= values.len()
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -285,6 +309,37 @@ mod tests {
         assert_eq!(found(&[usual]), Some((named("urt"), Seconds, true)));
         assert_eq!(found(&["rt=0.105"]), Some((named("rt"), Seconds, false)));
         assert_eq!(found(&["D=12345"]), Some((named("D"), Microseconds, false)));
+    }
+
+    /// A column of so many lines.
+    fn column(value: impl Fn(usize) -> usize) -> Vec<String> {
+        (0..200).map(|line| value(line).to_string()).collect()
+    }
+
+    fn found_in(column: &[String]) -> Option<(FieldPlace, TimeUnit, bool)> {
+        found(&column.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn times_of_a_server_below_a_millisecond_are_microseconds() {
+        // Apache's %D of small files: 80 us and more, a few requests longer than a millisecond.
+        let quick = |line: usize| 80 + line * 37 % 400 + if line.is_multiple_of(50) { 5000 } else { 0 };
+        let expected = Some((number(1), TimeUnit::Microseconds, false));
+        assert_eq!(found_in(&column(quick)), expected);
+        let named: Vec<String> = column(quick).iter().map(|text| format!("D={text}")).collect();
+        let named_place = FieldPlace::Name("D".to_owned());
+        assert_eq!(found_in(&named), Some((named_place, TimeUnit::Microseconds, false)));
+        let odd = |line: usize| if line.is_multiple_of(40) { 5 } else { quick(line) };
+        assert_eq!(found_in(&column(odd)), expected, "a few odd lines decide nothing");
+        // The twins: milliseconds, of which small files and missing pages take hardly any; seconds; a port; a status.
+        assert_eq!(
+            found_in(&column(|line| if line.is_multiple_of(10) { line % 3 } else { quick(line) })),
+            None
+        );
+        assert_eq!(found_in(&column(|line| line % 60)), None);
+        assert_eq!(found_in(&column(|_| 443)), None);
+        assert_eq!(found_in(&column(|line| [200, 304, 404][line % 3])), None);
+        assert_eq!(found_in(&column(quick)[..10]), None, "too few lines");
     }
 
     #[test]
