@@ -7,7 +7,8 @@ byte of its answer, and takes a fixed time for it. It is what a slow client can 
 import asyncio
 import sys
 
-LARGE = b"x" * (int(sys.argv[3]) if len(sys.argv) > 3 else 20_000_000)
+# Bytes of a large page where none are named.
+LARGE = 20_000_000
 # What may lie in the socket of an answer before the worker waits for its reader.
 SOCKET = 64 * 1024
 
@@ -39,7 +40,7 @@ async def read_body(reader, fields):
         left -= len(part)
 
 
-async def serve(reader, writer, workers, seconds):
+async def serve(reader, writer, workers, seconds, large):
     """One connection. Idle ones occupy no worker."""
     writer.transport.set_write_buffer_limits(high=SOCKET)
     while True:
@@ -54,7 +55,7 @@ async def serve(reader, writer, workers, seconds):
         async with workers:
             await read_body(reader, fields)
             await asyncio.sleep(seconds)
-            body = LARGE if line.split(" ")[1].startswith("/large") else b"page"
+            body = large if line.split(" ")[1].startswith("/large") else b"page"
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
             for start in range(0, len(body), SOCKET):
                 writer.write(body[start : start + SOCKET])
@@ -63,13 +64,13 @@ async def serve(reader, writer, workers, seconds):
             return
 
 
-async def main(count, seconds):
+async def main(count, seconds, size):
     """Serves until it is ended."""
-    workers = asyncio.Semaphore(count)
+    workers, large = asyncio.Semaphore(count), b"x" * size
 
     async def connection(reader, writer):
         try:
-            await serve(reader, writer, workers, seconds)
+            await serve(reader, writer, workers, seconds, large)
         except (ConnectionError, asyncio.IncompleteReadError, ValueError):
             pass
         finally:
@@ -81,4 +82,4 @@ async def main(count, seconds):
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), float(sys.argv[2])))
+    asyncio.run(main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else LARGE))

@@ -9,7 +9,7 @@ Twice the capacity of a server of eight workers comes all the time; a part of th
 stopped for a while, and breaks answers off half-way; the configuration is read again every five seconds; the process is replaced
 every minute; and for a while the access log goes to a full disk. It fails if
 
-- a request has no answer, although the gateway was there all the time;
+- a request has no answer, although the gateway was there all the time, or more than half of the answers are none of the server;
 - a request that was answered has no line in the access log, or any request has two, but for lines that were counted as dropped;
 - the gateway holds more than 2 % more memory in the last quarter than in the second, by the medians of what is seen each second, or was not given back what is in flight;
 - a thread panics, or an upgrade or the end goes wrong.
@@ -203,6 +203,9 @@ class Soak:
         print(f"{len(clients.fates)} requests: {fates}; statuses {dict(sorted(clients.statuses.items()))}; "
               f"{clients.again} sent again on a new connection")
         print(f"{self.reloads} reloads, {self.upgrades} upgrades, {self.dropped:.0f} lines dropped on a full disk")
+        served, all_answers = clients.statuses.get("200", 0), sum(clients.statuses.values())
+        if served < all_answers / 2:
+            self.wrong.append(f"the server answered {served} of {all_answers} requests: it was not under load")
         lost = {fate: count for fate, count in fates.items() if fate.startswith("lost")}
         twice = [number for number, count in lines.items() if count > 1]
         missing = [number for number, fate in clients.fates.items() if fate == "answered" and number not in lines]
