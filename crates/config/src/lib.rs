@@ -22,7 +22,7 @@ pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, is_a
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::FileFormat;
 pub use gateway::addresses::comes_to;
-pub use gateway::{Backend, Gateway, StatePlace};
+pub use gateway::{Backend, Gateway, LeastLevel, LineFormat, Log, StatePlace};
 pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_workload_as, replay};
 
 use plimsoll_core::promises::Promises;

@@ -59,6 +59,15 @@ pub struct Before {
     pub left_out: Vec<String>,
 }
 
+/// What the operator's log is to say of something that fails beside the requests' way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultNews {
+    /// The upstream, if it is one's.
+    pub upstream: Option<String>,
+    /// The line, without the upstream.
+    pub text: String,
+}
+
 impl Gateway {
     /// Binds, starts the threads, and returns once all of them accept connections.
     ///
@@ -206,16 +215,18 @@ impl Gateway {
     }
 
     /// What fails beside the requests' way, as far as that is news: TLS with upstreams, the delivery of traces and metrics.
-    pub fn faults(&self) -> Vec<String> {
+    pub fn faults(&self) -> Vec<FaultNews> {
         let tables = self.shared.tables.current();
         let faults = tables.plants.iter().enumerate().filter_map(|(plant, row)| {
             let why = row.upstream.as_ref()?.secured.as_ref()?.take_news()?;
-            Some(format!("upstream {}: TLS fails: {why}", tables.names.plant(plant).unwrap_or_default()))
+            let upstream = tables.names.plant(plant).unwrap_or_default().to_owned();
+            Some(FaultNews { upstream: Some(upstream), text: format!("TLS fails: {why}") })
         });
         let traces = tables.traces.as_ref().and_then(|traces| traces.take_news());
         let metrics = self.pusher.as_ref().and_then(MetricsPusher::take_news);
         let lost = [("traces", traces), ("metrics", metrics)];
         let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
+        let lost = lost.map(|text| FaultNews { upstream: None, text });
         faults.chain(lost).collect()
     }
 

@@ -36,7 +36,7 @@ mod traces;
 mod transport;
 mod upstream;
 
-pub use gateway::{Before, Gateway};
+pub use gateway::{Before, FaultNews, Gateway};
 pub use listen::inherited::Inherited;
 pub use runtime::reload::{Reloaded, Reloader, Reloads};
 pub use settings::Settings;

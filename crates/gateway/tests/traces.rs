@@ -249,10 +249,13 @@ fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let gateway = start(traced(&origin, refusing.address, 1.0), &promises(8));
     got(&gateway, "");
     eventually("that it is refused is news", || {
-        gateway.faults().iter().any(|fault| fault.contains("traces are lost") && fault.contains("400"))
+        gateway
+            .faults()
+            .iter()
+            .any(|fault| fault.text.contains("traces are lost") && fault.text.contains("400"))
     });
     assert_eq!(refused.lock().expect("no panic").len(), 1);
-    assert_eq!(gateway.faults(), Vec::<String>::new(), "once");
+    assert_eq!(gateway.faults(), [], "once");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use crate::args::{ControlArguments, source};
 use crate::output::failure::Failure;
 use crate::service::events::EventLog;
+use crate::service::log::News;
 use crate::service::signals::{Requested, Signals};
 use crate::service::state::{KnownState, seed, write_learned};
 use crate::service::{log, supervisor};
@@ -62,9 +63,7 @@ impl ControlRun<'_> {
         let mut written = Instant::now();
         loop {
             let rest = self.controller.tick().min(LOOK);
-            for line in events.look(&self.controller.status()) {
-                tracing::info!("{line}");
-            }
+            events.look(&self.controller.status()).iter().for_each(News::log);
             self.tell_deaths();
             if written.elapsed() >= Duration::from_secs(1) {
                 written = Instant::now();
@@ -91,6 +90,7 @@ impl ControlRun<'_> {
         if deaths != self.deaths {
             let news = deaths - self.deaths;
             tracing::warn!(
+                died = news,
                 "{news} processes died at work; all that died so far held {returned} requests, which have failed"
             );
             self.deaths = deaths;

@@ -5,6 +5,7 @@ use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::aside::{Readings, unless_stopped};
 use crate::service::events::EventLog;
+use crate::service::log::News;
 use crate::service::lookups::Lookups;
 use crate::service::open_files::{fit_connections, open_now};
 use crate::service::rate_forecast::{self, ForecastFile};
@@ -20,7 +21,7 @@ use crate::service::{certificates, log, own_listeners};
 use plimsoll_config::Configuration;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::admin::WhatIf;
-use plimsoll_gateway::{Before, Gateway, ServerNews, Settings};
+use plimsoll_gateway::{Before, FaultNews, Gateway, ServerNews, Settings};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -94,10 +95,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
 
 fn tell_addresses(gateway: &Gateway) {
     for listener in gateway.listening() {
-        tracing::info!("listening on {listener}");
+        tracing::info!(listener = %listener, "listening on {listener}");
     }
     if let Some(address) = gateway.admin_addr() {
-        tracing::info!("admin on {address}");
+        tracing::info!(admin = %address, "admin on {address}");
     }
 }
 
@@ -114,6 +115,7 @@ struct First {
 impl First {
     fn read(file: &Path, handed_over: Option<&str>) -> Result<Self, Failure> {
         let configuration = source::read(file)?;
+        log::follow(configuration.gateway.log);
         own_listeners::refuse(&configuration)?;
         let found = resolve::look_all_up(&configuration)?;
         let mut settings = resolve::settings_with(&configuration, &found)?;
@@ -149,20 +151,23 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
         reload.forecast.look(&reload.gateway);
         let status = gateway.watch();
         watchdog.look(&status);
-        for line in events.look(&status) {
-            tracing::info!("{line}");
-        }
-        for ServerNews { is_bad, text } in gateway.server_news() {
-            if is_bad { tracing::warn!("{text}") } else { tracing::info!("{text}") }
-        }
-        gateway.faults().iter().for_each(|fault| tracing::warn!("{fault}"));
+        events.look(&status).iter().for_each(News::log);
+        gateway.server_news().iter().for_each(tell_server);
+        gateway.faults().iter().for_each(|FaultNews { upstream, text }| tracing::warn!(upstream, "{text}"));
     };
     reload.what_if.stop();
     let status = gateway.status();
-    for line in events.look(&status).into_iter().chain(events.end(&status)) {
-        tracing::info!("{line}");
-    }
+    events.look(&status).iter().chain(&events.end(&status)).for_each(News::log);
     successor
+}
+
+fn tell_server(news: &ServerNews) {
+    let ServerNews { upstream, server, is_bad, in_use: [in_use, servers], text } = news;
+    match (is_bad, in_use) {
+        (true, 0) => tracing::error!(upstream, server, in_use, servers, "{text}"),
+        (true, _) => tracing::warn!(upstream, server, in_use, servers, "{text}"),
+        (false, _) => tracing::info!(upstream, server, in_use, servers, "{text}"),
+    }
 }
 
 fn begin_upgrade(upgrade: &Upgrade, gateway: &Gateway, reload: &Reload) {
@@ -175,7 +180,11 @@ fn begin_upgrade(upgrade: &Upgrade, gateway: &Gateway, reload: &Reload) {
 fn drain(gateway: Gateway, signals: Signals) {
     let limit = gateway.drain_timeout();
     supervisor::stopping();
-    tracing::info!("stopping: requests under way have {} s to finish", limit.as_secs_f64());
+    tracing::info!(
+        limit = limit.as_secs_f64(),
+        "stopping: requests under way have {} s to finish",
+        limit.as_secs_f64()
+    );
     finish(gateway, move || signals.wait_for_stop(), |gateway| gateway.drain(limit));
 }
 
@@ -183,6 +192,8 @@ fn drain(gateway: Gateway, signals: Signals) {
 fn hand_over(gateway: Gateway, requests: Receiver<Requested>, successor: u32) {
     let limit = gateway.drain_timeout();
     tracing::info!(
+        successor,
+        limit = limit.as_secs_f64(),
         "handed over to process {successor}: requests under way have {} s to finish",
         limit.as_secs_f64()
     );

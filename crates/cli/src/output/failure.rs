@@ -51,7 +51,7 @@ impl Failure {
             Failure::Input(text) => (text, 2),
             Failure::Failed(text) => (text, 1),
         };
-        log::tell(text.trim_end());
+        log::tell_failure(text.trim_end());
         ExitCode::from(code)
     }
 }

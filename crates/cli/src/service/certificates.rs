@@ -103,7 +103,7 @@ pub(crate) fn follow(gateway: Reloader) -> io::Result<()> {
 fn renew(gateway: &Reloader) {
     match gateway.renew_certificates() {
         Ok(()) => tracing::info!("the certificates have changed, and handshakes use the new ones"),
-        Err(wrong) => tracing::warn!(
+        Err(wrong) => tracing::error!(
             "the certificates have changed and are wrong, and the earlier ones stay in use:\n{}",
             wrong.join("\n")
         ),

@@ -66,12 +66,9 @@ impl Watched {
         }
         let before = self.failure.take();
         self.failure = (!failures.is_empty()).then(|| failures.join("; "));
-        let upstream = &self.upstream;
         match (&before, &self.failure) {
-            (None, Some(why)) => {
-                Some(format!("upstream {upstream}: {why}; its earlier addresses stay in use"))
-            }
-            (Some(_), None) => Some(format!("upstream {upstream}: its names are found again")),
+            (None, Some(why)) => Some(format!("{why}; its earlier addresses stay in use")),
+            (Some(_), None) => Some("its names are found again".to_owned()),
             _ => None,
         }
     }
@@ -151,19 +148,21 @@ impl Lookups {
                 let texts: Vec<String> =
                     parts.map(|(what, list)| format!("{what}: {}", listed(&list))).collect();
                 if !texts.is_empty() {
-                    tracing::info!(
-                        "upstream {}: its names have other addresses; {}",
-                        one.upstream,
-                        texts.join("; ")
-                    );
+                    let upstream = &one.upstream;
+                    tracing::info!(upstream, "its names have other addresses; {}", texts.join("; "));
                 }
             }
             Ok(None) => {}
-            Err(why) => tracing::warn!("upstream {}: its new addresses are not used: {why}", one.upstream),
+            Err(why) => {
+                tracing::warn!(upstream = one.upstream, "its new addresses are not used: {why}")
+            }
         }
         gateway.note_lookup(&one.upstream, one.failure.clone());
         if let Some(news) = news {
-            if had_failed { tracing::info!("{news}") } else { tracing::warn!("{news}") }
+            match had_failed {
+                true => tracing::info!(upstream = one.upstream, "{news}"),
+                false => tracing::warn!(upstream = one.upstream, "{news}"),
+            }
         }
     }
 
@@ -208,16 +207,13 @@ mod tests {
         let mut one = watched();
         let failed = || Err("no such host".to_owned());
         let said = one.take(vec![Ok(vec![address(3), address(4)]), failed()]).expect("it is news");
-        assert_eq!(
-            said,
-            "upstream app: `b:80` cannot be looked up: no such host; its earlier addresses stay in use"
-        );
+        assert_eq!(said, "`b:80` cannot be looked up: no such host; its earlier addresses stay in use");
         assert_eq!(addresses(&one), [address(3), address(4), address(2)]);
         assert_eq!(one.take(vec![failed(), failed()]), None, "it was said");
         assert!(one.failure.as_deref().is_some_and(|why| why.contains("`a:80`") && why.contains("`b:80`")));
         assert_eq!(addresses(&one), [address(3), address(4), address(2)], "all stay as they are");
         let found = one.take(vec![Ok(vec![address(1)]), Ok(vec![address(1)])]);
-        assert_eq!(found.as_deref(), Some("upstream app: its names are found again"));
+        assert_eq!(found.as_deref(), Some("its names are found again"));
         assert_eq!(one.addresses(), [(address(1), Some("a:80".to_owned()))], "two names of one server");
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn fit_connections(
     let limit = match raise_open_files() {
         Ok(limit) => limit,
         Err(error) => {
-            tracing::warn!("note: the limit of open files cannot be raised: {error}");
+            tracing::warn!("the limit of open files cannot be raised: {error}");
             return Ok(());
         }
     };
@@ -58,7 +58,7 @@ pub(crate) fn fit_connections(
     if left < wanted {
         settings.limits.connections = left as usize;
         tracing::warn!(
-            "note: this process may open {limit} files, too few for {wanted} connections: it accepts {left}; raise \
+            "this process may open {limit} files, too few for {wanted} connections: it accepts {left}; raise \
              the limit (systemd: `LimitNOFILE={}`), or write `connections = {left}` under [limits]",
             wanted.saturating_mul(2).max(wanted + upstreams + OWN_FILES),
         );

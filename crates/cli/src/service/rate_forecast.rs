@@ -70,7 +70,7 @@ impl ForecastFile {
         place.hour = hour();
         let Some(path) = &place.path else { return };
         if let Err(error) = failure::replace(path, &gateway.rate_forecasts().to_string()) {
-            tracing::warn!("cannot write {}: {error}; the next try is in an hour", path.display());
+            tracing::warn!(file = %path.display(), "cannot write {}: {error}; the next try is in an hour", path.display());
         }
     }
 

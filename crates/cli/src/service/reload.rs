@@ -101,7 +101,7 @@ impl Reload {
         };
         if let Err(error) = thread::Builder::new().name("reload".to_owned()).spawn(run) {
             self.turns.waits.store(false, Relaxed);
-            tracing::warn!("not reloaded: cannot start a thread: {error}");
+            tracing::error!("not reloaded: cannot start a thread: {error}");
         }
     }
 
@@ -110,8 +110,12 @@ impl Reload {
         let result = self.apply();
         supervisor::ready();
         match &result {
-            Ok(reloaded) => tracing::info!("reloaded {}: {reloaded}", self.file.display()),
-            Err(wrong) => tracing::warn!("not reloaded, everything stays as it was:\n{wrong}"),
+            Ok(reloaded) => {
+                tracing::info!(file = %self.file.display(), "reloaded {}: {reloaded}", self.file.display())
+            }
+            Err(wrong) => {
+                tracing::error!(file = %self.file.display(), "not reloaded, everything stays as it was:\n{wrong}")
+            }
         }
         result
     }
@@ -139,6 +143,7 @@ impl Reload {
             let name = self.file.display().to_string();
             format!("{name}: {}", wrong.join(&format!("\n{name}: ")))
         })?;
+        log::follow(configuration.gateway.log);
         self.worker_counts.follow(&configuration);
         self.lookups.follow(&configuration, found);
         self.state.follow(&configuration, &self.file, self.seed);

@@ -62,7 +62,11 @@ impl WorkerCounts {
         let WorkerPage { upstream, page, answers } = looked_at;
         let counted = ask(page);
         if *answers != Some(counted.is_ok()) {
-            tracing::info!("{}", line(looked_at, &counted));
+            let (line, page) = (line(looked_at, &counted), page.to_string());
+            match counted {
+                Ok(workers) => tracing::info!(upstream, page, workers, "{line}"),
+                Err(_) => tracing::warn!(upstream, page, "{line}"),
+            }
         }
         if let Ok(workers) = counted {
             gateway.report_workers(upstream, workers);
@@ -81,15 +85,15 @@ impl WorkerCounts {
 
 /// The line for the log when a page begins to answer, or ceases to.
 fn line(page: &WorkerPage, counted: &Result<u32, String>) -> String {
-    let WorkerPage { upstream, page, answers } = page;
+    let WorkerPage { page, answers, .. } = page;
     match counted {
-        Ok(workers) => format!("{upstream}: {page} says that it has {workers} workers"),
+        Ok(workers) => format!("{page} says that it has {workers} workers"),
         Err(why) => {
             let meanwhile = match answers {
                 Some(true) => "what it said last stays in force",
                 _ => "the workers are looked for until it does",
             };
-            format!("{upstream}: {page} does not say how many workers there are: {why}; {meanwhile}")
+            format!("{page} does not say how many workers there are: {why}; {meanwhile}")
         }
     }
 }
@@ -149,7 +153,7 @@ mod tests {
             target: "/s?auto".to_owned(),
         };
         let page_of = |answers| WorkerPage { upstream: "app".to_owned(), page: page.clone(), answers };
-        assert_eq!(line(&page_of(None), &Ok(8)), "app: http://a/s?auto says that it has 8 workers");
+        assert_eq!(line(&page_of(None), &Ok(8)), "http://a/s?auto says that it has 8 workers");
         let failed = Err("no answer in time".to_owned());
         let never = line(&page_of(None), &failed);
         assert!(never.ends_with("no answer in time; the workers are looked for until it does"), "{never}");

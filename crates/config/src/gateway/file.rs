@@ -9,6 +9,7 @@ use super::addresses::Admin;
 use super::control::ControlKeys;
 use super::headers::HeaderRuleKeys;
 use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
+use super::log::LogKeys;
 use super::metrics::{MetricsKeys, metrics};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
@@ -46,6 +47,8 @@ section! { "the file"
         report: ReportKeys, section;
         /// A line for each request.
         access_log: AccessLogKeys, section;
+        /// What the gateway says of itself.
+        log: LogKeys, section;
         /// Spans for a collector of OpenTelemetry.
         traces: Table<TraceKeys>, optional;
         /// Metrics for a collector of OpenTelemetry.
@@ -264,8 +267,8 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let state = control::state(keys, name, findings);
     let signing_keys = control::signing_keys(keys, name, findings);
     let admin_tokens = control::admin_tokens(keys, name, findings);
-    let backends = plants.backends;
-    let gateway = Gateway { settings, backends, trends, seed, state, signing_keys, admin_tokens };
+    let (backends, log) = (plants.backends, file.log.value.log());
+    let gateway = Gateway { settings, backends, trends, seed, state, signing_keys, admin_tokens, log };
     let promises = Promises { plants: plants.plants, sites, control };
     control::suits(&file.control.value, &promises, findings);
     Configuration { promises, gateway }

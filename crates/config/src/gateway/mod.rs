@@ -15,6 +15,7 @@ mod health_check;
 mod hosts;
 pub(crate) mod http;
 mod levels;
+mod log;
 mod metrics;
 pub(crate) mod plants;
 mod response_times;
@@ -25,6 +26,7 @@ mod values;
 mod workers;
 
 use crate::agent::HttpUrl;
+pub use log::{LeastLevel, LineFormat, Log};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{FilesSettings, Settings, UpstreamSettings};
 use std::path::PathBuf;
@@ -46,6 +48,8 @@ pub struct Gateway {
     pub signing_keys: Option<PathBuf>,
     /// The file of the admin listener's tokens.
     pub admin_tokens: Option<PathBuf>,
+    /// The operator's log.
+    pub log: Log,
 }
 
 /// Where what was learned is kept.

@@ -110,9 +110,15 @@ pub(crate) struct Roster {
 /// What the operator's log is to say of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerNews {
+    /// The upstream.
+    pub upstream: String,
+    /// The server's address.
+    pub server: String,
     /// Whether the server is out of use.
     pub is_bad: bool,
-    /// The line.
+    /// How many servers are in use, of how many.
+    pub in_use: [usize; 2],
+    /// The line, without the upstream.
     pub text: String,
 }
 
@@ -291,7 +297,13 @@ impl Roster {
         let slow_start = self.slow_start;
         let members = self.members.iter_mut().filter_map(|member| member.news(now, slow_start));
         members
-            .map(|(is_bad, text)| ServerNews { is_bad, text: format!("upstream {upstream}: {text}; {rest}") })
+            .map(|(is_bad, server, text)| ServerNews {
+                upstream: upstream.to_owned(),
+                text: format!("{server} {text}; {rest}"),
+                server,
+                is_bad,
+                in_use: [in_use, all],
+            })
             .collect()
     }
 
@@ -368,24 +380,23 @@ impl Member {
         if self.state == ServerState::InUse { self.server.weight(now) } else { 0.0 }
     }
 
-    fn news(&mut self, now: Instant, slow_start: Duration) -> Option<(bool, String)> {
+    fn news(&mut self, now: Instant, slow_start: Duration) -> Option<(bool, String, String)> {
         let is_out = self.state != ServerState::InUse;
         let times = self.said.take(now, is_out, self.server.ejections())?;
-        let address = &self.server.address;
         // More often than lines were written.
         let often =
             if times > 1 { format!(" (ejected {times} times since the last line)") } else { String::new() };
         let text = if is_out {
             let why = self.why.map_or("", Trouble::as_str);
-            format!("{address} is out of use ({why}){often}")
+            format!("is out of use ({why}){often}")
         } else {
             let seconds = self.out_for.min(slow_start).as_secs_f64();
             format!(
-                "{address} is in use again after {:.1} s{often}, and has its whole share in {seconds:.1} s",
+                "is in use again after {:.1} s{often}, and has its whole share in {seconds:.1} s",
                 self.out_for.as_secs_f64()
             )
         };
-        Some((is_out, text))
+        Some((is_out, self.server.address.to_string(), text))
     }
 
     fn status(&self, now: Instant) -> ServerStatus {

@@ -52,7 +52,7 @@ impl Drop for Restored {
         }
         match self.chooser.set(1.0) {
             Ok(_) => tracing::info!("restored: full quality for everybody"),
-            Err(error) => tracing::error!("error: full quality could not be restored: {error}"),
+            Err(error) => tracing::error!("full quality could not be restored: {error}"),
         }
     }
 }
@@ -122,7 +122,7 @@ impl AgentRun {
             while let Some(left) = due.checked_duration_since(Instant::now()) {
                 match receiver.recv_timeout(left) {
                     Ok(Requested::Reload) => {
-                        tracing::warn!("note: to read the file again, stop the agent and start it")
+                        tracing::warn!("to read the file again, stop the agent and start it")
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => break,
                     Ok(Requested::ReopenLogs | Requested::Upgrade) => {}
@@ -151,7 +151,7 @@ impl AgentRun {
         let mut load = self.source.look(now);
         self.report_unread(now, load.is_some());
         if let Some(complaint) = self.source.complaint() {
-            tracing::warn!("note: {complaint}");
+            tracing::warn!("{complaint}");
         }
         let probe = self.probes.look();
         // Probes are counted as requests but cost next to nothing: with them a calm server would seem cheap.
@@ -197,7 +197,7 @@ impl AgentRun {
                 // The error is printed once; each sample tries again.
                 if self.pending.replace(change).is_none() {
                     let wanted = words::clients(change.fraction);
-                    tracing::error!("error: not done, and tried again: {wanted}: {error}");
+                    tracing::error!("not done, and tried again: {wanted}: {error}");
                 }
             }
         }
@@ -208,7 +208,7 @@ impl AgentRun {
         let figures = self.machine.figures();
         if figures.blind != std::mem::replace(&mut self.blind, figures.blind) {
             match figures.blind {
-                true => tracing::warn!("warning: {}", words::blind(figures.request_rate)),
+                true => tracing::warn!("{}", words::blind(figures.request_rate)),
                 false => tracing::info!("the load is seen again"),
             }
         }
@@ -223,7 +223,7 @@ impl AgentRun {
         } else if !self.unread && now.duration_since(self.seen) > UNREAD {
             self.unread = true;
             tracing::warn!(
-                "warning: the server's counters cannot be read: nothing goes back to full quality meanwhile"
+                "the server's counters cannot be read: nothing goes back to full quality meanwhile"
             );
         }
     }

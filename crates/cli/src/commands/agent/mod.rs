@@ -113,7 +113,7 @@ fn first_probe(agent: &Agent) -> Result<Probes, String> {
         && took > promised / 2
     {
         tracing::warn!(
-            "note: the probe takes {} by itself, of {} that were promised; name a cheaper page",
+            "the probe takes {} by itself, of {} that were promised; name a cheaper page",
             words::time(took),
             words::time(promised)
         );

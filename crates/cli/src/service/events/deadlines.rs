@@ -3,6 +3,7 @@
 //! An estimate is wrong now and then, so single misses are no news; their share over the last [`WINDOW`] looks is.
 
 use crate::output::promised;
+use crate::service::log::{News, Subject};
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::ClassStatus;
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ pub(super) struct Misses {
 }
 
 impl Misses {
-    pub(super) fn look(&mut self, class: &ClassStatus) -> Option<String> {
+    pub(super) fn look(&mut self, class: &ClassStatus) -> Option<News> {
         let Some(own) = class.deadline else {
             *self = Misses::default();
             return None;
@@ -43,15 +44,16 @@ impl Misses {
             return None;
         }
         self.said = is;
-        let (name, promise) =
-            (format!("{}/{}", class.site, class.class), promised::deadline(own.deadline, own.in_time));
+        let subject = Subject::of(class);
+        let promise = promised::deadline(own.deadline, own.in_time);
         Some(if is {
-            format!(
-                "{name}: promise missed: {promise}; lately {missed} of {admitted} admitted were late: do its types cost \
-                 as much as each other? See `types` in /status"
-            )
+            let message = format!(
+                "promise missed: {promise}; lately {missed} of {admitted} admitted were late: do its types cost as much as \
+                 each other? See `types` in /status"
+            );
+            News::warn(subject, message)
         } else {
-            format!("{name}: promise kept again: {promise}")
+            News::info(subject, format!("promise kept again: {promise}"))
         })
     }
 }
@@ -85,13 +87,16 @@ mod tests {
         let mut misses = Misses::default();
         assert_eq!(misses.look(&class(100, 0, 1000)), None, "what was before is not news");
         assert_eq!(misses.look(&class(101, 1, 1100)), None, "one now and then is not either");
-        let line = misses.look(&class(105, 2, 1200)).expect("it is missed");
+        let line = misses.look(&class(105, 2, 1200)).expect("it is missed").to_string();
         assert!(
             line.starts_with("shop/all: promise missed: 99 % of the admitted within 1 s; lately 7 of 202"),
             "{line}"
         );
         assert_eq!(misses.look(&class(110, 2, 1300)), None, "said once");
-        let lines: Vec<_> = (1..=20).filter_map(|n| misses.look(&class(110, 2, 1300 + 100 * n))).collect();
+        let lines: Vec<_> = (1..=20)
+            .filter_map(|n| misses.look(&class(110, 2, 1300 + 100 * n)))
+            .map(|news| news.to_string())
+            .collect();
         assert_eq!(lines, ["shop/all: promise kept again: 99 % of the admitted within 1 s"]);
         assert_eq!(misses.look(&ClassStatus::default()), None, "a reload took it back");
     }

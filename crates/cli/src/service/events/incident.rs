@@ -1,6 +1,7 @@
 //! An incident of a class in figures: for the lines of the log, and for `/incidents` of the admin listener.
 
 use crate::output::units::{grouped, span};
+use crate::service::log::{CountedRequests, News, Subject};
 use plimsoll_core::promises::Mode;
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{ClassStatus, Counts};
@@ -99,6 +100,15 @@ impl RequestsFate {
     }
 }
 
+impl RequestsFate {
+    /// A line with these figures as fields too.
+    pub(super) fn counted(&self, news: News) -> News {
+        let RequestsFate { full, degraded, rejected, failed, .. } = *self;
+        let [full, degraded, rejected, failed] = [full, degraded, rejected, failed].map(Some);
+        News { figures: CountedRequests { seconds: None, full, degraded, rejected, failed }, ..news }
+    }
+}
+
 impl fmt::Display for RequestsFate {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RequestsFate { full, degraded, rejected, failed, .. } = *self;
@@ -120,16 +130,22 @@ impl fmt::Display for RequestsFate {
     }
 }
 
-/// The line at an incident's end.
-impl fmt::Display for IncidentFacts {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}/{}: calm again after {}", self.site, self.class, self.figures())
-    }
-}
-
 impl IncidentFacts {
+    /// The line at an incident's end.
+    pub(super) fn calm_again(&self) -> News {
+        self.news("calm again after")
+    }
+
+    /// A line that says what happened before its end.
+    pub(super) fn news(&self, end: &str) -> News {
+        let subject = Subject::Class(self.site.clone(), self.class.clone());
+        let mut news = self.fate.counted(News::info(subject, format!("{end} {}", self.figures())));
+        news.figures.seconds = Some(self.seconds);
+        news
+    }
+
     /// How long it took, what became of its requests, and which minute was the worst.
-    pub(super) fn figures(&self) -> String {
+    fn figures(&self) -> String {
         let figures = format!("{} of overload: {}", span(self.seconds), self.fate);
         let Some(worst) = &self.worst_minute else { return figures };
         let (after, rejected) = (span(worst.after_seconds as f64), grouped(worst.rejected));

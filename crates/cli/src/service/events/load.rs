@@ -4,6 +4,8 @@
 
 use super::incident::{IncidentFacts, RequestsFate, WorstMinute, degraded};
 use crate::output::units::span;
+use crate::service::log::{News, Subject};
+use plimsoll_core::promises::Mode;
 use plimsoll_core::telemetry::status::{ClassStatus, Counts, Status};
 use plimsoll_core::time::{Duration, Instant};
 use std::time::SystemTime;
@@ -36,13 +38,12 @@ struct Incident {
 }
 
 impl ClassLoad {
-    pub(super) fn look(&mut self, class: &ClassStatus, status: &Status) -> Option<String> {
+    pub(super) fn look(&mut self, class: &ClassStatus, status: &Status) -> Option<News> {
         let now = class.counts;
         let (began, seen) = std::mem::replace(&mut self.seen, (status.at, now));
         self.ended = None;
         let top = class.levels.len();
         let is_hit = is_hit(&seen, class);
-        let name = format!("{}/{}", class.site, class.class);
         let fate = |before: &Counts| RequestsFate::between(before, &now, class, status.mode);
         let Some(incident) = &mut self.incident else {
             if !is_hit {
@@ -52,14 +53,18 @@ impl ClassLoad {
             let minute = (began.0, seen);
             self.incident =
                 Some(Incident { began, before: seen, last, minute, owes_line: false, worst: None });
-            return Some(format!("{name}: overload: {}; {}", fate(&seen), loop_state(class, status)));
+            // In observe mode nobody is turned away.
+            let news = if status.mode == Mode::Observe { News::info } else { News::warn };
+            let fate = fate(&seen);
+            let message = format!("overload: {fate}; {}", loop_state(class, status));
+            return Some(fate.counted(news(Subject::of(class), message)));
         };
         if is_hit {
             incident.last = (status.at, now);
         } else if status.at.since(incident.last.0) >= CALM {
             self.ended = self.present(class, status).map(|facts| IncidentFacts { is_over: true, ..facts });
             self.incident = None;
-            return self.ended.as_ref().map(IncidentFacts::to_string);
+            return self.ended.as_ref().map(IncidentFacts::calm_again);
         }
         if status.at.since(incident.minute.0) >= MINUTE {
             incident.end_minute(status.at, &now, top);
@@ -70,18 +75,19 @@ impl ClassLoad {
         }
         let since = span(status.at.since(incident.began.0).as_secs_f64());
         let fate = fate(&incident.before);
-        Some(format!("{name}: overload for {since} so far: {fate}; {}", loop_state(class, status)))
+        let message = format!("overload for {since} so far: {fate}; {}", loop_state(class, status));
+        Some(fate.counted(News::info(Subject::of(class), message)))
     }
 
     /// A line about the incident that the gateway's end cuts short.
-    pub(super) fn end(&self, class: &ClassStatus, status: &Status) -> Option<String> {
+    pub(super) fn end(&self, class: &ClassStatus, status: &Status) -> Option<News> {
         let mut incident = self.incident?;
         // Requests count that came since the last look, too.
         if is_hit(&incident.last.1, class) {
             incident.last = (status.at, class.counts);
         }
         let facts = incident.facts(class, status);
-        Some(format!("{}/{}: stopped after {}", facts.site, facts.class, facts.figures()))
+        Some(facts.news("stopped after"))
     }
 
     /// The incident that lasts.

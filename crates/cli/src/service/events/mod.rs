@@ -11,6 +11,7 @@ mod promises;
 mod tests;
 mod types;
 
+use crate::service::log::News;
 pub(crate) use incident::Incidents;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::telemetry::status::Status;
@@ -53,7 +54,7 @@ impl EventLog {
     }
 
     /// Lines for what is new in `status`; none if no control period has ended since the last look.
-    pub(crate) fn look(&mut self, status: &Status) -> Vec<String> {
+    pub(crate) fn look(&mut self, status: &Status) -> Vec<News> {
         if status.at <= self.last || status.mode == Mode::Off {
             return Vec::new();
         }
@@ -84,7 +85,7 @@ impl EventLog {
 /// What is said when the gateway stops.
 impl EventLog {
     /// Lines about the incidents that last, with all that was until now; after the last [`look`](EventLog::look).
-    pub(crate) fn end(&self, status: &Status) -> Vec<String> {
+    pub(crate) fn end(&self, status: &Status) -> Vec<News> {
         let loads = self.loads.iter().zip(&status.classes);
         loads.filter_map(|(load, class)| load.end(class, status)).collect()
     }
@@ -92,10 +93,10 @@ impl EventLog {
 
 /// Looks at each item beside what was last said of it.
 fn each<S: Default, T>(
-    lines: &mut Vec<String>,
+    lines: &mut Vec<News>,
     said: &mut Vec<S>,
     items: &[T],
-    look: impl Fn(&mut S, &T) -> Option<String>,
+    look: impl Fn(&mut S, &T) -> Option<News>,
 ) {
     said.resize_with(items.len(), S::default);
     lines.extend(said.iter_mut().zip(items).filter_map(|(said, item)| look(said, item)));

@@ -4,6 +4,7 @@
 
 use super::{STEADY, Steady};
 use crate::output::{plan, promised};
+use crate::service::log::{News, Subject};
 use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
 use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, Status};
 
@@ -13,40 +14,45 @@ const FITS_AGAIN: f64 = 0.98;
 const CLEARLY: f64 = 0.95;
 
 /// Contracts, when costs have moved since they were planned: a warning with the plan's table.
-pub(super) fn contracts(said: &mut bool, plan: &PlantPlan) -> Option<String> {
+pub(super) fn contracts(said: &mut bool, plan: &PlantPlan) -> Option<News> {
     let exceeds = plan.verdict == Feasibility::Exceeds;
     let settled = exceeds || plan.sum < FITS_AGAIN * plan.ceiling;
     if exceeds == *said || !settled {
         return None;
     }
     *said = exceeds;
+    let subject = Subject::Plant(plan.plant.clone());
     Some(match exceeds {
-        true => format!(
-            "warning: with the costs as they are now more is guaranteed than {} can keep\n{}",
-            plan.plant,
-            plan::contracts(plan).trim_end()
+        true => News::warn(
+            subject,
+            format!(
+                "with the costs as they are now more is guaranteed than it can keep\n{}",
+                plan::contracts(plan).trim_end()
+            ),
         ),
-        false => format!("{}: what is guaranteed fits again", plan.plant),
+        false => News::info(subject, "what is guaranteed fits again"),
     })
 }
 
 /// Delays, when costs have moved since they were planned.
-pub(super) fn planned_delays(said: &mut bool, plan: &PlantPlan) -> Option<String> {
+pub(super) fn planned_delays(said: &mut bool, plan: &PlantPlan) -> Option<News> {
     let exceeds = |row: &DelayRow| row.verdict() == Feasibility::Exceeds;
     let clear = |row: &DelayRow| {
         row.least_seconds.is_none_or(|least| least <= CLEARLY * row.delay.target.as_secs_f64())
     };
+    let subject = Subject::Plant(plan.plant.clone());
     if !*said {
         *said = plan.delays.iter().any(exceeds);
         let table = promised::refusal(plan).filter(|_| *said)?;
-        return Some(format!("warning: with the costs as they are now\n{}", table.trim_end()));
+        let message = format!("with the costs as they are now\n{}", table.trim_end());
+        return Some(News::warn(subject, message));
     }
     *said = !plan.delays.iter().all(clear);
-    (!*said).then(|| format!("{}: the delays that were promised can be kept again", plan.plant))
+    (!*said).then(|| News::info(subject, "the delays that were promised can be kept again"))
 }
 
 /// Workers, when their number was found, and when it is another.
-pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<String> {
+pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<News> {
     let before = said.said;
     let found = plant.workers_found == Some(true);
     // The search itself tries one worker more or less.
@@ -55,14 +61,15 @@ pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<Str
         return None;
     }
     let PlantStatus { name, workers, .. } = plant;
-    Some(match before {
-        0 => format!("{name}: works on {workers} requests at once, as its throughput shows"),
-        before => format!("{name}: works on {workers} requests at once now, {before} before"),
-    })
+    let message = match before {
+        0 => format!("works on {workers} requests at once, as its throughput shows"),
+        before => format!("works on {workers} requests at once now, {before} before"),
+    };
+    Some(News::info(Subject::Plant(name.clone()), message))
 }
 
 /// A class's delay. A reload may have taken it back: then its state is forgotten.
-pub(super) fn delay(said: &mut Steady<bool>, class: &ClassStatus, status: &Status) -> Option<String> {
+pub(super) fn delay(said: &mut Steady<bool>, class: &ClassStatus, status: &Status) -> Option<News> {
     let rows = status.plan.iter().flat_map(|plan| &plan.delays);
     let row = rows.into_iter().find(|row| row.site == class.site && row.class == class.class);
     let Some((row, held)) = row.zip(class.response) else {
@@ -76,18 +83,18 @@ pub(super) fn delay(said: &mut Steady<bool>, class: &ClassStatus, status: &Statu
         Some(_) => format!("{:.1} % took longer", 100.0 * held.late),
         None => format!("it was {}", promised::time(held.response)),
     };
-    let name = format!("{}/{}", class.site, class.class);
     let promise = promised::delay(row.delay);
     if !held.missed {
-        return Some(format!("{name}: promise kept again: {promise}; lately {lately}"));
+        let message = format!("promise kept again: {promise}; lately {lately}");
+        return Some(News::info(Subject::of(class), message));
     }
     let workers = status.plants.get(class.plant).map_or(0, |plant| plant.workers);
     let quota = held.quota.map_or(String::new(), |quota| format!(", with {quota:.1} of {workers} workers"));
-    Some(format!("{name}: promise missed: {promise}; lately {lately}{quota}"))
+    Some(News::warn(Subject::of(class), format!("promise missed: {promise}; lately {lately}{quota}")))
 }
 
 /// The ratios of a site's classes.
-pub(super) fn ratio(said: &mut Steady<bool>, site: &str, status: &Status) -> Option<String> {
+pub(super) fn ratio(said: &mut Steady<bool>, site: &str, status: &Status) -> Option<News> {
     let own = status.classes.iter().filter(|class| class.site == site && !class.removed);
     let held: Vec<_> = own
         .filter_map(|class| class.response.filter(|held| held.weight.is_some()).map(|held| (class, held)))
@@ -100,6 +107,10 @@ pub(super) fn ratio(said: &mut Steady<bool>, site: &str, status: &Status) -> Opt
         .iter()
         .map(|(class, held)| format!("{} {}", class.class, promised::time(held.response)))
         .collect();
-    let what = if infeasible { "cannot be had at this load" } else { "can be had again" };
-    Some(format!("{site}: the ratio of response times {what}: {}", times.join(", ")))
+    let (news, what): (fn(_, _) -> _, _) = match infeasible {
+        true => (News::warn, "cannot be had at this load"),
+        false => (News::info, "can be had again"),
+    };
+    let message = format!("the ratio of response times {what}: {}", times.join(", "));
+    Some(news(Subject::Site(site.to_owned()), message))
 }

@@ -7,6 +7,17 @@ use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::{ClassStatus, Counts, PlantStatus, ResponseStatus, SiteStatus};
 use plimsoll_core::time::Duration;
 
+/// The lines as a log in text has them.
+impl EventLog {
+    fn lines(&mut self, status: &Status) -> Vec<String> {
+        self.look(status).iter().map(News::to_string).collect()
+    }
+
+    fn last_lines(&self, status: &Status) -> Vec<String> {
+        self.end(status).iter().map(News::to_string).collect()
+    }
+}
+
 fn loaded(seconds: u64, served: [u64; 2], rejected: u64) -> Status {
     let mut counts = Counts::default();
     counts.served[1..3].copy_from_slice(&served);
@@ -35,7 +46,7 @@ fn loaded(seconds: u64, served: [u64; 2], rejected: u64) -> Status {
 #[test]
 fn an_incident_has_a_line_at_its_start_one_a_minute_and_one_at_its_end_with_all_that_was() {
     let mut log = EventLog::default();
-    let mut lines = |seconds, served, rejected| log.look(&loaded(seconds, served, rejected));
+    let mut lines = |seconds, served, rejected| log.lines(&loaded(seconds, served, rejected));
     assert!(lines(1, [0, 100], 0).is_empty(), "calm is not worth a line");
     let began = lines(2, [80, 120], 0);
     assert!(
@@ -77,12 +88,12 @@ fn bursts_in_step_are_one_incident() {
     let mut said = Vec::new();
     for second in 1..=300 {
         // Fifty rejections every five seconds.
-        said.extend(log.look(&loaded(second, [0, 100 * second], second / 5 * 50)));
+        said.extend(log.lines(&loaded(second, [0, 100 * second], second / 5 * 50)));
     }
     let begun = said.iter().filter(|line| line.contains(": overload: ")).count();
     assert_eq!((begun, said.len()), (1, 5), "{said:?}");
     let end: Vec<String> =
-        (301..320).flat_map(|second| log.look(&loaded(second, [0, 40_000], 3000))).collect();
+        (301..320).flat_map(|second| log.lines(&loaded(second, [0, 40_000], 3000))).collect();
     assert!(end.len() == 1 && end[0].contains("3,000 (9.2 %) rejected"), "{end:?}");
 }
 
@@ -96,7 +107,7 @@ fn a_minute_ends_after_a_minute_though_nothing_is_rejected_just_then() {
         _ => 580 + 1000 * (second.min(80) - 66),
     };
     let said: Vec<_> =
-        (1..=90).flat_map(|second| log.look(&loaded(second, [0, 10], rejected(second)))).collect();
+        (1..=90).flat_map(|second| log.lines(&loaded(second, [0, 10], rejected(second)))).collect();
     assert_eq!(said.len(), 3, "{said:?}");
     assert!(
         said[1].starts_with("shop/default: overload for 67 s so far: "),
@@ -109,19 +120,19 @@ fn a_minute_ends_after_a_minute_though_nothing_is_rejected_just_then() {
 #[test]
 fn a_stop_ends_an_incident_with_all_that_was() {
     let mut log = EventLog::default();
-    assert!(log.end(&loaded(1, [0, 100], 0)).is_empty(), "calm");
+    assert!(log.last_lines(&loaded(1, [0, 100], 0)).is_empty(), "calm");
     for second in 1..=100 {
-        log.look(&loaded(second, [0, 100], 7 * second));
+        log.lines(&loaded(second, [0, 100], 7 * second));
     }
     assert_eq!(
-        log.end(&loaded(100, [0, 100], 700)),
+        log.last_lines(&loaded(100, [0, 100], 700)),
         [
             "shop/default: stopped after 100 s of overload: 100 (12.5 %) full, 0 degraded, 700 (87.5 %) rejected for \
              overload 700, 0 failed; worst in the minute after 0 s: 420 rejected, 0 degraded"
         ]
     );
-    (101..120).for_each(|second| drop(log.look(&loaded(second, [0, 100], 700))));
-    assert!(log.end(&loaded(120, [0, 100], 700)).is_empty(), "it is over");
+    (101..120).for_each(|second| drop(log.lines(&loaded(second, [0, 100], 700))));
+    assert!(log.last_lines(&loaded(120, [0, 100], 700)).is_empty(), "it is over");
 }
 
 #[test]
@@ -134,10 +145,10 @@ fn incidents_are_listed_the_latest_first_and_a_hundred_at_most() {
     assert_eq!(listed()["incidents"], serde_json::json!([]));
     for number in 1..=120 {
         let rejected = 10 * number;
-        log.look(&loaded(20 * number, [0, 100 * number], rejected));
+        log.lines(&loaded(20 * number, [0, 100 * number], rejected));
         let now = &listed()["incidents"][0];
         assert_eq!((&now["is_over"], &now["rejected"]), (&false.into(), &10.into()), "{now}");
-        log.look(&loaded(20 * number + 11, [0, 100 * number], rejected));
+        log.lines(&loaded(20 * number + 11, [0, 100 * number], rejected));
     }
     let incidents = &listed()["incidents"];
     assert_eq!(incidents.as_array().map(Vec::len), Some(100));
@@ -150,7 +161,7 @@ fn incidents_are_listed_the_latest_first_and_a_hundred_at_most() {
 #[test]
 fn observing_says_what_would_have_been() {
     let observed = Status { mode: Mode::Observe, ..loaded(1, [5, 5], 1) };
-    let lines = EventLog::default().look(&observed);
+    let lines = EventLog::default().lines(&observed);
     assert!(lines[0].contains("5 (45.5 %) would be degraded, 1 (9.1 %) would be rejected"), "{lines:?}");
 }
 
@@ -169,14 +180,14 @@ fn costs_that_moved_make_a_warning_with_the_table_once() {
         Status { plan: vec![plan], ..loaded(seconds, [0, 10], 0) }
     };
     let mut log = EventLog::default();
-    assert!(log.look(&with(1, 0.8)).is_empty());
-    let warning = log.look(&with(2, 0.9)).join("\n");
-    for part in ["warning: with the costs as they are now", "shop", "0.900 of 0.850", "would fit"] {
+    assert!(log.lines(&with(1, 0.8)).is_empty());
+    let warning = log.lines(&with(2, 0.9)).join("\n");
+    for part in ["app: with the costs as they are now", "shop", "0.900 of 0.850", "would fit"] {
         assert!(warning.contains(part), "no {part:?} in\n{warning}");
     }
-    assert!(log.look(&with(3, 0.9)).is_empty(), "said once");
-    assert!(log.look(&with(4, 0.845)).is_empty(), "hardly below the ceiling");
-    assert_eq!(log.look(&with(5, 0.7)), ["app: what is guaranteed fits again"]);
+    assert!(log.lines(&with(3, 0.9)).is_empty(), "said once");
+    assert!(log.lines(&with(4, 0.845)).is_empty(), "hardly below the ceiling");
+    assert_eq!(log.lines(&with(5, 0.7)), ["app: what is guaranteed fits again"]);
 }
 
 fn class(name: &str, response: ResponseStatus) -> ClassStatus {
@@ -217,7 +228,7 @@ fn status(classes: Vec<ClassStatus>) -> Status {
 fn looks(log: &mut EventLog, status: &Status, looks: u32) -> Vec<String> {
     let look = |_| {
         let at = log.last + Duration::from_secs(1);
-        log.look(&Status { at, ..status.clone() })
+        log.lines(&Status { at, ..status.clone() })
     };
     (0..looks).flat_map(look).collect()
 }
@@ -301,7 +312,7 @@ fn learned_costs_that_break_a_planned_delay_are_a_warning_with_the_table_once() 
     assert!(lines(0.19, 3).is_empty());
     let warning = lines(0.25, 3);
     assert_eq!(warning.len(), 1, "{warning:?}");
-    for part in ["warning: with the costs", "shop premium", "250 ms", "app: these delays cannot be kept"] {
+    for part in ["app: with the costs", "shop premium", "250 ms", "app: these delays cannot be kept"] {
         assert!(warning[0].contains(part), "no {part:?} in\n{}", warning[0]);
     }
     assert!(lines(0.195, 3).is_empty(), "hardly below what was promised");

@@ -2,6 +2,7 @@
 
 use super::Steady;
 use crate::output::type_costs::{NAMED, UNNAMED, known, verdict};
+use crate::service::log::{News, Subject};
 use plimsoll_core::telemetry::status::SiteStatus;
 
 /// Periods that it lasts before it is news: what is learned of a type wavers while it is little.
@@ -12,8 +13,8 @@ const LASTS: u32 = 10;
 pub(super) struct TypeCosts(Vec<(String, String, Steady<bool>)>);
 
 impl TypeCosts {
-    pub(super) fn look(&mut self, site: &SiteStatus) -> Option<String> {
-        let mut lines = Vec::new();
+    pub(super) fn look(&mut self, site: &SiteStatus) -> Option<News> {
+        let (mut lines, mut is_bad) = (Vec::new(), false);
         for (own, in_time) in known(site) {
             let place = self.0.iter().position(|(name, level, _)| (name, level) == (&own.name, &own.level));
             let place = place.unwrap_or_else(|| {
@@ -23,15 +24,16 @@ impl TypeCosts {
             let said = &mut self.0[place].2;
             let is = in_time < if said.said { UNNAMED } else { NAMED };
             if said.is_news(is, LASTS) {
+                is_bad |= is;
                 lines.push(match is {
-                    true => format!("{}: {}", site.name, verdict(&own.name, in_time)),
-                    false => {
-                        format!("{}: requests of type `{}` are in time alone again", site.name, own.name)
-                    }
+                    true => verdict(&own.name, in_time),
+                    false => format!("requests of type `{}` are in time alone again", own.name),
                 });
             }
         }
-        (!lines.is_empty()).then(|| lines.join("\n"))
+        let subject = Subject::Site(site.name.clone());
+        let news = if is_bad { News::warn } else { News::info };
+        (!lines.is_empty()).then(|| news(subject, lines.join("; ")))
     }
 }
 
@@ -46,7 +48,7 @@ mod tests {
         let mut look = |in_time, requests, times| {
             let own = TypeStatus { name: "static".into(), requests, in_time, ..TypeStatus::default() };
             let site = SiteStatus { name: "shop".into(), types: vec![own], ..SiteStatus::default() };
-            (0..times).filter_map(|_| said.look(&site)).collect::<Vec<_>>()
+            (0..times).filter_map(|_| said.look(&site)).map(|news| news.to_string()).collect::<Vec<_>>()
         };
         assert!(look(Some(0.9), 50, 100).is_empty(), "too few");
         assert!(look(None, 5000, 100).is_empty(), "no deadline");

@@ -1,61 +1,102 @@
 //! The log of a long-running command: lines on stderr that never fail, wait or end anything.
 //!
-//! Events of `tracing` become lines, and each line goes through a bounded queue to a thread of its own. If the reader of
-//! stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full disk
-//! or a closed pipe, is dropped too. [`dropped`] counts both. A line is the time (UTC) and the event's message; under systemd
-//! the message alone, since the journal adds the time.
+//! Events of `tracing` become lines (`line.rs`), and each line goes through a bounded queue to a thread of its own. If the
+//! reader of stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full
+//! disk or a closed pipe, is dropped too. [`dropped`] counts both.
+//!
+//! Levels: an error needs a person now, a warning is what a person should look at, an information says what has changed, and
+//! the rest helps to find a fault. An event's message is a whole sentence but for what it is about, which is a field: `site`
+//! and `class`, `upstream`, or `plant` (an upstream or a folder). Other fields repeat the sentence's figures for programs.
+
+mod line;
+mod news;
 
 use super::signals::Signals;
+use line::{LineForm, is_journal};
+pub(crate) use news::{CountedRequests, News, Subject};
+use plimsoll_config::{LeastLevel, LineFormat, Log};
 use plimsoll_gateway::access_log::LossyWriter;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::Subscriber as Lines;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{Registry, fmt as lines, reload};
 
 /// How many lines may wait to be written.
 const LINES: usize = 4096;
 
-static LOG: OnceLock<LossyWriter> = OnceLock::new();
+static LOG: OnceLock<RunningLog> = OnceLock::new();
+/// Whether lines are objects for programs.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+struct RunningLog {
+    writer: LossyWriter,
+    wanted: reload::Handle<Targets, Registry>,
+}
 
 /// Starts the log, for the whole process. The signals are blocked already, so that the log's thread does not take them.
 pub(crate) fn start(_blocked: Signals) {
     let writer = LossyWriter::new(io::stderr(), LINES);
     let queue = writer.queue();
-    let lines = Lines::builder().with_level(false).with_target(false);
-    let lines = lines.with_ansi(false).with_writer(move || queue.clone());
-    // systemd.exec(5): set where stderr is connected to the journal.
-    let is_started = LOG.set(writer).is_ok()
-        && match std::env::var_os("JOURNAL_STREAM") {
-            Some(_) => set_global_default(lines.without_time().finish().with(own_lines())).is_ok(),
-            None => set_global_default(lines.finish().with(own_lines())).is_ok(),
-        };
-    if is_started {
+    let form = LineForm { is_journal: is_journal(), is_json: &IS_JSON };
+    let (filter, wanted) = reload::Layer::new(own_lines(LevelFilter::INFO));
+    let layer = lines::layer().event_format(form).with_writer(move || queue.clone());
+    let subscriber = Registry::default().with(filter).with(layer);
+    if LOG.set(RunningLog { writer, wanted }).is_ok() && set_global_default(subscriber).is_ok() {
         std::panic::set_hook(Box::new(tell_panic));
     }
 }
 
+/// Writes lines from now on as a configuration says.
+pub(crate) fn follow(settings: Log) {
+    let least = match settings.level {
+        LeastLevel::Error => LevelFilter::ERROR,
+        LeastLevel::Warn => LevelFilter::WARN,
+        LeastLevel::Info => LevelFilter::INFO,
+        LeastLevel::Debug => LevelFilter::DEBUG,
+    };
+    IS_JSON.store(settings.format == LineFormat::Json, Relaxed);
+    if let Some(log) = LOG.get() {
+        // It fails only when there is no subscriber any more, and then there are no lines.
+        let _ = log.wanted.reload(own_lines(least));
+    }
+}
+
 /// Lines about what the gateway does. What a library says of single frames is left out: clients could fill the log with it.
-fn own_lines() -> Targets {
-    Targets::new().with_default(LevelFilter::INFO).with_target("h2", LevelFilter::OFF)
+fn own_lines(least: LevelFilter) -> Targets {
+    let of_others = least.min(LevelFilter::INFO);
+    Targets::new().with_default(of_others).with_target("h2", LevelFilter::OFF).with_target("plimsoll", least)
 }
 
 pub(crate) fn dropped() -> u64 {
-    LOG.get().map_or(0, LossyWriter::dropped)
+    LOG.get().map_or(0, |log| log.writer.dropped())
 }
 
 /// A line beside what a command prints: through the log if the command has one, else to stderr itself.
 pub(crate) fn tell(line: impl fmt::Display) {
     match LOG.get() {
-        Some(_) => tracing::error!("{line}"),
-        // A reader that has left is no failure.
-        None => drop(writeln!(io::stderr(), "{line}")),
+        Some(_) => tracing::info!("{line}"),
+        None => print(line),
     }
+}
+
+/// The same of what has failed.
+pub(crate) fn tell_failure(line: impl fmt::Display) {
+    match LOG.get() {
+        Some(_) => tracing::error!("{line}"),
+        None => print(line),
+    }
+}
+
+fn print(line: impl fmt::Display) {
+    // A reader that has left is no failure.
+    drop(writeln!(io::stderr(), "{line}"));
 }
 
 /// Ends the log when it is dropped: at the end of the program, or when a panic leaves it.
@@ -70,13 +111,16 @@ impl Drop for AtEnd {
 /// Ends the log: waits a moment for the lines that are not written yet. Says how many were lost.
 pub(crate) fn finish() {
     let Some(log) = LOG.get() else { return };
-    match log.dropped() {
+    match log.writer.dropped() {
         0 => {}
         dropped => {
-            tracing::warn!("{dropped} lines of this log were lost: they could not be written, or not in time")
+            tracing::warn!(
+                dropped,
+                "{dropped} lines of this log were lost: they could not be written, or not in time"
+            )
         }
     }
-    log.finish();
+    log.writer.finish();
 }
 
 /// A panic is a line too: the standard library would wait for a reader that has stopped reading.

@@ -81,7 +81,7 @@ fn read(path: &Path) -> Option<StateDocument> {
         Ok(text) => understood(&text, &name.to_string()),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => {
-            tracing::warn!("what an earlier run has learned is not used: cannot read {name}: {error}");
+            tracing::warn!(file = %name, "what an earlier run has learned is not used: cannot read {name}: {error}");
             None
         }
     }
@@ -90,7 +90,9 @@ fn read(path: &Path) -> Option<StateDocument> {
 fn understood(text: &str, name: &str) -> Option<StateDocument> {
     let document = StateDocument::parse(text);
     document
-        .map_err(|wrong| tracing::warn!("what an earlier run has learned is not used: {name}: {wrong}"))
+        .map_err(|wrong| {
+            tracing::warn!(file = name, "what an earlier run has learned is not used: {name}: {wrong}")
+        })
         .ok()
 }
 
@@ -187,6 +189,7 @@ impl StateFile {
             && !kept.fails
         {
             tracing::warn!(
+                file = %path.display(),
                 "cannot write {}: {error}; a restart begins with nothing learned. Name a file that can be written (`state` under \
                  [gateway]), or `\"off\"`",
                 path.display()

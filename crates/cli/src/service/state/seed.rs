@@ -38,6 +38,7 @@ pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
         }
         Err(error) => {
             tracing::warn!(
+                file = %path.display(),
                 "cannot write {}: {error}; clients may get another level at each restart. Name a file that can be written \
                  (`state` under [gateway]), or a `seed`",
                 path.display()

@@ -40,12 +40,12 @@ impl Upgrade {
             {
                 // A process that is not ready is not to begin to serve later.
                 upgrade.cancel();
-                tracing::warn!("not upgraded, this process goes on: {wrong}");
+                tracing::error!("not upgraded, this process goes on: {wrong}");
             }
         };
         if let Err(error) = thread::Builder::new().name("upgrade".to_owned()).spawn(run) {
             *self.stage() = Stage::None;
-            tracing::warn!("not upgraded, this process goes on: cannot start a thread: {error}");
+            tracing::error!("not upgraded, this process goes on: cannot start a thread: {error}");
         }
     }
 
@@ -74,7 +74,10 @@ impl Upgrade {
         let (mut own, other) = UnixStream::pair().map_err(|error| error.to_string())?;
         let child = start(other).map_err(|error| format!("the program cannot be started again: {error}"))?;
         let process = child.id();
-        tracing::info!("upgrading: process {process} is started to take this one's place");
+        tracing::info!(
+            successor = process,
+            "upgrading: process {process} is started to take this one's place"
+        );
         *self.stage() = Stage::Begun(Some(child));
         let handed = own.set_write_timeout(Some(LIMIT)).and_then(|()| own.set_read_timeout(Some(LIMIT)));
         let handed = handed.and_then(|()| passing::send(&own, sockets, learned));

@@ -49,13 +49,16 @@ impl Start {
     pub(crate) fn ready(self, left: &Inherited) {
         for address in left.addresses() {
             tracing::warn!(
+                listener = %address,
                 "the socket of {address} was handed over and is closed: no `listen` under [gateway] has it"
             );
         }
         let Some(Predecessor { process, mut socket }) = self.predecessor else { return };
         match socket.write_all(READY) {
-            Ok(()) => tracing::info!("took the place of process {process}"),
-            Err(_) => tracing::warn!("process {process} has ended before it could hand over"),
+            Ok(()) => tracing::info!(predecessor = process, "took the place of process {process}"),
+            Err(_) => {
+                tracing::warn!(predecessor = process, "process {process} has ended before it could hand over")
+            }
         }
     }
 }

@@ -260,12 +260,12 @@ fn the_log_is_told_of_servers_that_go_and_return() {
     assert!(roster.news(at(1000), "app").is_empty());
     roster.unreachable(at(60_000), &servers[0], Trouble::Refused, false);
     let said = |news: Vec<ServerNews>| news.into_iter().map(|one| (one.is_bad, one.text)).collect::<Vec<_>>();
-    let line = "upstream app: 127.0.0.1:1 is out of use (connections refused); 1 of 2 servers are in use";
+    let line = "127.0.0.1:1 is out of use (connections refused); 1 of 2 servers are in use";
     assert_eq!(said(roster.news(at(60_100), "app")), [(true, line.to_owned())]);
     roster.unreachable(at(60_500), &servers[0], Trouble::ConnectTimeout, true);
     assert!(roster.news(at(60_600), "app").is_empty(), "a try that fails is no news");
     roster.reached(at(62_000), &servers[0], true);
-    let line = "upstream app: 127.0.0.1:1 is in use again after 2.0 s, and has its whole share in 2.0 s; 2 of 2 servers are in use";
+    let line = "127.0.0.1:1 is in use again after 2.0 s, and has its whole share in 2.0 s; 2 of 2 servers are in use";
     assert_eq!(said(roster.news(at(62_100), "app")), [(false, line.to_owned())]);
     servers.iter().for_each(|server| roster.unreachable(at(200_000), server, Trouble::Refused, false));
     let both = said(roster.news(at(200_100), "app"));
