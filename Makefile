@@ -98,7 +98,7 @@ generate: ## write what is generated from code: references of configuration and 
 fmt: ## format the code
 	$(CARGO) fmt --all
 
-module: ## build libplimsoll, mod_plimsoll and a wheel for Python into target/module: a server's own processes decide (docs/module.md)
+module: ## build libplimsoll, mod_plimsoll, libplimsoll_preload and a wheel for Python into target/module: a server's own processes decide (docs/module.md)
 	@.ci/module release $(TARGET)/module
 	@.ci/wheel $(TARGET)/module
 

@@ -4,6 +4,7 @@ use crate::application::application;
 use crate::model::{LIGHT_TREE, ServerModel};
 use crate::process::{free_port, program};
 use crate::{Folder, Process};
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -73,7 +74,18 @@ impl Apache {
 
     /// Starts it with so many workers, places in the listen queue, these modules and this content. Panics, with its log, if it
     /// does not come up.
-    pub fn with(folder: Folder, (workers, queue): (u32, u32), modules: &[&str], content: &str) -> Apache {
+    pub fn with(folder: Folder, sizes: (u32, u32), modules: &[&str], content: &str) -> Apache {
+        Apache::in_environment(&[], folder, sizes, modules, content)
+    }
+
+    /// The same with these variables in its environment.
+    pub fn in_environment(
+        variables: &[(&str, &OsStr)],
+        folder: Folder,
+        (workers, queue): (u32, u32),
+        modules: &[&str],
+        content: &str,
+    ) -> Apache {
         let (direct, upstream) = (free_port(), free_port());
         let modules: String = ["mpm_prefork", "authz_core", "authz_host"]
             .iter()
@@ -102,7 +114,7 @@ impl Apache {
         // interrupted test run would leave it behind, so it ends with the thread that started it.
         let mut command = Command::new(program("setpriv"));
         command.arg("--pdeathsig=TERM").arg(program("apache2")).process_group(0);
-        command.arg("-DFOREGROUND").arg("-f").arg(configuration);
+        command.arg("-DFOREGROUND").arg("-f").arg(configuration).envs(variables.iter().copied());
         let mut process = Process::spawn("apache", &mut command, &folder.path().join("apache.log"));
         process.wait_for("readiness", |log| log.contains("resuming normal operations").then_some(()));
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));

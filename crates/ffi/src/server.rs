@@ -222,6 +222,11 @@ impl Server {
         Some((self.classes.get(class)?, class_sums(&self.mapping, class)))
     }
 
+    /// Whether it was attached by this process, and not by the one that this was forked from.
+    pub fn is_own(&self) -> bool {
+        self.mark.load(Relaxed) != 0
+    }
+
     /// Whether no controller is awake: levels stand still until there is one again.
     pub fn is_frozen(&self) -> bool {
         self.is_frozen_at(now())
@@ -237,7 +242,7 @@ impl Server {
 
     /// The lock; refused in a process that was forked from the one that attached.
     fn own(&self) -> Result<MutexGuard<'_, Own>, Fault> {
-        if self.mark.load(Relaxed) == 0 {
+        if !self.is_own() {
             return Err(Fault::Forked);
         }
         Ok(self.own.lock().unwrap_or_else(PoisonError::into_inner))
@@ -246,7 +251,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.mark.load(Relaxed) != 0 {
+        if self.is_own() {
             self.slot.free();
         }
     }

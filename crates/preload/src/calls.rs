@@ -1,0 +1,238 @@
+//! The functions of the C library that this one stands in for. Each does what the real one does, and tells `watch`.
+
+#![expect(unsafe_code, reason = "functions of the C library, with pointers")]
+#![expect(
+    missing_docs,
+    clippy::missing_safety_doc,
+    reason = "their manual pages say what they do, and what they need"
+)]
+
+use crate::places::Places;
+use crate::watch::{self, Reads};
+use libc::{c_int, c_long, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
+use nix::errno::Errno;
+use std::sync::OnceLock;
+use std::{mem, process, slice};
+
+/// The real functions, by their names and types.
+macro_rules! real_functions {
+    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+        struct Real { $($name: unsafe extern "C" fn($($argument),*) -> $result,)* }
+
+        impl Real {
+            fn find() -> Real {
+                Real { $($name: {
+                    // SAFETY: the name ends with NUL.
+                    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, concat!(stringify!($name), "\0").as_ptr().cast()) };
+                    if found.is_null() {
+                        eprintln!("plimsoll: the C library has no {}", stringify!($name));
+                        process::abort();
+                    }
+                    // SAFETY: the function of this name has this type.
+                    unsafe { mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(found) }
+                },)* }
+            }
+        }
+    };
+}
+
+real_functions! {
+    accept(c_int, *mut sockaddr, *mut socklen_t) -> c_int;
+    accept4(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int;
+    read(c_int, *mut c_void, size_t) -> ssize_t;
+    readv(c_int, *const iovec, c_int) -> ssize_t;
+    recv(c_int, *mut c_void, size_t, c_int) -> ssize_t;
+    recvfrom(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t;
+    recvmsg(c_int, *mut msghdr, c_int) -> ssize_t;
+    write(c_int, *const c_void, size_t) -> ssize_t;
+    writev(c_int, *const iovec, c_int) -> ssize_t;
+    send(c_int, *const c_void, size_t, c_int) -> ssize_t;
+    sendto(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t;
+    sendmsg(c_int, *const msghdr, c_int) -> ssize_t;
+    sendfile(c_int, c_int, *mut off_t, size_t) -> ssize_t;
+    sendfile64(c_int, c_int, *mut off_t, size_t) -> ssize_t;
+    shutdown(c_int, c_int) -> c_int;
+    close(c_int) -> c_int;
+    dup(c_int) -> c_int;
+    dup2(c_int, c_int) -> c_int;
+    dup3(c_int, c_int, c_int) -> c_int;
+    syscall(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
+}
+
+fn real() -> &'static Real {
+    static REAL: OnceLock<Real> = OnceLock::new();
+    REAL.get_or_init(Real::find)
+}
+
+/// Runs when the library is loaded, before the server's own code.
+// SAFETY: functions of this type are what the section holds.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static START: extern "C" fn() = {
+    extern "C" fn start() {
+        real();
+        watch::start();
+    }
+    start
+};
+
+/// # Safety
+/// `pieces` may be written to.
+unsafe fn reading(
+    descriptor: c_int,
+    pieces: &[iovec],
+    flags: c_int,
+    real: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    // SAFETY: as the caller sees to.
+    let places = unsafe { Places::new(pieces) };
+    match watch::before_read(descriptor, flags, &places) {
+        Reads::Through => real(),
+        Reads::Told => {
+            let count = real();
+            if let Ok(count) = usize::try_from(count) {
+                watch::got(descriptor, &places, count);
+            }
+            count
+        }
+        Reads::Done(Ok(count)) => count.cast_signed(),
+        Reads::Done(Err(error)) => {
+            Errno::set_raw(error.raw_os_error());
+            -1
+        }
+    }
+}
+
+/// # Safety
+/// `pieces` may be read.
+unsafe fn writing(descriptor: c_int, pieces: &[iovec], count: ssize_t) -> ssize_t {
+    if let Some(sent) = usize::try_from(count).ok().filter(|sent| *sent > 0) {
+        // SAFETY: as the caller sees to.
+        watch::sent(descriptor, &unsafe { Places::new(pieces) }, sent);
+    }
+    count
+}
+
+/// The pieces at a pointer; none for a count that the kernel refuses.
+///
+/// # Safety
+/// There are so many.
+unsafe fn pieces<'a>(start: *const iovec, count: usize) -> &'a [iovec] {
+    if start.is_null() || count > 1024 {
+        return &[];
+    }
+    // SAFETY: as the caller sees to.
+    unsafe { slice::from_raw_parts(start, count) }
+}
+
+fn accepted(descriptor: c_int) -> c_int {
+    if descriptor >= 0 {
+        watch::accepted(descriptor);
+    }
+    descriptor
+}
+
+/// Stands in for functions: each calls the real one with its own arguments, which are good for it as for this one.
+macro_rules! functions {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = |$call:ident| $body:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            // SAFETY: the server's own arguments, for the function that it meant.
+            let $call = || unsafe { (real().$name)($($argument),*) };
+            // SAFETY: what the arguments point to is good for the real function, and so for looking at it.
+            #[allow(unused_unsafe, reason = "some look at nothing")]
+            unsafe { $body }
+        }
+    )*};
+}
+
+functions! {
+    fn accept(socket: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = |call| accepted(call());
+    fn accept4(socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int =
+        |call| accepted(call());
+    fn read(socket: c_int, buffer: *mut c_void, length: size_t) -> ssize_t =
+        |call| reading(socket, &Places::piece(buffer, length), 0, call);
+    fn readv(socket: c_int, vectors: *const iovec, count: c_int) -> ssize_t =
+        |call| reading(socket, pieces(vectors, count as usize), 0, call);
+    fn recv(socket: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t =
+        |call| reading(socket, &Places::piece(buffer, length), flags, call);
+    fn recvfrom(
+        socket: c_int, buffer: *mut c_void, length: size_t, flags: c_int, from: *mut sockaddr, size: *mut socklen_t
+    ) -> ssize_t = |call| {
+        // A stream fills in no address.
+        reading(socket, &Places::piece(buffer, length), flags, call)
+    };
+    fn recvmsg(socket: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = |call| {
+        if message.is_null() {
+            return call();
+        }
+        let (mut is_own, vectors) = (true, pieces((*message).msg_iov, (*message).msg_iovlen));
+        let count = reading(socket, vectors, flags, || {
+            is_own = false;
+            call()
+        });
+        if is_own && count >= 0 {
+            ((*message).msg_namelen, (*message).msg_controllen, (*message).msg_flags) = (0, 0, 0);
+        }
+        count
+    };
+    fn write(socket: c_int, buffer: *const c_void, length: size_t) -> ssize_t =
+        |call| writing(socket, &Places::piece(buffer, length), call());
+    fn writev(socket: c_int, vectors: *const iovec, count: c_int) -> ssize_t =
+        |call| writing(socket, pieces(vectors, count as usize), call());
+    fn send(socket: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t =
+        |call| writing(socket, &Places::piece(buffer, length), call());
+    fn sendto(
+        socket: c_int, buffer: *const c_void, length: size_t, flags: c_int, to: *const sockaddr, size: socklen_t
+    ) -> ssize_t = |call| writing(socket, &Places::piece(buffer, length), call());
+    fn sendmsg(socket: c_int, message: *const msghdr, flags: c_int) -> ssize_t = |call| {
+        let count = call();
+        let Some(told) = message.as_ref() else { return count };
+        writing(socket, pieces(told.msg_iov, told.msg_iovlen), count)
+    };
+    fn sendfile(socket: c_int, file: c_int, offset: *mut off_t, length: size_t) -> ssize_t =
+        |call| sent_by_kernel(socket, call());
+    fn sendfile64(socket: c_int, file: c_int, offset: *mut off_t, length: size_t) -> ssize_t =
+        |call| sent_by_kernel(socket, call());
+    fn shutdown(socket: c_int, how: c_int) -> c_int = |call| {
+        if how != libc::SHUT_RD {
+            watch::shut(socket);
+        }
+        call()
+    };
+    fn close(descriptor: c_int) -> c_int = |call| {
+        watch::closing(descriptor);
+        call()
+    };
+    // With two descriptors, nobody knows when the connection is closed.
+    fn dup(descriptor: c_int) -> c_int = |call| {
+        watch::closing(descriptor);
+        call()
+    };
+    fn dup2(descriptor: c_int, other: c_int) -> c_int = |call| {
+        watch::closing(descriptor);
+        watch::closing(other);
+        call()
+    };
+    fn dup3(descriptor: c_int, other: c_int, flags: c_int) -> c_int = |call| {
+        watch::closing(descriptor);
+        watch::closing(other);
+        call()
+    };
+    // In C it takes any number of arguments, which are passed in the same places. libuv closes by it.
+    fn syscall(
+        number: c_long, one: c_long, two: c_long, three: c_long, four: c_long, five: c_long, six: c_long
+    ) -> c_long = |call| {
+        if number == libc::SYS_close {
+            watch::closing(one as c_int);
+        }
+        call()
+    };
+}
+
+fn sent_by_kernel(descriptor: c_int, count: ssize_t) -> ssize_t {
+    if let Some(sent) = usize::try_from(count).ok().filter(|sent| *sent > 0) {
+        watch::sent_by_kernel(descriptor, sent);
+    }
+    count
+}

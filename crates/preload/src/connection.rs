@@ -1,0 +1,343 @@
+//! A connection, without descriptors: what the bytes mean that the server reads and writes.
+//!
+//! One request is under way at a time. It begins with its head, and ends where its answer does by the framing of HTTP, or with
+//! the connection. What cannot be followed makes the rest of the connection *opaque*: another protocol, a request that comes
+//! before the answer to the one before it (pipelining), a switch to another protocol, a head of more than [`LONGEST_HEAD`].
+
+use crate::decide::{Decision, Refusal, UnderWay};
+use plimsoll_core::request::Outcome;
+use plimsoll_wire::{Answers, Body, EMPTY_HEADER, HEADERS, Parsed, RequestHead, request_head};
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// A longer head is passed on as it came (byte).
+pub(crate) const LONGEST_HEAD: usize = 16 << 10;
+
+/// A connection that the server has accepted.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: IpAddr,
+    /// The process that reads it.
+    process: u32,
+    reading: Reading,
+    answers: Answers,
+    /// The request whose answer is expected.
+    asked: Option<Asked>,
+    /// The client sends no more.
+    has_client_ended: bool,
+    /// The bytes of a part of a head that was seen in the kernel; below one more, the socket is not readable.
+    part: usize,
+}
+
+/// What the server reads next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reading {
+    /// The head of a request.
+    Head,
+    /// The rest of a head that it had no room for, and the body.
+    Rest(usize, Body),
+    /// Something that is not followed.
+    Opaque,
+    /// The end: its last request was rejected here.
+    End,
+}
+
+#[derive(Debug)]
+struct Asked {
+    is_head: bool,
+    under_way: Option<UnderWay>,
+}
+
+/// What to do with the bytes that have come.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The head is not whole yet.
+    Wait,
+    /// They go to the server as they are.
+    Pass,
+    /// They go to the server with this text at this place.
+    Insert(usize, &'static str),
+    /// So many of them are answered here. Whether the connection ends then.
+    Answer(usize, String, bool),
+}
+
+impl Connection {
+    pub(crate) fn new(client: IpAddr, process: u32) -> Connection {
+        Connection {
+            client,
+            process,
+            reading: Reading::Head,
+            answers: Answers::default(),
+            asked: None,
+            has_client_ended: false,
+            part: 0,
+        }
+    }
+
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
+    /// Whether there is no more to be seen.
+    pub(crate) fn is_over(&self) -> bool {
+        self.reading == Reading::Opaque && self.asked.is_none()
+    }
+
+    /// The part of a head that was seen before; from now on it is `part`.
+    pub(crate) fn replace_part(&mut self, part: usize) -> usize {
+        std::mem::replace(&mut self.part, part)
+    }
+
+    /// The process that reads it.
+    pub(crate) fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Reads a head of which these bytes have come, and has `decide` decide on it. The server reads in `process`.
+    pub(crate) fn head(
+        &mut self,
+        bytes: &[u8],
+        process: u32,
+        decide: impl FnOnce(&RequestHead<'_, '_>, IpAddr) -> Decision,
+    ) -> Step {
+        let mut headers = [EMPTY_HEADER; HEADERS];
+        let head = match request_head(bytes, &mut headers) {
+            Parsed::Partial if bytes.len() < LONGEST_HEAD => return Step::Wait,
+            Parsed::Whole(head) if head.target.starts_with('/') && head.method != "CONNECT" => head,
+            _ => return self.give_up(),
+        };
+        if self.asked.is_some() {
+            // It is behind an answer that has no end that can be seen, or behind no answer at all.
+            if !self.answers.is_within() {
+                return self.give_up();
+            }
+            self.end(Outcome::Completed);
+            self.answers = Answers::default();
+        }
+        self.process = process;
+        let (under_way, prefix) = match decide(&head, self.client) {
+            Decision::Serve(prefix, under_way) => (Some(under_way), prefix),
+            Decision::AsItCame => (None, ""),
+            Decision::Reject(refusal) => return self.reject(&head, bytes.len(), &refusal),
+        };
+        self.asked = Some(Asked { is_head: head.method == "HEAD", under_way });
+        self.reading = Reading::Rest(head.length, head.body);
+        Step::Insert(head.target_at, prefix)
+    }
+
+    fn reject(&mut self, head: &RequestHead<'_, '_>, have: usize, refusal: &Refusal) -> Step {
+        let Refusal { status, reason, retry_after, content_type, body } = refusal;
+        let end = match head.body {
+            Body::Length(length) => {
+                usize::try_from(length).ok().and_then(|length| head.length.checked_add(length))
+            }
+            _ => None,
+        };
+        let is_last = !head.keeps_alive || end.is_none_or(|end| end > have);
+        let (phrase, length) = (if *status == 503 { "Service Unavailable" } else { "Rejected" }, body.len());
+        let connection = if is_last { "close" } else { "keep-alive" };
+        let mut answer = format!(
+            "HTTP/1.1 {status} {phrase}\r\nRetry-After: {retry_after}\r\nX-Plimsoll: level=0; reason={reason}\r\n\
+             Content-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n"
+        );
+        if head.method != "HEAD" {
+            // Writing into a text cannot fail.
+            let _ = answer.write_str(body);
+        }
+        Step::Answer(end.unwrap_or(have).min(have), answer, is_last)
+    }
+
+    /// The rest is not followed. A request under way ends where its answer does.
+    pub(crate) fn give_up(&mut self) -> Step {
+        self.reading = Reading::Opaque;
+        Step::Pass
+    }
+
+    /// The server gets no more.
+    pub(crate) fn finish(&mut self) {
+        self.reading = Reading::End;
+    }
+
+    /// The server has got these bytes of the stream.
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        let Reading::Rest(head, body) = &mut self.reading else { return };
+        let of_head = bytes.len().min(*head);
+        *head -= of_head;
+        let rest = &bytes[of_head..];
+        let is_more = body.pass(rest) < rest.len();
+        if is_more {
+            // It has the next request already.
+            self.reading = Reading::Opaque;
+        } else if *head == 0 && body.has_ended() {
+            self.reading = Reading::Head;
+        }
+    }
+
+    /// The client sends no more.
+    pub(crate) fn client_ended(&mut self) {
+        self.has_client_ended = true;
+        self.reading = Reading::Opaque;
+    }
+
+    /// The server has sent these bytes.
+    pub(crate) fn sent(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let Some(asked) = &self.asked else { return };
+            let progress = self.answers.pass(bytes, asked.is_head);
+            bytes = &bytes[progress.used..];
+            self.progressed(progress.body, progress.ended);
+        }
+    }
+
+    /// The kernel has sent so many bytes, of a file.
+    pub(crate) fn sent_by_kernel(&mut self, count: u64) {
+        if self.asked.is_some() {
+            let progress = self.answers.skip(count);
+            self.progressed(progress.body, progress.ended);
+        }
+    }
+
+    fn progressed(&mut self, body: u64, ended: Option<u16>) {
+        if let Some(Asked { under_way: Some(under_way), .. }) = &self.asked
+            && body > 0
+        {
+            under_way.sent(body);
+        }
+        if let Some(status) = ended {
+            if status == 101 {
+                self.reading = Reading::Opaque;
+            }
+            self.end(outcome_of(status));
+        }
+    }
+
+    /// The server sends no more, or knows the connection no more.
+    pub(crate) fn closed(&mut self) {
+        let was_within = self.answers.is_within();
+        let outcome = match self.answers.close() {
+            Some(status) => outcome_of(status),
+            None if was_within || self.has_client_ended => Outcome::Abandoned,
+            None => Outcome::Failed,
+        };
+        self.end(outcome);
+        self.give_up();
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if let Some(under_way) = self.asked.take().and_then(|asked| asked.under_way) {
+            under_way.done(outcome);
+        }
+    }
+}
+
+/// As for the module: an error of the server is a failure.
+fn outcome_of(status: u16) -> Outcome {
+    if status >= 500 { Outcome::Failed } else { Outcome::Completed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: &[u8] = b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n";
+
+    fn connection() -> Connection {
+        Connection::new(IpAddr::from([192, 0, 2, 1]), 1)
+    }
+
+    fn passed(connection: &mut Connection, bytes: &[u8]) -> Step {
+        connection.head(bytes, 1, |_, _| Decision::AsItCame)
+    }
+
+    fn rejected(bytes: &[u8]) -> (usize, String, bool) {
+        let refusal = Refusal {
+            status: 503,
+            reason: "overload",
+            retry_after: 2,
+            content_type: "text/plain",
+            body: "busy\n",
+        };
+        match connection().head(bytes, 1, |_, _| Decision::Reject(refusal)) {
+            Step::Answer(taken, answer, is_last) => (taken, answer, is_last),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_request_follows_another() {
+        let mut connection = connection();
+        for _ in 0..2 {
+            assert!(matches!(passed(&mut connection, &GET[..20]), Step::Wait));
+            assert!(matches!(passed(&mut connection, GET), Step::Insert(4, "")));
+            connection.read(&GET[..30]);
+            assert!(matches!(connection.reading(), Reading::Rest(..)));
+            connection.read(&GET[30..]);
+            assert_eq!(*connection.reading(), Reading::Head);
+            connection.sent(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+            assert!(connection.asked.is_some());
+            connection.sent_by_kernel(4);
+            assert!(connection.asked.is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_followed() {
+        for bytes in [
+            &b"\x16\x03\x01"[..],
+            b"PRI * HTTP/2.0\r\n\r\n",
+            b"CONNECT a:1 HTTP/1.1\r\n\r\n",
+            b"GET http://a/ HTTP/1.1\r\n\r\n",
+            b"OPTIONS * HTTP/1.1\r\n\r\n",
+            &[b'A'; LONGEST_HEAD],
+        ] {
+            let mut connection = connection();
+            assert!(matches!(passed(&mut connection, bytes), Step::Pass), "{bytes:?}");
+            assert!(connection.is_over());
+        }
+    }
+
+    #[test]
+    fn a_second_request_that_does_not_wait_for_its_answer_is_not_followed() {
+        let mut connection = connection();
+        passed(&mut connection, GET);
+        connection.read(&GET.repeat(2));
+        assert_eq!(*connection.reading(), Reading::Opaque);
+        assert!(!connection.is_over(), "the first is answered yet");
+        connection.sent(b"HTTP/1.1 204 None\r\n\r\n");
+        assert!(connection.is_over());
+        // Behind an answer without an end that can be seen, the next request shows it.
+        let mut connection = super::tests::connection();
+        passed(&mut connection, GET);
+        connection.read(GET);
+        assert!(matches!(passed(&mut connection, GET), Step::Pass));
+        let mut connection = super::tests::connection();
+        passed(&mut connection, GET);
+        connection.read(GET);
+        connection.sent(b"not HTTP");
+        assert!(matches!(passed(&mut connection, GET), Step::Insert(..)));
+    }
+
+    #[test]
+    fn an_upgrade_ends_what_is_followed() {
+        let mut connection = connection();
+        passed(&mut connection, GET);
+        connection.read(GET);
+        connection.sent(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
+        assert!(connection.is_over());
+    }
+
+    #[test]
+    fn a_rejection_keeps_the_connection_if_all_of_the_request_is_there() {
+        let (taken, answer, is_last) = rejected(&GET.repeat(2));
+        assert_eq!((taken, is_last), (GET.len(), false));
+        assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"), "{answer}");
+        assert!(answer.contains("X-Plimsoll: level=0; reason=overload\r\n"), "{answer}");
+        assert!(answer.ends_with("Content-Length: 5\r\nConnection: keep-alive\r\n\r\nbusy\n"), "{answer}");
+        let post = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody";
+        assert_eq!((rejected(post).0, rejected(post).2), (post.len(), false));
+        assert!(rejected(&post[..post.len() - 1]).2);
+        assert!(rejected(b"GET / HTTP/1.0\r\n\r\n").2);
+        assert!(rejected(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").2);
+        assert!(rejected(b"HEAD / HTTP/1.1\r\n\r\n").1.ends_with("\r\n\r\n"));
+    }
+}

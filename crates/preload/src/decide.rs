@@ -1,0 +1,130 @@
+//! The shared state, to which each process attaches itself with its first request.
+
+use crate::settings::Settings;
+use crate::tell::Once;
+use plimsoll_core::request::Outcome;
+use plimsoll_ffi::{Fields, Server};
+use plimsoll_wire::RequestHead;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+/// How long it takes until an attachment that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A request that was counted, and ends by [`UnderWay::done`].
+pub(crate) struct UnderWay {
+    server: &'static Server,
+    number: u64,
+}
+
+/// What is decided of a request.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// It is served with this prefix.
+    Serve(&'static str, UnderWay),
+    /// It is turned away.
+    Reject(Refusal),
+    /// It goes as it came, and is not counted.
+    AsItCame,
+}
+
+/// What a rejection says.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) reason: &'static str,
+    pub(crate) retry_after: u64,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: &'static str,
+}
+
+/// Decides on a request of this client. The server reads it into `room` bytes, in which a prefix has its place, or the request goes
+/// as it came.
+pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) -> Decision {
+    static FAULT: Once = Once::new();
+    static FROZEN: Once = Once::new();
+    let Some(server) = server() else { return Decision::AsItCame };
+    let (path, query) = head.target.split_once('?').unwrap_or((head.target, ""));
+    let fields = Fields {
+        method: head.method,
+        host: head.header("host").unwrap_or(""),
+        path: path.as_bytes(),
+        query,
+        client,
+        header: &|name| head.header(name),
+    };
+    let room = path.len() + room.saturating_sub(head.target_at + 1);
+    let served = match server.adapt(&fields, room) {
+        Ok(served) => served,
+        Err(fault) => {
+            FAULT.tell(&format!("a request goes as it came, and others like it: {fault}"));
+            return Decision::AsItCame;
+        }
+    };
+    if served.is_frozen {
+        FROZEN.tell("no controller is awake, so levels stand still: start `plimsoll control`");
+    } else {
+        FROZEN.again();
+    }
+    if served.level > 0 {
+        return Decision::Serve(served.prefix, UnderWay { server, number: served.request });
+    }
+    let rejection = &server.configuration().gateway.settings.rejection;
+    Decision::Reject(Refusal {
+        status: rejection.status,
+        reason: served.reason.as_str(),
+        retry_after: served.retry_after.as_secs() + u64::from(served.retry_after.subsec_nanos() > 0),
+        content_type: &rejection.content_type,
+        body: &rejection.body,
+    })
+}
+
+impl fmt::Debug for UnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UnderWay").field(&self.number).finish()
+    }
+}
+
+impl UnderWay {
+    /// Counts bytes of the answer's body.
+    pub(crate) fn sent(&self, bytes: u64) {
+        // A child that was forked meanwhile has no part in its parent's requests.
+        let _ = self.server.log_size(self.number, bytes);
+    }
+
+    pub(crate) fn done(self, outcome: Outcome) {
+        let _ = self.server.done(self.number, outcome);
+    }
+}
+
+/// The attachment of this process. None if there is none, and while another thread attaches.
+fn server() -> Option<&'static Server> {
+    static OWN: Mutex<(Option<&'static Server>, Option<Instant>)> = Mutex::new((None, None));
+    static FAULT: Once = Once::new();
+    const TRIES: usize = 1000;
+    let mut own = (0..TRIES).find_map(|_| match OWN.try_lock() {
+        Ok(own) => Some(own),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => {
+            std::thread::yield_now();
+            None
+        }
+    })?;
+    if let Some(server) = own.0.filter(|server| server.is_own()) {
+        return Some(server);
+    }
+    // That of the parent has nothing to end here, and lanes are not given back by it.
+    let was_forked = own.0.take().is_some();
+    let now = Instant::now();
+    if own.1.is_some_and(|next| now < next) && !was_forked {
+        return None;
+    }
+    own.1 = Some(now + RETRY);
+    match Server::attach(Settings::own().state.as_ref()?) {
+        Ok(server) => own.0 = Some(Box::leak(Box::new(server))),
+        Err(fault) => FAULT.tell(&format!("requests go as they came: {fault}")),
+    }
+    own.0
+}

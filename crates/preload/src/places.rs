@@ -1,0 +1,75 @@
+//! Memory of the server into which it reads, or out of which it writes.
+
+#![expect(unsafe_code, reason = "the server passes pointers")]
+
+use libc::{c_void, iovec};
+use std::slice;
+
+/// Pieces of memory, in their order.
+#[derive(Debug)]
+pub struct Places<'a>(&'a [iovec]);
+
+impl<'a> Places<'a> {
+    /// # Safety
+    /// Each piece may be read and, if it is read into, written for as long as this lives; or its bytes are never asked for.
+    pub unsafe fn new(pieces: &'a [iovec]) -> Self {
+        Places(pieces)
+    }
+
+    /// One piece; see [`Places::new`].
+    pub fn piece(start: *const c_void, length: usize) -> [iovec; 1] {
+        [iovec { iov_base: start.cast_mut(), iov_len: length }]
+    }
+
+    /// How many bytes there are.
+    pub fn room(&self) -> usize {
+        self.0.iter().fold(0, |sum, piece| sum.saturating_add(piece.iov_len))
+    }
+
+    /// Writes these parts, one after the other, as far as there is room; returns how many bytes that were.
+    pub fn put(&self, parts: &[&[u8]]) -> usize {
+        let mut bytes = parts.iter().copied().flatten();
+        let mut count = 0;
+        for piece in self.0 {
+            for at in 0..piece.iov_len {
+                let Some(byte) = bytes.next() else { return count };
+                // SAFETY: it lies inside a piece that may be written to.
+                unsafe { piece.iov_base.cast::<u8>().add(at).write(*byte) };
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// The first bytes of them, which have been written.
+    pub fn first(&self, count: usize) -> impl Iterator<Item = &'a [u8]> {
+        let mut left = count;
+        self.0.iter().filter(|piece| piece.iov_len > 0).map_while(move |piece| {
+            let length = piece.iov_len.min(left);
+            left -= length;
+            // SAFETY: it lies inside a piece that may be read, and the kernel has written or read so many bytes of it.
+            (length > 0).then(|| unsafe { slice::from_raw_parts(piece.iov_base.cast::<u8>(), length) })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_go_into_pieces_and_come_out_again() {
+        let (mut one, mut two) = ([0_u8; 3], [0_u8; 4]);
+        let pieces = [
+            Places::piece(one.as_mut_ptr().cast(), one.len()),
+            Places::piece(two.as_mut_ptr().cast(), two.len()),
+        ]
+        .concat();
+        // SAFETY: both arrays outlive it, and are not used otherwise meanwhile.
+        let places = unsafe { Places::new(&pieces) };
+        assert_eq!((places.room(), places.put(&[b"ab", b"", b"cdef"])), (7, 6));
+        assert_eq!(places.first(5).collect::<Vec<_>>(), [&b"abc"[..], b"de"]);
+        assert_eq!(places.put(&[b"longer than that"]), 7);
+        assert_eq!((one, two), (*b"lon", *b"ger "));
+    }
+}

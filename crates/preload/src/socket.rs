@@ -1,0 +1,71 @@
+//! What is asked of the kernel about a descriptor of the server. These calls do not go through the C library, so that none of
+//! them comes back here.
+
+#![expect(unsafe_code, reason = "descriptors of the server are numbers")]
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use std::ffi::c_int;
+use std::net::{IpAddr, SocketAddr};
+
+/// A descriptor that the server has passed in a call, during that call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Socket(BorrowedFd<'static>);
+
+impl Socket {
+    pub(crate) fn new(descriptor: c_int) -> Option<Socket> {
+        // SAFETY: it is not -1. It is only used while the server's call lasts, in which the server keeps it open; if it does not,
+        // the kernel answers with an error.
+        (descriptor >= 0).then(|| Socket(unsafe { BorrowedFd::borrow_raw(descriptor) }))
+    }
+
+    /// The port at which a connection was accepted, and the client's address. None for what is not TCP.
+    pub(crate) fn ends(self) -> Option<(u16, IpAddr)> {
+        let own = SocketAddr::try_from(rustix::net::getsockname(self.0).ok()?).ok()?;
+        let client = SocketAddr::try_from(rustix::net::getpeername(self.0).ok()??).ok()?;
+        Some((own.port(), client.ip().to_canonical()))
+    }
+
+    /// Looks at what has come, and leaves it where it is; it waits as the server's own call would.
+    pub(crate) fn peek(self, into: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
+        rustix::net::recv(self.0, into, flags | RecvFlags::PEEK).map(|(_, length)| length)
+    }
+
+    /// Takes bytes that have come, for nobody; `scratch` is as long as they are.
+    pub(crate) fn discard(self, scratch: &mut [u8]) -> Result<usize, Errno> {
+        rustix::net::recv(self.0, scratch, RecvFlags::DONTWAIT).map(|(_, length)| length)
+    }
+
+    /// Whether nothing more will come.
+    pub(crate) fn has_ended(self) -> bool {
+        let mut asked = [PollFd::from_borrowed_fd(self.0, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut asked, Some(&now)).is_ok_and(|found| found > 0)
+    }
+
+    /// From how many bytes on the socket is readable: for whoever waits in a call, and for `poll` and `epoll`.
+    pub(crate) fn readable_from(self, bytes: usize) {
+        let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        let (number, length) =
+            (std::os::fd::AsRawFd::as_raw_fd(&self.0), size_of::<c_int>() as libc::socklen_t);
+        // SAFETY: the kernel reads an integer, and writes nothing.
+        let done = unsafe {
+            libc::setsockopt(number, libc::SOL_SOCKET, libc::SO_RCVLOWAT, (&raw const value).cast(), length)
+        };
+        debug_assert!(done == 0);
+    }
+
+    /// Sends an answer, without waiting; whether all of it was taken.
+    pub(crate) fn answer(self, bytes: &[u8]) -> bool {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        rustix::net::send(self.0, bytes, flags).is_ok_and(|sent| sent == bytes.len())
+    }
+
+    /// Sends nothing more.
+    pub(crate) fn end_sending(self) {
+        // A client that has left needs no end.
+        let _ = rustix::net::shutdown(self.0, Shutdown::Write);
+    }
+}

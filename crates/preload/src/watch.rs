@@ -1,0 +1,200 @@
+//! What each kind of call does beside what it does.
+
+use crate::connection::{Connection, LONGEST_HEAD, Reading, Step};
+use crate::decide::decide;
+use crate::places::Places;
+use crate::settings::Settings;
+use crate::socket::Socket;
+use crate::table;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Flags of a read that change nothing in what it gets. With others the connection is given up.
+const PLAIN: RecvFlags = RecvFlags::DONTWAIT.union(RecvFlags::CMSG_CLOEXEC);
+
+/// What becomes of a call by which the server reads.
+#[derive(Clone, Copy, Debug)]
+pub enum Reads {
+    /// It goes its way.
+    Through,
+    /// It goes its way, and what it gets is told by [`got`].
+    Told,
+    /// The server gets so many bytes, or this error, and its call is not made.
+    Done(Result<usize, Errno>),
+}
+
+/// The library is loaded.
+pub fn start() {
+    quietly(|| Some(Settings::own()));
+}
+
+/// The server has accepted a connection.
+pub fn accepted(descriptor: c_int) {
+    quietly(|| {
+        let ends = Socket::new(descriptor)?.ends().filter(|(port, _)| Settings::own().watches(*port));
+        if ends.is_none() && !table::is_watched(descriptor) {
+            return None;
+        }
+        table::with(descriptor, |connection| {
+            // One whose end was not seen.
+            if let Some(mut before) = connection.take() {
+                before.closed();
+            }
+            *connection = ends.map(|(_, client)| Box::new(Connection::new(client, process())));
+            Some(())
+        })
+    });
+}
+
+/// The server reads into `places`.
+pub fn before_read(descriptor: c_int, flags: c_int, places: &Places<'_>) -> Reads {
+    let flags = RecvFlags::from_bits_retain(flags.cast_unsigned());
+    // What is only looked at is the server's own business.
+    if !table::is_watched(descriptor) || places.room() == 0 || flags.contains(RecvFlags::PEEK) {
+        return Reads::Through;
+    }
+    let reads = quietly(|| {
+        if !PLAIN.contains(flags) {
+            return give_up(descriptor);
+        }
+        Some(match with(descriptor, |connection| connection.reading().clone())? {
+            Reading::Head => Reads::Done(next_head(descriptor, flags, places)?),
+            Reading::Rest(..) => Reads::Told,
+            Reading::Opaque => Reads::Through,
+            Reading::End => Reads::Done(Ok(0)),
+        })
+    });
+    reads.unwrap_or(Reads::Through)
+}
+
+/// The server has read so many bytes into `places`; none is the stream's end.
+pub fn got(descriptor: c_int, places: &Places<'_>, count: usize) {
+    quietly(|| {
+        with(descriptor, |connection| {
+            if count == 0 {
+                connection.client_ended();
+            }
+            places.first(count).for_each(|bytes| connection.read(bytes));
+        })
+    });
+}
+
+/// Looks at the next head, which may have to be waited for, and at those behind it while they are rejected. None if the server's
+/// own call goes on.
+fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option<Result<usize, Errno>> {
+    let socket = Socket::new(descriptor)?;
+    let mut scratch = [0; LONGEST_HEAD];
+    loop {
+        let have = match socket.peek(&mut scratch, flags) {
+            Ok(0) => {
+                with(descriptor, |connection| connection.client_ended())?;
+                return None;
+            }
+            Ok(have) => have,
+            Err(Errno::NOTSOCK) => return give_up(descriptor),
+            Err(error) => return Some(Err(error)),
+        };
+        let room = places.room();
+        let (step, part) = with(descriptor, |connection| {
+            let step =
+                connection.head(&scratch[..have], process(), |head, client| decide(head, client, room));
+            let part = connection.replace_part(if matches!(step, Step::Wait) { have } else { 0 });
+            (step, part)
+        })?;
+        if part > 0 && !matches!(step, Step::Wait) {
+            socket.readable_from(1);
+        }
+        match step {
+            // More would have come if the call waited for it.
+            Step::Wait if have == part && socket.has_ended() => return give_up(descriptor),
+            Step::Wait if have == part => return Some(Err(Errno::AGAIN)),
+            // Nobody is told that the part can be read, which would be tried again and again.
+            Step::Wait => socket.readable_from(have + 1),
+            Step::Pass => return None,
+            Step::Insert(at, text) => {
+                let given = places.put(&[&scratch[..at], text.as_bytes(), &scratch[at..have]]);
+                let taken = given.saturating_sub(text.len());
+                socket.discard(&mut scratch[..taken]).ok()?;
+                with(descriptor, |connection| connection.read(&scratch[..taken]));
+                return Some(Ok(given));
+            }
+            Step::Answer(taken, answer, is_last) => {
+                let is_sent = socket.answer(answer.as_bytes());
+                socket.discard(&mut scratch[..taken]).ok()?;
+                if is_last || !is_sent {
+                    socket.end_sending();
+                    with(descriptor, |connection| connection.finish());
+                    return Some(Ok(0));
+                }
+            }
+        }
+    }
+}
+
+/// The server has sent the first `count` bytes of `places`.
+pub fn sent(descriptor: c_int, places: &Places<'_>, count: usize) {
+    quietly(|| {
+        with(descriptor, |connection| {
+            places.first(count).for_each(|bytes| connection.sent(bytes));
+        })
+    });
+}
+
+/// The kernel has sent bytes for the server that nobody sees.
+pub fn sent_by_kernel(descriptor: c_int, count: usize) {
+    quietly(|| with(descriptor, |connection| connection.sent_by_kernel(count as u64)));
+}
+
+/// The server will send no more.
+pub fn shut(descriptor: c_int) {
+    quietly(|| with(descriptor, |connection| connection.closed()));
+}
+
+/// The server will close the descriptor, or put another file in its place.
+pub fn closing(descriptor: c_int) {
+    if !table::is_watched(descriptor) {
+        return;
+    }
+    quietly(|| {
+        table::with(descriptor, |connection| {
+            // A child has its parent's descriptors, and one made by vfork its memory too.
+            if connection.as_ref().is_some_and(|connection| connection.process() == process()) {
+                connection.take()?.closed();
+            }
+            Some(())
+        })
+    });
+}
+
+/// Runs `act` with a connection that is looked at, which is forgotten when there is no more to see.
+fn with<T>(descriptor: c_int, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+    table::is_watched(descriptor).then_some(())?;
+    table::with(descriptor, |connection| {
+        let result = act(connection.as_mut()?);
+        connection.take_if(|connection| connection.is_over());
+        Some(result)
+    })
+}
+
+/// The connection is not looked at any more, once what is under way has ended.
+fn give_up<T>(descriptor: c_int) -> Option<T> {
+    let part = with(descriptor, |connection| {
+        connection.give_up();
+        connection.replace_part(0)
+    })?;
+    if part > 0 {
+        Socket::new(descriptor)?.readable_from(1);
+    }
+    None
+}
+
+/// A panic is nothing to the server.
+fn quietly<T>(act: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(act)).ok().flatten()
+}
+
+fn process() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+}

@@ -1,0 +1,137 @@
+//! Servers that stay as they are, with `libplimsoll_preload.so` before the C library.
+
+use crate::module::module;
+use crate::process::{free_port, program};
+use crate::{Apache, Control, Folder, Process, open_to_all};
+use std::ffi::OsStr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+
+/// A kind of server.
+#[derive(Clone, Copy, Debug)]
+pub enum Unchanged {
+    /// Four processes, one connection each, kept alive.
+    Apache,
+    /// Two processes with many connections each.
+    Nginx,
+    /// Threads, by `http.server`.
+    Python,
+    /// One thread, by libuv.
+    Node,
+    /// No HTTP: a Python server that sends back what it gets, and speaks first.
+    Echo,
+}
+
+/// The running server.
+#[derive(Debug)]
+pub struct Preloaded {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its folder: `page.html`, `light/page.html` and `healthz` are served.
+    pub folder: Folder,
+    /// The running process.
+    pub process: Process,
+}
+
+const PYTHON: &str = "
+import functools, http.server, sys, time
+class Handler(http.server.SimpleHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        time.sleep(0.05 if 'page' in self.path else 0)
+        super().do_GET()
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 64
+server = Server(('127.0.0.1', int(sys.argv[1])), functools.partial(Handler, directory=sys.argv[2]))
+print('ready', flush=True)
+server.serve_forever()
+";
+
+const NODE: &str = "
+const [, port, folder] = process.argv, fs = require('fs')
+require('http').createServer((request, response) => setTimeout(() => fs.readFile(folder + request.url, (error, data) => {
+    response.statusCode = error ? 404 : 200
+    response.end(data)
+}), request.url.includes('page') ? 50 : 0)).listen(+port, '127.0.0.1', () => console.log('ready'))
+";
+
+const ECHO: &str = "
+import socketserver, sys
+class Handler(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(b'hello')
+        while data := self.request.recv(100):
+            self.request.sendall(data)
+class Server(socketserver.ThreadingTCPServer):
+    request_queue_size = 64
+server = Server(('127.0.0.1', int(sys.argv[1])), Handler)
+print('ready', flush=True)
+server.serve_forever()
+";
+
+impl Preloaded {
+    /// Starts it with the shared state of `control`. Panics, with its log, if it does not come up.
+    pub fn start(kind: Unchanged, control: &Control) -> Preloaded {
+        Preloaded::start_at(kind, &control.state())
+    }
+
+    /// The same with the shared state at this place, where there may be none yet.
+    pub fn start_at(kind: Unchanged, state: &Path) -> Preloaded {
+        let folder = Folder::new();
+        folder.write("page.html", "full".repeat(25_000));
+        folder.write("light/page.html", "light".repeat(20_000));
+        folder.write("healthz", "well\n");
+        open_to_all(&folder.path().join("light"));
+        // Another user runs it.
+        let library = folder.install(&module().join("libplimsoll_preload.so"));
+        let variables = [("LD_PRELOAD", library.as_os_str()), ("PLIMSOLL_STATE", state.as_os_str())];
+        match kind {
+            Unchanged::Apache => apache(folder, &variables),
+            Unchanged::Nginx => nginx(folder, &variables),
+            Unchanged::Python => script(folder, "python3", ["-c", PYTHON], &variables),
+            Unchanged::Node => script(folder, "node", ["-e", NODE], &variables),
+            Unchanged::Echo => script(folder, "python3", ["-c", ECHO], &variables),
+        }
+    }
+}
+
+/// A page takes a fifth of a second of its process.
+fn apache(folder: Folder, variables: &[(&str, &OsStr)]) -> Preloaded {
+    let content = format!(
+        "DocumentRoot {}\n<Location ~ \"page.html$\">\nSetOutputFilter RATE_LIMIT\nSetEnv rate-limit 256\n</Location>\n",
+        folder.path().display()
+    );
+    let apache = Apache::in_environment(variables, folder.clone(), (8, 64), &["env", "ratelimit"], &content);
+    Preloaded { address: apache.upstream, process: apache.process, folder }
+}
+
+/// A page takes a second of its connection.
+fn nginx(folder: Folder, variables: &[(&str, &OsStr)]) -> Preloaded {
+    let (port, place) = (free_port(), folder.path().display());
+    let user = if nix::unistd::geteuid().is_root() { "user www-data;\n" } else { "" };
+    let text = format!(
+        "daemon off;\nworker_processes 2;\npid {place}/nginx.pid;\nerror_log /dev/stderr notice;\n{user}\
+         events {{ worker_connections 1024; }}\n\
+         http {{\naccess_log off;\nsendfile on;\nclient_body_temp_path {place}/t1; proxy_temp_path {place}/t2;\n\
+         fastcgi_temp_path {place}/t3; uwsgi_temp_path {place}/t4; scgi_temp_path {place}/t5;\n\
+         server {{\nlisten 127.0.0.1:{port};\nroot {place};\nlocation ~ page {{ limit_rate 64k; }}\n}}\n}}\n"
+    );
+    let configuration = folder.write("nginx.conf", text);
+    let mut command = Command::new(program("nginx"));
+    command.args(["-e", "/dev/stderr", "-c"]).arg(configuration).envs(variables.iter().copied());
+    started(folder, port, command, "start worker process ")
+}
+
+fn script(folder: Folder, name: &str, code: [&str; 2], variables: &[(&str, &OsStr)]) -> Preloaded {
+    let port = free_port();
+    let mut command = Command::new(program(name));
+    command.args(code).arg(port.to_string()).arg(folder.path()).envs(variables.iter().copied());
+    started(folder, port, command, "ready")
+}
+
+fn started(folder: Folder, port: u16, mut command: Command, readiness: &str) -> Preloaded {
+    let mut process = Process::spawn("server", &mut command, &folder.path().join("server.log"));
+    process.wait_for("readiness", |log| log.contains(readiness).then_some(()));
+    Preloaded { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), process, folder }
+}

@@ -1,0 +1,234 @@
+//! Servers that stay as they are decide by their socket calls, and pass what they do not understand.
+
+use plimsoll_e2e::{Control, Folder, Preloaded, Unchanged, exchange, get};
+use plimsoll_ffi::Server;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Every host, with a light tree, on a server of four workers.
+const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\nseed = 7\n\
+     [upstream.server]\naddress = \"127.0.0.1:1\"\n[upstream.server.capacity]\nworkers = 4\n\
+     [[site]]\nname = \"www\"\nupstream = \"server\"\nexempt = [{ path = \"/healthz\" }]\n\
+     [[site.level]]\nname = \"light\"\nprefix = \"/light\"\n[[site.level]]\nname = \"full\"\n";
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never comes that {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A client that asks again and again in one connection.
+struct Client(BufReader<TcpStream>);
+
+/// An answer: its status, its head and the beginning of its body.
+type Answer = (u16, String, String);
+
+impl Client {
+    fn new(server: SocketAddr) -> Client {
+        let stream = TcpStream::connect(server).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
+        Client(BufReader::new(stream))
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).expect("it is sent");
+    }
+
+    fn answer(&mut self) -> Answer {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(self.0.read_line(&mut head).expect("a head") > 0, "an end within {head:?}");
+        }
+        let field = |name: &str| {
+            let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with(name));
+            line.and_then(|line| line.split_once(": ")).map(|(_, value)| value.trim().to_owned())
+        };
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+        let length = field("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).expect("a body");
+        body.truncate(5);
+        (status, head.to_ascii_lowercase(), String::from_utf8_lossy(&body).into_owned())
+    }
+
+    fn get(&mut self, path: &str) -> Answer {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: e2e.test\r\n\r\n").as_bytes());
+        self.answer()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Got {
+    sent: AtomicU64,
+    full: AtomicU64,
+    light: AtomicU64,
+    rejected: AtomicU64,
+    /// Answers in a connection in which one was rejected before.
+    went_on: AtomicU64,
+}
+
+/// Asks in one connection until it is over.
+fn ask(server: SocketAddr, got: &Got, is_over: &AtomicBool) {
+    let (mut client, mut was_rejected) = (Client::new(server), false);
+    while !is_over.load(Relaxed) {
+        let (status, head, body) = client.get("/page.html");
+        got.sent.fetch_add(1, Relaxed);
+        let kind = match (status, body.as_str()) {
+            (200, "fullf") => &got.full,
+            (200, "light") => &got.light,
+            (503, _) => {
+                assert!(head.contains("\r\nx-plimsoll: level=0; reason=overload\r\n"), "{head}");
+                assert!(head.contains("\r\nretry-after: "), "{head}");
+                &got.rejected
+            }
+            other => panic!("{other:?}: {head}"),
+        };
+        kind.fetch_add(1, Relaxed);
+        got.went_on.fetch_add(u64::from(was_rejected), Relaxed);
+        was_rejected |= status == 503;
+    }
+}
+
+/// How many requests have arrived, once all have ended.
+fn arrived(state: &Path) -> u64 {
+    let own = Server::attach(state).expect("the state");
+    wait_until("all have ended", || {
+        let counts = own.counts();
+        counts.in_service == 0 && counts.arrived == counts.ended
+    });
+    own.counts().arrived
+}
+
+fn degrades_rejects_and_counts_once(kind: Unchanged) {
+    let control = Control::start(CONFIGURATION);
+    let server = Preloaded::start(kind, &control);
+    assert_eq!(Client::new(server.address).get("/page.html").2, "fullf", "nothing is overloaded yet");
+    let (got, is_over) = (Got::default(), AtomicBool::new(false));
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(server.address, &got, &is_over))).collect();
+        let has_all =
+            || [&got.light, &got.rejected, &got.went_on].iter().all(|count| count.load(Relaxed) > 0);
+        // A client that has failed ends this too.
+        while !has_all()
+            && !clients.iter().any(|client| client.is_finished())
+            && start.elapsed().as_secs() < 60
+        {
+            thread::sleep(Duration::from_millis(20));
+        }
+        is_over.store(true, Relaxed);
+    });
+    assert!(got.light.load(Relaxed) > 0 && got.went_on.load(Relaxed) > 0, "{got:?}");
+    assert_eq!(get(server.address, "/healthz").text(), "well\n", "what is exempt is served whatever comes");
+    let [sent, full, light, rejected] =
+        [&got.sent, &got.full, &got.light, &got.rejected].map(|count| count.load(Relaxed));
+    assert_eq!(full + light + rejected, sent);
+    assert_eq!(arrived(&control.state()), sent + 2, "each is counted once: {got:?}");
+}
+
+#[test]
+fn apache_prefork() {
+    degrades_rejects_and_counts_once(Unchanged::Apache);
+}
+
+#[test]
+fn nginx_with_workers() {
+    degrades_rejects_and_counts_once(Unchanged::Nginx);
+}
+
+#[test]
+fn python() {
+    degrades_rejects_and_counts_once(Unchanged::Python);
+}
+
+#[test]
+fn node() {
+    degrades_rejects_and_counts_once(Unchanged::Node);
+}
+
+#[test]
+fn what_is_no_http_passes_as_it_came() {
+    let control = Control::start(CONFIGURATION);
+    let server = Preloaded::start(Unchanged::Echo, &control);
+    let long = "x".repeat(100_000);
+    let http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for bytes in ["\u{16}\u{3}\u{1}\0\u{1}", http2, "SSH-2.0-test\r\n", "GET", &long] {
+        let mut stream = TcpStream::connect(server.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
+        let mut back = vec![0; 5];
+        stream.read_exact(&mut back).expect("the server's first words");
+        assert_eq!(back, b"hello");
+        let mut sending = stream.try_clone().expect("a copy");
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                sending.write_all(bytes.as_bytes()).expect("it is sent");
+                sending.shutdown(std::net::Shutdown::Write).expect("its end is sent");
+            });
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).expect("what comes back");
+            assert!(rest == bytes.as_bytes(), "{} bytes of {bytes:.20?}", rest.len());
+        });
+    }
+    assert_eq!(arrived(&control.state()), 0);
+}
+
+#[test]
+fn heads_in_pieces_bodies_and_pipelines_reach_each_server_whole() {
+    let control = Control::start(CONFIGURATION);
+    let mut count = 0;
+    for kind in [Unchanged::Apache, Unchanged::Nginx, Unchanged::Python, Unchanged::Node] {
+        let server = Preloaded::start(kind, &control);
+        let mut client = Client::new(server.address);
+        // The head of one request comes in three pieces, and is more than nginx reads at once.
+        let padding = "a".repeat(3000);
+        for piece in ["GET /hea", "lthz HTTP/1.1\r\nHost: e2e.test\r\nCookie: ", &padding, "\r\n\r\n"] {
+            client.send(piece.as_bytes());
+            thread::sleep(Duration::from_millis(30));
+        }
+        assert_eq!(client.answer().2, "well\n", "{kind:?}");
+        // The connection goes on.
+        assert_eq!(client.get("/healthz").2, "well\n", "{kind:?}");
+        // The second of two that come at once is not looked at, nor is what follows it.
+        let one = "GET /healthz HTTP/1.1\r\nHost: e2e.test\r\n\r\n";
+        client.send(one.repeat(2).as_bytes());
+        assert_eq!([client.answer().2, client.answer().2], ["well\n"; 2], "{kind:?}");
+        assert_eq!(client.get("/healthz").2, "well\n", "{kind:?}");
+        // A client that closes its side when it has asked is answered.
+        let closed = exchange(server.address, "GET /healthz HTTP/1.0\r\nHost: e2e.test\r\n\r\n");
+        assert_eq!((closed.status, closed.text().as_str()), (200, "well\n"), "{kind:?}");
+        // A body that comes after its head; only node knows what to do with it.
+        let post =
+            "POST /healthz HTTP/1.1\r\nHost: e2e.test\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody";
+        let posted = exchange(server.address, post);
+        assert!([200, 405, 501].contains(&posted.status), "{kind:?}: {posted:?}");
+        count += 5;
+        assert_eq!(arrived(&control.state()), count, "{kind:?}");
+    }
+}
+
+#[test]
+fn without_a_state_requests_go_as_they_came_and_with_one_they_are_counted() {
+    let folder = Folder::new();
+    let server = Preloaded::start_at(Unchanged::Python, &folder.path().join("none"));
+    assert_eq!(get(server.address, "/page.html").status, 200);
+    wait_until("it says so", || {
+        server.process.log().contains("plimsoll: requests go as they came: the shared state cannot be opened")
+    });
+    let mut control = Control::start(CONFIGURATION);
+    let other = Preloaded::start(Unchanged::Python, &control);
+    assert_eq!(get(other.address, "/page.html").status, 200);
+    assert_eq!(arrived(&control.state()), 1);
+    // Levels stand still when the controller has died, and requests are served.
+    control.process.signal(nix::sys::signal::Signal::SIGKILL);
+    control.process.wait();
+    wait_until("it is said that no controller is awake", || {
+        assert_eq!(get(other.address, "/healthz").status, 200);
+        other.process.log().contains("plimsoll: no controller is awake")
+    });
+}
