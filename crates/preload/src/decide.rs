@@ -40,8 +40,8 @@ pub(crate) struct Refusal {
     pub(crate) body: &'static str,
 }
 
-/// Decides on a request of this client. The server reads it into `room` bytes, in which a prefix has its place, or the request goes
-/// as it came.
+/// Decides on a request of this client. The server reads it into `room` bytes; if a prefix has no place in them, the request
+/// goes as it came.
 pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) -> Decision {
     static FAULT: Once = Once::new();
     static FROZEN: Once = Once::new();

@@ -9,13 +9,13 @@
 //!
 //! The kernel keeps what has come. Before the server reads a request, its head is looked at where it lies (`MSG_PEEK`) and
 //! decided on; then the server gets the bytes, with the level's prefix before the path. As much stays in the kernel as the
-//! server's buffer has no room for, so that whatever the server asks of the kernel, `epoll` or `FIONREAD`, is told the truth, and
-//! nothing has to be held over here. A rejection is answered on the socket, and the server never sees its request.
+//! server's buffer has no room for, so that `epoll` or `FIONREAD` tell the server the truth, and nothing has to be held over
+//! here. A rejection is answered on the socket, and the server never sees its request.
 //!
 //! Rules:
 //! - Whatever is not understood is passed on as it came, and the connection is not looked at again.
-//! - A call on a descriptor that is no watched connection costs one load. No lock is held while a call waits, and none is waited
-//!   for without bound: a child may have been forked while another thread held it.
+//! - A call on a descriptor that is no watched connection costs one load. No lock is held while a call waits, and none is
+//!   waited for without bound: a child may have been forked while another thread held it.
 //! - No panic leaves a call.
 //!
 //! - `calls`: the functions of the C library that are stood in for; with `places` and `socket` the only files with unsafe code

@@ -16,8 +16,8 @@ pub(crate) struct Socket(BorrowedFd<'static>);
 
 impl Socket {
     pub(crate) fn new(descriptor: c_int) -> Option<Socket> {
-        // SAFETY: it is not -1. It is only used while the server's call lasts, in which the server keeps it open; if it does not,
-        // the kernel answers with an error.
+        // SAFETY: it is not -1. It is only used while the server's call lasts, in which the server keeps it open; if it does
+        // not, the kernel answers with an error.
         (descriptor >= 0).then(|| Socket(unsafe { BorrowedFd::borrow_raw(descriptor) }))
     }
 

@@ -81,8 +81,8 @@ pub fn got(descriptor: c_int, places: &Places<'_>, count: usize) {
     });
 }
 
-/// Looks at the next head, which may have to be waited for, and at those behind it while they are rejected. None if the server's
-/// own call goes on.
+/// Looks at the next head, which may have to be waited for, and at those behind it while they are rejected. None if the
+/// server's own call goes on.
 fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option<Result<usize, Errno>> {
     let socket = Socket::new(descriptor)?;
     let mut scratch = [0; LONGEST_HEAD];
