@@ -227,7 +227,7 @@ pub(crate) struct ExplainArguments {
     /// A cookie of the request; may be given several times
     #[arg(long = "cookie", value_name = "NAME=VALUE", value_parser = cookie)]
     cookies: Vec<String>,
-    /// A saved /status of the running gateway: its types that were found
+    /// A saved /status of the running gateway: its types that were found, and limits of upstreams with the reason
     #[arg(long, value_name = "FILE")]
     pub(crate) status: Option<PathBuf>,
     /// Print the explanation as one JSON object
