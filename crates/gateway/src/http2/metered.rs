@@ -2,6 +2,7 @@
 
 use super::floods::{Flood, FrameAccount};
 use super::frames::{FrameMeter, kind};
+use super::gathered::GatheringSocket;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -63,16 +64,18 @@ impl Meter {
     }
 }
 
+/// The connection's socket, in the hands of `h2`. What is written is gathered (`gathered.rs`) and sent by whoever holds the
+/// other end of `wire`.
 pub(crate) struct Metered<T> {
-    io: T,
+    wire: Rc<RefCell<GatheringSocket<T>>>,
     /// Bytes that were read before it was known what is spoken.
     first: Vec<u8>,
     meter: Rc<Meter>,
 }
 
-impl<T> Metered<T> {
-    pub(crate) fn new(io: T, first: Vec<u8>, meter: Rc<Meter>) -> Self {
-        Metered { io, first, meter }
+impl<T: AsyncRead + AsyncWrite + Unpin> Metered<T> {
+    pub(crate) fn new(wire: &Rc<RefCell<GatheringSocket<T>>>, first: Vec<u8>, meter: Rc<Meter>) -> Self {
+        Metered { wire: wire.clone(), first, meter }
     }
 }
 
@@ -85,7 +88,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
         let own = self.get_mut();
         let before = into.filled().len();
         let result = if own.first.is_empty() {
-            Pin::new(&mut own.io).poll_read(context, into)
+            own.wire.borrow_mut().poll_read(context, into)
         } else {
             let count = own.first.len().min(into.remaining());
             into.put_slice(&own.first[..count]);
@@ -97,7 +100,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> Metered<T> {
+impl<T> Metered<T> {
     fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(count)) = &written {
             self.meter.account(|account| account.wrote(*count as u64));
@@ -108,33 +111,30 @@ impl<T: AsyncWrite + Unpin> Metered<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        self.wrote(written)
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write_vectored(context, slices);
+        let written = self.wire.borrow_mut().poll_write(context, slices);
         self.wrote(written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
+    /// `h2` flushes behind each frame that has bytes of its own; all that it writes in one turn is sent at once instead.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut wire = self.wire.borrow_mut();
+        if wire.is_held { Poll::Ready(Ok(())) } else { wire.poll_flush(context) }
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.borrow_mut().poll_shutdown(context)
     }
 }

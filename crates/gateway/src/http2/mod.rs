@@ -4,9 +4,11 @@
 //! [`http1`](crate::http1) has them, so that one set of rules reads the heads of both protocols; for a response that was
 //! written as text, what `h2` sends; and the [`floods`] that a connection is ended for.
 //!
-//! [`head`] has the heads, [`frames`] sees what comes in, [`metered`] is the socket below.
+//! [`head`] has the heads, [`frames`] sees what comes in, [`metered`] is the socket below, which
+//! sends what was [`gathered`] in a turn.
 
 pub mod floods;
 pub mod frames;
+pub(crate) mod gathered;
 pub mod head;
 pub(crate) mod metered;

@@ -1,6 +1,7 @@
 //! A listening socket, from when it has its address to when its thread accepts from it.
 
 use crate::transport::plain::DetachedSocket;
+use rustix::net::SocketFlags;
 use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -89,7 +90,11 @@ impl BoundSocket {
     /// Begins to accept. Must be called in the thread's runtime.
     pub(crate) fn listen(self) -> io::Result<Listening> {
         let socket = match self.socket {
-            Unstarted::Tcp(socket) => socket.listen(BACKLOG)?.into_std()?.into(),
+            Unstarted::Tcp(socket) => {
+                // Connections inherit it, too.
+                let _ = socket.set_nodelay(true);
+                socket.listen(BACKLOG)?.into_std()?.into()
+            }
             Unstarted::Unix(socket) => OwnedFd::from(socket).into(),
         };
         // A `socket2::Socket` owns its one descriptor, and closes it only when it is dropped, which `AsyncFd` does at its end.
@@ -115,10 +120,11 @@ impl Listening {
 }
 
 fn accept(socket: &socket2::Socket) -> io::Result<(DetachedSocket, IpAddr)> {
-    let (io, peer) = socket.accept()?;
-    io.set_nonblocking(true)?;
-    Ok(match peer.as_socket() {
+    // In one call, where `accept` and two more would make it one that does not block.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (io, peer) = rustix::net::acceptfrom_with(socket, flags)?;
+    Ok(match peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
         Some(peer) => (DetachedSocket::Tcp(io.into()), peer.ip()),
-        None => (DetachedSocket::Unix(OwnedFd::from(io).into()), IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        None => (DetachedSocket::Unix(io.into()), IpAddr::V4(Ipv4Addr::LOCALHOST)),
     })
 }

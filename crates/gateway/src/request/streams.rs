@@ -27,6 +27,7 @@ use crate::client::stream::{Chunk, Stream};
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http2::floods::Flood;
+use crate::http2::gathered::GatheringSocket;
 use crate::http2::head::{self, StreamStart};
 use crate::http2::metered::{Meter, Metered};
 use crate::runtime::slots::Slot;
@@ -35,7 +36,7 @@ use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{Method, Request, request};
 use plimsoll_core::time::Instant;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -79,8 +80,12 @@ struct Streams<'a, T> {
     guard: &'a SlotGuard,
     origin: &'a Origin,
     h2: Connection<Metered<T>, Chunk>,
+    /// The socket below, which is flushed once a turn.
+    wire: Rc<RefCell<GatheringSocket<T>>>,
     meter: Rc<Meter>,
     state: State,
+    /// Nothing comes or goes any more but what was written.
+    has_ended: bool,
     /// How many streams are under way, and how many were at most.
     open: Rc<Cell<usize>>,
     most_open: usize,
@@ -111,6 +116,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     let (limits, timeouts) = (tables.settings.limits, tables.settings.timeouts);
     drop(tables);
     let meter = Rc::<Meter>::default();
+    let wire = Rc::new(RefCell::new(GatheringSocket::new(io)));
     let mut builder = Builder::new();
     builder
         .initial_window_size(STREAM_WINDOW)
@@ -125,7 +131,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     let mut place = Standing::default();
     place.hold(&worker.http2, slot, A_CONNECTION, worker.http2_memory());
     let begun = {
-        let mut handshake = pin!(builder.handshake(Metered::new(io, first, meter.clone())));
+        let mut handshake = pin!(builder.handshake(Metered::new(&wire, first, meter.clone())));
         poll_fn(|context| match handshake.as_mut().poll(context) {
             Poll::Ready(result) => Poll::Ready(result.ok()),
             Poll::Pending if slot.expired() || worker.ends_idle() => Poll::Ready(None),
@@ -138,8 +144,10 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         guard,
         origin,
         h2,
+        wire,
         meter,
         state: State::Open,
+        has_ended: false,
         open: Rc::default(),
         most_open: 0,
         begun: 0,
@@ -151,12 +159,41 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         held: 0,
         looked: worker.coarse(),
     };
+    streams.wire.borrow_mut().is_held = true;
     poll_fn(|context| streams.poll(context)).await;
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
-    /// Ready at the connection's end.
+    /// One turn; ready at the connection's end. What streams and `h2` have written by then goes out at once.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.has_ended {
+            match self.turn(context) {
+                Look::Again => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Look::Wait => {}
+                Look::End => self.has_ended = true,
+            }
+        }
+        match self.wire.borrow_mut().poll_flush(context) {
+            Poll::Ready(Ok(())) if !self.has_ended => return Poll::Pending,
+            Poll::Pending => {}
+            Poll::Ready(_) => return Poll::Ready(()),
+        }
+        if !self.has_ended {
+            return Poll::Pending;
+        }
+        // The last frames of a connection that has ended are waited for a moment.
+        if self.state != State::Closing {
+            self.state = State::Closing;
+            self.arm(Some(self.guard.worker.after(LINGER)));
+        }
+        if self.guard.slot.expired() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Moves frames and begins streams.
+    fn turn(&mut self, context: &mut Context<'_>) -> Look {
         let now = self.guard.worker.coarse();
         self.meter.account(|account| account.wait(now.since(self.looked)));
         self.looked = now;
@@ -168,8 +205,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     self.accept(request, respond);
                     if self.open.get() > AT_ONCE {
-                        context.waker().wake_by_ref();
-                        return Poll::Pending;
+                        return Look::Again;
                     }
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -177,16 +213,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
                     if error.reason() == Some(Reason::ENHANCE_YOUR_CALM) && !error.is_remote() {
                         self.guard.worker.shared.floods.count(Flood::Codec);
                     }
-                    return Poll::Ready(());
+                    return Look::End;
                 }
-                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Ready(None) => return Look::End,
                 Poll::Pending => {
                     self.meter.forget_heads();
                     self.begun = 0;
                     match self.look(now) {
                         Look::Again => {}
-                        Look::Wait => return Poll::Pending,
-                        Look::End => return Poll::Ready(()),
+                        end => return end,
                     }
                 }
             }
@@ -220,6 +255,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let ahead = self.meter.heads().saturating_sub(self.begun);
         let past = self.most_open.saturating_sub(open);
         let itself = if self.origin.is_secure { A_CONNECTION + ITS_TLS } else { A_CONNECTION };
+        let itself = itself + self.wire.borrow().held();
         let held = itself + open * A_STREAM + ahead * A_STREAM_AHEAD + past * A_PAST_STREAM;
         let moved = self.meter.take_moved();
         if moved > 0 || held != self.held {

@@ -110,10 +110,7 @@ impl DetachedSocket {
     /// Registers it with the selector of the thread that calls.
     pub(crate) fn attach(self) -> io::Result<PlainSocket> {
         Ok(match self {
-            DetachedSocket::Tcp(io) => {
-                let _ = io.set_nodelay(true);
-                PlainSocket::Tcp(TcpStream::from_std(io)?)
-            }
+            DetachedSocket::Tcp(io) => PlainSocket::Tcp(TcpStream::from_std(io)?),
             DetachedSocket::Unix(io) => PlainSocket::Unix(UnixStream::from_std(io)?),
         })
     }
