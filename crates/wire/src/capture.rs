@@ -1,0 +1,163 @@
+//! The frames of a real interface, or of a file, by libpcap. A thread reads them, so that none waits for whoever looks.
+
+use crate::segment::{Link, Segment};
+use crate::traffic::{Seen, Traffic};
+use pcap::{Activated, Error, Packet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Frames that came and were not read yet have so much room in the kernel (byte).
+const ROOM: i32 = 32 << 20;
+/// The longest part of a frame that is captured (byte): all of it, since framing may stand anywhere.
+const LONGEST: i32 = 65_535;
+/// What was lost is asked for each time so many packets have come.
+const ASKED_EVERY: u32 = 1024;
+/// The thread looks so often whether it shall end, and what was lost (ms).
+const PATIENCE: i32 = 100;
+
+/// A server's traffic at an interface of this machine.
+#[derive(Debug)]
+pub struct Capture(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    traffic: Mutex<Traffic>,
+    lost: AtomicU64,
+    failure: Mutex<Option<String>>,
+    is_over: AtomicBool,
+}
+
+impl Capture {
+    /// Begins to capture what goes to and from the port at an interface, `any` for all. `workers` is how many requests the
+    /// server works on at once.
+    ///
+    /// # Errors
+    /// Why it cannot, and what to do.
+    pub fn start(interface: &str, port: u16, workers: u32) -> Result<Capture, String> {
+        let cannot = |error: Error| {
+            let told = error.to_string();
+            let help = if told.to_ascii_lowercase().contains("permi") {
+                "it needs the right CAP_NET_RAW: run it as root, or `AmbientCapabilities=CAP_NET_RAW` under systemd"
+            } else {
+                "name an interface of this machine, such as `eth0` or `lo`, or `any`"
+            };
+            format!("cannot capture packets at {interface}: {told}; {help}")
+        };
+        let device = pcap::Capture::from_device(interface).map_err(cannot)?;
+        let device = device.promisc(false).snaplen(LONGEST).timeout(PATIENCE).buffer_size(ROOM);
+        let mut device = device.open().map_err(cannot)?;
+        let link = link(&device)?;
+        device.filter(&filter(link, port), true).map_err(cannot)?;
+        let shared = Arc::new(Shared {
+            traffic: Mutex::new(Traffic::new(port, workers)),
+            lost: AtomicU64::new(0),
+            failure: Mutex::new(None),
+            is_over: AtomicBool::new(false),
+        });
+        let own = Arc::clone(&shared);
+        let reader = move || {
+            let mut until_asked = 0_u32;
+            while !own.is_over.load(Relaxed) {
+                match device.next_packet() {
+                    Ok(packet) => own.take(link, &packet),
+                    Err(Error::TimeoutExpired) => until_asked = 0,
+                    Err(error) => {
+                        *own.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+                        return;
+                    }
+                }
+                if until_asked == 0
+                    && let Ok(told) = device.stats()
+                {
+                    until_asked = ASKED_EVERY;
+                    own.lost.store(u64::from(told.dropped) + u64::from(told.if_dropped), Relaxed);
+                }
+                until_asked = until_asked.saturating_sub(1);
+            }
+        };
+        thread::Builder::new().name("capture".to_owned()).spawn(reader).map_err(|error| error.to_string())?;
+        Ok(Capture(shared))
+    }
+
+    /// What was seen since the last look, and how many requests are under way. None once nothing is captured any more.
+    pub fn look(&self) -> Option<(Seen, u32)> {
+        if self.failure().is_some() {
+            return None;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut traffic = self.0.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((traffic.look(now), traffic.in_service()))
+    }
+
+    /// How many packets the kernel had no room for since the start: what was seen is too little by them.
+    pub fn lost(&self) -> u64 {
+        self.0.lost.load(Relaxed)
+    }
+
+    /// Why nothing is captured any more.
+    pub fn failure(&self) -> Option<String> {
+        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Relaxed);
+    }
+}
+
+impl Shared {
+    fn take(&self, link: Link, packet: &Packet<'_>) {
+        let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        take(&mut traffic, link, packet);
+    }
+}
+
+/// What a file of packets shows of a server at this port, from the first packet to the last.
+///
+/// # Errors
+/// Why the file cannot be read.
+pub fn read_file(path: &Path, port: u16, workers: u32) -> Result<Seen, String> {
+    let cannot = |error: Error| format!("cannot read {}: {error}", path.display());
+    let mut file = pcap::Capture::from_file(path).map_err(cannot)?;
+    let (link, mut traffic) = (link(&file)?, Traffic::new(port, workers));
+    file.filter(&filter(link, port), true).map_err(cannot)?;
+    let mut last = Duration::ZERO;
+    loop {
+        match file.next_packet() {
+            Ok(packet) => {
+                last = time(&packet);
+                take(&mut traffic, link, &packet);
+            }
+            Err(Error::NoMorePackets) => return Ok(traffic.look(last)),
+            Err(error) => return Err(cannot(error)),
+        }
+    }
+}
+
+/// What the kernel leaves to this program; frames of Ethernet may have the tag of a virtual network.
+fn filter(link: Link, port: u16) -> String {
+    let tagged =
+        if link == Link::Ethernet { format!(" or (vlan and tcp port {port})") } else { String::new() };
+    format!("tcp port {port}{tagged}")
+}
+
+fn link<T: Activated>(capture: &pcap::Capture<T>) -> Result<Link, String> {
+    let number = capture.get_datalink().0;
+    Link::of(number)
+        .ok_or_else(|| format!("frames of the type {number} are not known: name another interface"))
+}
+
+fn take(traffic: &mut Traffic, link: Link, packet: &Packet<'_>) {
+    if let Some(segment) = Segment::of(link, packet.data) {
+        traffic.take(time(packet), &segment);
+    }
+}
+
+fn time(packet: &Packet<'_>) -> Duration {
+    let at = packet.header.ts;
+    Duration::from_secs(at.tv_sec.unsigned_abs()) + Duration::from_micros(at.tv_usec.unsigned_abs())
+}

@@ -1,0 +1,127 @@
+//! A direction of a connection, put in order: what was sent twice counts once, what comes early waits, and what does not come is
+//! known to be missing.
+
+use std::collections::BTreeMap;
+
+/// So many segments wait for one before them; then that one was lost to the capture.
+const WAITING: usize = 64;
+
+/// The bytes of a direction, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// The number of the byte that comes next; none before the first.
+    next: Option<u32>,
+    /// What came early: bytes, and how many there were, by the distance from `base`.
+    early: BTreeMap<u32, (Vec<u8>, usize)>,
+}
+
+/// A part of a direction.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    Bytes(&'a [u8]),
+    /// So many that nobody saw.
+    Unseen(usize),
+}
+
+impl Flow {
+    /// Takes a segment's bytes, of which there are `length`; `first` is the number of the first of them. A direction that is
+    /// seen from its middle begins with whatever comes first.
+    pub(crate) fn take(&mut self, first: u32, bytes: &[u8], length: usize, mut part: impl FnMut(Part<'_>)) {
+        if length == 0 {
+            return;
+        }
+        let next = *self.next.get_or_insert(first);
+        let ahead = first.wrapping_sub(next).cast_signed();
+        if ahead > 0 {
+            self.early.entry(first).or_insert_with(|| (bytes.to_vec(), length));
+            if self.early.len() <= WAITING {
+                return;
+            }
+            // What is missing was not captured.
+            let nearest = self.early.keys().map(|early| early.wrapping_sub(next)).min().unwrap_or(0);
+            part(Part::Unseen(nearest as usize));
+            self.next = Some(next.wrapping_add(nearest));
+        } else {
+            self.pass(ahead.unsigned_abs() as usize, bytes, length, &mut part);
+        }
+        self.follow(&mut part);
+    }
+
+    /// The number that is expected next, where a direction opens.
+    pub(crate) fn open(&mut self, next: u32) {
+        self.next.get_or_insert(next);
+    }
+
+    fn pass(&mut self, known: usize, bytes: &[u8], length: usize, part: &mut impl FnMut(Part<'_>)) {
+        let Some(new) = length.checked_sub(known).filter(|new| *new > 0) else { return };
+        let seen = bytes.get(known..).unwrap_or_default();
+        if !seen.is_empty() {
+            part(Part::Bytes(seen));
+        }
+        if new > seen.len() {
+            part(Part::Unseen(new - seen.len()));
+        }
+        self.next = self.next.map(|next| next.wrapping_add(new as u32));
+    }
+
+    /// What came early and is next now.
+    fn follow(&mut self, part: &mut impl FnMut(Part<'_>)) {
+        while let Some(next) = self.next {
+            let due = self.early.keys().copied().find(|early| early.wrapping_sub(next).cast_signed() <= 0);
+            let Some((first, (bytes, length))) = due.and_then(|due| self.early.remove_entry(&due)) else {
+                return;
+            };
+            self.pass(next.wrapping_sub(first) as usize, &bytes, length, part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of segments that begin at these places of the alphabet.
+    fn read(base: u32, segments: &[(u32, usize)]) -> (String, usize) {
+        let alphabet: Vec<u8> = (b'a'..=b'z').collect();
+        let (mut flow, mut text, mut unseen) = (Flow::default(), Vec::new(), 0);
+        flow.open(base);
+        for (at, length) in segments {
+            let bytes = &alphabet[*at as usize..][..*length];
+            flow.take(base.wrapping_add(*at), bytes, *length, |part| match part {
+                Part::Bytes(bytes) => text.extend_from_slice(bytes),
+                Part::Unseen(count) => unseen += count,
+            });
+        }
+        (String::from_utf8(text).unwrap(), unseen)
+    }
+
+    #[test]
+    fn bytes_come_once_and_in_order() {
+        for base in [0, u32::MAX - 3] {
+            assert_eq!(read(base, &[(0, 3), (3, 3)]), ("abcdef".to_owned(), 0));
+            assert_eq!(read(base, &[(0, 3), (0, 3), (3, 3), (1, 2)]).0, "abcdef", "sent again");
+            assert_eq!(read(base, &[(0, 3), (1, 5)]).0, "abcdef", "a part was sent again");
+            assert_eq!(read(base, &[(6, 2), (3, 3), (6, 2), (0, 3)]).0, "abcdefgh", "out of order");
+        }
+    }
+
+    #[test]
+    fn what_was_not_captured_is_passed_over_when_much_has_come_behind_it() {
+        let (mut flow, mut seen, mut unseen) = (Flow::default(), 0, 0);
+        flow.open(0);
+        for number in 1..=100_u32 {
+            flow.take(number * 10, &[0; 10], 10, |part| match part {
+                Part::Bytes(bytes) => seen += bytes.len(),
+                Part::Unseen(count) => unseen += count,
+            });
+        }
+        assert_eq!((seen, unseen), (1000, 10));
+    }
+
+    #[test]
+    fn bytes_that_a_frame_was_cut_before_are_unseen() {
+        let (mut flow, mut parts) = (Flow::default(), Vec::new());
+        flow.take(5, b"ab", 10, |part| parts.push(format!("{part:?}")));
+        assert_eq!(parts, ["Bytes([97, 98])", "Unseen(8)"]);
+    }
+}
