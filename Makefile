@@ -36,6 +36,7 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --quiet -p plimsoll --no-default-features --locked -- -D warnings
+	$(CARGO) clippy --quiet -p plimsoll --features wire --locked -- -D warnings
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(TARGET)
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources

@@ -74,6 +74,13 @@ fn what_contradicts_itself_or_cannot_be_known_is_refused() {
     assert_eq!(with("log =", "stub_status = \"http://a/s\"\nlog ="), [Code::Conflict], "two senses");
     assert_eq!(with("log = \"access.log\"", ""), [Code::MissingKey], "no sense");
     assert_eq!(with("log = \"access.log\"", "stub_status = \"http://a/s\""), [Code::Conflict], "no bytes");
+    let on_wire = LINK.replace("log = \"access.log\"", "wire = \"lo\"");
+    assert_eq!(read(&on_wire).counters, CountersAt::Wire("lo".to_owned()));
+    assert_eq!(refused(&on_wire.replace("http:", "https:")), [Code::Conflict], "packets of TLS");
+    let without_costs = on_wire.replace("costs = { request = \"1.6ms\", byte = \"63ns\" }\n", "");
+    assert_eq!(refused(&without_costs), [Code::MissingKey], "how many workers, packets do not say");
+    let by_gaps = read(&without_costs.replace("[load]", "workers = 4\n[load]"));
+    assert_eq!(by_gaps.sense, LoadSense::Gap { workers: Some(4) });
     assert_eq!(with("\"light\"", "\"full\""), [Code::Duplicate], "one tree");
     assert_eq!(with("[link]", "[apache]\nmap = \"m\"\n[link]"), [Code::Conflict], "two choosers");
     assert_eq!(with("[link]\npath = \"www\"", ""), [Code::MissingKey], "no chooser");

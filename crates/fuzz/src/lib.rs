@@ -11,6 +11,7 @@
 //! - [`served`]: files that clients ask for
 //! - [`site`]: pages, sheets and images of anybody's site
 //! - [`streams`]: frames of HTTP/2, and heads of its streams
+//! - [`wire`]: packets, and answers that pass by
 
 pub mod differential;
 pub mod messages;
@@ -19,6 +20,7 @@ pub mod served;
 pub mod site;
 pub mod streams;
 pub mod texts;
+pub mod wire;
 
 /// A target's name, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -28,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     ("access_log", texts::access_log),
     ("adaptation", texts::adaptation),
     ("agent", texts::agent),
+    ("answers", wire::answers),
     ("body", messages::body),
     ("configuration", texts::configuration),
     ("differential", differential::requests),
@@ -39,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     ("image", site::image),
     ("load_report", reports::load_report),
     ("normal_path", texts::normal_path),
+    ("packets", wire::packets),
     ("page", site::page),
     ("proxy_header", messages::proxy_header),
     ("request", messages::request),

@@ -41,7 +41,10 @@ impl Answers {
 
     /// Passes bytes that nobody sees.
     pub fn skip(&mut self, count: u64) -> Progress {
-        // A head that was not seen.
+        // Without a body this is a head that was not seen.
+        if self.body.is_none() || self.has_unseen_framing(count) {
+            (self.part, self.status, self.body) = (Vec::new(), 0, Some(Body::UntilClose));
+        }
         let passed = self.body.get_or_insert(Body::UntilClose).skip(count);
         self.progress(usize::try_from(passed).unwrap_or(usize::MAX), passed)
     }
@@ -56,6 +59,19 @@ impl Answers {
     /// Whether an answer has begun and not ended.
     pub fn is_within(&self) -> bool {
         self.body.is_some() || !self.part.is_empty()
+    }
+
+    /// Whether it was not understood what has come.
+    pub fn is_lost(&self) -> bool {
+        self.body == Some(Body::UntilClose) && self.status == 0
+    }
+
+    /// Whether framing is among so many bytes.
+    fn has_unseen_framing(&self, count: u64) -> bool {
+        match &self.body {
+            Some(body @ Body::Chunked(_)) => !body.is_within_data(count),
+            _ => false,
+        }
     }
 
     fn progress(&mut self, used: usize, body: u64) -> Progress {

@@ -39,6 +39,11 @@ impl Body {
         matches!(self, Body::Length(0) | Body::Chunked(Chunks::End))
     }
 
+    /// Whether the next bytes, so many, are data of a chunk.
+    pub(crate) fn is_within_data(&self, count: u64) -> bool {
+        matches!(self, Body::Chunked(Chunks::Data(left)) if count <= *left)
+    }
+
     /// Passes bytes of the stream; returns how many of them belong to the body.
     pub fn pass(&mut self, bytes: &[u8]) -> usize {
         let mut used = 0;

@@ -1,5 +1,5 @@
-//! A direction of a connection, put in order: what was sent twice counts once, what comes early waits, and what does not come is
-//! known to be missing.
+//! A direction of a connection, put in order: what was sent twice counts once, what comes early waits, and what does not come
+//! is known to be missing.
 
 use std::collections::BTreeMap;
 

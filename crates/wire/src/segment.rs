@@ -28,9 +28,9 @@ impl Link {
 /// A segment of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Whose it is.
+    /// The sender.
     pub from: SocketAddr,
-    /// Who gets it.
+    /// The receiver.
     pub to: SocketAddr,
     /// The number of its first byte.
     pub sequence: u32,

@@ -1,5 +1,5 @@
-//! What a server did, from the packets to and from its port (CA 4.2): requests, bytes of bodies, response times, and how long it
-//! had something to do.
+//! What a server did, from the packets to and from its port (CA 4.2): requests, bytes of bodies, response times, and how long
+//! it had something to do.
 //!
 //! A request begins for the server with its last byte, and ends with the last byte of its answer, as the wire shows them. The
 //! mean of `min(n, workers)`, with n such requests under way, is how many of its workers were busy: with one worker this is the
@@ -188,6 +188,9 @@ impl Connection {
                 Part::Unseen(count) => (&[][..], count),
             };
             seen.unseen += unseen as u64;
+            if self.answers.is_lost() && bytes.starts_with(b"HTTP/1.") {
+                self.answers = Answers::default();
+            }
             // What comes without a request is no answer: the server speaks something else, or the request was not seen.
             while (!bytes.is_empty() || unseen > 0) && !self.waiting.is_empty() {
                 let is_to_head = self.waiting.front().is_some_and(|(_, is_head)| *is_head);
@@ -201,6 +204,12 @@ impl Connection {
                 bytes = bytes.get(progress.used..).unwrap_or_default();
                 if progress.ended.is_some() {
                     self.answered(now, seen, in_service);
+                }
+                if self.answers.is_lost() {
+                    // Which requests are answered by what was not seen, nobody knows.
+                    seen.bytes -= progress.body;
+                    *in_service = in_service.saturating_sub(self.waiting.len() as u32);
+                    self.waiting.clear();
                 }
             }
         });
@@ -366,6 +375,21 @@ mod tests {
         }
         let seen = played.traffic.look(Duration::from_millis(10));
         assert_eq!((seen.requests, seen.bytes, seen.unseen), (2, 1400, 100));
+    }
+
+    #[test]
+    fn what_was_lost_is_not_guessed_and_the_next_answer_counts_again() {
+        let mut played = Played::new(1);
+        played.send(0, 0, GET);
+        // The head of the answer is lost, and the rest of it goes on for long.
+        played.next[1] = played.next[1].wrapping_add(50);
+        for _ in 0..100 {
+            played.send(10, 1, &[b'x'; 10]);
+        }
+        assert_eq!((played.look(20).0, played.traffic.in_service()), (0, 0));
+        played.send(20, 0, GET);
+        played.send(30, 1, ANSWER);
+        assert_eq!(played.look(40), (1, 5, 10, 10));
     }
 
     #[test]

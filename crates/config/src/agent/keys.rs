@@ -71,6 +71,9 @@ section! { "[load]"
         server_status: HttpUrl, optional;
         /// nginx's status page (`stub_status`).
         stub_status: HttpUrl, optional;
+        /// The interface at which the packets of the probe's port are captured: `"eth0"`, `"lo"`, or `"any"`. For plain HTTP.
+        /// It needs the right CAP_NET_RAW, and a program that was built with the feature `wire`.
+        wire: Text, optional;
     }
 }
 

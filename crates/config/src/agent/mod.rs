@@ -62,6 +62,8 @@ pub enum CountersAt {
     ServerStatus(HttpUrl),
     /// nginx's `stub_status`.
     StubStatus(HttpUrl),
+    /// The packets of an interface, to and from the probe's port.
+    Wire(String),
 }
 
 /// What chooses the tree.

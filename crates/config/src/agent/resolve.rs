@@ -1,7 +1,7 @@
 //! From what an agent's file says to what it means. As in the configuration nothing stops at the first error.
 
 use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
-use super::{Agent, Chooser, CountersAt, Nginx};
+use super::{Agent, Chooser, CountersAt, Nginx, Scheme};
 use crate::diagnostic::{Findings, exclusive, places, refuse};
 use crate::syntax::{Located, Text};
 use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
@@ -55,15 +55,23 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
 
 fn counters(file: &AgentKeys, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<CountersAt> {
     let keys = &file.load.value;
-    exclusive(&places!(keys => log, server_status, stub_status), "keep one of them", findings);
+    exclusive(&places!(keys => log, server_status, stub_status, wire), "keep one of them", findings);
     let log = keys.log.as_ref().map(|log| CountersAt::Log(at(&log.value)));
     let server_status = keys.server_status.as_ref().map(|page| CountersAt::ServerStatus(page.value.clone()));
     let stub_status = keys.stub_status.as_ref().map(|page| CountersAt::StubStatus(page.value.clone()));
-    let counters = log.or(server_status).or(stub_status);
+    let wire = keys.wire.as_ref().map(|interface| CountersAt::Wire(interface.value.0.clone()));
+    if let (Some(interface), Some(probe)) = (&keys.wire, &file.server.value.probe)
+        && probe.value.scheme == Scheme::Https
+    {
+        refuse!(findings, Conflict at &interface.span,
+            "packets of HTTPS cannot be read", help: "use `log` or a status page",
+            beside &probe.span => "the probe is one");
+    }
+    let counters = log.or(server_status).or(stub_status).or(wire);
     if counters.is_none() && file.load.sound {
         refuse!(findings, MissingKey at &file.load.span,
             "nothing says how the server's load is seen",
-            help: "under `[load]`, write one of `log`, `server_status` (Apache) and `stub_status` (nginx): without it \
+            help: "under `[load]`, write one of `log`, `server_status` (Apache), `stub_status` (nginx) and `wire`: without it \
                    nobody could tell when full quality fits again");
     }
     counters
@@ -81,6 +89,10 @@ fn sense(file: &AgentKeys, counters: &CountersAt, findings: &mut Findings) -> Op
             ),
             CountersAt::StubStatus(_) if workers.is_none() => (
                 "`stub_status` does not say how many requests the server works on at once",
+                "write it, `workers = 8`, or what requests cost, `costs`",
+            ),
+            CountersAt::Wire(_) if workers.is_none() => (
+                "packets do not say how many requests the server works on at once",
                 "write it, `workers = 8`, or what requests cost, `costs`",
             ),
             _ => return Some(LoadSense::Gap { workers }),

@@ -159,7 +159,7 @@ impl AgentRun {
         let processor = self.processor.as_mut().and_then(|processor| processor.look(now));
         if let Some((counters, _)) = &mut load {
             counters.requests = counters.requests.saturating_sub(own);
-            counters.processor = processor;
+            counters.processor = processor.or(counters.processor);
         }
         let sample = Sample {
             seconds: load.as_ref().map_or(0.0, |load| load.1),

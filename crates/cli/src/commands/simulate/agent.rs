@@ -17,7 +17,8 @@ pub(super) fn comparator(agent: &Agent) -> Comparator {
     let shown = match agent.counters {
         CountersAt::Log(_) => ShownCounters::Log,
         CountersAt::ServerStatus(_) => ShownCounters::BusyWorkers,
-        CountersAt::StubStatus(_) => ShownCounters::Requests,
+        // The wire shows how many are under way, too.
+        CountersAt::StubStatus(_) | CountersAt::Wire(_) => ShownCounters::Requests,
     };
     Comparator::agent(AgentSettings { settings: agent.settings.clone(), sense: agent.sense, shown })
 }

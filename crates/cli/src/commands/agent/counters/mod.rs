@@ -1,10 +1,13 @@
-//! The server's own counters, from its access log or from a status page, and the processor time of its processes. Out goes
+//! The server's own counters, from its access log or from a status page, or what its packets show, and the processor time of
+//! its processes. Out goes
 //! how they moved since the last look.
 
 mod log;
 pub(super) mod processor;
 mod status;
 mod totals;
+#[cfg(feature = "wire")]
+mod wire;
 
 use log::FollowedLog;
 use plimsoll_config::{Agent, CountersAt};
@@ -15,6 +18,8 @@ use std::time::Instant;
 pub(super) enum CounterSource {
     Log(FollowedLog),
     Page(StatusPage),
+    #[cfg(feature = "wire")]
+    Wire(wire::WireSense),
 }
 
 impl CounterSource {
@@ -24,6 +29,16 @@ impl CounterSource {
             CountersAt::Log(path) => return FollowedLog::open(path).map(CounterSource::Log),
             CountersAt::ServerStatus(url) => (url, StatusFormat::Apache),
             CountersAt::StubStatus(url) => (url, StatusFormat::Nginx),
+            #[cfg(feature = "wire")]
+            CountersAt::Wire(interface) => {
+                return wire::WireSense::open(interface, agent).map(CounterSource::Wire);
+            }
+            #[cfg(not(feature = "wire"))]
+            CountersAt::Wire(_) => {
+                return Err("this program was built without packets: build it with `cargo build --release --features wire`, or \
+                            use `log` or a status page"
+                    .to_owned());
+            }
         };
         let every = agent.settings.period / plimsoll_core::agent::SAMPLES;
         StatusPage::open(url, format, (agent.sense, every)).map(CounterSource::Page)
@@ -34,6 +49,8 @@ impl CounterSource {
         match self {
             CounterSource::Log(log) => log.look(now),
             CounterSource::Page(page) => page.look(),
+            #[cfg(feature = "wire")]
+            CounterSource::Wire(wire) => wire.look(now),
         }
     }
 
@@ -42,6 +59,8 @@ impl CounterSource {
         match self {
             CounterSource::Log(log) => log.complaint(),
             CounterSource::Page(page) => page.complaint(),
+            #[cfg(feature = "wire")]
+            CounterSource::Wire(wire) => wire.complaint(),
         }
     }
 }

@@ -1,0 +1,73 @@
+//! What the server's packets show (CA 4.2): requests and bytes, and the time that its workers were busy.
+
+use plimsoll_config::Agent;
+use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime};
+use plimsoll_wire::Capture;
+use std::time::Instant;
+
+pub(crate) struct WireSense {
+    capture: Capture,
+    workers: u32,
+    last: Instant,
+    /// Packets that were lost until the last look, and whether that was said.
+    lost: u64,
+    complaint: Option<String>,
+    has_complained: bool,
+}
+
+impl WireSense {
+    pub(super) fn open(interface: &str, agent: &Agent) -> Result<WireSense, String> {
+        let address = &agent.probe.address;
+        let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let port = port.ok_or_else(|| format!("the probe's address {address} has no port"))?;
+        let workers = match agent.sense {
+            LoadSense::Gap { workers } => workers.unwrap_or(1).max(1),
+            LoadSense::Linear { .. } => 1,
+        };
+        let capture = Capture::start(interface, port, workers)?;
+        let (last, complaint) = (Instant::now(), None);
+        Ok(WireSense { capture, workers, last, lost: 0, complaint, has_complained: false })
+    }
+
+    /// What was seen since the last look, and in how many seconds.
+    pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
+        let seconds = now.saturating_duration_since(self.last).as_secs_f64();
+        let Some((seen, in_service)) = self.capture.look().filter(|_| seconds > 0.0) else {
+            self.complain(
+                self.capture.failure().map(|why| format!("no packets are captured any more: {why}")),
+            );
+            return None;
+        };
+        self.last = now;
+        let lost = std::mem::replace(&mut self.lost, self.capture.lost());
+        let more = self.lost.saturating_sub(lost);
+        let too_little = "what is seen of the load is too little";
+        self.complain(
+            (more > 0).then(|| format!("{more} packets came faster than they could be read: {too_little}")),
+        );
+        let counters = Counters {
+            requests: seen.requests,
+            bytes: seen.bytes,
+            // Up to the number of workers, their busy time says more.
+            in_service: Some(in_service).filter(|in_service| *in_service > self.workers),
+            workers: Some(self.workers),
+            processor: Some(ProcessorTime {
+                used_seconds: seen.busy.as_secs_f64(),
+                seconds,
+                processors: self.workers.into(),
+            }),
+        };
+        Some((counters, seconds))
+    }
+
+    /// What is wrong with the packets, given once.
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        self.complaint.take()
+    }
+
+    fn complain(&mut self, complaint: Option<String>) {
+        if complaint.is_some() && !std::mem::replace(&mut self.has_complained, true) {
+            self.complaint = complaint;
+        }
+    }
+}
