@@ -3,7 +3,7 @@
 use crate::application::application;
 use crate::model::{LIGHT_TREE, ServerModel};
 use crate::process::{free_port, program};
-use crate::{Folder, Process};
+use crate::{Control, Folder, Process, module};
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
@@ -52,11 +52,29 @@ impl Apache {
     /// Serves the pages of a model from an application with as many workers as Apache has processes: each is held by its
     /// request for the page's time, and no process is made for it.
     pub fn holding(page: &Path, model: ServerModel) -> Apache {
+        Apache::before_application(page, model, "")
+    }
+
+    /// The same, and its processes decide by what `control` publishes. Each page names its level.
+    pub fn deciding(page: &Path, model: ServerModel, control: &Control) -> Apache {
+        let (library, state) = (module().display(), control.state());
+        let content = format!(
+            "LoadModule plimsoll_module {library}/mod_plimsoll.so\nPlimsollState {}\n\
+             Header set X-Plimsoll \"level=%{{PLIMSOLL_LEVEL}}e; reason=%{{PLIMSOLL_REASON}}e\"\n",
+            state.display()
+        );
+        Apache::before_application(page, model, &content)
+    }
+
+    fn before_application(page: &Path, model: ServerModel, more: &str) -> Apache {
         let folder = Folder::new();
         let (application, socket) = application(&folder, page, model);
         // The application closes after each answer.
-        let content = format!("ProxyPass / unix:{}|scgi://localhost/ disablereuse=on\n", socket.display());
-        let modules = ["proxy", "proxy_scgi"];
+        let content = format!(
+            "{more}{STATUS}ProxyPass /server-status !\nProxyPass / unix:{}|scgi://localhost/ disablereuse=on\n",
+            socket.display()
+        );
+        let modules = ["proxy", "proxy_scgi", "headers", "status"];
         let apache = Apache::with(folder, (model.workers, model.queue), &modules, &content);
         Apache { _application: Some(application), ..apache }
     }

@@ -37,7 +37,7 @@ pub use client::{Response, exchange, get, get_from};
 pub use folder::{Folder, open_to_all};
 pub use likeness::{Likeness, likeness};
 pub use model::{LIGHT_PART, LIGHT_TREE, SLOW_PAGES, ServerModel};
-pub use module::{Control, module};
+pub use module::{Accounts, Control, module};
 pub use nginx::Nginx;
 pub use plimsoll::{Plimsoll, binary};
 pub use preloaded::{Preloaded, Unchanged};

@@ -1,7 +1,8 @@
 //! A server whose own processes decide: `plimsoll control`, libplimsoll and mod_plimsoll.
 
 use crate::process::wait_until;
-use crate::{Folder, Process, binary, open_to_all, process::PATIENCE};
+use crate::{Folder, Process, binary, get, open_to_all, process::PATIENCE};
+use std::net::SocketAddr;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -73,6 +74,46 @@ impl Control {
     pub fn wait_for_line(&self, line: &str) {
         let found = wait_until(PATIENCE, || self.process.log().contains(line).then_some(()));
         assert!(found.is_some(), "no `{line}` in:\n{}", self.process.log());
+    }
+}
+
+/// What `/server-status?auto` tells once nothing but the page that tells is in service.
+#[derive(Debug)]
+pub struct Accounts {
+    /// Requests that have arrived.
+    pub arrived: u64,
+    /// Those that were turned away.
+    pub rejected: u64,
+    /// Processes that were found dead.
+    pub deaths: u64,
+    /// Processes that are attached.
+    pub attached: u64,
+    /// How often it was asked, which is among the arrivals.
+    pub asked: u64,
+}
+
+impl Accounts {
+    /// Asks until all but the page that tells have ended. Panics, with the page, if they do not.
+    pub fn at_rest(server: SocketAddr) -> Accounts {
+        let (mut asked, mut last) = (0, String::new());
+        let told = wait_until(PATIENCE, || {
+            asked += 1;
+            last = get(server, "/server-status?auto").text();
+            let figure = |name: &str| -> Option<u64> {
+                let line = last.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                line?.parse().ok()
+            };
+            let [arrived, ended] = [figure("PlimsollArrived")?, figure("PlimsollEnded")?];
+            let is_at_rest = figure("PlimsollInService")? == 1 && ended + 1 == arrived;
+            is_at_rest.then_some(Accounts {
+                arrived,
+                rejected: figure("PlimsollRejected")?,
+                deaths: figure("PlimsollDeaths")?,
+                attached: figure("PlimsollAttached")?,
+                asked,
+            })
+        });
+        told.unwrap_or_else(|| panic!("requests do not end; last told:\n{last}"))
     }
 }
 

@@ -109,9 +109,7 @@ class Attachment:
             if handle is None:
                 return None
             error, decision = self._adapt(handle, request)
-        if error == library.NO_SITE:
-            return Decision(level=0, reason="no-site", path=request.path, status=421)
-        if error:
+        if error and error != library.NO_SITE:
             _log.error("a request is not counted: %s", self._sentence(error))
             return None
         return decision
@@ -132,13 +130,13 @@ class Attachment:
         room = len(request.path) + _PREFIX
         path, decided = ctypes.create_string_buffer(room), library.DecisionStruct()
         error = self._library.plimsoll_adapt(handle, ctypes.byref(made), path, room, ctypes.byref(decided))
-        if error:
+        if error and error != library.NO_SITE:
             return error, None
-        if bool(decided.frozen) != self._is_frozen:
+        if not error and bool(decided.frozen) != self._is_frozen:
             self._is_frozen = bool(decided.frozen)
             _log.warning("no controller is awake: levels stand still" if self._is_frozen else "the controller is awake again")
         rewritten = path.raw[: decided.path_length] if decided.level else request.path
-        return 0, Decision(
+        return error, Decision(
             level=decided.level,
             reason=decided.reason.decode(),
             path=rewritten,

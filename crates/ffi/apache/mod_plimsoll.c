@@ -145,9 +145,12 @@ static const char *header(void *context, const char *name) {
 }
 
 static int reject(request_rec *r, const plimsoll_decision_t *decision) {
-    apr_table_setn(r->err_headers_out, "Retry-After", apr_psprintf(r->pool, "%u", decision->retry_after));
     apr_table_setn(r->err_headers_out, "X-Plimsoll", apr_psprintf(r->pool, "level=0; reason=%s", decision->reason));
-    apr_table_setn(r->notes, "error-notes", "This site is busy right now. Please try again in a moment.");
+    /* A host that no site has is not there later either. */
+    if (decision->retry_after) {
+        apr_table_setn(r->err_headers_out, "Retry-After", apr_psprintf(r->pool, "%u", decision->retry_after));
+        apr_table_setn(r->notes, "error-notes", "This site is busy right now. Please try again in a moment.");
+    }
     return (int)decision->status;
 }
 
@@ -169,7 +172,7 @@ static int translate_name(request_rec *r) {
     size_t capacity = strlen(r->uri) + LONGEST_PREFIX;
     char *path = apr_palloc(r->pool, capacity);
     int error = plimsoll_adapt(handle, &request, path, capacity, &decision);
-    if (error == PLIMSOLL_ERROR_NO_SITE) return HTTP_MISDIRECTED_REQUEST;
+    if (error == PLIMSOLL_ERROR_NO_SITE) return reject(r, &decision);
     if (error) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "the request goes as it came: %s", plimsoll_strerror(error));
         return DECLINED;

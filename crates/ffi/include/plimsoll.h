@@ -255,7 +255,8 @@ int plimsoll_init(const char *path,
 
 /*
  Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns
- 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted.
+ 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted. After
+ PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status` 421, and the reason.
 
  # Safety
  The pointers point to what their types say, and `path` to `capacity` bytes.

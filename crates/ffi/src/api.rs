@@ -140,7 +140,8 @@ pub unsafe extern "C" fn plimsoll_init(path: *const c_char, handle: *mut *mut pl
 }
 
 /// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns
-/// 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted.
+/// 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted. After
+/// PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status` 421, and the reason.
 ///
 /// # Safety
 /// The pointers point to what their types say, and `path` to `capacity` bytes.
@@ -175,7 +176,12 @@ pub unsafe extern "C" fn plimsoll_adapt(
             };
             (fields, asked)
         };
-        let served = server.adapt(&fields, capacity - 1)?;
+        let served = server.adapt(&fields, capacity - 1).inspect_err(|fault| {
+            if *fault == Fault::NoSite {
+                // SAFETY: not null, and may be written to as the caller sees to; so may `path`, which has room for a NUL.
+                unsafe { (decision.write(NO_SITE), path.write(0)) };
+            }
+        })?;
         let asked = if served.level == 0 { &[] } else { asked };
         let parts = [served.prefix.as_bytes(), asked];
         // SAFETY: the caller says that so many bytes may be written there, and both parts with a NUL fit.
@@ -189,7 +195,7 @@ pub unsafe extern "C" fn plimsoll_adapt(
             status: status.into(),
             retry_after: u32::try_from(seconds).unwrap_or(u32::MAX),
             frozen: served.is_frozen.into(),
-            reason: c_reason(served.reason).as_ptr(),
+            reason: c_reason(served.reason),
             path_length,
         };
         // SAFETY: not null, and may be written to as the caller sees to.
@@ -310,6 +316,17 @@ pub extern "C" fn plimsoll_strerror(error: c_int) -> *const c_char {
     known.map_or("no error\0", Fault::c_text).as_ptr().cast()
 }
 
+/// What is decided of a request whose host no site has.
+const NO_SITE: plimsoll_decision_t = plimsoll_decision_t {
+    request: 0,
+    level: 0,
+    status: 421,
+    retry_after: 0,
+    frozen: 0,
+    reason: REASONS[Reason::NoSite as usize].as_ptr().cast(),
+    path_length: 0,
+};
+
 /// Runs a call; a panic becomes an error.
 fn guarded(call: impl FnOnce() -> Result<(), Fault>) -> c_int {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -382,22 +399,29 @@ unsafe fn call<'a>(header: plimsoll_header_t, context: *mut c_void, name: &str) 
     }
 }
 
-/// The reason as C reads it.
-fn c_reason(reason: Reason) -> &'static CStr {
-    match reason {
-        Reason::Full => c"full",
-        Reason::Guaranteed => c"guaranteed",
-        Reason::Degraded => c"degraded",
-        Reason::Exempt => c"exempt",
-        Reason::Overload => c"overload",
-        Reason::QueueFull => c"queue-full",
-        Reason::TooManyStreams => c"too-many-streams",
-        Reason::WaitTimeout => c"wait-timeout",
-        Reason::Deadline => c"deadline",
-        Reason::Late => c"late",
-        Reason::ClientLeft => c"client-left",
-        Reason::NoSite => c"no-site",
+/// The most bytes of a reason's word, with its NUL.
+const REASON_BYTES: usize = 24;
+
+/// The words of all reasons as C reads them, by number.
+static REASONS: [[u8; REASON_BYTES]; Reason::ALL.len()] = {
+    let mut words = [[0; REASON_BYTES]; Reason::ALL.len()];
+    let mut number = 0;
+    while number < words.len() {
+        let word = Reason::ALL[number].as_str().as_bytes();
+        assert!(word.len() < REASON_BYTES);
+        let mut place = 0;
+        while place < word.len() {
+            words[number][place] = word[place];
+            place += 1;
+        }
+        number += 1;
     }
+    words
+};
+
+/// The reason as C reads it.
+fn c_reason(reason: Reason) -> *const c_char {
+    REASONS[reason as usize].as_ptr().cast()
 }
 
 #[cfg(test)]
@@ -407,7 +431,8 @@ mod tests {
     #[test]
     fn reasons_and_errors_read_the_same_in_c() {
         for reason in Reason::ALL {
-            assert_eq!(c_reason(reason).to_str(), Ok(reason.as_str()));
+            // SAFETY: a word of the table, which ends with NUL.
+            assert_eq!(unsafe { CStr::from_ptr(c_reason(reason)) }.to_str(), Ok(reason.as_str()));
         }
         for fault in Fault::ALL {
             assert_eq!(

@@ -1,11 +1,12 @@
 //! `make live`: the figures of the scenes in real time, beside those in virtual time and the bounds that are asked of them;
-//! then the agent, the profiler, the laws of promised means, what a rejection costs, and the dashboard. It prints, and fails
-//! nothing: what a figure is in real time depends on what else the machine does. The tests judge the same figures in virtual
-//! time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live -- queueing-model`) only those parts run: scenes,
-//! agent, profile, queueing-model, rejections, dashboard.
+//! then the agent, the papers' experiments inside a server, the profiler, the laws of promised means, what a rejection costs,
+//! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
+//! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
+//! queueing-model`) only those parts run: scenes, agent, module, profile, queueing-model, rejections, dashboard.
 
 mod agent;
 mod dashboard;
+mod module;
 mod profile;
 mod queueing_model;
 mod rejections;
@@ -49,6 +50,7 @@ fn main() {
     }
     for (part, show) in [
         ("agent", agent::show as fn()),
+        ("module", module::show),
         ("profile", profile::show),
         ("queueing-model", queueing_model::show),
         ("rejections", rejections::show),

@@ -59,7 +59,9 @@ fn answer(mut connection: UnixStream, model: &ServerModel, times: f64) -> io::Re
     let mut words = headers.split(|byte| *byte == 0);
     let mut is_light = false;
     while let (Some(name), Some(value)) = (words.next(), words.next()) {
-        is_light |= name == b"REQUEST_URI" && value.starts_with(LIGHT_TREE.as_bytes());
+        // A server that decides itself has changed the path, which then is not the one that was sent.
+        let is_path = name == b"REQUEST_URI" || name == b"SCRIPT_NAME";
+        is_light |= is_path && value.starts_with(LIGHT_TREE.as_bytes());
     }
     connection.write_all(&page(model, is_light, times))
 }

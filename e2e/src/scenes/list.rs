@@ -103,7 +103,7 @@ fn used(window: &Window<'_>) -> f64 {
 }
 
 /// UC Fig. 14: premium constant; basic that fits, then can be degraded, then is too much even so.
-fn priorities() -> Scene {
+pub fn priorities() -> Scene {
     let premium = "[[site.class]]\nname = \"premium\"\nmatch = { path = \"/premium/*\" }\npriority = 1\n";
     let capacity = SHARED.capacity();
     let basic = [(4.0, 0.3 * capacity), (5.0, 0.7 * capacity), (5.0, 1.6 * capacity)];
@@ -190,7 +190,7 @@ pub fn excess() -> Scene {
 
 /// UC 7.8's contract: 100 requests a second, and 13 Mb/s for pages of 32 KiB, which are the bytes of 50. More is delivered
 /// while the rate is low, exactly that at the promised rate, and less beyond it: what is held is `a R + b W`.
-fn bandwidth() -> Scene {
+pub fn bandwidth() -> Scene {
     const RATE: f64 = 100.0;
     const PAGES: f64 = 50.0;
     /// V2 leaves less to V1 and best effort together than two of what V1 was promised.

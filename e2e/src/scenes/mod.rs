@@ -5,10 +5,12 @@
 //! that it fails with control off. In real time they judge only what no busy machine can change; `make live` prints both
 //! figures side by side.
 
+mod inside;
 mod list;
 mod simulated;
 
-pub use list::{all, contracts, excess, overload};
+pub use inside::{PREFORK, overload_of};
+pub use list::{all, bandwidth, contracts, excess, overload, priorities};
 
 use crate::flows::{Flow, Flown, drive};
 use crate::{Nginx, Plimsoll, ServerModel};

@@ -1,0 +1,47 @@
+//! The paper's experiments UC 7 on one prefork server: its own processes decide, the gateway decides before it, in virtual time
+//! the same engine decides, and the server as it is.
+
+use super::{PAGE, PATIENCE};
+use plimsoll_e2e::flows::Flown;
+use plimsoll_e2e::scenes::{self, Scene};
+use std::path::Path;
+
+fn show_scene(scene: &Scene) {
+    let (page, patience) = (Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
+    let (control, apache, module) = scene.inside(page, patience);
+    drop((apache, control));
+    let gateway = scene.behind_gateway(page, patience);
+    let bare = scene.bare(page, patience);
+    let inside = scene.for_module();
+    let simulated: Vec<_> = (1..=3).map(|seed| inside.simulated(seed, false)).collect();
+    let simulated_gateway = scene.simulated(2, false);
+    for figure in &scene.figures {
+        let of = |flown: &[Flown]| (figure.of)(flown);
+        let mean = simulated.iter().map(|flown| of(flown)).sum::<f64>() / simulated.len() as f64;
+        println!(
+            "  {:<40} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3}",
+            figure.what,
+            of(&module),
+            mean,
+            of(&gateway),
+            of(&simulated_gateway),
+            of(&bare)
+        );
+    }
+}
+
+fn head(name: &str) {
+    let columns = ["module", "simulated", "gateway", "simulated", "bare"].map(|word| format!("{word:>9}"));
+    println!("{name:<42} {}", columns.join(" "));
+}
+
+pub(super) fn show() {
+    for multiple in [1.0, 1.5, 2.0, 2.5, 3.0] {
+        head(&format!("prefork at {multiple} of its capacity"));
+        show_scene(&scenes::overload_of(multiple));
+    }
+    for scene in [scenes::contracts(), scenes::priorities(), scenes::excess(), scenes::bandwidth()] {
+        head(scene.name);
+        show_scene(&scene.on_prefork());
+    }
+}

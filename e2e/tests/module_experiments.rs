@@ -1,0 +1,89 @@
+//! The paper's experiments UC 7 on a real Apache, prefork, whose own processes decide: in real time what no busy machine can
+//! change. Figures are shown by `make live`.
+
+use plimsoll_e2e::flows::{End, Flow, drive};
+use plimsoll_e2e::scenes::{self, Scene};
+use plimsoll_e2e::{Accounts, Apache, Control, Response, exchange};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// How long a client waits in real time: a stall of the machine makes no client leave.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn page() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_page"))
+}
+
+/// A scene in a part of its time: each request is answered with a page or turned away, and accounted for once.
+fn assert_accounted(scene: &Scene, seconds: f64) {
+    let scene = scene.clone().on_prefork().shorter(seconds / scene.lasts().as_secs_f64());
+    let (_control, apache, flown) = scene.inside(page(), PATIENCE);
+    for (number, flow) in flown.iter().enumerate() {
+        assert_eq!(flow.all().count(End::Lost), 0, "{}: flow {number}", scene.name);
+    }
+    let sent: usize = flown.iter().map(|flow| flow.all().requests()).sum();
+    let rejected: usize = flown.iter().map(|flow| flow.all().count(End::Rejected)).sum();
+    let told = Accounts::at_rest(apache.direct);
+    assert!(sent > 50, "{sent}");
+    assert_eq!((told.arrived - told.asked, told.rejected), (sent as u64, rejected as u64), "{}", scene.name);
+}
+
+#[test]
+fn an_overload_is_answered_and_accounted_for_once() {
+    assert_accounted(&scenes::overload_of(3.0), 8.0);
+}
+
+#[test]
+fn isolation_priorities_excess_and_bandwidth_are_answered_and_accounted_for_once() {
+    for scene in [scenes::contracts(), scenes::priorities(), scenes::excess(), scenes::bandwidth()] {
+        assert_accounted(&scene, 5.0);
+    }
+}
+
+/// UC 7.6 by construction: requests that keep a distance of twice what the contract allows are always inside it, whatever the
+/// machine does, and get the full page whatever others bring.
+#[test]
+fn a_site_inside_its_contract_has_full_quality_while_others_overload_the_server() {
+    let scene = scenes::contracts().on_prefork();
+    let contracted = 0.25 * scene.model.capacity();
+    let control = Control::start(&scene.for_module().file(([127, 0, 0, 1], 9).into(), false));
+    let apache = Apache::deciding(page(), scene.model, &control);
+    let others = [Flow::new("others.test", "/page", &[(8.0, 4.0 * scene.model.capacity())])];
+    let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let answer = ask(apache.direct, "v1.test");
+                let reported = answer.header("x-plimsoll").unwrap_or_default();
+                assert_eq!((answer.status, reported), (200, "level=2; reason=guaranteed"));
+                asked.fetch_add(1, Relaxed);
+                thread::sleep(Duration::from_secs_f64(2.0 / contracted));
+            }
+        });
+        let flown = drive(apache.direct, &others, PATIENCE, || ());
+        is_over.store(true, Relaxed);
+        assert_eq!(flown[0].all().count(End::Lost), 0);
+        assert!(flown[0].all().full() < 1.0, "the server is overloaded");
+    });
+    assert!(asked.load(Relaxed) > 1);
+}
+
+/// A host that no site of the file has is answered as by the gateway.
+#[test]
+fn a_host_that_no_site_has_is_misdirected() {
+    let scene = scenes::priorities();
+    let file = scene.for_module().file(([127, 0, 0, 1], 9).into(), false);
+    let control = Control::start(&file.replace("name = \"shop\"", "name = \"shop\"\nhost = \"shop.test\""));
+    let apache = Apache::deciding(page(), scene.model, &control);
+    let answer = ask(apache.direct, "elsewhere.test");
+    assert_eq!((answer.status, answer.header("x-plimsoll")), (421, Some("level=0; reason=no-site")));
+    assert_eq!(answer.header("retry-after"), None);
+    assert_eq!(ask(apache.direct, "shop.test").status, 200);
+}
+
+fn ask(server: SocketAddr, host: &str) -> Response {
+    exchange(server, format!("GET /page HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
+}
