@@ -55,11 +55,13 @@ impl Apache {
         Apache::before_application(page, model, "")
     }
 
-    /// The same, and its processes decide by what `control` publishes. Each page names its level.
+    /// The same, and its processes decide by what `control` publishes. Each page names its level. Clients have the addresses that
+    /// a gateway tells.
     pub fn deciding(page: &Path, model: ServerModel, control: &Control) -> Apache {
         let (library, state) = (module().display(), control.state());
         let content = format!(
             "LoadModule plimsoll_module {library}/mod_plimsoll.so\nPlimsollState {}\n\
+             RemoteIPHeader X-Forwarded-For\nRemoteIPInternalProxy 127.0.0.0/8\n\
              Header set X-Plimsoll \"level=%{{PLIMSOLL_LEVEL}}e; reason=%{{PLIMSOLL_REASON}}e\"\n",
             state.display()
         );
@@ -74,7 +76,7 @@ impl Apache {
             "{more}{STATUS}ProxyPass /server-status !\nProxyPass / unix:{}|scgi://localhost/ disablereuse=on\n",
             socket.display()
         );
-        let modules = ["proxy", "proxy_scgi", "headers", "status"];
+        let modules = ["proxy", "proxy_scgi", "headers", "remoteip", "status"];
         let apache = Apache::with(folder, (model.workers, model.queue), &modules, &content);
         Apache { _application: Some(application), ..apache }
     }

@@ -155,7 +155,7 @@ fn status(gateway: &Plimsoll) -> Value {
 }
 
 /// The CPU time of a process (s), in ticks of 10 ms.
-fn cpu(pid: u32) -> f64 {
+pub fn cpu(pid: u32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // After the name, which may hold anything but ends with the last parenthesis.
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -179,7 +179,7 @@ fn processors() -> f64 {
 }
 
 /// The processes that a process has started.
-fn children(pid: u32) -> Vec<u32> {
+pub fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }

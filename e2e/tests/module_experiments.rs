@@ -2,7 +2,7 @@
 //! change. Figures are shown by `make live`.
 
 use plimsoll_e2e::flows::{End, Flow, drive};
-use plimsoll_e2e::scenes::{self, Scene};
+use plimsoll_e2e::scenes::{self, Promise, Scene};
 use plimsoll_e2e::{Accounts, Apache, Control, Response, exchange};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -40,6 +40,23 @@ fn an_overload_is_answered_and_accounted_for_once() {
 fn isolation_priorities_excess_and_bandwidth_are_answered_and_accounted_for_once() {
     for scene in [scenes::contracts(), scenes::priorities(), scenes::excess(), scenes::bandwidth()] {
         assert_accounted(&scene, 5.0);
+    }
+}
+
+/// PR 4 and QM 3 before UC 6: each request is counted once by the gateway, and once by the server unless the gateway turned it away.
+#[test]
+fn a_promise_of_the_gateway_before_the_module_is_answered_and_accounted_for_once() {
+    for promise in [Promise::Ratio, Promise::Delay] {
+        let scene = scenes::before_module(promise).shorter(0.15);
+        let (gateway, _control, apache, flown) = scene.before_inside(page(), PATIENCE);
+        let count = |end: End| flown.iter().map(|flow| flow.all().count(end)).sum::<usize>() as u64;
+        let sent = flown.iter().map(|flow| flow.all().requests()).sum::<usize>() as u64;
+        assert_eq!(count(End::Lost), 0, "{promise:?}");
+        assert_eq!(gateway.metric("plimsoll_arrivals_total"), sent as f64, "{promise:?}");
+        let told = Accounts::at_rest(apache.direct);
+        let by_gateway = count(End::Rejected) - told.rejected;
+        assert_eq!(told.arrived - told.asked, sent - by_gateway, "{promise:?}");
+        assert!(count(End::Page { full: false }) > 0, "the server's levels reach the client: {sent} sent");
     }
 }
 

@@ -36,12 +36,32 @@ pub struct Configuration {
     pub gateway: Gateway,
 }
 
-/// Reads a configuration. `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths
+/// Reads a configuration as the gateway keeps it: before a server that decides itself, what needs a queue
+/// ([`Promises::before_servers`]). `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths
 /// are taken from its folder.
 ///
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
+    let Configuration { promises, mut gateway } = parse_whole(source, name)?;
+    for (decided_inside, rewrites) in promises.decided_inside().zip(&mut gateway.settings.rewrites) {
+        if decided_inside {
+            rewrites.drain(..rewrites.len().saturating_sub(1));
+        }
+    }
+    Ok(Configuration { promises: promises.before_servers(), gateway })
+}
+
+/// Reads a configuration as the processes of a server keep it ([`Promises::inside_servers`]).
+///
+/// # Errors
+/// All that is wrong with the file, at once.
+pub fn parse_inside(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
+    let Configuration { promises, gateway } = parse_whole(source, name)?;
+    Ok(Configuration { promises: promises.inside_servers(), gateway })
+}
+
+fn parse_whole(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
     syntax::read_file(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
         Some(gateway::file::resolve(file, name, findings))
     })

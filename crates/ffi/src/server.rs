@@ -89,8 +89,9 @@ impl Server {
         if changing.generation.load(Acquire) == 0 {
             return Err(Fault::File);
         }
-        let configuration = plimsoll_config::parse(mapping.configuration()?, &path.display().to_string())
-            .map_err(|_| Fault::Configuration)?;
+        let configuration =
+            plimsoll_config::parse_inside(mapping.configuration()?, &path.display().to_string())
+                .map_err(|_| Fault::Configuration)?;
         let mark = mark_of_process()?;
         let slot = claim(&mapping, changing).ok_or(Fault::NoLane)?;
         let (words, seed) = (mapping.words(), mapping.header().seed);

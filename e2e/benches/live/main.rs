@@ -2,7 +2,8 @@
 //! then the agent, the papers' experiments inside a server, the profiler, the laws of promised means, what a rejection costs,
 //! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
 //! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
-//! queueing-model`) only those parts run: scenes, agent, module, profile, queueing-model, rejections, dashboard.
+//! queueing-model`) only those parts run: scenes, agent, module, profile, queueing-model, rejections, rejections-inside,
+//! dashboard.
 
 mod agent;
 mod dashboard;
@@ -54,6 +55,7 @@ fn main() {
         ("profile", profile::show),
         ("queueing-model", queueing_model::show),
         ("rejections", rejections::show),
+        ("rejections-inside", rejections::show_inside),
         ("dashboard", dashboard::show),
     ] {
         if runs(part) {

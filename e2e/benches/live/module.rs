@@ -3,7 +3,7 @@
 
 use super::{PAGE, PATIENCE};
 use plimsoll_e2e::flows::Flown;
-use plimsoll_e2e::scenes::{self, Scene};
+use plimsoll_e2e::scenes::{self, Promise, Scene};
 use std::path::Path;
 
 fn show_scene(scene: &Scene) {
@@ -30,6 +30,19 @@ fn show_scene(scene: &Scene) {
     }
 }
 
+/// The gateway's promise before a server that decides itself; in virtual time: `crates/sim/tests/both_engines.rs`.
+fn show_before(scene: &Scene) {
+    println!("{:<42} {:>9} {:>15}", scene.name, "both", "gateway alone");
+    let (page, patience) = (Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
+    let (gateway, control, apache, both) = scene.before_inside(page, patience);
+    drop((gateway, apache, control));
+    let alone = scene.behind_gateway(page, patience);
+    for figure in &scene.figures {
+        let [both, alone] = [&both, &alone].map(|flown| (figure.of)(flown));
+        println!("  {:<40} {both:>9.3} {alone:>15.3}  {:?}", figure.what, figure.bounds);
+    }
+}
+
 fn head(name: &str) {
     let columns = ["module", "simulated", "gateway", "simulated", "bare"].map(|word| format!("{word:>9}"));
     println!("{name:<42} {}", columns.join(" "));
@@ -39,6 +52,9 @@ pub(super) fn show() {
     for multiple in [1.0, 1.5, 2.0, 2.5, 3.0] {
         head(&format!("prefork at {multiple} of its capacity"));
         show_scene(&scenes::overload_of(multiple));
+    }
+    for promise in [Promise::Ratio, Promise::Delay, Promise::Nothing] {
+        show_before(&scenes::before_module(promise));
     }
     for scene in [scenes::contracts(), scenes::priorities(), scenes::excess(), scenes::bandwidth()] {
         head(scene.name);

@@ -1,7 +1,87 @@
 //! What a rejection costs a server on the same host (UC 7.5), by the processor's own busy time and as the gateway learned it.
 
-use plimsoll_e2e::same_host::rejections;
+use plimsoll_e2e::same_host::{children, cpu, rejections};
+use plimsoll_e2e::{Apache, Control, Folder, Plimsoll, Process, exchange, module, open_to_all};
+use std::net::SocketAddr;
 use std::time::Duration;
+
+/// Requests for one figure; CPU time is told in ticks of 10 ms.
+const REQUESTS: usize = 24_000;
+/// As many at once.
+const CLIENTS: usize = 4;
+
+/// The CPU time of a process and its children for each of many requests of a host, a connection each (us). Panics if one is not
+/// answered so.
+fn per_request(process: &Process, server: SocketAddr, (host, path, status): (&str, &str, u16)) -> f64 {
+    let taken = || {
+        let pid = process.pid();
+        children(pid).into_iter().chain([pid]).map(cpu).sum::<f64>()
+    };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let ask = |count: usize| {
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| {
+                    for _ in 0..count / CLIENTS {
+                        assert_eq!(exchange(server, &request).status, status, "{host}{path}");
+                    }
+                });
+            }
+        });
+    };
+    ask(REQUESTS / 10);
+    let before = taken();
+    ask(REQUESTS);
+    1e6 * (taken() - before) / REQUESTS as f64
+}
+
+/// What a rejection takes inside Apache, beside a page that Apache serves and a rejection of the gateway (UC 7.5).
+pub(crate) fn show_inside() {
+    // A site whose contract is all that it may have, on an idle server.
+    let closed = "[[site]]\nname = \"closed\"\nhost = \"closed.test\"\nshare_excess = false\n\
+                  guarantee = { rate = \"0.01/s\", burst = \"1s\" }\n[[site]]\nname = \"open\"\n";
+    let file = |upstream: SocketAddr| {
+        format!(
+            "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\
+             [upstream.server]\naddress = \"{upstream}\"\ncapacity = {{ workers = 64 }}\n{closed}"
+        )
+    };
+    let control = Control::start(&file(([127, 0, 0, 1], 9).into()));
+    let serve = |more: &str| {
+        let folder = Folder::new();
+        open_to_all(folder.path());
+        folder.write("empty.html", "");
+        folder.write("page.html", "full".repeat(6 << 10));
+        let root = folder.path().display().to_string();
+        Apache::with(folder, (CLIENTS as u32 * 2, 511), &["mime"], &format!("DocumentRoot {root}\n{more}"))
+    };
+    let decides = serve(&format!(
+        "LoadModule plimsoll_module {}/mod_plimsoll.so\nPlimsollState {}\n",
+        module().display(),
+        control.state().display()
+    ));
+    let plain = serve("");
+    let gateway = Plimsoll::run(&file(plain.upstream));
+    // The first requests are inside the contract.
+    for server in [decides.direct, gateway.address] {
+        while exchange(server, "GET / HTTP/1.1\r\nHost: closed.test\r\nConnection: close\r\n\r\n").status
+            != 503
+        {}
+    }
+    println!("CPU time of the server's own processes for a request with a connection of its own (us)");
+    let row = |what: &str, value: f64| println!("  {what:<48} {value:>9.1}");
+    let inside = |what| per_request(&decides.process, decides.direct, what);
+    row("Apache, a rejection of the module", inside(("closed.test", "/page.html", 503)));
+    row("Apache with the module, an empty page", inside(("open.test", "/empty.html", 200)));
+    row("Apache with the module, a page of 24 KiB", inside(("open.test", "/page.html", 200)));
+    let alone = |path| per_request(&plain.process, plain.direct, ("open.test", path, 200));
+    row("Apache alone, an empty page", alone("/empty.html"));
+    row("Apache alone, a page of 24 KiB", alone("/page.html"));
+    row(
+        "the gateway, a rejection",
+        per_request(&gateway.process, gateway.address, ("closed.test", "/page.html", 503)),
+    );
+}
 
 pub(crate) fn show() {
     println!("rejections on the server's own processor (UC 7.5)");

@@ -5,7 +5,7 @@
 //! when it takes it from the listen queue, the simulation when it arrives; and in the simulation a rejection holds no worker.
 
 use super::{Figure, Scene};
-use crate::configuration::two_levels;
+use crate::configuration::{GATEWAY, site, two_levels};
 use crate::flows::{End, Flow, Flown, drive};
 use crate::model::{SLOW_PAGES, ServerModel};
 use crate::{Apache, Control, Plimsoll};
@@ -54,7 +54,104 @@ pub fn overload_of(multiple: f64) -> Scene {
     }
 }
 
+/// Pages of 50 ms, light ones of 11 ms, exponential: waits are long beside services, as PR and QM need it.
+const DIFFERENT: ServerModel = ServerModel {
+    workers: 4,
+    queue: LISTEN_QUEUE,
+    fixed: Duration::from_millis(5),
+    per_kib: Duration::from_micros(1_875),
+    kib: 24,
+    exponential: true,
+};
+/// Twice what it can do at full quality.
+const TWICE: f64 = 2.0;
+const DELAY: f64 = 0.05;
+
+/// PR 4 or QM 3 in the gateway before UC 6 in the server, with one file: the first class is promised half of the others' response
+/// time, or a mean.
+pub fn before_module(promise: Promise) -> Scene {
+    let [first, others] = match promise {
+        Promise::Ratio => ["ratio = 1".to_owned(), "default_ratio = 2\n".to_owned()],
+        Promise::Delay => [format!("delay = \"{}ms\"", DELAY * 1e3), String::new()],
+        Promise::Nothing => [String::new(), String::new()],
+    };
+    let workers = DIFFERENT.workers;
+    let upstream = format!(
+        "{GATEWAY}\n[upstream.server]\naddress = \"{{upstream}}\"\ndecides_itself = true\n\
+         capacity = {{ workers = {workers} }}\n"
+    );
+    let class = format!("[[site.class]]\nname = \"first\"\nmatch = {{ path = \"/first/*\" }}\n{first}\n");
+    let rate = 0.5 * TWICE * DIFFERENT.capacity();
+    let flow = |path| Flow::new("shop.test", path, &[(40.0, rate)]);
+    Scene {
+        name: promise.name(),
+        configuration: upstream + &site("shop", &others) + &class,
+        without: None,
+        model: DIFFERENT,
+        nginx: false,
+        slow: None,
+        flows: vec![flow("/first/page"), flow("/page")],
+        patience: Some(Duration::from_secs(4)),
+        figures: vec![
+            Figure::new("the others of the first", 1.8..=2.2, |flown| {
+                flown[1].during(10.0..39.0).mean() / flown[0].during(10.0..39.0).mean()
+            }),
+            Figure::new("the first's mean, of 50 ms", 0.3..=1.1, |flown| {
+                flown[0].during(10.0..39.0).mean() / DELAY
+            }),
+            Figure::new("U by the pages served", 0.8..=0.9, |flown| {
+                let rate = |flow: usize| flown[flow].during(10.0..39.0).rate(DIFFERENT.light_cost());
+                (rate(0) + rate(1)) / DIFFERENT.capacity()
+            }),
+            Figure::new("full pages", 0.2..=0.4, |flown| {
+                0.5 * (flown[0].during(10.0..39.0).full() + flown[1].during(10.0..39.0).full())
+            }),
+            Figure::new("turned away", 0.0..=0.03, |flown| {
+                let away = |flow: usize| flown[flow].during(10.0..39.0).part(End::Rejected);
+                0.5 * (away(0) + away(1))
+            }),
+            Figure::new("failed", 0.0..=0.0, |flown| {
+                flown.iter().map(|flow| flow.all().count(End::Lost)).sum::<usize>() as f64
+            }),
+        ],
+    }
+}
+
+/// What a gateway keeps before a server that decides itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Of response times, 1 : 2.
+    Ratio,
+    /// A mean of the first class.
+    Delay,
+    /// Nothing.
+    Nothing,
+}
+
+impl Promise {
+    fn name(self) -> &'static str {
+        match self {
+            Promise::Ratio => "a ratio of 1 : 2 before the module, at twice the capacity (PR 4)",
+            Promise::Delay => "a mean of 50 ms before the module, at twice the capacity (QM 3)",
+            Promise::Nothing => "no promise before the module, at twice the capacity",
+        }
+    }
+}
+
 impl Scene {
+    /// Runs it in real time with the gateway before a prefork server that decides itself, both with the same file; all of them,
+    /// still there, and what became of its flows.
+    pub fn before_inside(&self, page: &Path, patience: Duration) -> (Plimsoll, Control, Apache, Vec<Flown>) {
+        let file = |upstream| self.for_module().file(upstream, false);
+        // Nothing but the gateway reads the address.
+        let control = Control::start(&file(SocketAddr::from(([127, 0, 0, 1], 9))));
+        let apache = Apache::deciding(page, self.model, &control);
+        let gateway = Plimsoll::run(&file(apache.upstream));
+        let flown = drive(gateway.address, &self.flows, patience, || ());
+        gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+        (gateway, control, apache, flown)
+    }
+
     /// The scene before Apache's own listen queue.
     pub fn on_prefork(self) -> Scene {
         Scene { model: ServerModel { queue: LISTEN_QUEUE, ..self.model }, ..self }

@@ -9,7 +9,7 @@ mod inside;
 mod list;
 mod simulated;
 
-pub use inside::{PREFORK, overload_of};
+pub use inside::{PREFORK, Promise, before_module, overload_of};
 pub use list::{all, bandwidth, contracts, excess, overload, priorities};
 
 use crate::flows::{Flow, Flown, drive};

@@ -33,6 +33,12 @@ pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Fail
     possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)
 }
 
+/// The same, as the processes of a server keep it.
+pub(crate) fn understand_inside(source: &str, name: &str) -> Result<Configuration, Failure> {
+    let parsed = plimsoll_config::parse_inside(source, name);
+    possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)
+}
+
 /// The failure of reading a log or counts: the error names the file itself.
 pub(crate) fn unreadable(error: &io::Error) -> Failure {
     Failure::Input(match error.kind() {

@@ -30,7 +30,7 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
             "cannot read {name}: {error}\nName a configuration; examples/module.toml is one to begin with."
         ))
     })?;
-    let configuration = source::understand(&text, &name)?;
+    let configuration = source::understand_inside(&text, &name)?;
     let learned = arguments.state.with_added_extension("learned");
     let known = KnownState::find_at(&learned);
     let seed = configuration.gateway.seed.unwrap_or_else(seed::drawn);

@@ -36,6 +36,9 @@ section! { "[upstream.NAME]"
         /// whose client left then holds its place until it is finished, for nobody, because the server is not free before. If
         /// it does stop, the gateway closes the connection at once and gives the place to another request.
         stops_when_abandoned: bool, default(false);
+        /// Whether its own processes decide on levels of service (`plimsoll control` with the same file). They then keep levels,
+        /// contracts and the load line, and reject; the gateway keeps delays, ratios and deadlines before it.
+        decides_itself: bool, default(false);
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// A request that waited this long is answered with a rejection; one with a `deadline` waits as long as it can be in
@@ -237,6 +240,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
             keep_places: keys.tunnels_keep_places.value,
         },
         stops_when_abandoned: keys.stops_when_abandoned.value,
+        decides_itself: keys.decides_itself.value,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
@@ -342,6 +346,7 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         tunnels: Tunnels::default(),
         // The gateway itself sends what was asked for, and stops when the client has left.
         stops_when_abandoned: true,
+        decides_itself: false,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),

@@ -115,7 +115,18 @@ pub(super) fn resolve(
     unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
     hosts::check(sites, findings);
     classes::check_count(sites, findings);
-    sites.iter().map(|keys| site(keys, plants, findings)).unzip()
+    let all: (Vec<Site>, _) = sites.iter().map(|keys| site(keys, plants, findings)).unzip();
+    for (keys, site) in sites.iter().zip(&all.0) {
+        let decides = |plant: usize| plants.plants.get(plant).is_some_and(|plant| plant.decides_itself);
+        let others =
+            || site.levels.iter().filter_map(|level| level.plant).filter(|plant| *plant != site.plant);
+        if others().next().is_some() && others().chain([site.plant]).any(decides) {
+            refuse!(findings, Conflict at &keys.span,
+                "levels of several upstreams, and one of these decides itself",
+                help: "serve all levels by the upstream that decides itself, or leave its `decides_itself` out");
+        }
+    }
+    all
 }
 
 /// The site of a file that lists none.

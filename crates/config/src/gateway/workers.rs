@@ -131,7 +131,8 @@ pub(super) fn set_load_lines(
 ) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        if capacity.load_line.is_none() {
+        // The line of a server that decides itself is that of its levels, whatever the gateway keeps before it.
+        if capacity.load_line.is_none() && !plant.decides_itself {
             plant.set_point = Plant::usual_load_line(index, sites);
         }
         // With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.

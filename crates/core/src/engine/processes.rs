@@ -118,7 +118,8 @@ fn needing_a_queue(promises: &Promises) -> Vec<String> {
         };
         let name = &site.name;
         Some(format!(
-            "{name}: a {what} needs a queue, and inside a server requests do not wait; leave it out, or put the gateway in front"
+            "{name}: a {what} needs a queue, and inside a server requests do not wait; leave it out, or put the gateway in front \
+             with this file and `decides_itself = true` under the upstream"
         ))
     });
     searched.chain(promised).collect()

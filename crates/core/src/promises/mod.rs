@@ -5,6 +5,7 @@
 //!
 //! - `plant`, `site`, `class`, `request_type`: the servers, what they serve to whom, and what requests are alike in cost
 //! - `control`: how the loops run
+//! - `halves`: what a gateway keeps before a server whose own processes decide, and what those keep
 //! - `validate`: what in the promises is impossible
 //! - `registry`: the numbers of plants, sites and classes for the life of the process
 //! - `diff`: what a reload changed
@@ -13,6 +14,7 @@
 mod class;
 mod control;
 pub(crate) mod diff;
+mod halves;
 pub mod plan;
 mod plant;
 pub(crate) mod registry;

@@ -38,6 +38,8 @@ pub struct Plant {
     /// Whether it stops working on a request when the connection of that is closed. Otherwise a request whose client left
     /// holds its place until the plant has finished it.
     pub stops_when_abandoned: bool,
+    /// Whether its own processes decide on levels (`halves.rs`).
+    pub decides_itself: bool,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
     /// The largest part of the plant that contracts may promise together, in (0, 1). `None`: the load line, or, where
@@ -99,6 +101,7 @@ impl Plant {
             stream_share: Plant::STREAM_SHARE,
             tunnels: Tunnels::default(),
             stops_when_abandoned: false,
+            decides_itself: false,
             queue: QueueBounds::default(),
             ceiling: None,
             cost_header: None,
