@@ -201,7 +201,9 @@ impl Server {
             own.under_way.get_mut(place(request)).and_then(|one| one.take_if(|one| one.number == request));
         let UnderWay { mut permit, bytes, .. } = known.ok_or(Fault::NoRequest)?;
         own.free.push(place(request) as u32);
-        let representative = outcome == Outcome::Completed;
+        // The server has worked for a client that left as for any other. If all clients left before their answers and these
+        // services did not count, the controller would take the server for one without work.
+        let representative = outcome != Outcome::Failed;
         let service = Service { response_bytes: bytes, representative, cost: None };
         let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
         let Own { lane, verdicts, .. } = own;

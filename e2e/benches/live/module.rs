@@ -49,7 +49,7 @@ fn head(name: &str) {
 }
 
 pub(super) fn show() {
-    for multiple in [1.0, 1.5, 2.0, 2.5, 3.0] {
+    for multiple in [3.0, 2.0, 1.0] {
         head(&format!("prefork at {multiple} of its capacity"));
         show_scene(&scenes::overload_of(multiple));
     }

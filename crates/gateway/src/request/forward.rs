@@ -56,6 +56,16 @@ impl After {
     }
 }
 
+/// Whether a plant's own processes decide on levels, whose reports pass then.
+fn decides_itself(tables: &ThreadTables, plant: usize) -> bool {
+    tables.plants.get(plant).is_some_and(|row| row.decides_itself)
+}
+
+/// The header that a plant may not use.
+fn reserved_name(tables: &ThreadTables, plant: usize) -> &str {
+    if decides_itself(tables, plant) { "" } else { tables.settings.report.reserved_name() }
+}
+
 impl<W: Wire> Way<W> {
     pub(super) async fn forward(&mut self, target: Target, permit: Permit, requested: Requested) -> Next {
         // A reload may have come while the request waited.
@@ -70,7 +80,7 @@ impl<W: Wire> Way<W> {
                 Reason::Exempt => &[],
                 _ => rewrites(settings, target, permit.level()),
             },
-            report: (settings.report.mode == ReportMode::Always)
+            report: (settings.report.mode == ReportMode::Always && !decides_itself(&tables, permit.plant()))
                 .then(|| report(settings, permit.level(), permit.reason())),
             permit: PermitGuard::new(&self.worker, permit, self.entry.take()),
             requested,
@@ -108,7 +118,7 @@ impl<W: Wire> Way<W> {
         let terms = ResponseTerms {
             requested,
             report,
-            report_name: tables.settings.report.reserved_name(),
+            report_name: reserved_name(tables, plant),
             reports: tables.plants[plant].reported.then_some(&upstream.pool.reports),
             cost_header: tables.plants[plant].cost_header.as_deref(),
             rules: &headers.response,

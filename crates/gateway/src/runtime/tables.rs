@@ -74,6 +74,8 @@ pub(crate) struct PlantRow {
     pub same_host: bool,
     /// Whether it stops working on a request whose connection is closed.
     pub stops_when_abandoned: bool,
+    /// Whether its own processes decide on levels, and report them.
+    pub decides_itself: bool,
     /// The response header in which the plant reports what a request cost.
     pub cost_header: Option<String>,
     pub workers: u32,
@@ -192,6 +194,7 @@ impl Tables {
                 reported,
                 same_host,
                 stops_when_abandoned,
+                decides_itself: plant.decides_itself,
                 cost_header,
                 workers,
             };
