@@ -55,8 +55,8 @@ impl Apache {
         Apache::before_application(page, model, "")
     }
 
-    /// The same, and its processes decide by what `control` publishes. Each page names its level. Clients have the addresses that
-    /// a gateway tells.
+    /// The same, and its processes decide by what `control` publishes. Each page names its level. Clients have the addresses
+    /// that a gateway tells.
     pub fn deciding(page: &Path, model: ServerModel, control: &Control) -> Apache {
         let (library, state) = (module().display(), control.state());
         let content = format!(

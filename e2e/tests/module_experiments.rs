@@ -43,7 +43,8 @@ fn isolation_priorities_excess_and_bandwidth_are_answered_and_accounted_for_once
     }
 }
 
-/// PR 4 and QM 3 before UC 6: each request is counted once by the gateway, and once by the server unless the gateway turned it away.
+/// PR 4 and QM 3 before UC 6: each request is counted once by the gateway, and once by the server unless the gateway turned
+/// it away.
 #[test]
 fn a_promise_of_the_gateway_before_the_module_is_answered_and_accounted_for_once() {
     for promise in [Promise::Ratio, Promise::Delay] {

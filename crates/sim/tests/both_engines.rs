@@ -4,10 +4,10 @@
 //! gateway hands on as many requests as the server has workers; the server's engine gives each its level when it gets it, or
 //! answers 503 at once, which the gateway takes for what it is from a server: no answer to measure by.
 //!
-//! Judged: the gateway's promise, the server's load line, and that they do not fight: m moves no more than without a promise in the
-//! gateway, and nobody is turned away while lighter pages are left. Without the gateway's promise the ratio is 1 and the delay too
-//! long; without the server's engine a third to 60 % are turned away; and where the gateway holds the same load line as the server,
-//! it turns away two thirds at 2.5 times the capacity, though lighter pages would do.
+//! Judged: the gateway's promise, the server's load line, and that they do not fight: m moves no more than without a promise
+//! in the gateway, and nobody is turned away while lighter pages are left. Without the gateway's promise the ratio is 1 and
+//! the delay too long; without the server's engine a third to 60 % are turned away; and where the gateway holds the same load
+//! line as the server, it turns away two thirds at 2.5 times the capacity, though lighter pages would do.
 
 mod waits;
 
@@ -363,8 +363,8 @@ fn every_twin_fails() {
     }
 }
 
-/// A prefork server at three times its capacity, whose requests wait in its listen queue unseen, and whose clients leave after a
-/// second, which it sees when it writes.
+/// A prefork server at three times its capacity, whose requests wait in its listen queue unseen, and whose clients leave
+/// after a second, which it sees when it writes.
 fn prefork(seed: u64) -> Scene {
     let capacity = 40.0;
     let patience = Duration::from_secs(1);

@@ -67,8 +67,8 @@ const DIFFERENT: ServerModel = ServerModel {
 const TWICE: f64 = 2.0;
 const DELAY: f64 = 0.05;
 
-/// PR 4 or QM 3 in the gateway before UC 6 in the server, with one file: the first class is promised half of the others' response
-/// time, or a mean.
+/// PR 4 or QM 3 in the gateway before UC 6 in the server, with one file: the first class is promised half of the others'
+/// response time, or a mean.
 pub fn before_module(promise: Promise) -> Scene {
     let [first, others] = match promise {
         Promise::Ratio => ["ratio = 1".to_owned(), "default_ratio = 2\n".to_owned()],
@@ -168,8 +168,8 @@ impl Scene {
         Scene { configuration: self.configuration.lines().map(line).collect(), ..self.clone() }
     }
 
-    /// Runs it in real time on a prefork server that decides itself: the controller and the server, still there, and what became
-    /// of its flows.
+    /// Runs it in real time on a prefork server that decides itself: the controller and the server, still there, and what
+    /// became of its flows.
     pub fn inside(&self, page: &Path, patience: Duration) -> (Control, Apache, Vec<Flown>) {
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 9));
         let control = Control::start(&self.for_module().file(anywhere, false));

@@ -36,8 +36,8 @@ section! { "[upstream.NAME]"
         /// whose client left then holds its place until it is finished, for nobody, because the server is not free before. If
         /// it does stop, the gateway closes the connection at once and gives the place to another request.
         stops_when_abandoned: bool, default(false);
-        /// Whether its own processes decide on levels of service (`plimsoll control` with the same file). They then keep levels,
-        /// contracts and the load line, and reject; the gateway keeps delays, ratios and deadlines before it.
+        /// Whether its own processes decide on levels of service (`plimsoll control` with the same file). They then keep
+        /// levels, contracts and the load line, and reject; the gateway keeps delays, ratios and deadlines before it.
         decides_itself: bool, default(false);
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
