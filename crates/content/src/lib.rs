@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Below these two: `site/` has what was read, `roles/` decides what each image is for, `text/`, `image/` and `font/` change
-//! the bytes of a file, `rewrite/` says what becomes of each file at a level, `policy` what the user wants, and `work` runs
+//! the bytes of a file, `rewrite/` says what becomes of each file at a level, `policy` what the user wants, and `parallel` runs
 //! over many files.
 //!
 //! # What holds
@@ -22,15 +22,15 @@ mod font;
 pub mod fuzzing;
 mod image;
 mod impact;
+mod parallel;
 mod policy;
 mod rewrite;
 mod roles;
 mod site;
 mod text;
-mod work;
 pub use adapt::manifest::{Image, Problem, TreeEntry};
 pub use adapt::{Adapted, Fetch, Job, adapt};
 pub use impact::{Costs, Examples, Figures, Impact, Question, Ratios, curve, impact, ratios, text_ratios};
+pub use parallel::{Unwatched, Watch};
 pub use policy::{Level, Policy, Rule, Step, Tag};
 pub use roles::{Reason, Role};
-pub use work::{Unwatched, Watch};

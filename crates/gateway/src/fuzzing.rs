@@ -1,7 +1,7 @@
 //! The parsers and writers that are closed to everybody else, each as one function of bytes, for the fuzz targets
 //! (`crates/fuzz`). Nothing else calls them.
 
-use crate::client::requested::Requested;
+use crate::client::response_fields::Requested;
 use crate::files::{FileBody, FileFields, FileRequest, Files, FilesSettings};
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;

@@ -1,7 +1,7 @@
 //! A running gateway, as its owner sees it.
 
 use crate::admin::{MetricsPusher, Operator, Owner, OwnerCell, Sight};
-use crate::client::storage::Storage;
+use crate::client::spill_files::Storage;
 use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
 use crate::listen::bound::BoundSocket;

@@ -6,7 +6,7 @@
 
 pub use crate::access_log::{AccessLogSettings, LogForm, LogTarget, SiteLog};
 pub use crate::admin::{AdminTokens, MetricsSettings};
-pub use crate::client::storage::CONNECTIONS_A_FILE;
+pub use crate::client::spill_files::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::http1::rules::{HeaderRules, SiteHeaders};
 pub use crate::request::signed::Signed;

@@ -3,10 +3,10 @@
 use crate::args::RunArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use crate::service::aside::{Readings, unless_stopped};
+use crate::service::dns_refresh::Lookups;
 use crate::service::events::EventLog;
+use crate::service::hanging_reads::{Readings, unless_stopped};
 use crate::service::log::News;
-use crate::service::lookups::Lookups;
 use crate::service::open_files::{fit_connections, open_now};
 use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;

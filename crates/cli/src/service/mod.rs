@@ -2,12 +2,12 @@
 //! what is kept of what was learned, simulations beside the gateway. In come the gateway's status and the operator's wishes;
 //! out go log lines and new settings.
 
-pub(crate) mod aside;
 pub(crate) mod background;
 pub(crate) mod certificates;
+pub(crate) mod dns_refresh;
 pub(crate) mod events;
+pub(crate) mod hanging_reads;
 pub(crate) mod log;
-pub(crate) mod lookups;
 pub(crate) mod open_files;
 pub(crate) mod own_listeners;
 pub(crate) mod page;

@@ -2,13 +2,13 @@
 //!
 //! The file is read and checked whole; only a right one is handed to the gateway, and then all of it at once. Either way
 //! the log says what changed, or what is wrong and that everything stays as it was. The reading is done aside
-//! (`aside.rs`), so that a file or a name server that hangs ends in a refusal, and keeps no signal waiting.
+//! (`hanging_reads.rs`), so that a file or a name server that hangs ends in a refusal, and keeps no signal waiting.
 
 use crate::args::source;
 use crate::output::failure::Failure;
-use crate::service::aside::Readings;
+use crate::service::dns_refresh::Lookups;
 use crate::service::events::Incidents;
-use crate::service::lookups::Lookups;
+use crate::service::hanging_reads::Readings;
 use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
 use crate::service::state::{StateFile, seed};

@@ -2,11 +2,11 @@
 
 use super::Job;
 use crate::font::{self, used};
+use crate::parallel::{self, Watch};
 use crate::policy::{Level, Step, Tag};
 use crate::rewrite::decide::Decisions;
 use crate::site::Site;
 use crate::site::kind::Kind;
-use crate::work::{self, Watch};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -39,7 +39,8 @@ pub(super) fn reduce(job: &Job, site: &Site, watch: &dyn Watch) -> io::Result<Fo
         return Ok(fonts);
     }
     let characters = used::used(site, watch)?;
-    let done = work::each(&paths, watch, |path| Ok(font::reduced(&site.tree.read_file(path)?, &characters)))?;
+    let done =
+        parallel::each(&paths, watch, |path| Ok(font::reduced(&site.tree.read_file(path)?, &characters)))?;
     for (path, reduced) in paths.into_iter().zip(done) {
         match reduced {
             Ok(bytes) => fonts.files.extend(bytes.map(|bytes| (path.clone(), bytes))),

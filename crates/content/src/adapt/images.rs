@@ -3,11 +3,11 @@
 use super::manifest::{self, Image, Known, Tried};
 use super::{Job, output::Output};
 use crate::image::{self, Copies, Found, Reduction};
+use crate::parallel::{self, Watch};
 use crate::policy::Level;
 use crate::rewrite::Plain;
 use crate::rewrite::decide::{Decisions, VARIANT};
 use crate::site::Site;
-use crate::work::{self, Watch};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -60,7 +60,7 @@ pub(super) fn reduce(
     watch: &dyn Watch,
 ) -> io::Result<Images> {
     let wanted = wanted(job, site);
-    let tried = work::each(&wanted, watch, |wanted| {
+    let tried = parallel::each(&wanted, watch, |wanted| {
         let bytes = site.tree.read_file(wanted.path)?;
         let key = manifest::key(&bytes, &wanted.reduction);
         let places = wanted.files().map(|file| output.old(&format!("{}/{file}", wanted.level)));

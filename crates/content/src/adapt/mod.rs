@@ -17,11 +17,11 @@ pub(crate) mod output;
 pub(crate) mod trees;
 
 use crate::image;
+use crate::parallel::{self, Watch, refused};
 use crate::policy::{Level, Policy};
 use crate::site::kind::Kind;
 use crate::site::tree::Tree;
 use crate::site::{Site, Views, snapshot};
-use crate::work::{self, Watch, refused};
 use manifest::{Image, Known, Problem, SiteMark, TreeEntry};
 use output::{MANIFEST, Output};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
         check_most_are_there(&tree, job.snapshots.len(), manifest::site_files(&output.old(MANIFEST)))?;
     }
     let (site_files, mark) = (tree.files.len() as u64, SiteMark::of(&tree));
-    let fetched = work::each(&job.snapshots, watch, |address| {
+    let fetched = parallel::each(&job.snapshots, watch, |address| {
         let path = snapshot::path(address)?;
         let page = fetch(address);
         Ok((path, page.map_err(|what| io::Error::other(format!("cannot store {address}: {what}")))?))

@@ -5,7 +5,7 @@
 //! by name finds a whole tree at every moment. Files that did not change are links to those of the old tree: they keep
 //! their time, and no cache has to look again.
 
-use crate::work::{about, refused};
+use crate::parallel::{about, refused};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, File, Metadata};

@@ -4,13 +4,13 @@ use super::fonts::Fonts;
 use super::images::Images;
 use super::manifest::TreeEntry;
 use super::{Job, output::Output};
+use crate::parallel::{self, Watch};
 use crate::policy::{Level, Step};
 use crate::rewrite::decide::Decisions;
 use crate::rewrite::rewritten;
 use crate::site::Site;
 use crate::site::kind::Kind;
 use crate::text::svg;
-use crate::work::{self, Watch};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Writer<'_> {
         let decisions = Decisions::new(self.site, &self.job.policy, level, self.job.views.as_ref());
         let paths: Vec<&String> = self.site.tree.files.keys().collect();
         fs::create_dir_all(self.output.place(level.name())?)?;
-        let done = work::each(&paths, watch, |path| self.file(&decisions, path))?;
+        let done = parallel::each(&paths, watch, |path| self.file(&decisions, path))?;
         for (path, to) in &self.site.tree.links {
             symlink(to, self.output.place(&format!("{level}/{path}"))?)?;
         }

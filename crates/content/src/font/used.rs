@@ -8,12 +8,12 @@
 //! come from elsewhere, such as what visitors write, are shown in the next font of the list where they are not among these.
 
 use super::Characters;
+use crate::parallel::{self, Watch};
 use crate::site::Site;
 use crate::site::kind::{Kind, ends_with};
 use crate::text::charset::decode;
 use crate::text::css;
 use crate::text::markup;
-use crate::work::{self, Watch};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -48,7 +48,7 @@ pub(crate) fn used(site: &Site, watch: &dyn Watch) -> io::Result<Characters> {
         |path: &str, kind: Kind| (kind.is_text(path) && !Kind::is_svg(path)) || ends_with(path, &TEMPLATES);
     let texts = files.iter().filter(|(path, file)| is_read(path, file.kind));
     let texts: Vec<&String> = texts.map(|(path, _)| path).collect();
-    let parts = work::each(&texts, watch, |path| {
+    let parts = parallel::each(&texts, watch, |path| {
         let text = decode(&site.tree.read_file(path)?).map(|decoded| decoded.text).unwrap_or_default();
         Ok(part(files[*path].kind, &text))
     })?;

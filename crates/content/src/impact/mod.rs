@@ -15,6 +15,7 @@ mod figures;
 use crate::adapt::manifest::{SiteMark, similarities};
 use crate::adapt::output::MANIFEST;
 use crate::adapt::trees::worth_compressing;
+use crate::parallel::{self, Watch, refused};
 use crate::policy::{Level, Policy, Step};
 use crate::rewrite::decide::{Decisions, VARIANT};
 use crate::rewrite::{Plain, rewritten};
@@ -22,7 +23,6 @@ use crate::site::kind::Kind;
 use crate::site::survey::Page;
 use crate::site::tree::Tree;
 use crate::site::{Site, Views};
-use crate::work::{self, Watch, refused};
 pub use figures::{Costs, Figures, Ratios, curve, ratios, text_ratios};
 use std::collections::BTreeMap;
 use std::fs;
@@ -193,7 +193,7 @@ fn text_bytes<'a>(
 ) -> io::Result<BTreeMap<&'a str, u64>> {
     let texts = site.tree.files.iter().filter(|(path, file)| file.kind.is_text(path));
     let texts: Vec<&str> = texts.map(|(path, _)| path.as_str()).collect();
-    let bytes = work::each(&texts, watch, |path| {
+    let bytes = parallel::each(&texts, watch, |path| {
         let text = read(path)?;
         let is_copied = compressed || packed(site, path).is_some();
         let copy = if is_copied { worth_compressing(&text)?.map(|copy| copy.len() as u64) } else { None };

@@ -6,7 +6,7 @@
 use super::decide::Decisions;
 use super::{Plain, names, text};
 use crate::policy::{Level, Step, Tag};
-use crate::roles::words;
+use crate::roles::alternative_text;
 use crate::site::survey::Sizer;
 use crate::text::css;
 use crate::text::document::{Document, Use, candidates};
@@ -152,7 +152,7 @@ impl<'a> Rewriter<'a> {
     fn replace_image(&mut self, at: usize, file: &str, instead: &Instead) {
         let element = &self.document.elements[at];
         let linked = self.document.around(element, &["a", "button", "label", "option", "summary"]);
-        let alt = element.words("alt").and_then(|alt| words::telling(alt, file));
+        let alt = element.words("alt").and_then(|alt| alternative_text::telling(alt, file));
         let text = match (instead, linked, alt) {
             // A link or button without any text could not be followed; it gets a sign or words for one of its pictures.
             (_, Some(link), _) if !link.has_text => match self.sign(element, file) {
@@ -190,7 +190,8 @@ impl<'a> Rewriter<'a> {
     /// The sign that stands for an icon, in an element with its class, so that sheets place it as they placed the icon.
     fn sign(&self, element: &Element, file: &str) -> Option<String> {
         let name = file.rsplit('/').next().unwrap_or(file);
-        let glyph = words::glyph(element.get("class").unwrap_or_default()).or_else(|| words::glyph(name))?;
+        let glyph = alternative_text::glyph(element.get("class").unwrap_or_default())
+            .or_else(|| alternative_text::glyph(name))?;
         let class = element.words("class").map(|class| format!(" class=\"{}\"", escaped(class)));
         Some(format!("<span{}>{glyph}</span>", class.unwrap_or_default()))
     }

@@ -5,7 +5,7 @@
 
 use super::decide::Decisions;
 use super::names;
-use crate::roles::words;
+use crate::roles::alternative_text;
 use crate::text::document::Document;
 use crate::text::markup::{Edits, Element, escaped};
 
@@ -47,7 +47,7 @@ fn unwrap(element: &Element, edits: &mut Edits) {
 /// What an author says of a picture stays; what a template or a camera left does not.
 fn image(decisions: &Decisions<'_>, document: &Document, element: &Element, edits: &mut Edits) {
     let path = element.get("src").map_or("", |src| src.split(['?', '#']).next().unwrap_or(src));
-    let alt = element.words("alt").and_then(|alt| words::telling(alt, path));
+    let alt = element.words("alt").and_then(|alt| alternative_text::telling(alt, path));
     let text = match document.around(element, &["a", "button"]) {
         // A link without any text could not be followed; the first of its pictures speaks for it.
         Some(link) if !link.has_text => {

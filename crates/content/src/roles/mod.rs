@@ -6,7 +6,7 @@
 //! a size that nobody gives to ornaments; many pages. Every decision stands in the manifest beside its reason, so that an
 //! operator sees what to overrule by a tag.
 
-pub(crate) mod words;
+pub(crate) mod alternative_text;
 
 use crate::policy::{Tag, words as policy_words};
 

@@ -11,10 +11,10 @@ pub(crate) mod tree;
 
 use crate::Problem;
 use crate::image;
+use crate::parallel::{self, Watch};
 use crate::text::boxes::Boxes;
 use crate::text::document::Document;
 use crate::text::reference::{Target, resolve};
-use crate::work::{self, Watch};
 use kind::Kind;
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,7 +65,7 @@ impl Site {
         let (pages, others): (Vec<String>, Vec<String>) =
             (pages.into_iter().cloned().collect(), others.into_iter().cloned().collect());
         for paths in [others, pages] {
-            let found = work::each(&paths, watch, |path| look(&site.ground(), path))?;
+            let found = parallel::each(&paths, watch, |path| look(&site.ground(), path))?;
             for (path, seen) in paths.into_iter().zip(found) {
                 site.survey.merge(seen.survey);
                 site.dimensions.extend(seen.dimensions.map(|size| (path.clone(), size)));
@@ -97,7 +97,7 @@ impl Site {
     ) -> io::Result<Survey> {
         let pages: Vec<&String> = self.survey.pages.keys().collect();
         let ground = Ground { tree, ..self.ground() };
-        let parts = work::each(&pages, watch, |path| {
+        let parts = parallel::each(&pages, watch, |path| {
             let mut part = Survey::default();
             if let Some(document) = Document::read(path, &read(path)?) {
                 part.page(path, &document, &ground);

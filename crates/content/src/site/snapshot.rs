@@ -4,8 +4,8 @@
 //! at every level: `/catalog.php` to the file `catalog.php`, `/catalog/` to `catalog/index.html`. The shell fetches it; no
 //! TLS takes part, since the program is the site's own, and near.
 
+use crate::parallel::refused;
 use crate::text::reference::{Target, resolve};
-use crate::work::refused;
 use std::io;
 
 /// The path in a tree of the page at an address.

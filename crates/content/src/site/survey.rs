@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::layout::{self, Layout};
 use super::tree::Tree;
 use crate::policy::Tag;
-use crate::roles::{Evidence, words};
+use crate::roles::{Evidence, alternative_text};
 use crate::text::boxes::{Boxes, Sizing};
 use crate::text::css::{self, Purpose};
 use crate::text::document::{Document, Reference, Use, candidates};
@@ -282,9 +282,10 @@ fn evidence(document: &Document, reference: &Reference, file: &str, ground: &Gro
     Evidence {
         pages: 0,
         leads_home: home && document.around(element, &["main", "article"]).is_none(),
-        named_logo: texts.chain([name]).any(words::says_logo),
+        named_logo: texts.chain([name]).any(alternative_text::says_logo),
         leads_to_page: is_page && !home,
-        described: words::telling(alt, file).is_some_and(|alt| alt.chars().any(char::is_alphanumeric)),
+        described: alternative_text::telling(alt, file)
+            .is_some_and(|alt| alt.chars().any(char::is_alphanumeric)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 use crate::Problem;
-use crate::work::{about, refused};
+use crate::parallel::{about, refused};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

@@ -18,10 +18,10 @@
 //!
 //! The work of the request is reserved first, so that of two requests on two threads at least one sees the other. The
 //! wait follows from the work ahead of it (`unfinished_work.rs`, `expected_wait.rs`). Its own time is a quantile of what
-//! was learned of its type (`control/deadline/own_time.rs`): the time within which it is done with the promised part of
-//! the chance that it has alone. A request is refused for that chance itself only if it is small, since refusing a
-//! request that might have been in time is no better than being late with it. One of its type is let in now and then,
-//! to learn whether that is still so. Another rule may take the place of this comparison (`rule.rs`).
+//! was learned of its type (`control/deadline/service_allowance.rs`): the time within which it is done with the promised part
+//! of the chance that it has alone. A request is refused for that chance itself only if it is small, since refusing a request
+//! that might have been in time is no better than being late with it. One of its type is let in now and then, to learn
+//! whether that is still so. Another rule may take the place of this comparison (`rule.rs`).
 //!
 //! A request that was admitted and waits until it can no longer be in time is dropped in `engine/lane/expire.rs`.
 

@@ -11,8 +11,8 @@
 //! - `estimates`: the expected cost of a request, by type and level
 //! - `headroom`: what the requests of a rank leave free for the costliest of them
 //! - `rule`: which rule decides about deadlines: unfinished work, or for comparison one of the next two
-//! - `rights`: how many requests may stream at a plant, and how many connections may be upgraded
-//! - `synthetic`: instantaneous synthetic utilization (UC 3)
+//! - `stream_limits`: how many requests may stream at a plant, and how many connections may be upgraded
+//! - `synthetic_utilization`: instantaneous synthetic utilization (UC 3)
 //! - [`aces`]: the paper AC's budget of a period
 
 pub mod aces;
@@ -22,7 +22,7 @@ pub(crate) mod estimates;
 mod expected_wait;
 pub(crate) mod headroom;
 pub(crate) mod residual_work;
-pub(crate) mod rights;
 pub(crate) mod rule;
-pub(crate) mod synthetic;
+pub(crate) mod stream_limits;
+pub(crate) mod synthetic_utilization;
 pub(crate) mod unfinished_work;

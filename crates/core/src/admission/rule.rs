@@ -5,7 +5,7 @@
 //! late ones.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::synthetic::Synthetic;
+use crate::admission::synthetic_utilization::Synthetic;
 use crate::admission::unfinished_work::Workers;
 use crate::promises::{Admission, Control};
 use crate::scheduling::rank::Rank;

@@ -9,7 +9,7 @@ use crate::actuator::return_time::AtomicReturnTimes;
 use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::estimates::Estimates;
-use crate::admission::rights::Rights;
+use crate::admission::stream_limits::Rights;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
 use crate::model::CostEstimate;
 use crate::promises::registry::Registry;

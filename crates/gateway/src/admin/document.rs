@@ -6,7 +6,7 @@
 
 use super::journal::{PromiseRow, Recent, View};
 use super::metrics::Scrape;
-use crate::client::storage::Buffered;
+use crate::client::spill_files::Buffered;
 use crate::http2::floods::{self, Http2Status};
 use crate::runtime::reload::Reloaded;
 use crate::settings::SeedSource;

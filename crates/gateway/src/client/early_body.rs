@@ -1,7 +1,7 @@
 //! What was read of a request's body before the request arrived, on its way to the server.
 
 use super::inbox::Inbox;
-use super::storage::Store;
+use super::spill_files::Store;
 use std::io;
 
 /// What was read of a body before its request arrived.

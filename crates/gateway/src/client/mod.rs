@@ -4,19 +4,20 @@
 //! `request` and `upstream` both work on it, and it knows neither.
 //!
 //! [`socket`] is the client, on a [`wire`]: its [`inbox`] has what it sent, its [`outbox`] what it is to take.
-//! [`buffers`] lends the memory of both, [`storage`] the files of those that are slow. [`pace`] says how slow a client may be,
-//! [`standing`] bounds what all clients that are waited for hold, [`early_body`] is what was read of a body before its request
-//! arrived, [`requested`] what a request asks of its response, and [`permit_guard`] departs a request however its way ends.
+//! [`buffers`] lends the memory of both, [`spill_files`] the files of those that are slow. [`pace`] says how slow a client
+//! may be, [`awaited_clients`] bounds what all clients that are waited for hold, [`early_body`] is what was read of a body
+//! before its request arrived, [`response_fields`] what a request asks of its response, and [`permit_guard`] departs a
+//! request however its way ends.
 
+pub(crate) mod awaited_clients;
 pub(crate) mod buffers;
 pub(crate) mod early_body;
 pub(crate) mod inbox;
 pub(crate) mod outbox;
 pub(crate) mod pace;
 pub(crate) mod permit_guard;
-pub(crate) mod requested;
+pub(crate) mod response_fields;
 pub(crate) mod socket;
-pub(crate) mod standing;
-pub(crate) mod storage;
+pub(crate) mod spill_files;
 pub(crate) mod stream;
 pub(crate) mod wire;

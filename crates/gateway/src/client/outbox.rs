@@ -5,7 +5,7 @@
 //! read.
 
 use super::buffers::{Buffer, LARGE};
-use super::storage::{Storage, StorageFault, Store};
+use super::spill_files::{Storage, StorageFault, Store};
 use crate::settings::Limits;
 use crate::transport::socket::Socket;
 use std::collections::VecDeque;

@@ -1,11 +1,11 @@
 //! A client, and the bytes in flight on its wire.
 
+use super::awaited_clients::Standing;
 use super::buffers;
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
 use super::pace::Taking;
 use super::permit_guard::PermitGuard;
-use super::standing::Standing;
 use super::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::slots::Slot;

@@ -23,15 +23,16 @@
 //! **Copies beside a file** are sent in its place: a text compressed ([`encoding`]), an image in a newer format
 //! ([`mod@format`]), whichever is the smallest that the client takes.
 //!
-//! **Lower trees may have gaps.** A file that a tree of `plimsoll adapt` lacks is served from the next tree ([`order`]).
+//! **Lower trees may have gaps.** A file that a tree of `plimsoll adapt` lacks is served from the next tree
+//! ([`fallback_trees`]).
 //!
 //! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads.
 
 mod cache;
 mod conditional;
 mod encoding;
+mod fallback_trees;
 mod format;
-mod order;
 mod path;
 mod range;
 mod request;
@@ -44,7 +45,7 @@ mod types;
 
 use cache::Cache;
 use conditional::Precondition;
-use order::Order;
+use fallback_trees::Order;
 use range::Selection;
 pub(crate) use request::{FileFields, FileRequest};
 use resource::{Found, Resource, Variant};

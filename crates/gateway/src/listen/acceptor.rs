@@ -7,7 +7,7 @@
 //! connection waits until that place is free: at most one connection per listening socket is open above the limit.
 
 use super::bound::Listening;
-use super::{admission, placement};
+use super::{at_accept, placement};
 use crate::request::entrance::Accepted;
 use crate::runtime::mailbox::Message;
 use crate::runtime::worker::Worker;
@@ -34,7 +34,7 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: Listening) {
             None => return,
             Some(Ok((io, peer))) => {
                 let accepted = Accepted { io, peer, tls: listener.tls, place: None };
-                let Some(accepted) = admission::admit(&worker, accepted, &mut scratch) else { continue };
+                let Some(accepted) = at_accept::admit(&worker, accepted, &mut scratch) else { continue };
                 while is_full(&worker) && !worker.is_draining() {
                     make_room(&worker);
                     tokio::time::sleep(Duration::from_millis(10)).await;

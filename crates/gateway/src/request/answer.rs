@@ -1,8 +1,8 @@
 //! The gateway's own responses: errors, and rejections by the engine.
 
-use super::way::{Next, Way};
+use super::lifecycle::{Next, Way};
 use crate::client::permit_guard::PermitGuard;
-use crate::client::requested::{LevelReport, Requested};
+use crate::client::response_fields::{LevelReport, Requested};
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
 use crate::http1::body::Framing;

@@ -2,19 +2,19 @@
 //!
 //! A place at the server is held for as long as the server works, and not for as long as a client sends: a few clients
 //! that send a byte now and then would otherwise hold all places. So a body is read first, up to `limits.request_buffer`:
-//! into the client's inbox, and what does not fit there into a temporary file ([`storage`](crate::client::storage)). A longer
-//! body streams from there on while its request holds a place.
+//! into the client's inbox, and what does not fit there into a temporary file ([`spill_files`](crate::client::spill_files)). A
+//! longer body streams from there on while its request holds a place.
 //!
 //! A client that waits for `100 Continue` gets it from the gateway, since the server is asked only once the body is there.
 
-use super::way::Way;
+use super::lifecycle::Way;
+use crate::client::awaited_clients::Standing;
 use crate::client::buffers;
 use crate::client::early_body::EarlyBody;
 use crate::client::inbox::Inbox;
 use crate::client::pace::{Pace, SCARCITY_LOOK};
 use crate::client::socket::Client;
-use crate::client::standing::Standing;
-use crate::client::storage::{StorageFault, Store};
+use crate::client::spill_files::{StorageFault, Store};
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;

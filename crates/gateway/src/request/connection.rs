@@ -5,13 +5,13 @@
 //! given back, and its task keeps a socket and a slot. It keeps no more while it *lingers*, after its last response.
 
 use super::entrance::SlotGuard;
+use super::lifecycle::{Next, Way};
 use super::peer::Origin;
-use super::way::{Next, Way};
+use crate::client::awaited_clients::Standing;
 use crate::client::buffers::{self, SMALL};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
 use crate::client::socket::{Client, DISCARD_LIMIT};
-use crate::client::standing::Standing;
 use crate::http1::Refusal;
 use crate::http1::scan::HeadScan;
 use crate::http2::frames::PREFACE;

@@ -3,8 +3,8 @@
 //! The engine decides on level, admission and place in one call. A request that has to wait is parked here; its verdict
 //! comes by its thread's [mailbox](crate::runtime::mailbox) into its connection's slot.
 
+use super::lifecycle::Way;
 use super::peer::Peer;
-use super::way::Way;
 use crate::client::permit_guard::WaitingGuard;
 use crate::client::wire::Wire;
 use crate::http1::request::RequestHead;

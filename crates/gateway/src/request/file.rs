@@ -5,7 +5,7 @@
 
 use super::answer;
 use super::forward::Started;
-use super::way::{Next, Way};
+use super::lifecycle::{Next, Way};
 use crate::client::buffers::{self, Buffer, SMALL};
 use crate::client::outbox::Bytes;
 use crate::client::permit_guard::PermitGuard;

@@ -2,12 +2,12 @@
 
 use super::answer::report;
 use super::head::Outgoing;
+use super::lifecycle::{Next, Way};
 use super::tunnel;
-use super::way::{Next, Way};
+use crate::client::awaited_clients::Standing;
 use crate::client::buffers::Buffer;
 use crate::client::permit_guard::PermitGuard;
-use crate::client::requested::{LevelReport, Requested};
-use crate::client::standing::Standing;
+use crate::client::response_fields::{LevelReport, Requested};
 use crate::client::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
 use crate::runtime::tables::ThreadTables;

@@ -4,7 +4,7 @@
 //! the memory that it holds. Until its first byte its connection is idle, and may be ended to make room for another.
 
 use super::entrance::SlotGuard;
-use crate::client::standing::Standing;
+use crate::client::awaited_clients::Standing;
 use crate::transport::plain::PlainSocket;
 use crate::transport::protocol::Protocol;
 use crate::transport::tls::certificate::client_name;

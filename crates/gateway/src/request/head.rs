@@ -4,7 +4,7 @@
 //! cannot read them in another way. Requests carry the gateway's mark, which finds loops ([`LoopMark`]).
 //! `Via` is not added: nginx compresses nothing for requests that have one.
 
-use super::forwarding::Forwarding;
+use super::forwarded_fields::Forwarding;
 use super::loop_mark::LoopMark;
 use super::peer::Peer;
 use crate::http1::body::Framing;

@@ -1,7 +1,7 @@
 //! The beginning and the early end of a request's entry in the access log. A request that starts takes its entry along with
 //! its permit, which writes the line when it departs.
 
-use super::way::Way;
+use super::lifecycle::Way;
 use crate::access_log::entry::{CLIENT_LEFT, Entry, LoggedHead};
 use crate::client::wire::Wire;
 use crate::traces::context::{TRACEPARENT, TraceContext};

@@ -2,14 +2,14 @@
 //!
 //! In: a connection that `listen` has placed on this thread. Out: responses.
 //!
-//! A request's [`way`] is one for all wires, and generic over them. A connection begins at the [`entrance`], where a proxy
-//! says whose it is ([`proxied`]) and TLS is spoken with a [`handshake`]; where HTTP/1 is spoken, [`connection`] waits for one
-//! head after another on its socket; where HTTP/2 is, [`streams`] has a way for each stream. Each state of a request has its
-//! file: sent to come again with TLS ([`secured`]), reading the body ([`body`]), waiting for its place ([`decision`]),
-//! forwarded to an upstream ([`forward`], then `upstream`) or served from a folder ([`mod@file`]), answered by the gateway
-//! itself ([`answer`]), or switched to another protocol ([`tunnel`]).
-//! [`head`] writes what upstreams get, [`peer`] and [`forwarding`] say where it came from, [`signed`] what can be believed;
-//! [`loop_mark`] finds requests that come back.
+//! A request's [`lifecycle`] is one for all wires, and generic over them. A connection begins at the [`entrance`], where a
+//! proxy says whose it is ([`proxied`]) and TLS is spoken with a [`handshake`]; where HTTP/1 is spoken, [`connection`] waits
+//! for one head after another on its socket; where HTTP/2 is, [`streams`] has a way for each stream. Each state of a request
+//! has its file: sent to come again with TLS ([`secured`]), reading the body ([`body`]), waiting for its place
+//! ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder ([`mod@file`]), answered
+//! by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`] writes what upstreams get,
+//! [`peer`] and [`forwarded_fields`] say where it came from, [`signed`] what can be believed; [`loop_mark`] finds requests
+//! that come back.
 //!
 //! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 
@@ -20,9 +20,10 @@ mod decision;
 pub(crate) mod entrance;
 mod file;
 mod forward;
-mod forwarding;
+mod forwarded_fields;
 mod handshake;
 pub(crate) mod head;
+pub(crate) mod lifecycle;
 mod logged;
 pub(crate) mod loop_mark;
 pub(crate) mod peer;
@@ -31,4 +32,3 @@ mod secured;
 pub(crate) mod signed;
 mod streams;
 mod tunnel;
-pub(crate) mod way;

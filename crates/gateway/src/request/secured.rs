@@ -1,8 +1,8 @@
 //! Requests that come without TLS where they should come with it, and what clients with TLS are told of that.
 
 use super::answer::write_start;
-use super::way::{Next, Way};
-use crate::client::requested::Requested;
+use super::lifecycle::{Next, Way};
+use crate::client::response_fields::Requested;
 use crate::client::wire::Wire;
 use crate::http1::field::FieldKind;
 use crate::settings::RealIpHeader;

@@ -1,8 +1,8 @@
 //! A client's HTTP/2 connection: many requests at once, each on a stream, with a task, a slot and a way of its own.
 //!
 //! The connection's task moves frames and accepts streams. What a request is put to, how it is answered and how slow its
-//! client may be is the [`way`](super::way)'s affair, as it is on a socket of HTTP/1.1. The connection has the deadlines that
-//! no stream has: to begin, to finish a head, to be idle, and to leave once it was told to.
+//! client may be is the [`lifecycle`](super::lifecycle)'s affair, as it is on a socket of HTTP/1.1. The connection has the
+//! deadlines that no stream has: to begin, to finish a head, to be idle, and to leave once it was told to.
 //!
 //! | it ends | how |
 //! |---|---|
@@ -16,13 +16,13 @@
 //! What connections and their streams hold so is counted by what was measured.
 
 use super::entrance::SlotGuard;
+use super::lifecycle::Way;
 use super::peer::Origin;
-use super::way::Way;
+use crate::client::awaited_clients::Standing;
 use crate::client::buffers::LARGE;
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
 use crate::client::socket::Client;
-use crate::client::standing::Standing;
 use crate::client::stream::{Chunk, Stream};
 use crate::http1::Refusal;
 use crate::http1::body::Framing;

@@ -3,7 +3,7 @@
 //! `Via` is not added: it tells clients about the inside.
 
 use super::redirect::AskedPlace;
-use crate::client::requested::{LevelReport, Requested};
+use crate::client::response_fields::{LevelReport, Requested};
 use crate::http1::body::Framing;
 use crate::http1::field::FieldKind;
 use crate::http1::response::ResponseHead;

@@ -8,9 +8,9 @@
 //! client has left ([`abandoned`]).
 //!
 //! [`servers`] gives a request its connection: [`choice`] says to which [`server`], [`roster`] which of them are in use, by
-//! what requests and [`checks`] met, [`retry_budget`] whether another may be tried, [`said`] what the log was told of them.
-//! [`pool`] owns the connections of all threads, and [`connect`] begins them. [`load_report`] reads what servers report.
-//! [`head`] writes heads for clients, in which [`redirect`] maps places back.
+//! what requests and [`checks`] met, [`retry_budget`] whether another may be tried, [`server_log`] what the log was told of
+//! them. [`pool`] owns the connections of all threads, and [`connect`] begins them. [`load_report`] reads what servers
+//! report. [`head`] writes heads for clients, in which [`redirect`] maps places back.
 
 mod abandoned;
 pub(crate) mod checks;
@@ -28,6 +28,6 @@ pub(crate) mod response;
 pub(crate) mod retry;
 mod retry_budget;
 pub(crate) mod roster;
-mod said;
 mod server;
+mod server_log;
 pub(crate) mod servers;

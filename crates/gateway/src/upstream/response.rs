@@ -10,7 +10,7 @@ use super::load_report::{self, LoadReports};
 use super::redirect::AskedPlace;
 use crate::client::buffers::{Buffer, HEADROOM};
 use crate::client::outbox::{Bytes, Outbox};
-use crate::client::requested::{LevelReport, Requested};
+use crate::client::response_fields::{LevelReport, Requested};
 use crate::http1::body::{Decoder, Framing};
 use crate::http1::response::ResponseHead;
 use crate::http1::rules::HeaderRules;

@@ -29,8 +29,8 @@
 
 use super::recent_counts::RecentCounts;
 use super::retry_budget::RetryBudget;
-use super::said::Said;
 use super::server::Server;
+use super::server_log::Said;
 use crate::settings::HealthCheck;
 use plimsoll_core::time::{Duration, Instant};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::chooser::Chooser;
 use super::counters::CounterSource;
 use super::counters::processor::ProcessorSense;
+use super::messages;
 use super::probe::Probes;
-use super::words;
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::service::signals::{Requested, Signals};
@@ -136,7 +136,8 @@ impl AgentRun {
             }
             if let Some(out) = self.figures.as_ref().filter(|_| number.is_multiple_of(SAMPLES.into())) {
                 let seconds = self.started.elapsed().as_secs_f64();
-                let line = words::json(seconds, &self.machine.figures(), self.chooser.applied, self.changes);
+                let line =
+                    messages::json(seconds, &self.machine.figures(), self.chooser.applied, self.changes);
                 out.write(format!("{line}\n").as_bytes());
             }
             // After a standstill of this machine samples that were missed are not made up for.
@@ -185,18 +186,18 @@ impl AgentRun {
     fn apply(&mut self, change: Change) {
         let figures = self.machine.figures();
         if self.dry {
-            return tracing::info!("{}", words::change(&change, &figures, false));
+            return tracing::info!("{}", messages::change(&change, &figures, false));
         }
         match self.chooser.set(change.fraction) {
             Ok(()) => {
                 self.pending = None;
                 self.changes += 1;
-                tracing::info!("{}", words::change(&change, &figures, true));
+                tracing::info!("{}", messages::change(&change, &figures, true));
             }
             Err(error) => {
                 // The error is printed once; each sample tries again.
                 if self.pending.replace(change).is_none() {
-                    let wanted = words::clients(change.fraction);
+                    let wanted = messages::clients(change.fraction);
                     tracing::error!("not done, and tried again: {wanted}: {error}");
                 }
             }
@@ -208,7 +209,7 @@ impl AgentRun {
         let figures = self.machine.figures();
         if figures.blind != std::mem::replace(&mut self.blind, figures.blind) {
             match figures.blind {
-                true => tracing::warn!("{}", words::blind(figures.request_rate)),
+                true => tracing::warn!("{}", messages::blind(figures.request_rate)),
                 false => tracing::info!("the load is seen again"),
             }
         }

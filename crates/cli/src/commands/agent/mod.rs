@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! probe.rs (thread) --------> machine: plimsoll_core::agent ------> chooser/: link, nginx, apache
-//! counters/: log, status, ---> (four times a period)   \---------> words.rs
+//! counters/: log, status, ---> (four times a period)   \---------> messages.rs
 //!            processor
 //! ```
 //!
@@ -13,9 +13,9 @@
 mod chooser;
 mod counters;
 mod cycle;
+mod messages;
 mod probe;
 mod trial;
-mod words;
 
 use crate::args::{AgentArguments, source};
 use crate::output::failure::Failure;
@@ -51,7 +51,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     tracing::info!(
         "agent beside {}: {} at the start, load line {:.2}{}",
         agent.probe.host,
-        words::clients(applied),
+        messages::clients(applied),
         agent.settings.load_line,
         if arguments.dry_run { "; a dry run, nothing is changed" } else { "" }
     );
@@ -114,8 +114,8 @@ fn first_probe(agent: &Agent) -> Result<Probes, String> {
     {
         tracing::warn!(
             "the probe takes {} by itself, of {} that were promised; name a cheaper page",
-            words::time(took),
-            words::time(promised)
+            messages::time(took),
+            messages::time(promised)
         );
     }
     Probes::start(client, agent.settings.every).map_err(|error| format!("cannot start a thread: {error}"))

@@ -2,8 +2,8 @@
 
 use super::counters::CounterSource;
 use super::counters::processor::ProcessorSense;
+use super::messages;
 use super::probe::Probes;
-use super::words;
 use plimsoll_config::Agent;
 use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime, SAMPLES, sees_nothing};
 use std::thread;
@@ -47,7 +47,7 @@ pub(super) fn readings(agent: &Agent, (probes, mut source): (Probes, CounterSour
     }
     let answered = probes.look().answered;
     let answered =
-        answered.map_or("no answer".to_owned(), |took| format!("answered in {}", words::time(took)));
+        answered.map_or("no answer".to_owned(), |took| format!("answered in {}", messages::time(took)));
     let lines = [
         ("probe", answered),
         ("counters", read.counters()),
@@ -114,7 +114,7 @@ impl SenseReadings {
         let utilization = self.work / self.seconds;
         match self.requests {
             0 => format!("{utilization:.2}; no request came meanwhile, so this shows little"),
-            _ if sees_nothing(utilization, self.least / self.seconds) => words::blind(self.rate()),
+            _ if sees_nothing(utilization, self.least / self.seconds) => messages::blind(self.rate()),
             _ => format!("{utilization:.2}"),
         }
     }

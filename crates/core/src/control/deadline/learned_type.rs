@@ -6,7 +6,7 @@
 //! idle server.
 
 use crate::admission::estimates::{Alone, OwnTime, TypeEstimate};
-use crate::control::deadline::own_time::own_time;
+use crate::control::deadline::service_allowance::own_time;
 use crate::model::{Batch, ServiceHistogram, ServiceTime, SizeLaw, Sized};
 use libm::sqrt;
 

@@ -17,9 +17,9 @@
 //! Page's test, so that evidence that no longer holds is soon outweighed. What is known about s is forgotten only as fast as
 //! new departures tell of the same question: hours with few in service do not erase that eight workers are all.
 //!
-//! What requests that start together say (`together.rs`) is added at the end.
+//! What requests that start together say (`simultaneous_starts.rs`) is added at the end.
 
-use super::together::{Started, Together};
+use super::simultaneous_starts::{Started, Together};
 use crate::telemetry::counters::{LOADS, bin_loads, load_bin};
 use alloc::vec::Vec;
 use libm::log;

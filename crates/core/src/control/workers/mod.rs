@@ -9,7 +9,7 @@
 mod evidence;
 mod law;
 mod refusals;
-mod together;
+mod simultaneous_starts;
 
 use crate::control::{Due, Loop};
 use crate::promises::WorkerBounds;

@@ -4,7 +4,7 @@ use super::arrive::{LevelQuery, level_of_request, permit};
 use super::expire::drop_waiting;
 use super::start::{Start, account_busy_time, places, start};
 use super::{Lane, unreserve};
-use crate::admission::rights::most_streams;
+use crate::admission::stream_limits::most_streams;
 use crate::engine::published_state::PublishedState;
 use crate::promises::Mode;
 use crate::request::{Reason, Verdict, Verdicts};

@@ -5,7 +5,7 @@
 
 use super::Lane;
 use super::start::places;
-use crate::admission::rights::most_streams;
+use crate::admission::stream_limits::most_streams;
 use crate::promises::Tunnels;
 use crate::request::{Permit, Service, Verdicts};
 use crate::time::Instant;

@@ -4,7 +4,7 @@ use super::process::ProcessFigures;
 use super::{Labels, Metric, Read, Sampled, label, labels};
 use crate::admin::Owner;
 use crate::admin::document::mode_word;
-use crate::client::storage::Buffered;
+use crate::client::spill_files::Buffered;
 use crate::http2::floods::Http2Status;
 use crate::listen::clients::TurnedAwayCounts;
 use crate::runtime::lock;

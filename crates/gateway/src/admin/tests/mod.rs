@@ -11,7 +11,7 @@ use super::journal::View;
 use super::metrics::Scrape;
 use super::operator::{Pulse, Source};
 use super::*;
-use crate::client::storage::Buffered;
+use crate::client::spill_files::Buffered;
 use crate::http2::floods::EndedConnections;
 use crate::listen::clients::ClientConnections;
 use crate::runtime::reload::Reloads;

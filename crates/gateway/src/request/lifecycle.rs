@@ -6,7 +6,7 @@ use super::loop_mark;
 use super::peer::{Origin, Peer};
 use crate::access_log::entry::{CLIENT_LEFT, Entry};
 use crate::client::early_body::EarlyBody;
-use crate::client::requested::Requested;
+use crate::client::response_fields::Requested;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
 use crate::http1::Refusal;

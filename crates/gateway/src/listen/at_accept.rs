@@ -5,7 +5,7 @@
 //! whose clients have none.
 
 use super::clients::TurnedAway;
-use crate::client::requested::Requested;
+use crate::client::response_fields::Requested;
 use crate::request::answer::write_rejection;
 use crate::request::entrance::Accepted;
 use crate::request::peer::is_in;

@@ -1,16 +1,16 @@
 //! The names of upstreams, looked up again while the gateway runs: where a name has other addresses than before, requests go
 //! there, as after a reload.
 //!
-//! A thread of its own asks, an upstream at a time, and each lookup is made aside (`aside.rs`), since no call of the resolver
-//! can be interrupted: a name server that hangs keeps neither requests nor reloads waiting. A name that cannot be looked up
-//! keeps the addresses that it had, which the log says once, and the status for as long as it holds: a name server that fails
-//! takes no server away.
+//! A thread of its own asks, an upstream at a time, and each lookup is made aside (`hanging_reads.rs`), since no call of the
+//! resolver can be interrupted: a name server that hangs keeps neither requests nor reloads waiting. A name that cannot be
+//! looked up keeps the addresses that it had, which the log says once, and the status for as long as it holds: a name server
+//! that fails takes no server away.
 //!
 //! Addresses are looked up by the interval of the configuration and not by the time to live of the answers, which the system's
 //! resolver does not tell. That resolver knows `/etc/hosts` and whatever else this machine takes names from, which a resolver
 //! of the gateway's own would not.
 
-use crate::service::aside::Readings;
+use crate::service::hanging_reads::Readings;
 use crate::service::reload::Turns;
 use crate::service::resolve::{Found, look_up};
 use plimsoll_config::{Backend, Configuration};
