@@ -9,7 +9,7 @@ use plimsoll_core::promises::{Mode, WorkerBounds};
 use plimsoll_core::telemetry::status::LimitReason;
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
-use waits::{Answer, Flow, Scene};
+use waits::{Answer, Flow, Heard, Scene};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 9401..=9410;
 const WORKERS: u32 = 32;
@@ -102,5 +102,43 @@ fn the_status_says_that_the_limit_is_lower_for_a_server_that_is_out() {
         let status = Scene { seconds, ..scene(told, found, *SEEDS.start()) }.run().status;
         let reason = status.expect("the engine ran").plants[0].limit_reason;
         assert_eq!(reason, expected, "told {told}, found {found}, after {seconds} s");
+    }
+}
+
+/// The share of the arrivals of these seconds that the servers refused.
+fn refused(answers: &[Answer], from: f64, until: f64) -> f64 {
+    let own: Vec<&Answer> = answers.iter().filter(|one| (from..until).contains(&one.arrived)).collect();
+    own.iter().filter(|one| one.level > 0 && !one.completed).count() as f64 / own.len() as f64
+}
+
+/// Four servers of two workers with short listen queues, and twice as many workers told as there are.
+fn refusing(told: bool, mode: Mode, seed: u64) -> Scene {
+    let mut own = scene(told, false, seed);
+    own.flows = vec![Flow::new("default", 300.0)];
+    (own.workers, own.listen_queue, own.mode) = (8, 2, mode);
+    (own.plant.workers, own.plant.max_connections) = (16, 16);
+    own
+}
+
+/// The limit that was found from refusals with all servers holds again once all are back, and in between the others get
+/// their share of it. A twin is not told of the outage and is refused for some seconds; another has no control.
+#[test]
+fn what_servers_refuse_while_one_is_out_says_nothing_of_all() {
+    for (told, mode) in [(true, Mode::Control), (false, Mode::Control), (true, Mode::Off)] {
+        for seed in SEEDS {
+            let Heard { answers, status, busy, .. } = refusing(told, mode, seed).run();
+            let limit = status.expect("the engine ran").plants[0].limit;
+            let [whole, at_first, after] =
+                [(5.0, 20.0), (20.0, 22.0), (42.0, 60.0)].map(|(a, b)| refused(&answers, a, b));
+            let busy = busy[42..60].iter().sum::<f64>() / 18.0;
+            let scene = format!("told {told}, {mode:?}: {whole} {at_first} {after} {busy} {limit}");
+            if mode == Mode::Off {
+                assert!(whole > 0.3 && at_first > 0.4 && after > 0.3, "{scene}");
+                continue;
+            }
+            assert!(whole < 0.02 && after < 0.02 && (9..=11).contains(&limit), "{scene}");
+            assert!((0.82..0.97).contains(&busy), "{scene}");
+            assert!(if told { at_first < 0.02 } else { at_first > 0.08 }, "{scene}");
+        }
     }
 }
