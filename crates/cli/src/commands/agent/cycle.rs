@@ -160,7 +160,9 @@ impl AgentRun {
         let processor = self.processor.as_mut().and_then(|processor| processor.look(now));
         if let Some((counters, _)) = &mut load {
             counters.requests = counters.requests.saturating_sub(own);
-            counters.processor = processor.or(counters.processor);
+            // Packets show for how long workers were busy, and the processor is used for what they do not show.
+            let both = processor.into_iter().chain(counters.processor);
+            counters.processor = both.max_by(|one, other| one.utilization().total_cmp(&other.utilization()));
         }
         let sample = Sample {
             seconds: load.as_ref().map_or(0.0, |load| load.1),
