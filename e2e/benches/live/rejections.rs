@@ -3,15 +3,16 @@
 use plimsoll_e2e::same_host::{children, cpu, rejections};
 use plimsoll_e2e::{Apache, Control, Folder, Plimsoll, Process, exchange, module, open_to_all};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Requests for one figure; CPU time is told in ticks of 10 ms.
-const REQUESTS: usize = 24_000;
+const REQUESTS: usize = 12_000;
 /// As many at once.
 const CLIENTS: usize = 4;
 
-/// The CPU time of a process and its children for each of many requests of a host, a connection each (us). Panics if one is not
-/// answered so.
+/// The CPU time of a process and its children for each of many requests of a host, a connection each (us). Tells where more
+/// than one in a hundred is not answered so; the first ones may be inside a contract.
 fn per_request(process: &Process, server: SocketAddr, (host, path, status): (&str, &str, u16)) -> f64 {
     let taken = || {
         let pid = process.pid();
@@ -19,19 +20,26 @@ fn per_request(process: &Process, server: SocketAddr, (host, path, status): (&st
     };
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let ask = |count: usize| {
+        let others = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
                 scope.spawn(|| {
                     for _ in 0..count / CLIENTS {
-                        assert_eq!(exchange(server, &request).status, status, "{host}{path}");
+                        if exchange(server, &request).status != status {
+                            others.fetch_add(1, Relaxed);
+                        }
                     }
                 });
             }
         });
+        others.into_inner()
     };
-    ask(REQUESTS / 10);
+    ask(REQUESTS / 2);
     let before = taken();
-    ask(REQUESTS);
+    let others = ask(REQUESTS);
+    if others > REQUESTS / 100 {
+        println!("  {host}{path}: {others} of {REQUESTS} were not answered with {status}");
+    }
     1e6 * (taken() - before) / REQUESTS as f64
 }
 
@@ -62,12 +70,6 @@ pub(crate) fn show_inside() {
     ));
     let plain = serve("");
     let gateway = Plimsoll::run(&file(plain.upstream));
-    // The first requests are inside the contract.
-    for server in [decides.direct, gateway.address] {
-        while exchange(server, "GET / HTTP/1.1\r\nHost: closed.test\r\nConnection: close\r\n\r\n").status
-            != 503
-        {}
-    }
     println!("CPU time of the server's own processes for a request with a connection of its own (us)");
     let row = |what: &str, value: f64| println!("  {what:<48} {value:>9.1}");
     let inside = |what| per_request(&decides.process, decides.direct, what);
