@@ -1,5 +1,6 @@
-//! PR's experiments (5.1) with its own controller, `--against pools`, and with the engine, before the same servers: two classes
-//! at 1:2 and 1:3, three at 1:2:3, arrivals 3:1 and 3:2:1, exponential service.
+//! PR's experiments (5.1) with its own controller, `--against pools`, and with the engine, before the same servers: two
+//! classes at 1:2 and 1:3, three at 1:2:3, arrivals 3:1 and 3:2:1, exponential service. As the paper has it, 100 sampling
+//! periods are run before 30 are judged.
 //!
 //! Where processes share a processor, the engine lets one request at a time into it. zeta (eq. 11) is what feedback takes away
 //! of the error of the queueing-theoretical allocation alone. `--nocapture` prints the figures of docs/papers.md.
@@ -7,25 +8,32 @@
 mod waits;
 
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean, percentile};
+use waits::{Answer, Flow, Heard, Scene, mean, percentile};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 201..=208;
 /// So fast a server that the load line, which looks at seconds, turns nobody away: PR has no admission control.
 const SERVICE: f64 = 0.001;
 /// Windows of so many requests: a sampling period.
 const WINDOW: usize = 1000;
+const WARM_UP: usize = 100;
+const JUDGED: usize = 30;
 const ENGINE: &str = "engine";
 const ALONE: &str = "pools,gain=0";
 const PID: &str = "pools";
+/// Each class's part of the arrivals and its delta.
+type Classes<'a> = &'a [(f64, f64)];
+const TWO: Classes<'static> = &[(3.0, 1.0), (1.0, 2.0)];
+const THREE_TO_ONE: Classes<'static> = &[(3.0, 1.0), (1.0, 3.0)];
+const THREE: Classes<'static> = &[(3.0, 1.0), (2.0, 2.0), (1.0, 3.0)];
 
 /// What stands in front, and what it gave.
 struct Found {
-    /// The ratio of each class's mean to the first's.
+    /// The ratio of each class's mean to that of the class with the smallest delta.
     ratios: Vec<f64>,
     /// From the 5th to the 95th percentile of the windows' ratio of the last class to the first; the mean over the seeds.
     spread: f64,
-    /// Each window's ratio from the start on, the median over the seeds.
-    settling: Vec<f64>,
+    /// Windows of the start until five of them, on the mean of the seeds, are within a fifth of what the judged ones have.
+    settled: usize,
     /// Mean responses over the service time: the first class's, and all.
     slowdown: [f64; 2],
 }
@@ -37,165 +45,172 @@ struct Server {
 }
 
 const SHARED: Server = Server { workers: 1, shared: true };
-const EIGHT: Server = Server { workers: 8, shared: false };
+const PROCESSES: Server = Server { workers: 32, shared: false };
 
-fn scene(server: Server, deltas: &[f64], load: f64, seed: u64) -> Scene {
+fn scene(server: Server, classes: Classes<'_>, load: f64, seed: u64) -> Scene {
     let all = load * f64::from(server.workers) / SERVICE;
-    let arrivals: &[f64] = if deltas.len() == 2 { &[3.0, 1.0] } else { &[3.0, 2.0, 1.0] };
-    let total: f64 = arrivals.iter().sum();
-    let flow = |(n, (share, delta)): (usize, (&f64, &f64))| {
+    let total: f64 = classes.iter().map(|class| class.0).sum();
+    let flow = |(n, (share, delta)): (usize, &(f64, f64))| {
         Flow::new(&format!("class{n}"), all * share / total).ratio(*delta)
     };
-    let flows = arrivals.iter().zip(deltas).enumerate().map(flow).collect();
-    let mut scene = Scene::new(server.workers, Duration::from_secs_f64(SERVICE), flows, 30_000.0 / all, seed);
+    let flows = classes.iter().enumerate().map(flow).collect();
+    let seconds = (WINDOW * (WARM_UP + JUDGED)) as f64 / all;
+    let mut scene = Scene::new(server.workers, Duration::from_secs_f64(SERVICE), flows, seconds, seed);
     scene.shared = server.shared;
     scene
 }
 
-fn windows(heard: &Heard, last: usize) -> Vec<f64> {
-    let mut all: Vec<_> = heard.answers.iter().filter(|answer| answer.completed).collect();
+fn windows(heard: &Heard, first: usize, last: usize) -> Vec<f64> {
+    let mut all: Vec<_> = heard.answers.iter().collect();
     all.sort_by(|a, b| a.ended.total_cmp(&b.ended));
-    let ratio = |window: &[&waits::Answer]| {
+    let ratio = |window: &[&Answer]| {
         let of = |class: usize| {
             let own = window.iter().filter(|answer| answer.class == class);
             mean(&own.map(|answer| answer.response()).collect::<Vec<_>>())
         };
-        of(last) / of(0)
+        of(last) / of(first)
     };
     all.chunks_exact(WINDOW).map(ratio).filter(|ratio| ratio.is_finite()).collect()
 }
 
-fn found(front: &str, server: Server, deltas: &[f64], load: f64) -> Found {
-    let last = deltas.len() - 1;
-    let (mut ratios, mut spreads, mut series) = (vec![Vec::new(); deltas.len()], Vec::new(), Vec::new());
+fn found(front: &str, server: Server, classes: Classes<'_>, load: f64) -> Found {
+    let place = |best: fn(f64, f64) -> bool| {
+        (0..classes.len()).reduce(|a, b| if best(classes[b].1, classes[a].1) { b } else { a }).unwrap_or(0)
+    };
+    let (first, last) = (place(|a, b| a < b), place(|a, b| a >= b));
+    let (mut ratios, mut series, mut spreads) = (vec![Vec::new(); classes.len()], Vec::new(), Vec::new());
     let mut slowdown = [Vec::new(), Vec::new()];
     for seed in SEEDS {
-        let scene = scene(server, deltas, load, seed);
+        let scene = scene(server, classes, load, seed);
         let heard = if front == ENGINE { scene.run() } else { scene.run_against(front) };
         assert!(heard.answers.iter().all(|answer| answer.completed), "somebody was turned away");
-        let from = 0.25 * scene.seconds;
-        let first = heard.mean(0, from);
-        ratios.iter_mut().enumerate().for_each(|(class, own)| own.push(heard.mean(class, from) / first));
-        let all: Vec<f64> =
-            heard.answers.iter().filter(|a| a.arrived >= from).map(|a| a.response()).collect();
-        slowdown[0].push(first / SERVICE);
-        slowdown[1].push(mean(&all) / SERVICE);
-        let windows = windows(&heard, last);
-        let mut settled = windows[windows.len() / 4..].to_vec();
-        spreads.push(percentile(&mut settled, 0.95) - percentile(&mut settled, 0.05));
+        let from = scene.seconds * WARM_UP as f64 / (WARM_UP + JUDGED) as f64;
+        let base = heard.mean(first, from);
+        ratios.iter_mut().enumerate().for_each(|(class, own)| own.push(heard.mean(class, from) / base));
+        let judged = heard.answers.iter().filter(|answer| answer.arrived >= from);
+        slowdown[0].push(base / SERVICE);
+        slowdown[1].push(mean(&judged.map(Answer::response).collect::<Vec<_>>()) / SERVICE);
+        let windows = windows(&heard, first, last);
+        let mut judged = windows[WARM_UP..].to_vec();
+        spreads.push(percentile(&mut judged, 0.95) - percentile(&mut judged, 0.05));
         series.push(windows);
     }
     let shortest = series.iter().map(Vec::len).min().unwrap_or(0);
-    let settling = (0..shortest)
-        .map(|n| percentile(&mut series.iter().map(|windows| windows[n]).collect::<Vec<_>>(), 0.5))
-        .collect();
-    let ratios: Vec<f64> = ratios.iter().map(|own| mean(own)).collect();
-    let found =
-        Found { ratios, spread: mean(&spreads), settling, slowdown: slowdown.each_ref().map(|s| mean(s)) };
+    let means: Vec<f64> =
+        (0..shortest).map(|n| mean(&series.iter().map(|own| own[n]).collect::<Vec<_>>())).collect();
+    let stationary = mean(&means[WARM_UP..]);
+    let is_close = |five: &[f64]| (mean(five) / stationary - 1.0).abs() <= 0.2;
+    let settled = means.windows(5).position(is_close).unwrap_or(means.len());
+    let (ratios, spread) = (ratios.iter().map(|own| mean(own)).collect(), mean(&spreads));
+    let found = Found { ratios, spread, settled, slowdown: slowdown.each_ref().map(|own| mean(own)) };
     println!(
-        "{} {}, {deltas:?} at {load}, {front:12}: {:.2?}, spread {:.2}, slowdown {:.2?}, first windows {:.1?}",
+        "{} {}, {classes:?} at {load}, {front}: {:.2?}, spread {spread:.2}, slowdown {:.2?}, settled {settled}",
         server.workers,
         if server.shared { "shared" } else { "workers" },
         found.ratios,
-        found.spread,
         found.slowdown,
-        &found.settling[..8]
     );
     found
 }
 
 /// zeta (eq. 11), for each class beside the first.
-fn zeta(integrated: &Found, alone: &Found, deltas: &[f64]) -> Vec<f64> {
-    let off = |found: &Found, class: usize| (found.ratios[class] - deltas[class]).abs();
+fn zeta(integrated: &Found, alone: &Found, classes: Classes<'_>) -> Vec<f64> {
+    let off = |found: &Found, class: usize| (found.ratios[class] - classes[class].1).abs();
     let zeta: Vec<f64> =
-        (1..deltas.len()).map(|class| 1.0 - off(integrated, class) / off(alone, class)).collect();
+        (1..classes.len()).map(|class| 1.0 - off(integrated, class) / off(alone, class)).collect();
     println!("    zeta {zeta:.2?}");
     zeta
 }
 
-/// Fig. 4 to 6: what the allocation alone misses, feedback mends for the most part, and turns mend nearly all of it. Below 80 %
-/// no order of requests gives these ratios (`ratios.rs`).
+/// The allocation decides, and nothing else: whichever class is declared first, the ratio is the same, and classes that are
+/// alike fare alike. Four processes are at work at all times here, so whoever was next in the order would have it.
 #[test]
-fn feedback_mends_what_the_allocation_misses() {
-    for (deltas, load) in [(&[1.0, 2.0][..], 0.8), (&[1.0, 2.0], 0.9), (&[1.0, 2.0, 3.0], 0.9)] {
-        let [alone, pid, engine] = [ALONE, PID, ENGINE].map(|front| found(front, SHARED, deltas, load));
-        for (class, of_pid) in (1..).zip(zeta(&pid, &alone, deltas)) {
-            assert!((0.3..=1.0).contains(&of_pid), "{of_pid} of class {class} at {load}");
+fn the_order_of_declaration_decides_nothing() {
+    for (load, bounds) in [(0.8, 1.2..1.45), (0.9, 1.3..1.7)] {
+        let of = |classes: Classes<'_>| found("pools:4,gain=0", SHARED, classes, load).ratios;
+        let (once, reversed) = (of(THREE_TO_ONE)[1], of(&[(1.0, 3.0), (3.0, 1.0)])[0]);
+        assert!(bounds.contains(&once) && bounds.contains(&reversed), "{once}, {reversed} at {load}");
+        assert!((0.87..1.15).contains(&(once / reversed)), "{once}, {reversed} at {load}");
+        let alike = of(&[(1.0, 1.0), (1.0, 1.0)])[1];
+        assert!((0.93..1.07).contains(&alike), "{alike} at {load}");
+    }
+}
+
+/// By load, what the last class is to reach: from and to.
+type Reached = [(f64, std::ops::Range<f64>)];
+
+/// The last class's ratio along the load axis of fig. 4 to 6, alone and with PID.
+fn along_the_axis(classes: Classes<'_>, reached: &Reached) {
+    for (load, bounds) in reached {
+        let [alone, pid] = [ALONE, PID].map(|front| found(front, SHARED, classes, *load));
+        let [of_alone, of_pid] = [&alone, &pid].map(|found| found.ratios[classes.len() - 1]);
+        // A processor that is shared is lent to whoever has work: the allocation alone differentiates hardly at all.
+        assert!((0.95..1.4).contains(&of_alone), "{of_alone} at {load}");
+        assert!(bounds.contains(&of_pid), "{of_pid} at {load}");
+        for (class, zeta) in (1..).zip(zeta(&pid, &alone, classes)) {
+            let least = if *load < 0.75 { 0.0 } else { 0.25 };
+            assert!((least..=1.0).contains(&zeta), "{zeta} of class {class} at {load}");
         }
-        for (class, of_engine) in (1..).zip(zeta(&engine, &alone, deltas)) {
+    }
+}
+
+/// Fig. 4 to 6. Where few wait there is nothing to differentiate by, and feedback mends the more the higher the load. The
+/// paper's allocation alone has 2.75 of 3 at 40 % and 4.13 at 90 %, which processes that share one processor do not give
+/// here.
+#[test]
+fn feedback_mends_what_the_allocation_misses_with_two_classes() {
+    along_the_axis(TWO, &[(0.4, 1.0..1.15), (0.6, 1.1..1.35), (0.8, 1.8..2.3), (0.9, 2.1..2.7)]);
+    along_the_axis(THREE_TO_ONE, &[(0.4, 1.0..1.15), (0.6, 1.1..1.35), (0.8, 1.8..2.3), (0.9, 3.1..4.0)]);
+}
+
+#[test]
+fn feedback_mends_what_the_allocation_misses_with_three_classes() {
+    along_the_axis(THREE, &[(0.4, 1.0..1.15), (0.6, 1.05..1.3), (0.8, 1.5..2.1), (0.9, 2.8..4.0)]);
+}
+
+/// Turns give the ratio that PID comes near to, with less spread and from the first window on. Below 80 % no order of requests
+/// gives these ratios (`ratios.rs`).
+#[test]
+fn turns_hold_the_ratio_with_a_part_of_the_spread() {
+    for (classes, load) in [(TWO, 0.8), (TWO, 0.9), (THREE_TO_ONE, 0.9), (THREE, 0.9)] {
+        let [alone, pid, engine] = [ALONE, PID, ENGINE].map(|front| found(front, SHARED, classes, load));
+        for (class, of_engine) in (1..).zip(zeta(&engine, &alone, classes)) {
             assert!((0.9..=1.0).contains(&of_engine), "{of_engine} of class {class} at {load}");
         }
-        // Fig. 7 and 8: windows of 1,000 requests. The paper has 1.7 at 1:2 and 3.1 at 1:3, both at 80 %.
         let over = pid.spread / engine.spread;
         assert!((2.5..=14.0).contains(&over), "{} beside {} at {load}", pid.spread, engine.spread);
+        assert!(engine.settled <= 1, "{}", engine.settled);
     }
 }
 
-/// The load axis of fig. 4 to 6, 40 to 90 %, for the allocation alone and with PID: what is reached of the ratio, by load.
+/// Fig. 8 and 9 are not had here. In the paper PID takes the spread at 80 % from 4.2 to 1.7 at 1:2 and from 9.3 to 3.1 at
+/// 1:3, and settles sooner. Here the allocation alone stays near 1, where there is little to spread and nothing to settle,
+/// and PID's spread is the paper's.
 #[test]
-fn along_the_load_axis_feedback_is_nearer_to_the_ratio_than_the_allocation_alone() {
-    const LOADS: [f64; 6] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
-    for deltas in [&[1.0, 2.0][..], &[1.0, 3.0], &[1.0, 2.0, 3.0]] {
-        let axis = |front: &str| LOADS.map(|load| found(front, SHARED, deltas, load).ratios);
-        let [alone, pid] = ["pools:4,gain=0", "pools:4"].map(axis);
-        for class in 1..deltas.len() {
-            let off = |ratios: &Vec<f64>| (ratios[class] / deltas[class] - 1.0).abs();
-            let [of_alone, of_pid] = [&alone, &pid].map(|axis| axis.each_ref().map(off));
-            let over = of_pid.iter().sum::<f64>() / of_alone.iter().sum::<f64>();
-            println!(
-                "{deltas:?}, class {class}: off by {of_alone:.2?} alone, {of_pid:.2?} with PID, {over:.2} of it"
-            );
-            assert!((0.4..0.9).contains(&over), "{over} of class {class} of {deltas:?}");
-            // Close to the capacity the allocation alone is "very poor" for the last class, and feedback is not.
-            assert!(of_pid[5] < 0.35 && of_pid[5] < of_alone[5], "{of_pid:?} beside {of_alone:?}");
-            assert!(class + 1 < deltas.len() || of_alone[5] > 0.4, "{of_alone:?}");
-            // In light load nobody waits, so that there is nothing to differentiate by.
-            assert!(of_pid[0] > 0.4 && of_alone[0] > 0.4, "{of_pid:?} beside {of_alone:?}");
-        }
+fn feedback_widens_the_spread_and_takes_time_to_settle() {
+    for (classes, papers) in [(TWO, 1.7), (THREE_TO_ONE, 3.1)] {
+        let [alone, pid] = [ALONE, PID].map(|front| found(front, SHARED, classes, 0.8));
+        let over = pid.spread / alone.spread;
+        assert!((2.3..5.0).contains(&over), "{} after {}", pid.spread, alone.spread);
+        assert!((0.4..1.4).contains(&(pid.spread / papers)), "{}", pid.spread);
+        assert!(alone.settled <= 1 && (2..=15).contains(&pid.settled), "{}, {}", alone.settled, pid.settled);
     }
 }
 
-/// Fig. 9: the windows from the start on. PID takes some to find its processes; turns have the ratio from the first window on.
+/// Before workers, with a process for each, a class's rate is in proportion to its processes, as the paper assumes. Thirty-two
+/// hardly wait for one another, and the allocation leaves them so; PID goes past the ratio at every load, by leaving processes
+/// idle while others wait: requests are slower for it in the mean, and the first class gains nothing.
 #[test]
-fn turns_need_no_time_to_settle() {
-    let [pid, engine] = [PID, ENGINE].map(|front| found(front, SHARED, &[1.0, 2.0], 0.9));
-    let settled = |found: &Found| {
-        let is_close = |ratio: &f64| (ratio / 2.0 - 1.0).abs() <= 0.2;
-        found.settling.len() - found.settling.iter().rev().take_while(|ratio| is_close(ratio)).count()
-    };
-    println!("windows until within a fifth of the ratio: {}, {}", settled(&pid), settled(&engine));
-    assert!(settled(&engine) <= 1 && settled(&pid) >= 3, "{}, {}", settled(&pid), settled(&engine));
-}
-
-#[test]
-fn the_papers_pools_hold_it_with_several_times_the_spread() {
-    let [alone, pid, engine] = [ALONE, PID, ENGINE].map(|front| found(front, SHARED, &[1.0, 3.0], 0.9));
-    assert!((2.55..=3.45).contains(&pid.ratios[1]), "{}", pid.ratios[1]);
-    let [of_pid, of_engine] = [&pid, &engine].map(|found| zeta(found, &alone, &[1.0, 3.0])[0]);
-    assert!((0.6..=1.0).contains(&of_pid) && (0.95..=1.0).contains(&of_engine), "{of_pid}, {of_engine}");
-    assert!((3.0..=12.0).contains(&(pid.spread / engine.spread)), "{} beside {}", pid.spread, engine.spread);
-    assert!((0.9..=1.5).contains(&alone.ratios[1]), "{}", alone.ratios[1]);
-}
-
-/// With few processes the allocation alone is the paper's: too much close to the capacity (4.13 instead of 3 at 90 %).
-#[test]
-fn few_processes_overshoot_as_the_papers_do() {
-    let few = |load| found("pools:4,gain=0", SHARED, &[1.0, 3.0], load).ratios[1];
-    let [at_60, at_80, at_90] = [0.6, 0.8, 0.9].map(few);
-    assert!((1.0..1.3).contains(&at_60) && (1.5..2.5).contains(&at_80), "{at_60}, {at_80}");
-    assert!((3.4..5.5).contains(&at_90), "{at_90}");
-}
-
-/// Before workers, with a process for each: pools are partitions. They reach a ratio that no order of requests gives, by
-/// leaving processes idle while others wait: requests are slower for it in the mean, and the first class gains nothing.
-#[test]
-fn before_workers_pools_pay_by_idle_processes() {
-    for deltas in [&[1.0, 2.0], &[1.0, 3.0]] {
-        let [pid, engine] = [PID, ENGINE].map(|front| found(front, EIGHT, deltas, 0.8));
-        assert!(engine.ratios[1] < 0.95 * deltas[1] && engine.spread < 0.5 * pid.spread);
+fn before_workers_feedback_pays_by_idle_processes() {
+    for (load, of_alone) in [(0.4, 0.95..1.1), (0.6, 0.95..1.1), (0.8, 0.95..1.2), (0.9, 1.2..1.65)] {
+        let [alone, pid, engine] = [ALONE, PID, ENGINE].map(|front| found(front, PROCESSES, TWO, load));
+        assert!(of_alone.contains(&alone.ratios[1]), "{} at {load}", alone.ratios[1]);
+        assert!((2.1..2.9).contains(&pid.ratios[1]), "{} at {load}", pid.ratios[1]);
+        let zeta = zeta(&pid, &alone, TWO)[0];
+        assert!((0.2..0.85).contains(&zeta), "{zeta} at {load}");
         let [first, all] = [0, 1].map(|which| pid.slowdown[which] / engine.slowdown[which]);
-        println!("{deltas:?}: the first class {first:.2} and all {all:.2} times as slow");
-        assert!((0.95..6.0).contains(&first), "the first class is {first} times as slow");
-        assert!((1.05..6.0).contains(&all), "all are {all} times as slow");
+        assert!((0.95..1.3).contains(&first), "the first class is {first} times as slow at {load}");
+        assert!((1.2..1.65).contains(&all), "all are {all} times as slow at {load}");
+        assert!((0.95..1.45).contains(&engine.ratios[1]) && engine.spread < 0.3 * pid.spread);
     }
 }

@@ -7,8 +7,11 @@ use plimsoll_core::time::Duration;
 const FRESH: f64 = 1.0 / 3.0;
 /// The sum of errors is kept within so many.
 const MOST_SUM: f64 = 20.0;
-/// The normalized allocation is the smallest whole numbers that are this close to the shares.
+/// The normalized allocation is the smallest whole numbers that give each class its part of the spare capacity as exactly as
+/// this.
 const CLOSE: f64 = 0.1;
+/// A class for which fewer requests than this are predicted in a period has no part in the shares.
+const ASKED_FOR: f64 = 0.5;
 
 /// What a period has shown of one class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,13 +30,15 @@ pub(super) struct Class {
     pub(super) delta: f64,
     /// Predicted requests and work per second of capacity; `None` before the first period.
     predicted: Option<(f64, f64)>,
+    /// Whether requests are predicted for it at all.
+    asked_for: bool,
     error: f64,
     error_sum: f64,
 }
 
 impl Class {
     pub(super) fn new(delta: f64) -> Class {
-        Class { delta, predicted: None, error: 0.0, error_sum: 0.0 }
+        Class { delta, predicted: None, asked_for: false, error: 0.0, error_sum: 0.0 }
     }
 
     /// Predicts the next period's load, by exponential averaging.
@@ -41,14 +46,20 @@ impl Class {
         let measured = (f64::from(seen.arrivals) / capacity, seen.work / capacity);
         let before = self.predicted.unwrap_or(measured);
         let average = |before: f64, measured: f64| before + FRESH * (measured - before);
-        self.predicted = Some((average(before.0, measured.0), average(before.1, measured.1)));
+        let requests = average(before.0, measured.0);
+        self.predicted = Some((requests, average(before.1, measured.1)));
+        self.asked_for = requests * capacity >= ASKED_FOR;
+    }
+
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.asked_for
     }
 
     fn load(&self) -> f64 {
         self.predicted.map_or(0.0, |(_, work)| work)
     }
 
-    /// S_i / delta_i; the service time of a class that nobody asks for does not count.
+    /// S_i / delta_i.
     fn weight(&self) -> f64 {
         let service = self.predicted.map_or(1.0, |(requests, work)| work / requests.max(1e-12));
         service.max(1e-9) / self.delta
@@ -68,21 +79,42 @@ pub(super) fn shares(classes: &[Class]) -> Vec<f64> {
     classes.iter().map(|class| class.load() / all.max(1.0) + spare * class.weight()).collect()
 }
 
-/// mu*, the normalized allocation: the smallest whole numbers, each at least 1 and together at most `most`, that are close to
-/// these shares.
-pub(super) fn normalized(shares: &[f64], most: u32) -> Vec<u32> {
-    let least = shares.len() as u32;
-    let sum: f64 = shares.iter().sum();
+/// mu*, the normalized allocation: the smallest whole numbers, each at least 1 and together at most `most`, that come close to
+/// these classes' shares; if none do, those that sum to `active` and come nearest.
+///
+/// "If mu_1 / mu_2 is about 3 / 1, mu* is 3 and 1" (PR 4.1). What a response time depends on is the spare part of a share, by
+/// eq. 3: at 90 % and arrivals of 3:1 the shares are 0.725 to 0.765 of the whole for every ratio from 1:1 to 1:9. So the spare
+/// part is what must be close. A multiple of them must be all of the `active` processes but for `tolerated` ones, or some
+/// would be idle.
+pub(super) fn normalized(classes: &[Class], active: u32, tolerated: u32, most: u32) -> Vec<u32> {
+    let (shares, least) = (shares(classes), classes.len() as u32);
+    let all_load: f64 = classes.iter().map(Class::load).sum();
     let is_close = |whole: &[u32], all: u32| {
-        let off =
-            |(share, whole): (&f64, &u32)| (f64::from(*whole) * sum / (share * f64::from(all)) - 1.0).abs();
-        shares.iter().zip(whole).map(off).fold(0.0, f64::max) <= CLOSE
+        let off = |((class, share), whole): ((&Class, &f64), &u32)| {
+            ((f64::from(*whole) / f64::from(all) - class.load()) / (share - class.load()) - 1.0).abs()
+        };
+        classes.iter().zip(&shares).zip(whole).all(|found| off(found) <= CLOSE)
     };
-    let of = |all: u32| largest_remainders(shares, all);
-    (least..most)
-        .map(|all| (all, of(all)))
+    (least..=most)
+        .filter(|all| all_load < 1.0 && (active < *all || active % *all <= tolerated))
+        .map(|all| (all, largest_remainders(&shares, all)))
         .find(|(all, whole)| is_close(whole, *all))
-        .map_or_else(|| of(most.max(least)), |(_, whole)| whole)
+        .map_or_else(|| largest_remainders(&shares, active.max(least)), |(_, whole)| whole)
+}
+
+/// How many processes each pool may have: `m mu* + T` and PID's correction, in whole processes, at least one, and all pools
+/// together at most `most`.
+///
+/// The paper divides the server among the pools (eq. 2). If their limits together exceeded what there is, a process that
+/// becomes free would decide whose request is next, and not the allocation. So T is what is left over, the same for each.
+pub(super) fn limits(normal: &[u32], multiplier: u32, idle: u32, corrections: &[f64], most: u32) -> Vec<u32> {
+    let (pools, base) = (normal.len() as u32, multiplier * normal.iter().sum::<u32>());
+    let idle = (idle * pools).min(most.saturating_sub(base));
+    let of_each = f64::from(idle) / f64::from(pools);
+    let wanted =
+        |(normal, correction): (&u32, &f64)| (f64::from(multiplier * normal) + of_each + correction).max(1.0);
+    let wanted: Vec<f64> = normal.iter().zip(corrections).map(wanted).collect();
+    largest_remainders(&wanted, base + idle)
 }
 
 /// Whole numbers that sum to `all`, each at least 1, as near as can be to these shares of it.
@@ -94,7 +126,9 @@ fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
     let exact: Vec<f64> = wanted.iter().map(|wanted| wanted * scale).collect();
     let mut whole: Vec<u32> = exact.iter().map(|exact| exact.floor() as u32 + 1).collect();
     let mut order: Vec<usize> = (0..shares.len()).collect();
-    order.sort_by(|a, b| exact[*b].fract().total_cmp(&exact[*a].fract()));
+    // Where two are as near, the larger share: the order of declaration decides nothing.
+    let nearness = |class: usize| ((exact[class].fract() * 1e9).round(), exact[class]);
+    order.sort_by(|a, b| nearness(*b).partial_cmp(&nearness(*a)).unwrap_or(std::cmp::Ordering::Equal));
     let missing = all.saturating_sub(whole.iter().sum()) as usize;
     order.iter().cycle().take(missing).for_each(|class| whole[*class] += 1);
     whole
@@ -159,15 +193,45 @@ mod tests {
         assert!((overloaded.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{overloaded:?}");
     }
 
+    /// Arrivals of 3:1 at this load, 1:`delta`.
+    fn two(load: f64, delta: f64) -> [Class; 2] {
+        [class(1.0, 75.0 * load, 0.01), class(delta, 25.0 * load, 0.01)]
+    }
+
     #[test]
     fn the_normalized_allocation_is_the_smallest_that_is_close() {
-        assert_eq!(normalized(&[0.75, 0.25], 32), [3, 1]);
-        assert_eq!(normalized(&[0.74, 0.26], 32), [3, 1]);
-        assert_eq!(normalized(&[0.6, 0.4], 32), [3, 2]);
-        assert_eq!(normalized(&[0.5, 1.0 / 3.0, 1.0 / 6.0], 32), [3, 2, 1]);
-        // Nothing small is close, and no class is left without one.
-        assert_eq!(normalized(&[0.9, 0.1], 4), [3, 1]);
-        assert_eq!(normalized(&[0.9, 0.1], 1), [1, 1]);
+        // Shares of 0.7 and 0.3, 0.75 and 0.25.
+        assert_eq!(normalized(&two(0.4, 2.0), 32, 32, 32), [5, 2]);
+        assert_eq!(normalized(&two(0.4, 3.0), 32, 32, 32), [3, 1]);
+        assert_eq!(normalized(&two(0.9, 3.0), 16, 16, 16), [3, 1]);
+        // 0.725, 0.742 and 0.765: few processes cannot tell these ratios apart, many do.
+        assert_eq!([1.0, 2.0, 9.0].map(|delta| normalized(&two(0.9, delta), 4, 4, 4)), [[3, 1]; 3]);
+        assert_eq!(
+            [1.0, 2.0, 9.0].map(|delta| normalized(&two(0.9, delta), 64, 64, 64)),
+            [[8, 3], [17, 6], [13, 4]]
+        );
+        // A multiple of 11 would leave nine of 64 idle.
+        assert_eq!(normalized(&two(0.9, 1.0), 64, 4, 64), [44, 17]);
+        // Nothing is spare, and no class is left without one.
+        assert_eq!(normalized(&two(1.2, 2.0), 16, 16, 16), [12, 4]);
+        assert_eq!(normalized(&two(0.9, 2.0), 1, 1, 1), [1, 1]);
+    }
+
+    #[test]
+    fn limits_together_are_no_more_than_there_are() {
+        // T where there is room for it, a part of it where there is not.
+        assert_eq!(limits(&[3, 1], 2, 2, &[0.0; 2], 16), [8, 4]);
+        assert_eq!(limits(&[3, 1], 2, 2, &[0.0; 2], 10), [7, 3]);
+        assert_eq!(limits(&[3, 1], 2, 2, &[0.0; 2], 11), [8, 3]);
+        assert_eq!(limits(&[1, 3], 2, 2, &[0.0; 2], 11), [3, 8]);
+        assert_eq!(limits(&[3, 1], 1, 2, &[0.0; 2], 4), [3, 1]);
+        assert_eq!(limits(&[3, 1], 4, 2, &[-2.4, 2.4], 16), [10, 6]);
+        // A correction takes at most all but one, and gives the others no more than there are.
+        assert_eq!(limits(&[3, 1], 4, 2, &[30.0, -30.0], 16), [15, 1]);
+        for most in 3..20 {
+            let all: u32 = limits(&[2, 1, 1], most / 4, 2, &[3.3, -4.1, 0.8], most).iter().sum();
+            assert!((3..=most).contains(&all), "{all} of {most}");
+        }
     }
 
     #[test]

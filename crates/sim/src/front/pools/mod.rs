@@ -11,14 +11,18 @@
 //! Every period (Algorithm 1):
 //!
 //! 1. the active processes of each pool are read, `P = sum p_i`. Apache forks a process when a request finds none idle and
-//!    kills idle ones, so that those are active that were at work together at the pool's busiest moment of the period;
+//!    kills idle ones, so that those are active that were asked for together at the pool's busiest moment of the period, by
+//!    requests at work and waiting;
 //! 2. mu*: the shares of M/M/1 in small whole numbers (`allocation.rs`);
 //! 3. m: the multiplier with `m sum mu* <= P < (m + 1) sum mu*`, at least 1;
-//! 4. a pool may have `m mu*_i + T` processes: T are tolerated above, or P could never grow. A process that is at work when its
-//!    pool shrinks ends its request first.
+//! 4. a pool may have `m mu*_i + T` processes: T are tolerated above, or P could never grow, as far as all pools together have
+//!    no more than there are. A process that is at work when its pool shrinks ends its request first.
 //!
 //! The integrated approach (eq. 7) adds PID's correction, in whole processes; each pool keeps at least one. `gain=0` is the
 //! queueing-theoretical allocation alone.
+//!
+//! A class that nobody asks for (`default`, as a rule) has no part in this. It keeps one process, and waits for it while all
+//! are at work.
 //!
 //! A class without a ratio has the largest delta of its plant. Exempt requests pass and are not counted, as before the other
 //! comparators. Nobody is rejected: the paper leaves that to admission control.
@@ -32,7 +36,7 @@ use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::service::FullService;
 use crate::workload::{Discipline, Plant, Workload};
-use allocation::{Class, Seen, corrections, normalized, sampling_period, shares};
+use allocation::{Class, Seen, corrections, limits, normalized, sampling_period};
 use plimsoll_core::promises::{Promises, Site};
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
@@ -52,8 +56,8 @@ pub(super) struct PoolSettings {
     idle: u32,
 }
 
-/// Processes before shared cores, and for each core if there are many. With fewer the allocation alone overshoots close to the
-/// capacity, with more nobody waits for a process: with so many PID came closest to its ratios.
+/// Processes before shared cores, and for each core if there are many. Four cannot be divided finely enough for the ratios that
+/// PID asks for; with many more nobody waits for a process.
 const SHARED_PROCESSES: u32 = 16;
 const PROCESSES_OF_A_CORE: u32 = 2;
 
@@ -93,6 +97,8 @@ struct PlantPools {
     classes: Vec<Class>,
     seen: Vec<Seen>,
     pools: Vec<Pool>,
+    /// The pool that is looked at first when a process is free.
+    turn: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -100,9 +106,16 @@ struct Pool {
     /// The most processes that may be at work.
     limit: u32,
     busy: u32,
-    /// The most that were at work together in this period.
+    /// The most that were asked for together in this period.
     active: u32,
     line: VecDeque<(Token, u8)>,
+}
+
+impl Pool {
+    /// Processes that Apache would have: it forks while a request finds none idle.
+    fn asked_for(&self) -> u32 {
+        self.busy + self.line.len() as u32
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -129,7 +142,17 @@ impl PlantPools {
         let classes: Vec<Class> = deltas.into_iter().map(Class::new).collect();
         let pool = Pool { limit: (most / classes.len() as u32).max(1), ..Pool::default() };
         let (seen, pools) = (vec![Seen::default(); classes.len()], vec![pool; classes.len()]);
-        PlantPools { settings, servers, most, period, next: Instant::ZERO + period, classes, seen, pools }
+        PlantPools {
+            settings,
+            servers,
+            most,
+            period,
+            next: Instant::ZERO + period,
+            classes,
+            seen,
+            pools,
+            turn: 0,
+        }
     }
 
     fn has_room(&self, pool: usize) -> bool {
@@ -140,7 +163,7 @@ impl PlantPools {
     fn begin(&mut self, pool: usize) {
         let pool = &mut self.pools[pool];
         pool.busy += 1;
-        pool.active = pool.active.max(pool.busy);
+        pool.active = pool.active.max(pool.asked_for());
     }
 
     /// Ends the periods up to now.
@@ -154,16 +177,20 @@ impl PlantPools {
     fn allocate(&mut self) {
         let capacity = self.period.as_secs_f64() * f64::from(self.servers);
         self.classes.iter_mut().zip(&self.seen).for_each(|(class, seen)| class.learn(seen, capacity));
-        let all: u32 = self.pools.iter().map(|pool| pool.active).sum();
-        let normal = normalized(&shares(&self.classes), self.most);
-        let multiplier = (all / normal.iter().sum::<u32>()).max(1);
         let corrections = corrections(&mut self.classes, &self.seen, self.settings.gain);
-        let most = f64::from(self.most);
-        for ((pool, normal), correction) in self.pools.iter_mut().zip(normal).zip(corrections) {
-            let wanted = f64::from(multiplier * normal + self.settings.idle) + correction;
-            pool.limit = wanted.round().clamp(1.0, most) as u32;
-            pool.active = pool.busy;
+        let asked_for = (0..self.classes.len()).filter(|class| self.classes[*class].is_asked_for());
+        let asked_for: Vec<usize> = asked_for.collect();
+        let of_these = |class: &usize| (self.classes[*class].clone(), corrections[*class]);
+        let (classes, corrections): (Vec<Class>, Vec<f64>) = asked_for.iter().map(of_these).unzip();
+        // The pools' busiest moments may be different ones: together they are no more than there are.
+        let all: u32 = asked_for.iter().map(|class| self.pools[*class].active).sum::<u32>().min(self.most);
+        let normal = normalized(&classes, all, self.settings.idle * classes.len() as u32, self.most);
+        let multiplier = (all / normal.iter().sum::<u32>().max(1)).max(1);
+        let limits = limits(&normal, multiplier, self.settings.idle, &corrections, self.most);
+        for pool in &mut self.pools {
+            (pool.limit, pool.active) = (1, pool.asked_for());
         }
+        asked_for.iter().zip(limits).for_each(|(class, limit)| self.pools[*class].limit = limit);
         self.seen.fill(Seen::default());
     }
 }
@@ -203,12 +230,15 @@ impl Pools {
     fn dispatch(&mut self, plant: usize, orders: &mut Vec<Order>) {
         loop {
             let before = orders.len();
-            for pool in 0..self.plants[plant].pools.len() {
+            let pools = self.plants[plant].pools.len();
+            let first = self.plants[plant].turn;
+            for pool in (0..pools).map(|n| (first + n) % pools) {
                 if !self.plants[plant].has_room(pool) {
                     continue;
                 }
                 let Some((token, level)) = self.plants[plant].pools[pool].line.pop_front() else { continue };
                 self.plants[plant].begin(pool);
+                self.plants[plant].turn = (pool + 1) % pools;
                 if let PoolStage::Waiting { arrived, .. } = *self.slots.at(token) {
                     *self.slots.at(token) = PoolStage::InService { plant, pool, arrived };
                 }
@@ -263,6 +293,7 @@ impl Front for Pools {
             return Decision::Start(start);
         }
         own.pools[pool].line.push_back((token, level));
+        own.pools[pool].active = own.pools[pool].active.max(own.pools[pool].asked_for());
         *self.slots.at(token) = PoolStage::Waiting { plant, pool, arrived: now };
         Decision::Wait
     }
@@ -301,14 +332,14 @@ mod tests {
 
     const SETTINGS: PoolSettings = PoolSettings { processes: Some(16), period: 100, gain: 0.0, idle: 2 };
 
-    /// Two classes at 1:2 before a shared core, 10 ms a request: periods of a second.
+    /// Two classes at 1:3 before a shared core, 10 ms a request: periods of a second.
     fn plant(settings: PoolSettings) -> PlantPools {
         let plant = Plant {
             discipline: Discipline::Sharing { cores: 1, most: 100 },
             service: Duration::from_millis(10),
             ..truth()
         };
-        PlantPools::new(settings, &plant, vec![1.0, 2.0])
+        PlantPools::new(settings, &plant, vec![1.0, 3.0])
     }
 
     /// A period in which so many of each class come, as many are answered in this time, and so many are at work at once.
@@ -327,18 +358,35 @@ mod tests {
     fn the_multiplier_follows_the_active_processes() {
         let mut plant = plant(SETTINGS);
         assert_eq!(plant.pools[0].limit, 8);
-        // 0.6 and 0.2 of the capacity: shares 0.733 and 0.267, and mu* of 3 and 1.
+        // 0.6 and 0.2 of the capacity: shares 0.75 and 0.25, and mu* of 3 and 1.
         assert_eq!(period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]), [2 * 3 + 2, 2 + 2]);
         assert_eq!(period(&mut plant, 2.0, [(60, 0.05, 8), (20, 0.1, 4)]), [3 * 3 + 2, 3 + 2]);
         assert_eq!(period(&mut plant, 3.0, [(60, 0.05, 1), (20, 0.1, 1)]), [3 + 2, 1 + 2]);
+        // The busiest moments of the pools are not the same moment: 16 processes are all there are, and none is left for T.
+        assert_eq!(period(&mut plant, 4.0, [(60, 0.05, 12), (20, 0.1, 12)]), [12, 4]);
+    }
+
+    #[test]
+    fn a_class_that_nobody_asks_for_has_no_part() {
+        let found = |deltas: Vec<f64>| {
+            let mut plant =
+                PlantPools { classes: deltas.into_iter().map(Class::new).collect(), ..plant(SETTINGS) };
+            plant.seen.resize(plant.classes.len(), Seen::default());
+            plant.pools.resize(plant.classes.len(), Pool::default());
+            let limits = period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]);
+            (limits, plant.pools.last().map(|pool| pool.limit))
+        };
+        assert_eq!(found(vec![1.0, 3.0]), ([8, 4], Some(4)));
+        assert_eq!(found(vec![1.0, 3.0, 3.0]), ([8, 4], Some(1)));
     }
 
     #[test]
     fn feedback_gives_processes_to_the_class_that_is_too_slow() {
         let mut plant = plant(PoolSettings { gain: 1.0, ..SETTINGS });
-        // At the same response times the second is twice too fast: ln 2 from the first, half of it from the mean, P, I and D.
+        // At the same response times the second is three times too fast: ln 3 from the first, half of it from the mean, P and
+        // D.
         assert_eq!(period(&mut plant, 1.0, [(60, 0.1, 6), (20, 0.1, 3)]), [8 + 1, 4 - 1]);
-        // Then it is twice too slow.
+        // Then it is too slow.
         let [first, second] = period(&mut plant, 2.0, [(60, 0.1, 6), (20, 0.4, 3)]);
         assert!(first < 9 && second > 3, "{first}, {second}");
     }
