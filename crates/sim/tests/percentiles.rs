@@ -35,12 +35,13 @@ fn interval(shares: &[f64]) -> (f64, f64) {
 
 #[test]
 fn a_high_percentile_is_kept_with_its_interval() {
-    for (rate, best_effort, percentile, target) in [
-        (100.0, 400.0, 99.9, 400),
-        (60.0, 140.0, 99.9, 400),
-        (150.0, 300.0, 99.9, 400),
-        (100.0, 400.0, 99.0, 300),
-        (60.0, 150.0, 99.0, 300),
+    // The last: how much of what may be late has to be, or workers would be taken from best effort for nothing.
+    for (rate, best_effort, percentile, target, used) in [
+        (100.0, 400.0, 99.9, 400, 0.12),
+        (60.0, 140.0, 99.9, 400, 0.08),
+        (150.0, 300.0, 99.9, 400, 0.25),
+        (100.0, 400.0, 99.0, 300, 0.6),
+        (60.0, 150.0, 99.0, 300, 0.4),
     ] {
         let runs = SEEDS.map(|seed| scene(rate, (percentile, target), best_effort, seed).run());
         let shares: Vec<f64> = runs.map(|heard| late(&heard, target)).collect();
@@ -50,9 +51,10 @@ fn a_high_percentile_is_kept_with_its_interval() {
             100.0 * share,
             100.0 * half
         );
-        let (may, by_service) = (1.0 - percentile / 100.0, (-(target as f64) / SERVICE).exp());
+        let may = 1.0 - percentile / 100.0;
         assert!(share + half <= may, "{percentile} %: {share} +- {half} late");
-        assert!(share > by_service, "{percentile} %: {share} late, service alone {by_service}");
+        println!("    {:.3} of what may be late", share / may);
+        assert!(share >= used * may, "{percentile} %: {share} late of {may}");
     }
 }
 

@@ -335,6 +335,15 @@ fn what_cannot_be_had_is_said() {
     {
         let found = over_seeds(mix, load, 20_000.0);
         assert!(found.ratio() < 0.95 * mix.target(), "{} at {load}", found.ratio());
+        // What can be had is: the first class is as far before the others, by their arrivals, as strict priority gets it. How
+        // two classes that both miss share what is left is the law's.
+        let strict = mix.strict_priority(load);
+        let others = |ratio: &dyn Fn(usize) -> f64| -> f64 {
+            (1..strict.len()).map(|n| mix.arrivals[n] * ratio(n)).sum()
+        };
+        let part = others(&|n| found.ratios[n]) / others(&|n| strict[n] / strict[0]);
+        println!("{} workers, {:?} at {load}: {part:.3} of strict priority", mix.workers, mix.deltas);
+        assert!((0.95..1.05).contains(&part), "{part} of strict priority at {load}");
         assert!(found.told >= 18, "said with {} of 20 seeds only", found.told);
     }
 }

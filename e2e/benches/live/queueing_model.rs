@@ -27,10 +27,10 @@ const PERIODS: f64 = 60.0;
 /// Each `delay_law`, what it is, the aggregate error in virtual time with self-similar arrivals, and the paper's of its two
 /// experiments.
 const LAWS: [(&str, &str, &str, &str); 4] = [
-    ("predictor", "predictor alone", "7.9", "214.08"),
-    ("predictor-p", "with P", "3.2", "74.80"),
+    ("predictor", "predictor alone", "8.1", "214.08"),
+    ("predictor-p", "with P", "3.1", "74.80"),
     ("both", "with PI", "3.1", "30.32; 23.84"),
-    ("feedback", "PI alone", "7.3", "56.84"),
+    ("feedback", "PI alone", "7.4", "56.84"),
 ];
 
 fn configuration(server: &Apache, law: &str) -> String {

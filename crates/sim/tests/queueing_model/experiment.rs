@@ -34,6 +34,8 @@ pub(crate) struct Experiment {
     pub(crate) gains: Option<(f64, f64, f64)>,
     /// Whether the predictor runs; without it the first rate's speed stays as an offset (QM Fig. 6c).
     pub(crate) predicts: bool,
+    /// Whether the predictor uses the measured c_a^2; without it arrivals count as Poisson's, as the formula of M/M/1 has them.
+    pub(crate) sees_variability: bool,
     /// Nothing is measured or fed back: the plant's speed is that which D_ref takes at the true rate, at once when it steps.
     pub(crate) oracle: bool,
     /// n, departures.
@@ -53,6 +55,7 @@ impl Experiment {
             feedback: Feedback::PI,
             gains: None,
             predicts: true,
+            sees_variability: true,
             oracle: false,
             update: 10,
             windows: 20,
@@ -76,9 +79,24 @@ impl Experiment {
         Experiment { predicts: false, feedback: Feedback::P, gains: Some((1.0, 1.0, 0.0)), ..self }
     }
 
+    /// The predictor with P of the paper's gain, 1 / |slope|.
+    pub(crate) fn papers_p(self) -> Self {
+        Experiment { feedback: Feedback::P, gains: Some((1.0, 1.0, 0.0)), ..self }
+    }
+
+    /// The predictor takes all arrivals for Poisson's.
+    pub(crate) fn blind_to_variability(self) -> Self {
+        Experiment { sees_variability: false, ..self }
+    }
+
     /// From these arrivals to others when the rate steps.
     pub(crate) fn to(self, later: Arrivals) -> Self {
         Experiment { later: Some(later), ..self }
+    }
+
+    /// What the predictor is told of the traffic.
+    fn seen(&self, traffic: Traffic) -> Traffic {
+        if self.sees_variability { traffic } else { Traffic { arrival_variability: 1.0, ..traffic } }
     }
 
     pub(crate) fn oracle(self) -> Self {
@@ -142,7 +160,7 @@ fn run(experiment: &Experiment, seed: u64) -> Outcome {
         }
         queue.departure();
         let Some(seen) = window.observe(queue.counts) else { continue };
-        let traffic = in_units(window.traffic());
+        let traffic = experiment.seen(in_units(window.traffic()));
         queue.gaps.set_longest(Duration::from_secs_f64(UNIT * ArrivalGaps::LONGEST / traffic.rate));
         if departed < WINDOW {
             continue;

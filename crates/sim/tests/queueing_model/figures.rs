@@ -28,8 +28,8 @@ fn a_fixed_offset_leaves_a_steady_error() {
     assert!(beside.abs() < 0.06 && of_beside < 0.5 * of_after, "{beside}, {of_beside}");
 }
 
-/// Fig. 6d: neither the rate's step nor the change of the distribution with it is seen in the mean. The predictor that goes on
-/// with Poisson's formula, corrected by P, is the twin.
+/// Fig. 6d: neither the rate's step nor the change of the distribution with it is seen in the mean. What was right for the
+/// first rate, corrected by P, is one twin; the other, below, follows the rate.
 #[test]
 fn from_poisson_to_pareto_within_a_run() {
     for (workers, shape, most) in [(1, 2.0, 0.03), (1, 1.5, 0.04), (8, 2.0, 0.08)] {
@@ -41,6 +41,42 @@ fn from_poisson_to_pareto_within_a_run() {
         assert!((0.002..most).contains(&of_after), "{of_after}");
         let [_, (offset, of_offset)] = fixed.halves;
         assert!(offset.abs() > 0.2 && of_offset > 2.0 * of_after, "{offset}, {of_offset} beside {of_after}");
+    }
+}
+
+/// The same with P of the paper's gain, which leaves a part of the model's error. The predictor that follows the rate and
+/// takes the arrivals for Poisson's is no worse, and better at 1.5: for gaps without a variance the formula asks for more
+/// than they need. So it is the rate that has to be followed, as the fixed offset above shows.
+#[test]
+fn the_rate_is_what_the_predictor_has_to_follow() {
+    for (shape, sees, blind) in [(2.0, -0.32..-0.12, -0.32..-0.12), (1.5, -0.36..-0.16, -0.1..0.12)] {
+        let both = Experiment::new(1, Arrivals::Poisson).to(Arrivals::Pareto(shape)).papers_p();
+        let [seen, unseen] = [both, both.blind_to_variability()].map(|one| {
+            halves(&format!("to Pareto {shape}, the paper's P, {}", one.sees_variability), &one).halves
+        });
+        assert!(seen[0].0.abs() < 0.06 && unseen[0].0.abs() < 0.06, "{seen:?}, {unseen:?}");
+        assert!(sees.contains(&seen[1].0) && blind.contains(&unseen[1].0), "{seen:?}, {unseen:?}");
+    }
+}
+
+/// Fig. 6a: Pareto's gaps with the predictor alone, "quite well by itself". By the measured c_a^2 delays are a fifth too
+/// short, at both rates; feedback takes that away.
+#[test]
+fn the_predictor_alone_before_pareto_arrivals() {
+    for (shape, short, blind) in [(2.0, -0.55..-0.3, -0.55..-0.3), (1.5, -0.6..-0.35, -0.15..0.15)] {
+        let both = Experiment::new(1, Arrivals::Pareto(shape));
+        let alone = both.predictor_alone();
+        let of = |name: &str, one: &Experiment| halves(&format!("Pareto {shape}, {name}"), one).halves;
+        let (alone, unseen) =
+            (of("predictor alone", &alone), of("Poisson's predictor alone", &alone.blind_to_variability()));
+        let fed = of("predictor, PI", &both);
+        for half in [0, 1] {
+            assert!(
+                short.contains(&alone[half].0) && blind.contains(&unseen[half].0),
+                "{alone:?}, {unseen:?}"
+            );
+            assert!((-0.1..0.05).contains(&fed[half].0) && fed[half].1 < 0.5 * alone[half].1, "{fed:?}");
+        }
     }
 }
 

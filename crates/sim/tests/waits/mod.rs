@@ -103,6 +103,8 @@ pub(crate) struct Answer {
     /// The number of its flow in the scene.
     pub(crate) class: usize,
     pub(crate) arrived: f64,
+    /// When the server got it; as it ended if it never did.
+    pub(crate) started: f64,
     pub(crate) ended: f64,
     pub(crate) completed: bool,
     /// At which level; 0: turned away.
@@ -113,13 +115,26 @@ impl Answer {
     pub(crate) fn response(&self) -> f64 {
         self.ended - self.arrived
     }
+
+    /// The wait before the server got it.
+    pub(crate) fn wait(&self) -> f64 {
+        self.started - self.arrived
+    }
+}
+
+/// A request under way.
+struct Open {
+    class: usize,
+    arrived: f64,
+    started: Option<f64>,
+    level: u8,
 }
 
 #[derive(Default)]
 struct Clocks {
     /// The flow of each class.
     flows: BTreeMap<u16, usize>,
-    open: BTreeMap<u64, (usize, f64, u8)>,
+    open: BTreeMap<u64, Open>,
     answers: Vec<Answer>,
 }
 
@@ -129,13 +144,14 @@ impl Watch for Clocks {
         let (token, completed) = match *event {
             Event::Arrived { token, class, decision, .. } => {
                 let class = self.flows.get(&class).copied().unwrap_or(usize::from(class));
-                let level = match decision {
-                    Decision::Start(start) => start.level,
-                    Decision::Wait => 0,
+                let (started, level) = match decision {
+                    Decision::Start(start) => (Some(ended), start.level),
+                    Decision::Wait => (None, 0),
                     Decision::Reject(..) => {
                         self.answers.push(Answer {
                             class,
                             arrived: ended,
+                            started: ended,
                             ended,
                             completed: false,
                             level: 0,
@@ -143,20 +159,21 @@ impl Watch for Clocks {
                         return;
                     }
                 };
-                self.open.insert(token.0, (class, ended, level));
+                self.open.insert(token.0, Open { class, arrived: ended, started, level });
                 return;
             }
             Event::Ordered(Order::Start(token, start)) => {
-                if let Some((.., level)) = self.open.get_mut(&token.0) {
-                    *level = start.level;
+                if let Some(open) = self.open.get_mut(&token.0) {
+                    (open.started, open.level) = (Some(ended), start.level);
                 }
                 return;
             }
             Event::Ordered(Order::Drop(token, _)) => (token, false),
             Event::Ended { token, outcome } => (token, outcome == Outcome::Completed),
         };
-        if let Some((class, arrived, level)) = self.open.remove(&token.0) {
-            self.answers.push(Answer { class, arrived, ended, completed, level });
+        if let Some(Open { class, arrived, started, level }) = self.open.remove(&token.0) {
+            let started = started.unwrap_or(ended);
+            self.answers.push(Answer { class, arrived, started, ended, completed, level });
         }
     }
 }
