@@ -5,6 +5,7 @@
 mod experiment;
 mod figures;
 mod identification;
+mod papers_scheme;
 mod queue;
 
 use experiment::{Experiment, mean};
