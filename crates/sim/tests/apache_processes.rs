@@ -161,7 +161,7 @@ fn the_order_of_table_1_with_pareto_arrivals() {
     in_the_papers_order(Process::Pareto { shape: 1.5 }, &Law::Exponential);
 }
 
-/// A scheme's series, means over the seeds: by sampling period the delay with D_ref = 2, of requests that came before the
+/// A scheme's series, means over the seeds: by sampling period the wait with D_ref = 2, of requests that came before the
 /// step and after it, and by second the quota.
 struct Series {
     before: Vec<f64>,
@@ -180,8 +180,9 @@ fn series(parts: DelayParts) -> Series {
         let delays = |of_half: &dyn Fn(f64) -> bool| -> Vec<f64> {
             let own =
                 heard.answers.iter().filter(|one| one.class == 0 && one.completed && of_half(one.arrived));
-            let responses: Vec<f64> = own.map(waits::Answer::response).collect();
-            responses.chunks_exact(PERIOD).map(|period| 2.0 * mean(period) / WANTED.as_secs_f64()).collect()
+            let waits: Vec<f64> = own.map(waits::Answer::wait).collect();
+            let wanted = (WANTED - SERVICE).as_secs_f64();
+            waits.chunks_exact(PERIOD).map(|period| 2.0 * mean(period) / wanted).collect()
         };
         [delays(&|arrived| arrived < STEP), delays(&|arrived| arrived >= STEP), heard.quotas]
     };
@@ -209,11 +210,11 @@ impl Series {
     }
 }
 
-/// Fig. 7 to 10: what comes steps from 100 to 160 a second. Fig. 8: with prediction alone the delay goes furthest off at the
-/// step, P and PI hold it. Its steady state error of the prediction alone, which P lessens and PI takes away, is not had with
-/// exponential services: the predictor has k in its formula and leaves none to speak of. Fig. 10: PI alone goes further off
-/// than PI with the predictor, and is still above D_ref at the end, since its integral learns by errors what the predictor
-/// knows of the arrivals. The quota follows the load with each scheme.
+/// Fig. 7 to 10: what comes steps from 100 to 160 a second. Fig. 8: with prediction alone the wait goes furthest off at the
+/// step, P and PI hold it nearer. That P lessens the steady state error of the prediction alone and PI removes it is not had:
+/// with all three the wait stays short by a fifth to a quarter, 3 to 4 % of the response that was promised. Fig. 10: PI alone
+/// goes further off than PI with the predictor, and is still above D_ref at the end, since its integral learns by errors what
+/// the predictor knows of the arrivals. The quota follows the load with each scheme.
 #[test]
 fn the_series_of_figures_7_to_10() {
     let parts = [DelayParts::Predictor, DelayParts::PredictorP, DelayParts::Both, DelayParts::Feedback];
@@ -229,21 +230,20 @@ fn the_series_of_figures_7_to_10() {
         // Workers that nobody asks for are lent beyond the quota, so it is less than the 50 and 80 that are used.
         assert!((44.0..56.0).contains(&quotas[0]) && (60.0..80.0).contains(&quotas[1]), "{quotas:?}");
         let calm = mean(&series.before[10..]);
-        assert!((1.85..2.05).contains(&calm), "{parts:?} before the step: {calm}");
+        assert!((1.5..1.95).contains(&calm), "{parts:?} before the step: {calm}");
     }
     let [alone, p, pi, pi_alone] = &all;
     for held in [p, pi] {
+        assert!((1.4..2.4).contains(&(alone.overshoot() / held.overshoot())), "fig. 8: {}", held.overshoot());
         assert!(
-            (1.5..10.0).contains(&(alone.overshoot() / held.overshoot())),
-            "fig. 8: {}",
-            held.overshoot()
-        );
-        assert!(
-            (1.3..8.0).contains(&(pi_alone.overshoot() / held.overshoot())),
+            (1.4..2.8).contains(&(pi_alone.overshoot() / held.overshoot())),
             "fig. 10: {}",
             held.overshoot()
         );
     }
-    assert!((-0.12..0.05).contains(&pi.offset()) && (-0.2..0.05).contains(&alone.offset()));
-    assert!((0.03..0.25).contains(&pi_alone.offset()), "{}", pi_alone.offset());
+    // D_ref is 2. In the paper the first is the largest, and PI's is none.
+    for (series, bounds) in [(alone, -0.7..-0.35), (p, -0.55..-0.2), (pi, -0.6..-0.25), (pi_alone, 0.2..0.7)]
+    {
+        assert!(bounds.contains(&series.offset()), "{} in {bounds:?}", series.offset());
+    }
 }

@@ -25,8 +25,8 @@ enum Scheme {
     PI,
 }
 
-/// A part of `1 / |slope|`, and the zero of eq. 4. The queue of many processes is about twice as steep as eq. 3 has it for one
-/// server, so half of the gain of 2.2 is the whole one here.
+/// A part of `1 / |slope|`, and the zero of eq. 4. The queue of many processes is 2.4 to 2.7 times as steep as eq. 3 has it
+/// for one server, so half of the gain of 2.2 is more than the whole one here.
 const GAIN: f64 = 0.5;
 const ZERO: f64 = 0.8;
 
@@ -136,8 +136,8 @@ fn steady(scheme: Scheme) -> (f64, f64) {
 }
 
 /// Fig. 8: the prediction alone has a large steady state error, P lessens it, PI removes it. The waits are too short, since b
-/// processes are not one server. The sums of table 1 do not follow: chance leaves most of them, and waits that are as long as
-/// was wanted vary more than those that are too short.
+/// processes are not one server. The sums of table 1 do not follow: waits that are as long as was wanted vary more
+/// than those that are too short.
 #[test]
 fn the_papers_own_scheme_before_its_processes() {
     let [alone, p, pi] = [Scheme::Predictor, Scheme::P, Scheme::PI].map(steady);
