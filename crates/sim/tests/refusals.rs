@@ -95,6 +95,37 @@ fn a_server_that_refuses_from_the_first_moment_is_given_what_it_takes() {
     }
 }
 
+/// Outcomes of more than sixteen in service are counted for several numbers together, of which some may be answered.
+#[test]
+fn a_server_with_many_workers_is_given_what_it_takes() {
+    for (workers, listen_queue, load) in [(32, 6, 1.5), (48, 3, 2.5), (100, 20, 1.3)] {
+        let of = |mode: Mode, seed: u64| {
+            let rate = load * f64::from(workers) / SERVICE.as_secs_f64();
+            let mut scene = scene(true, vec![Flow::new("default", rate)], seed);
+            (scene.workers, scene.listen_queue, scene.mode) = (workers, listen_queue, mode);
+            (scene.plant.workers, scene.plant.max_connections) = (2 * workers, 2 * workers);
+            scene.run()
+        };
+        for seed in SEEDS {
+            let heard = of(Mode::Control, seed);
+            let (at_first, later) = (refused(&heard, 0.0..SETTLED), refused(&heard, SETTLED..END));
+            let (busy, limit) = (mean(&heard.busy[SETTLED as usize..]), limit(&heard));
+            println!(
+                "{workers} workers, queue of {listen_queue}, {load} times: {at_first:.3}, {later:.4}, busy {busy:.3}, limit {limit}"
+            );
+            assert!(at_first < 0.3 && later <= 0.02, "{workers}: {at_first} {later}");
+            assert!((0.8..=1.0).contains(&busy), "{workers}: {busy}");
+            assert!(
+                (workers * 7 / 8..=workers + listen_queue as u32 + 2).contains(&limit),
+                "{workers}: {limit}"
+            );
+            assert_eq!(reason(&heard), Some(LimitReason::Refusals));
+        }
+        let twin = refused(&of(Mode::Off, *SEEDS.start()), SETTLED..END);
+        assert!((twin - (1.0 - 1.0 / load)).abs() < 0.05, "{twin}");
+    }
+}
+
 /// The twin that takes all is given as many as were told, or as the search has found.
 #[test]
 fn where_nothing_is_refused_the_limit_is_the_one_told_or_that_of_the_search() {

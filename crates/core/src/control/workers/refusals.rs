@@ -9,6 +9,7 @@
 //! the counts are compared with two shares of refusals, one up to c and a higher one beyond it, against one share for all: G(c)
 //! is the gain in the logarithm of the binomial likelihood. The best c beyond which hardly any request is answered is a
 //! candidate, if its G exceeds chance by five deviations, for it is the best of many and is looked for several times a second.
+//! A bin of several numbers may hold the boundary, and both answers and refusals; then the candidate is the most below it.
 //! Each bin remembers its latest outcomes only. Between two numbers at which nothing was seen the lower one is taken. Where
 //! refusals come late, as connections that time out, they fill the limit and all requests start at one number: that tells
 //! nothing, and half of the number was tried and given up, since a page that breaks in bursts looks the same for seconds.
@@ -72,6 +73,11 @@ impl Outcomes {
 
     fn and(self, other: Outcomes) -> Self {
         Outcomes { answered: self.answered + other.answered, refused: self.refused + other.refused }
+    }
+
+    fn less(self, other: Outcomes) -> Self {
+        let (answered, refused) = (self.answered - other.answered, self.refused - other.refused);
+        Outcomes { answered: answered.max(0.0), refused: refused.max(0.0) }
     }
 
     /// Adds outcomes, and keeps as many as the memory holds.
@@ -230,14 +236,16 @@ impl RefusalLaw {
     /// The number beyond which the plant seems to refuse.
     fn candidate(&self) -> Option<u32> {
         let all = sum(&self.by_load);
+        let met: Vec<(usize, Outcomes)> =
+            self.by_load.iter().copied().enumerate().filter(|(_, own)| own.all() > 0.0).collect();
         let (mut below, mut best) = (Outcomes::default(), (0, 0.0));
-        for (bin, own) in self.by_load.iter().enumerate().filter(|(_, own)| own.all() > 0.0) {
-            below = below.and(*own);
-            let beyond = Outcomes {
-                answered: (all.answered - below.answered).max(0.0),
-                refused: (all.refused - below.refused).max(0.0),
-            };
-            if beyond.share() > CLEAR {
+        for pair in met.windows(2) {
+            let ((bin, own), (next, first)) = (pair[0], pair[1]);
+            below = below.and(own);
+            let beyond = all.less(below);
+            let is_mixed = bin_loads(next).0 < bin_loads(next).1;
+            let sure = if is_mixed { beyond.less(first) } else { beyond };
+            if sure.all() < 0.5 || sure.share() > CLEAR {
                 let gain = below.likelihood() + beyond.likelihood() - all.likelihood();
                 if gain > best.1 {
                     best = (bin, gain);
