@@ -241,6 +241,8 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         },
         stops_when_abandoned: keys.stops_when_abandoned.value,
         decides_itself: keys.decides_itself.value,
+        // Whoever lets an engine decide inside a server says so.
+        waits_unseen: false,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
@@ -347,6 +349,7 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         // The gateway itself sends what was asked for, and stops when the client has left.
         stops_when_abandoned: true,
         decides_itself: false,
+        waits_unseen: false,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),

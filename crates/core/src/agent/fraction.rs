@@ -133,6 +133,7 @@ impl FractionLaw {
             ordinary_backlog: 0.0,
             unconfirmed: load.rose(),
             best_effort_waits: false,
+            waits_unseen: false,
         });
         self.service_level = match target {
             LawTarget::Load(load) => next_level(&load, self.service_level, &demand),

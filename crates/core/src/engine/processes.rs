@@ -128,7 +128,10 @@ fn needing_a_queue(promises: &Promises) -> Vec<String> {
 /// The promises as they are kept inside a server: whatever it takes is in service.
 fn without_queue(promises: &Promises) -> Promises {
     let mut promises = promises.clone();
-    promises.plants.iter_mut().for_each(|plant| plant.max_connections = MOST_IN_SERVICE);
+    for plant in &mut promises.plants {
+        // Where a gateway stands before the server, requests wait there.
+        (plant.max_connections, plant.waits_unseen) = (MOST_IN_SERVICE, !plant.decides_itself);
+    }
     promises
 }
 

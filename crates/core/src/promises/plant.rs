@@ -40,6 +40,8 @@ pub struct Plant {
     pub stops_when_abandoned: bool,
     /// Whether its own processes decide on levels (`halves.rs`).
     pub decides_itself: bool,
+    /// Whether requests wait where nobody sees them: in the listen queue of a server inside of which the engine decides.
+    pub waits_unseen: bool,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
     /// The largest part of the plant that contracts may promise together, in (0, 1). `None`: the load line, or, where
@@ -102,6 +104,7 @@ impl Plant {
             tunnels: Tunnels::default(),
             stops_when_abandoned: false,
             decides_itself: false,
+            waits_unseen: false,
             queue: QueueBounds::default(),
             ceiling: None,
             cost_header: None,

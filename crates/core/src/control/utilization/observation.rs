@@ -89,6 +89,7 @@ impl<'a> Observation<'a> {
             service_periods: sensed.service_time.as_secs_f64() / period,
             best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
             unconfirmed: stages.steps.unconfirmed,
+            waits_unseen: plant.promised.waits_unseen,
         }
     }
 }

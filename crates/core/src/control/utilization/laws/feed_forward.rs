@@ -20,6 +20,10 @@
 //! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
 //!   backlog drains with the remaining capacity, unless that would take longer than half of the time that a request may wait.
 //! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
+//! - Inside a server requests wait in its listen queue, which nobody sees. While it is full the server takes as many as it can,
+//!   however many come: the load seems to be just what it does, and would lower m by a few hundredths a period, while
+//!   clients leave. So after some periods in which all workers were busy all the time the load is halved, period by period,
+//!   until they are not.
 //! - m does not leave M while the plant is measured well below its set point and no request waits.
 //! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
 //!   backlog had drained.)
@@ -40,8 +44,13 @@ pub struct FeedForward {
     carried: CarriedLoad,
     /// Periods since the response-time override last held.
     quiet: u32,
+    /// Periods in a row in which all workers of a plant with an unseen queue were busy.
+    full: u32,
 }
 
+/// A plant with an unseen queue that was as busy as that for so many periods takes requests as fast as it can.
+const FULL: f64 = 0.995;
+const FULL_PERIODS: u32 = 3;
 /// K_i T: what one period's error adds to the bias.
 const INTEGRAL: f64 = 0.1;
 /// K_p: what one period's error adds to the next period's target.
@@ -87,6 +96,7 @@ impl Default for FeedForward {
             last_backlog: 0.0,
             carried: CarriedLoad::default(),
             quiet: u32::MAX,
+            full: 0,
         }
     }
 }
@@ -120,6 +130,14 @@ impl FeedForward {
         trustworthy
     }
 
+    /// U* with the feedback; half of the present load while an unseen queue keeps all workers busy.
+    fn line(&mut self, seen: &Observation<'_>) -> f64 {
+        let is_full = seen.waits_unseen && seen.measured >= FULL;
+        self.full = if is_full { self.full.saturating_add(1) } else { 0 };
+        let line = (seen.set_point + self.bias + self.proportional).max(0.0);
+        if self.full < FULL_PERIODS { line } else { line.min(0.5 * seen.demand.offered(seen.level, 0.0)) }
+    }
+
     /// Whether the plant carries the arriving load at the lowest level. Nothing says so while the response-time override holds,
     /// nor soon after it.
     fn is_carried(&self, seen: &Observation<'_>) -> bool {
@@ -148,8 +166,7 @@ impl Law for FeedForward {
         };
 
         let carried = self.is_carried(seen);
-        let (line, lightest) =
-            ((seen.set_point + self.bias + self.proportional).max(0.0), demand.offered(1.0, 0.0));
+        let (line, lightest) = (self.line(seen), demand.offered(1.0, 0.0));
         // Only requests at the lowest level come beyond the line: nobody is served better while others are refused.
         let most = if seen.ordinary_backlog > 0.0 { line + BEYOND } else { line };
         let load = line.max(if carried { lightest } else { lightest.min(most) });
@@ -210,6 +227,7 @@ mod tests {
             possible_workers: 1.0,
             best_effort_waits: false,
             ordinary_backlog: 0.0,
+            waits_unseen: false,
         }
     }
 
@@ -349,5 +367,21 @@ mod tests {
             law.next(&seen(&calm, measured)) >= 1.0
         });
         assert!(back.is_some_and(|periods| (QUIET as usize..=12).contains(&periods)), "{back:?}");
+    }
+
+    #[test]
+    fn a_server_whose_listen_queue_nobody_sees_halves_its_load_until_it_is_not_full() {
+        // What a full server takes is what it can do at the present level, whatever comes.
+        let m_after = |waits_unseen: bool, periods: usize| {
+            let mut one = Follower::new(2.0);
+            for _ in 0..periods {
+                let taken = 1.0 / (0.15 + 0.85 * (one.m - 1.0).max(0.0));
+                let demand = demand(&[0.0, 0.15 * taken, taken], &[0.0; 3]);
+                one.next(&Observation { waits_unseen, ..seen(&demand, 1.0) });
+            }
+            one.m
+        };
+        let found = [(true, 2), (true, 6), (false, 6)].map(|(unseen, periods)| m_after(unseen, periods));
+        assert!(found[0] > 1.5 && found[1] == 1.0 && found[2] > 1.0, "{found:?}");
     }
 }

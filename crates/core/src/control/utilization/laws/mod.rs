@@ -56,6 +56,8 @@ pub struct Observation<'a> {
     pub best_effort_waits: bool,
     /// Whether a rate rose by a step in the period's last sample, so that no second sample has confirmed it.
     pub unconfirmed: bool,
+    /// Whether requests wait where nobody sees them: in the listen queue of a server that decides inside.
+    pub waits_unseen: bool,
 }
 
 /// What a law asks for in the next period.

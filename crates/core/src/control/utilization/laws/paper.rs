@@ -86,6 +86,7 @@ mod tests {
                 possible_workers: 1.0,
                 service_periods: 0.01,
                 unconfirmed: false,
+                waits_unseen: false,
                 best_effort_waits: false,
                 ordinary_backlog: 0.0,
             };
