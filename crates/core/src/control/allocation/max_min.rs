@@ -51,6 +51,13 @@ impl Claim {
     }
 }
 
+/// What sites may spend, and what their groups want.
+#[derive(Clone, Copy)]
+pub(crate) struct Wants<'a> {
+    pub(crate) claims: &'a [Claim],
+    pub(crate) groups: &'a [Demand],
+}
+
 /// The share of a group: the classes of one site and one priority, which have one m.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct GroupShare {
@@ -61,14 +68,16 @@ pub(crate) struct GroupShare {
 }
 
 /// Sets the groups' shares. `capacity` is T. `drain`, as in
-/// [`Demand::offered`], is the part of its backlog that each group must carry.
+/// [`Demand::offered`], is the part of its backlog that each group must carry. If given, each site gets so much `least` where the
+/// contracts leave it, even beyond T.
 pub(crate) fn share_out(
-    claims: &[Claim],
-    groups: &[Demand],
+    wants: Wants<'_>,
     capacity: f64,
     drain: f64,
+    least: &[f64],
     shares: &mut [GroupShare],
 ) {
+    let Wants { claims, groups } = wants;
     let rejecting: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, 0.0, |_| 0.0)).collect();
     let own = |(claim, rejecting): (&Claim, &f64)| {
         // A backlog is drained within its site's budget, so it takes nothing from other sites.
@@ -86,10 +95,10 @@ pub(crate) fn share_out(
             *spent = rejecting + fits * (*spent - rejecting);
         }
     } else {
-        let needs = claims.iter().zip(&spent).map(|(claim, spent)| {
+        let needs = claims.iter().zip(&spent).enumerate().map(|(site, (claim, spent))| {
             let full = at_level(groups, claim, drain, |demand| f64::from(demand.top));
             Need {
-                least: claim.fixed + spent,
+                least: claim.fixed + least.get(site).map_or(*spent, |least| least.max(*spent)),
                 most: claim.fixed + if claim.shares { full.max(*spent) } else { *spent },
                 weight: claim.weight,
             }
@@ -104,6 +113,23 @@ pub(crate) fn share_out(
         // A site that gets exactly its demand must not fall short by rounding.
         let budget = spent * (1.0 + 1e-9) + 1e-12;
         spend(claim, groups, budget, drain, |group, load, _| shares[group].load = load);
+    }
+}
+
+/// Sets what each group may count on, however much it wants, if all others want what they want now and no site has a contract.
+pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]) {
+    let Wants { claims, groups } = wants;
+    let need = |claim: &Claim| Need {
+        least: claim.fixed + at_level(groups, claim, 0.0, |_| 0.0),
+        most: claim.fixed + at_level(groups, claim, 0.0, |demand| f64::from(demand.top)),
+        weight: claim.weight,
+    };
+    let needs: Vec<Need> = claims.iter().map(need).collect();
+    let level = fill(&needs, capacity);
+    for claim in claims {
+        spend(claim, groups, claim.weight * level - claim.fixed, 0.0, |group, load, _| {
+            shares[group].load = load
+        });
     }
 }
 
@@ -193,7 +219,7 @@ mod tests {
 
     fn shared(claims: &[Claim], groups: &[Demand], capacity: f64, drain: f64) -> Vec<GroupShare> {
         let mut shares = alloc::vec![GroupShare::default(); groups.len()];
-        share_out(claims, groups, capacity, drain, &mut shares);
+        share_out(Wants { claims, groups }, capacity, drain, &[], &mut shares);
         shares
     }
 

@@ -4,6 +4,7 @@
 //! `level` finds the m at which each part offers its load. Where one site of one priority without a contract has a plant to
 //! itself nothing is shared: every class has the m of the plant.
 
+mod carried;
 pub(crate) mod level;
 pub(crate) mod max_min;
 
@@ -11,8 +12,9 @@ use crate::control::utilization::offered::PlantDemand;
 use crate::control::utilization::view::{ClassView, PlantView, SiteView};
 use crate::control::{LawTarget, LoadTarget};
 use alloc::vec::Vec;
+use carried::CarriedGroups;
 use level::next_level;
-use max_min::{Claim, GroupShare, share_out};
+use max_min::{Claim, GroupShare, Wants};
 
 /// m of all classes of one plant, in one period.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +35,7 @@ pub(crate) struct Allocation {
     groups: Vec<f64>,
     /// The same groups' shares.
     shares: Vec<GroupShare>,
+    carried: CarriedGroups,
 }
 
 impl Allocation {
@@ -47,6 +50,7 @@ impl Allocation {
             keeps_rejecting: false,
             groups: plant.groups.iter().map(|top| *top as f64).collect(),
             shares: alloc::vec![GroupShare::default(); plant.groups.len()],
+            carried: CarriedGroups::new(plant.groups.len()),
         }
     }
 
@@ -81,7 +85,11 @@ impl Allocation {
             Claim::new(site, demand.claimed[number], demand.fixed[number].offered(target.drain))
         };
         let claims: Vec<Claim> = plant.sites.iter().enumerate().map(claim).collect();
-        share_out(&claims, &demand.groups, target.load, target.drain, &mut self.shares);
+        let carried = self.carried.share_out(
+            Wants { claims: &claims, groups: &demand.groups },
+            target,
+            &mut self.shares,
+        );
         for claim in &claims {
             for group in claim.groups.clone() {
                 let (own, m) = (&demand.groups[group], &mut self.groups[group]);
@@ -91,7 +99,7 @@ impl Allocation {
                     room: 1.0 - (target.load - load).max(0.0),
                     backlog: target.backlog && own.backlog(*m) > 0.0,
                     calm: target.calm && claim.shares,
-                    carried: target.carried && own.offered(1.0, 0.0) <= load,
+                    carried: carried[group],
                     ..*target
                 };
                 *m = next_level(&part, *m, own);
@@ -128,6 +136,16 @@ impl Allocation {
     /// Goes on from an m of the plant as a whole.
     pub(crate) fn restore(&mut self, level: f64) {
         (self.level, self.wanted) = (level, level);
+    }
+
+    /// Whether no class has more than its lowest level.
+    pub(crate) fn is_at_lowest(&self, plant: &PlantView) -> bool {
+        if plant.is_shared { self.groups.iter().all(|m| *m <= 1.0) } else { self.level <= 1.0 }
+    }
+
+    /// Goes on after periods in which no request came.
+    pub(crate) fn idle(&mut self) {
+        self.carried.idle();
     }
 
     /// Whether every class has its highest level.

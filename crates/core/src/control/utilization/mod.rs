@@ -125,6 +125,7 @@ impl Loop for UtilizationLoop {
             mode: self.mode,
             set_point: self.set_point,
             level: before,
+            at_lowest: self.allocation.is_at_lowest(plant),
             sensed: &sensed,
             steps,
             demand: &demand.whole,
@@ -189,6 +190,7 @@ impl UtilizationLoop {
     /// Ends the idle periods; there were so many.
     pub(crate) fn end_idle(&mut self, periods: u32) {
         self.law.idle(periods, self.set_point);
+        self.allocation.idle();
         self.levels.idle(periods);
         self.returning = ReturningClients::default();
     }

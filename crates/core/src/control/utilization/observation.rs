@@ -49,6 +49,8 @@ pub(super) struct StagesBefore<'a> {
     pub(super) set_point: f64,
     /// m as it was in the period.
     pub(super) level: f64,
+    /// Whether no class had more than its lowest level.
+    pub(super) at_lowest: bool,
     pub(super) sensed: &'a Sensed,
     pub(super) steps: Steps,
     pub(super) demand: &'a Demand,
@@ -77,6 +79,7 @@ impl<'a> Observation<'a> {
             overridden,
             steady: stages.steps.is_steady && controls,
             level: stages.level,
+            at_lowest: stages.at_lowest,
             demand: stages.demand,
             ordinary_backlog: if fills && !degrades { DISREGARDED_BACKLOG } else { 0.0 },
             wait_periods,

@@ -27,42 +27,96 @@ const FAR_ABOVE: f64 = 1.25;
 /// What one period adds to the slowly followed load.
 const FOLLOWS: f64 = 0.1;
 
+/// What a plant carries without rejecting a request, in units of its capacity.
+#[derive(Clone, Copy, Debug)]
+pub struct Carries {
+    /// The load that its workers carry.
+    pub(crate) capacity: f64,
+    /// What more may be chance, as factors: of the load followed slowly, and of a period's load.
+    chance: [f64; 2],
+    /// What its queue takes up, and what it may hold after a pause, in periods of work.
+    queue: f64,
+    tolerated_backlog: f64,
+    /// Whether a rate or a cost stepped in this period.
+    pub(crate) stepped: bool,
+}
+
+impl Carries {
+    /// `None` where the load line is held whatever comes.
+    pub(super) fn of(seen: &Observation<'_>, bias: f64, stepped: bool) -> Option<Self> {
+        let workers = if seen.demand.backlog(1.0) <= LITTLE_WAITS { seen.possible_workers } else { 1.0 };
+        let error = (seen.load_error - KNOWN_WELL).max(0.0);
+        Some(Carries {
+            // A bias below zero says that the plant carries less than the model has it. Workers that may be there count as
+            // long as little waits.
+            capacity: workers * seen.capacity? + bias.min(0.0),
+            chance: CHANCE.map(|errors| 1.0 + (errors * error).min(MOST_CHANCE)),
+            queue: TOLERATED_BACKLOG.max(seen.service_periods),
+            tolerated_backlog: seen.tolerated_backlog,
+            stepped,
+        })
+    }
+
+    /// Whether this part of the plant carries a load, and its queue takes up what is above the mean.
+    pub(crate) fn carries(&self, part: f64, sustained: SustainedLoad, arriving: f64, backlog: f64) -> bool {
+        let capacity = part * self.capacity;
+        let [lasts, comes] = self.chance;
+        let left_by_a_pause =
+            arriving <= capacity.min(part) * comes && backlog <= part * self.tolerated_backlog;
+        let is_taken_up = arriving <= capacity + part * self.queue - backlog;
+        sustained.0 <= capacity * lasts && (is_taken_up || left_by_a_pause)
+    }
+}
+
+#[cfg(test)]
+impl Carries {
+    /// The whole capacity, whose queue takes up so much.
+    pub(crate) const fn all(queue: f64) -> Self {
+        Carries { capacity: 1.0, chance: [1.0; 2], queue, tolerated_backlog: 0.0, stepped: false }
+    }
+}
+
 /// The arriving load at the lowest level, followed slowly.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SustainedLoad(f64);
+
+impl SustainedLoad {
+    /// Follows the load: slowly, and at once when it steps far above the capacity and stays there.
+    pub(crate) fn follow(&mut self, arriving: f64, capacity: f64, stepped: bool) {
+        let steps = stepped && arriving > FAR_ABOVE * capacity;
+        self.0 += (arriving - self.0) * if steps { 1.0 } else { FOLLOWS };
+    }
+}
+
+/// The arriving load of a plant.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CarriedLoad {
-    pub(super) sustained: f64,
+    pub(super) sustained: SustainedLoad,
+    stepped: bool,
     was_unconfirmed: bool,
 }
 
 impl CarriedLoad {
-    /// Follows the load: slowly, and at once when it steps far above the capacity and stays there.
     pub(super) fn follow(&mut self, seen: &Observation<'_>) {
         let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
-        if seen.unconfirmed {
-            return;
+        self.stepped = !seen.unconfirmed && (!seen.steady || was_unconfirmed);
+        if !seen.unconfirmed {
+            let capacity = seen.capacity.unwrap_or(seen.set_point);
+            self.sustained.follow(seen.demand.offered(1.0, 0.0), capacity, self.stepped);
         }
-        let arriving = seen.demand.offered(1.0, 0.0);
-        let steps = (!seen.steady || was_unconfirmed)
-            && arriving > FAR_ABOVE * seen.capacity.unwrap_or(seen.set_point);
-        self.sustained += (arriving - self.sustained) * if steps { 1.0 } else { FOLLOWS };
     }
 
-    /// Whether the plant carries the load, and its queue takes up what is above the mean. A bias below zero says that the
-    /// plant carries less than the model has it. Workers that may be there count as long as little waits.
-    pub(super) fn is_carried(&self, seen: &Observation<'_>, bias: f64) -> bool {
-        let Some(capacity) = seen.capacity else { return false };
-        let (arriving, backlog) = (seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0));
-        let workers = if backlog <= LITTLE_WAITS { seen.possible_workers } else { 1.0 };
-        let capacity = workers * capacity + bias.min(0.0);
-        let queue = TOLERATED_BACKLOG.max(seen.service_periods) - backlog;
-        let error = (seen.load_error - KNOWN_WELL).max(0.0);
-        let [lasts, comes] = CHANCE.map(|errors| 1.0 + (errors * error).min(MOST_CHANCE));
-        let left_by_a_pause = arriving <= capacity.min(1.0) * comes && backlog <= seen.tolerated_backlog;
-        self.sustained <= capacity * lasts && (arriving <= capacity + queue || left_by_a_pause)
+    pub(super) fn what_is_carried(&self, seen: &Observation<'_>, bias: f64) -> Option<Carries> {
+        Carries::of(seen, bias, self.stepped)
+    }
+
+    /// Whether the plant carries the load.
+    pub(super) fn is_carried(&self, seen: &Observation<'_>, carries: &Carries) -> bool {
+        carries.carries(1.0, self.sustained, seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0))
     }
 
     /// No request comes.
     pub(super) fn idle(&mut self) {
-        self.sustained = 0.0;
+        self.sustained = SustainedLoad::default();
     }
 }

@@ -28,7 +28,7 @@
 //! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
 //!   backlog had drained.)
 
-use super::carried_load::CarriedLoad;
+use super::carried_load::{CarriedLoad, Carries};
 use super::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 use libm::pow;
 
@@ -119,7 +119,9 @@ impl FeedForward {
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
         let at_an_end = (seen.level >= top && error > 0.0)
             || (seen.level <= 0.0 && error < 0.0)
-            || (error < 0.0 && seen.level <= 1.0 && self.is_carried(seen));
+            || (error < 0.0
+                && seen.at_lowest
+                && self.carries(seen).is_some_and(|carries| self.carried.is_carried(seen, &carries)));
         if trustworthy && !at_an_end {
             self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_BIAS);
         } else if at_an_end && seen.level >= top {
@@ -138,10 +140,9 @@ impl FeedForward {
         if self.full < FULL_PERIODS { line } else { line.min(0.5 * seen.demand.offered(seen.level, 0.0)) }
     }
 
-    /// Whether the plant carries the arriving load at the lowest level. Nothing says so while the response-time override holds,
-    /// nor soon after it.
-    fn is_carried(&self, seen: &Observation<'_>) -> bool {
-        self.quiet > QUIET && self.carried.is_carried(seen, self.bias)
+    /// What the plant carries. Nothing says so while the response-time override holds, nor soon after it.
+    fn carries(&self, seen: &Observation<'_>) -> Option<Carries> {
+        if self.quiet > QUIET { self.carried.what_is_carried(seen, self.bias) } else { None }
     }
 }
 
@@ -165,12 +166,13 @@ impl Law for FeedForward {
             0.0
         };
 
-        let carried = self.is_carried(seen);
+        let carries = self.carries(seen);
+        let carried = carries.is_some_and(|carries| self.carried.is_carried(seen, &carries));
         let (line, lightest) = (self.line(seen), demand.offered(1.0, 0.0));
         // Only requests at the lowest level come beyond the line: nobody is served better while others are refused.
         let most = if seen.ordinary_backlog > 0.0 { line + BEYOND } else { line };
-        let load = line.max(if carried { lightest } else { lightest.min(most) });
-        let is_shed = seen.best_effort_waits && lightest > load;
+        let load = line.max(lightest.min(most));
+        let is_shed = seen.best_effort_waits && !carried && lightest > load;
         let drains = backlog > 0.0 && !is_shed;
         let target = LoadTarget {
             load,
@@ -179,6 +181,7 @@ impl Law for FeedForward {
             backlog: drains,
             calm: seen.measured < seen.set_point - CALM && waiting <= 0.0,
             carried,
+            carries,
             unconfirmed: seen.unconfirmed,
             wait_periods: seen.wait_periods,
         };
@@ -218,6 +221,7 @@ mod tests {
             overridden: false,
             steady: true,
             level: 0.0,
+            at_lowest: true,
             demand,
             wait_periods: 10.0,
             service_periods: 0.01,
@@ -244,7 +248,7 @@ mod tests {
         }
 
         fn next(&mut self, seen: &Observation<'_>) -> f64 {
-            let seen = Observation { level: self.m, ..seen.clone() };
+            let seen = Observation { level: self.m, at_lowest: self.m <= 1.0, ..seen.clone() };
             let (LawTarget::Load(target), _) = self.law.target(&seen) else { panic!("the law fills a load") };
             self.m = next_level(&target, self.m, seen.demand);
             self.m
@@ -290,7 +294,7 @@ mod tests {
     fn what_a_pause_has_left_waits_while_the_plant_carries_what_arrives() {
         let mut left = demand(&[0.0, 0.9, 5.0], &[0.0, 2.7, 15.0]);
         let mut law = Follower::new(1.0);
-        law.law.carried.sustained = 0.9;
+        law.law.carried.sustained.follow(9.0, 100.0, false);
         fn absorbs(demand: &Demand) -> Observation<'_> {
             Observation { tolerated_backlog: 5.0, ..seen(demand, 1.0) }
         }
@@ -307,7 +311,7 @@ mod tests {
         let mut perhaps = demand(&[0.0, 1.15], &[0.0, 2.0]);
         let absorbs = Observation { tolerated_backlog: 5.0, ..seen(&perhaps, 1.0) };
         let mut law = Follower::new(1.0);
-        law.law.carried.sustained = 1.05;
+        law.law.carried.sustained.follow(10.5, 100.0, false);
         assert!(law.clone().next(&absorbs) < 1.0, "the costs are known well");
         assert_eq!(law.clone().next(&Observation { load_error: 0.2, ..absorbs.clone() }), 1.0);
         assert!(law.clone().next(&Observation { load_error: 0.06, ..absorbs }) < 1.0, "it is no chance");

@@ -6,13 +6,14 @@
 //! A new law is a file here, its test, its `mod` and its line in [`build`], and a variant of
 //! [`UtilizationLaw`](promises::UtilizationLaw) with its word in the configuration.
 
-mod carried_load;
+pub(crate) mod carried_load;
 pub(crate) mod feed_forward;
 pub(crate) mod paper;
 
 use super::demand::Demand;
 use crate::promises;
 use alloc::boxed::Box;
+use carried_load::Carries;
 use feed_forward::FeedForward;
 use paper::PaperPi;
 
@@ -34,6 +35,8 @@ pub struct Observation<'a> {
     pub steady: bool,
     /// m as it was in the period.
     pub level: f64,
+    /// Whether no class had more than its lowest level.
+    pub at_lowest: bool,
     /// Offered load as a function of m.
     pub demand: &'a Demand,
     /// The relative standard error of that load at the lowest level, as far as costs make it; 0 where workers are searched for.
@@ -85,6 +88,8 @@ pub struct LoadTarget {
     pub calm: bool,
     /// The plant and its queue carry the arriving load at the lowest level: nothing needs to be rejected.
     pub carried: bool,
+    /// What the plant carries without rejecting; `None` where the load is held whatever comes.
+    pub carries: Option<Carries>,
     /// As in [`Observation`].
     pub unconfirmed: bool,
     /// As in [`Observation`].
@@ -102,6 +107,7 @@ impl LoadTarget {
             backlog: false,
             calm: false,
             carried: false,
+            carries: None,
             unconfirmed: false,
             wait_periods: 10.0,
         }

@@ -89,6 +89,7 @@ mod tests {
                 waits_unseen: false,
                 best_effort_waits: false,
                 ordinary_backlog: 0.0,
+                at_lowest: false,
             };
             let (LawTarget::Level(next), _) = law.target(&seen) else { panic!("the law sets m") };
             m = next;

@@ -1,0 +1,135 @@
+//! Which groups of a shared plant are not rejected although their share of the load line is too small for them.
+//!
+//! The load line leaves room for chance, so a plant rejects nothing while it carries what arrives at the lowest level
+//! (`utilization/laws/carried_load.rs`). Where it is shared, that holds for each group alone: what a group may count on is its
+//! share of the whole capacity instead of its share of the line. A group beyond that is held to its share of the line, while
+//! others are served at more than their lowest level or not: room that it cannot have is no reason to be above the line.
+
+use super::max_min::{Claim, GroupShare, Wants, entitle, share_out};
+use crate::control::LoadTarget;
+use crate::control::utilization::laws::carried_load::{Carries, SustainedLoad};
+use alloc::vec::Vec;
+
+/// The groups of one plant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CarriedGroups {
+    sustained: Vec<SustainedLoad>,
+    /// What each group may count on, of the whole capacity.
+    entitled: Vec<GroupShare>,
+    carried: Vec<bool>,
+}
+
+impl CarriedGroups {
+    pub(crate) fn new(groups: usize) -> Self {
+        CarriedGroups {
+            sustained: alloc::vec![SustainedLoad::default(); groups],
+            entitled: alloc::vec![GroupShare::default(); groups],
+            carried: alloc::vec![false; groups],
+        }
+    }
+
+    /// Shares out the target, as [`share_out`] does; beyond it only what carried groups need at their lowest level. By group:
+    /// whether it is carried.
+    pub(crate) fn share_out(
+        &mut self,
+        wants: Wants<'_>,
+        target: &LoadTarget,
+        shares: &mut [GroupShare],
+    ) -> &[bool] {
+        share_out(wants, target.load, target.drain, &[], shares);
+        self.carried.fill(false);
+        if let Some(carries) = &target.carries {
+            let lowest = |place: usize| wants.groups[place].offered(1.0, target.drain);
+            let places = 0..wants.groups.len();
+            let beyond: Vec<usize> = places.filter(|place| lowest(*place) > shares[*place].load).collect();
+            self.judge(wants, target, carries, &beyond);
+            if beyond.iter().any(|place| self.carried[*place]) {
+                let least = self.least(wants, target, shares);
+                share_out(wants, target.load, target.drain, &least, shares);
+            }
+        }
+        &self.carried
+    }
+
+    /// Follows the load of all groups, and finds which of those beyond their share of the line are carried.
+    fn judge(&mut self, wants: Wants<'_>, target: &LoadTarget, carries: &Carries, beyond: &[usize]) {
+        let steps = !beyond.is_empty() && carries.stepped;
+        if !beyond.is_empty() {
+            entitle(wants, carries.capacity, &mut self.entitled);
+        }
+        let followed = self.sustained.iter_mut().zip(wants.groups).zip(&self.entitled);
+        for ((sustained, group), entitled) in followed.filter(|_| !target.unconfirmed) {
+            sustained.follow(group.offered(1.0, 0.0), entitled.load, steps);
+        }
+        for place in beyond {
+            let (group, part) = (&wants.groups[*place], self.entitled[*place].load / carries.capacity);
+            let (arriving, backlog) = (group.offered(1.0, 0.0), group.backlog(1.0));
+            let part = part.clamp(0.0, 1.0);
+            self.carried[*place] = carries.carries(part, self.sustained[*place], arriving, backlog);
+        }
+    }
+
+    /// By site: what it needs so that none of its carried groups is rejected, while its other groups keep their shares. Sites
+    /// that need nothing of the kind share what these leave of the line.
+    fn least(&self, wants: Wants<'_>, target: &LoadTarget, shares: &[GroupShare]) -> Vec<f64> {
+        let needed = |place: usize| {
+            let (own, load) = (&wants.groups[place], shares[place].load);
+            let m = if self.carried[place] { 1.0 } else { own.solve(load, target.drain) };
+            own.offered(m, target.drain)
+        };
+        let of_site = |claim: &Claim| {
+            let needs = self.carried[claim.groups.clone()].contains(&true);
+            if needs { claim.groups.clone().map(needed).sum() } else { 0.0 }
+        };
+        wants.claims.iter().map(of_site).collect()
+    }
+
+    /// No request comes.
+    pub(crate) fn idle(&mut self) {
+        self.sustained.fill(SustainedLoad::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Demand;
+
+    /// A site that can be degraded and one that cannot, on a plant whose line is 0.85, after so many periods with this load of
+    /// the second: what they get, and whether the second is carried.
+    fn shared(second: f64, periods: usize) -> ([f64; 2], bool) {
+        let claim = |group: usize| Claim {
+            promised: 0.0,
+            fixed: 0.0,
+            weight: 1.0,
+            shares: true,
+            groups: group..group + 1,
+        };
+        let claims = [claim(0), claim(1)];
+        let groups = [Demand::arriving(&[0.0, 0.15, 1.0]), Demand::arriving(&[0.0, second])];
+        let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
+        let mut shares = [GroupShare::default(); 2];
+        let mut sharing = CarriedGroups::new(2);
+        let wants = Wants { claims: &claims, groups: &groups };
+        let mut carried = false;
+        for _ in 0..periods {
+            carried = sharing.share_out(wants, &target, &mut shares)[1];
+        }
+        (shares.map(|share| share.load), carried)
+    }
+
+    #[test]
+    fn a_site_within_its_share_of_the_capacity_has_what_it_needs_and_the_other_the_rest_of_the_line() {
+        let ([first, second], carried) = shared(0.46, 50);
+        assert!(carried && (first - 0.39).abs() < 1e-6 && (second - 0.46).abs() < 1e-6, "{first} {second}");
+        // Within its share of the line nothing needs to be carried.
+        assert!(!shared(0.4, 50).1);
+    }
+
+    #[test]
+    fn a_site_that_lasts_beyond_its_share_is_held_to_that_of_the_line() {
+        assert!(shared(0.6, 1).1, "one period may be chance");
+        let ([first, second], carried) = shared(0.6, 50);
+        assert!(!carried && (first - 0.425).abs() < 1e-6 && (second - 0.425).abs() < 1e-6);
+    }
+}
