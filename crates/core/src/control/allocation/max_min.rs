@@ -67,9 +67,8 @@ pub(crate) struct GroupShare {
     pub(crate) site_level: f64,
 }
 
-/// Sets the groups' shares. `capacity` is T. `drain`, as in
-/// [`Demand::offered`], is the part of its backlog that each group must carry. If given, each site gets so much `least` where the
-/// contracts leave it, even beyond T.
+/// Sets the groups' shares. `capacity` is T. `drain`, as in [`Demand::offered`], is the part of its backlog that each group
+/// must carry. If given, each site gets so much `least` where the contracts leave it, even beyond T.
 pub(crate) fn share_out(
     wants: Wants<'_>,
     capacity: f64,
@@ -116,7 +115,8 @@ pub(crate) fn share_out(
     }
 }
 
-/// Sets what each group may count on, however much it wants, if all others want what they want now and no site has a contract.
+/// Sets what each group may count on, however much it wants, if all others want what they want now and no site has a
+/// contract.
 pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]) {
     let Wants { claims, groups } = wants;
     let need = |claim: &Claim| Need {
