@@ -11,7 +11,7 @@ use plimsoll_core::random::Random;
 use plimsoll_sim::settling::mean;
 use plimsoll_sim::workload::Law;
 use scenario::{Period, Run, Scenario};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 /// None of those that a constant was chosen on.
@@ -113,4 +113,51 @@ fn without_control_the_crowd_is_lost() {
     let lost = periods[36..OVER].iter().map(|period| period.errors).sum::<u64>();
     let arrivals = periods[36..OVER].iter().map(|period| period.arrivals).sum::<u64>();
     assert!(2 * lost > arrivals, "{lost} of {arrivals}");
+}
+
+/// Eight workers of 40 ms, and a crowd of thirty times their capacity that becomes one of twice the capacity within three seconds,
+/// or within ten. Light pages for all of the latter take 0.3.
+fn slope(seconds: u64, seed: u64) -> Scenario {
+    const CAPACITY: f64 = 200.0;
+    let ends = 30.0 - 28.0 * 0.05 / seconds as f64;
+    let steps = 20 * seconds;
+    let at = |step: u64| (ends + (2.0 - ends) * step as f64 / steps as f64) * CAPACITY;
+    let mut own = scene(0.0, 0.0, seed);
+    let sloping = (0..=steps).map(|step| (Duration::from_millis(15_000 + 50 * step), at(step)));
+    own.load = [(Duration::ZERO, 30.0 * CAPACITY)].into_iter().chain(sloping).collect();
+    own.promises = Promises::of(Plant::new("shop", 8), Site::new("shop", &["light", "full"]));
+    own.workers = 8;
+    own.service = vec![Duration::from_millis(6), Duration::from_millis(40)];
+    own.service_time = Law::Exponential;
+    own.duration = Duration::from_secs(15 + seconds + 20);
+    own
+}
+
+/// Over all runs: what arrived in these periods, what part of it was rejected, and how busy the server was.
+fn sums(runs: &[Run], periods: Range<usize>) -> (u64, f64, f64) {
+    let own = || runs.iter().flat_map(|run| &run.periods[periods.clone()]);
+    let busy = mean(&own().map(|period| period.utilization).collect::<Vec<_>>());
+    let arrived: u64 = own().map(|period| period.arrivals).sum();
+    let rejected: u64 = own().map(|period| period.rejected).sum();
+    (arrived, rejected as f64 / arrived as f64, busy)
+}
+
+#[test]
+fn the_end_of_a_crowd_that_goes_slowly_is_followed_too() {
+    for seconds in [3, 10] {
+        let over = 15 + seconds as usize;
+        let runs: Vec<Run> = SEEDS.map(|seed| run(&slope(seconds, seed))).collect();
+        let [crowd, soon, later] = [5..15, over..over + 3, over + 3..over + 20].map(|own| sums(&runs, own));
+        println!("{seconds} s: arrived, rejected, utilization {crowd:?}, {soon:?}, {later:?}");
+        // Light pages for 0.85 / 4.5 of the crowd. The samples that tell its end take two seconds.
+        assert!((0.79..=0.83).contains(&crowd.1), "{crowd:?}");
+        assert!(soon.1 <= 0.3 && later.1 == 0.0, "{soon:?} {later:?}");
+        assert!((0.83..=0.87).contains(&later.2), "what the end has left moves the line: {later:?}");
+    }
+    // The twin without control.
+    let mut off = slope(3, *SEEDS.start());
+    off.promises.control.mode = Mode::Off;
+    let periods = run(&off).periods;
+    let lost: u64 = periods[21..].iter().map(|period| period.errors).sum();
+    assert!(lost > 1000, "the server refuses {lost}");
 }

@@ -8,9 +8,10 @@
 //! learned, and is at least that of Poisson arrivals, so that usual bursts are not taken for steps.
 //!
 //! After arrivals that were very uneven this variance is large for a while, and would hide the end of a crowd. So a run that
-//! Poisson arrivals would not make is judged by itself too: it is a step if its own samples are close together, the mean lies
-//! more than 4.5 of their deviations off, and it lasts for eight samples and four times as long as such runs usually do. A load
-//! that goes on and off every second is therefore still averaged.
+//! Poisson arrivals would not make is judged by itself too: it is a step if the mean lies more than 4.5 deviations of its latest
+//! eight samples off, and it lasts for eight samples and four times as long as such runs usually do. A load that goes on and off
+//! every second is therefore still averaged. And a slope is followed to its end: the samples on it are far from each other, and
+//! those after it are not.
 //!
 //! A plain moving average is either noisy, so that clients change level for nothing, or late: CA 4.2.2's loop needs eight
 //! periods for a step that shows in one.
@@ -39,33 +40,47 @@ struct Run {
     seconds: f64,
 }
 
-/// The latest samples of a run that Poisson arrivals would not make, and that the variance learned does not show to be a step:
-/// those that are near to each other.
+impl Run {
+    /// Whether the run as a whole is above the mean. After a slope it can be on the other side than its latest sample: the mean
+    /// has followed the slope, and the run's older samples say nothing of the present rate.
+    fn lies_above(&self, mean: f64) -> bool {
+        self.requests > mean * self.seconds
+    }
+}
+
+/// A run that Poisson arrivals would not make, and that the variance learned does not show to be a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Doubt {
     /// The number of the sample before the run, which tells one run from another.
     before: u32,
     samples: u32,
-    /// The sum of their rates, and of the squares.
-    sum: f64,
-    squares: f64,
+    /// The rates of the latest samples.
+    latest: [f64; LEAST_OF_DOUBT as usize],
     /// How many samples such a run usually has.
     usual: f64,
 }
 
 impl Doubt {
-    fn rate(&self) -> f64 {
-        self.sum / f64::from(self.samples)
+    fn add(&mut self, before: u32, rate: f64) {
+        if self.before != before {
+            let last = f64::from(self.samples.min(LEAST_OF_DOUBT));
+            let usual = self.usual + USUAL_GAIN * (last - self.usual);
+            *self = Doubt { before, usual, ..Doubt::default() };
+        }
+        self.latest[(self.samples % LEAST_OF_DOUBT) as usize] = rate;
+        self.samples += 1;
     }
 
-    /// Whether a rate is as near to the samples as they are to each other. Their variance is at least such.
-    fn has_near(&self, rate: f64, least_variance: f64) -> bool {
-        if self.samples == 0 {
-            return false;
-        }
-        let off = rate - self.rate();
-        let variance = (self.squares - self.sum * self.rate()) / f64::from(self.samples.max(2) - 1);
-        off * off <= LIMIT * variance.max(least_variance)
+    fn lasts(&self) -> bool {
+        self.samples >= LEAST_OF_DOUBT && f64::from(self.samples) >= TIMES_USUAL * self.usual
+    }
+
+    /// The mean of the latest samples, and their variance.
+    fn moments(&self) -> (f64, f64) {
+        let samples = f64::from(LEAST_OF_DOUBT);
+        let mean = self.latest.iter().sum::<f64>() / samples;
+        let squares: f64 = self.latest.iter().map(|rate| (rate - mean) * (rate - mean)).sum();
+        (mean, squares / (samples - 1.0))
     }
 }
 
@@ -136,7 +151,7 @@ impl Tracker {
         while taken < most && !self.run.above {
             let run_seconds = self.run.seconds + seconds;
             let squared = self.mean * self.mean;
-            let gains_least = self.mean * seconds < FEW;
+            let gains_least = self.mean * seconds < FEW && !self.run.lies_above(self.mean);
             let no_outlier = self.variance > 0.0 && squared <= LIMIT * self.variance;
             if !(gains_least && no_outlier && Self::is_near(self.run.requests, self.mean * run_seconds)) {
                 break;
@@ -165,7 +180,7 @@ impl Tracker {
         let rate = count as f64 / seconds;
         let innovation = rate - self.mean;
         let above = innovation > 0.0;
-        if above != self.run.above || self.samples == 0 {
+        if above != self.run.above || self.samples == 0 || self.run.lies_above(self.mean) != above {
             self.run = Run { above, ..Run::default() };
         }
         self.run.samples += 1;
@@ -181,8 +196,8 @@ impl Tracker {
         self.samples = self.samples.saturating_add(1);
         let expected = self.mean * seconds;
         let gain = if expected < FEW { SMALLEST_GAIN } else { (GAIN * sqrt(expected / AMPLE)).min(GAIN) };
-        self.since = if step.is_some() { self.run.samples } else { self.since.saturating_add(1) };
-        self.mean += step.unwrap_or(gain.max(self.fresh_gain()) * innovation);
+        self.since = step.map_or(self.since.saturating_add(1), |(_, samples)| samples);
+        self.mean += step.map_or_else(|| gain.max(self.fresh_gain()) * innovation, |(off, _)| off);
         self.rose = step.is_some() && above && self.run.samples == 1;
         if step.is_some() {
             self.run = Run::default();
@@ -195,8 +210,8 @@ impl Tracker {
         if self.since > FRESH { 0.0 } else { 1.0 / f64::from(self.since.max(1)) }
     }
 
-    /// How far the run's rate differs from the mean, if the difference is a step.
-    fn step(&mut self, latest: f64, sample_seconds: f64) -> Option<f64> {
+    /// How far the run's rate differs from the mean, and of how many samples it is, if the difference is a step.
+    fn step(&mut self, latest: f64, sample_seconds: f64) -> Option<(f64, u32)> {
         let Run { samples, requests, seconds, .. } = self.run;
         if self.samples > 0 && Self::is_near(requests, self.mean * seconds) {
             return None;
@@ -206,7 +221,7 @@ impl Tracker {
         let variance = (self.variance / f64::from(samples)).max(poisson);
         let off = rate - self.mean;
         if off * off > LIMIT * variance || self.samples == 0 {
-            Some(off)
+            Some((off, samples))
         } else if off * off > LIMIT * poisson {
             self.doubt(latest, sample_seconds)
         } else {
@@ -214,24 +229,19 @@ impl Tracker {
         }
     }
 
-    /// Takes the latest sample of a run in doubt; returns how far the samples in doubt differ from the mean, if they are a step
-    /// by themselves.
+    /// Takes the latest sample of a run in doubt; returns how far the latest samples differ from the mean, if they are a step by
+    /// themselves.
     #[cold]
     #[inline(never)]
-    fn doubt(&mut self, latest: f64, sample_seconds: f64) -> Option<f64> {
-        let before = self.samples - (self.run.samples - 1);
-        let poisson = self.mean.max(latest) / sample_seconds;
-        if self.doubt.before != before || !self.doubt.has_near(latest, poisson) {
-            let last = f64::from(self.doubt.samples.min(LEAST_OF_DOUBT));
-            let usual = self.doubt.usual + USUAL_GAIN * (last - self.doubt.usual);
-            self.doubt = Doubt { before, usual, ..Doubt::default() };
+    fn doubt(&mut self, latest: f64, sample_seconds: f64) -> Option<(f64, u32)> {
+        self.doubt.add(self.samples - (self.run.samples - 1), latest);
+        if !self.doubt.lasts() {
+            return None;
         }
-        let own = &mut self.doubt;
-        own.samples += 1;
-        own.sum += latest;
-        own.squares += latest * latest;
-        let lasts = own.samples >= LEAST_OF_DOUBT && f64::from(own.samples) >= TIMES_USUAL * own.usual;
-        (lasts && !own.has_near(self.mean, poisson)).then(|| own.rate() - self.mean)
+        let (rate, variance) = self.doubt.moments();
+        let off = rate - self.mean;
+        let poisson = self.mean.max(latest) / sample_seconds;
+        (off * off > LIMIT * variance.max(poisson)).then_some((off, LEAST_OF_DOUBT))
     }
 
     /// Whether a run is too near the mean to be a step. The variance is at least that of one request, so a count within
@@ -342,6 +352,28 @@ mod tests {
         let turns = |i: u32| if (i / 4).is_multiple_of(2) { even(i) } else { 8 * even(i) };
         let steps = (0..400).filter(|i| tracker.count(turns(*i), 0.25) && *i > 100).count();
         assert!(steps == 0 && (3000.0..6000.0).contains(&tracker.mean()), "{steps}, {}", tracker.mean());
+    }
+
+    #[test]
+    fn the_end_of_a_slope_is_known_a_few_seconds_after_it() {
+        let mut random = crate::random::Random::new(23);
+        for (high, low, slope, after) in
+            [(1500.0, 100.0, 12, 10), (1500.0, 100.0, 40, 16), (2000.0, 700.0, 8, 4)]
+        {
+            for (from, to) in [(high, low), (low, high)] {
+                let mut tracker = Tracker::default();
+                let mut noisy = |mean: f64| {
+                    let sum: f64 = (0..12).map(|_| (random.bits() >> 11) as f64 / (1u64 << 53) as f64).sum();
+                    (mean + sqrt(mean) * (sum - 6.0)).max(0.0) as u64
+                };
+                (0..80).for_each(|_| _ = tracker.count(noisy(from), 0.25));
+                let at = |i: i32| from + (to - from) * f64::from(i) / f64::from(slope);
+                (1..=slope).for_each(|i| _ = tracker.count(noisy(at(i)), 0.25));
+                (0..after).for_each(|_| _ = tracker.count(noisy(to), 0.25));
+                let error = tracker.mean() / (4.0 * to) - 1.0;
+                assert!(error.abs() < 0.4, "from {from} to {to} in {slope}: {error:.2}");
+            }
+        }
     }
 
     #[test]
