@@ -115,8 +115,8 @@ fn without_control_the_crowd_is_lost() {
     assert!(2 * lost > arrivals, "{lost} of {arrivals}");
 }
 
-/// Eight workers of 40 ms, and a crowd of thirty times their capacity that becomes one of twice the capacity within three seconds,
-/// or within ten. Light pages for all of the latter take 0.3.
+/// Eight workers of 40 ms, and a crowd of thirty times their capacity that becomes one of twice the capacity within three
+/// seconds, or within ten. Light pages for all of the latter take 0.3.
 fn slope(seconds: u64, seed: u64) -> Scenario {
     const CAPACITY: f64 = 200.0;
     let ends = 30.0 - 28.0 * 0.05 / seconds as f64;

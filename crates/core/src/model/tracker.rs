@@ -8,10 +8,10 @@
 //! learned, and is at least that of Poisson arrivals, so that usual bursts are not taken for steps.
 //!
 //! After arrivals that were very uneven this variance is large for a while, and would hide the end of a crowd. So a run that
-//! Poisson arrivals would not make is judged by itself too: it is a step if the mean lies more than 4.5 deviations of its latest
-//! eight samples off, and it lasts for eight samples and four times as long as such runs usually do. A load that goes on and off
-//! every second is therefore still averaged. And a slope is followed to its end: the samples on it are far from each other, and
-//! those after it are not.
+//! Poisson arrivals would not make is judged by itself too: it is a step if the mean lies more than 4.5 deviations of its
+//! latest eight samples off, and it lasts for eight samples and four times as long as such runs usually do. A load that goes
+//! on and off every second is therefore still averaged. And a slope is followed to its end: the samples on it are far from
+//! each other, and those after it are not.
 //!
 //! A plain moving average is either noisy, so that clients change level for nothing, or late: CA 4.2.2's loop needs eight
 //! periods for a step that shows in one.
@@ -229,8 +229,8 @@ impl Tracker {
         }
     }
 
-    /// Takes the latest sample of a run in doubt; returns how far the latest samples differ from the mean, if they are a step by
-    /// themselves.
+    /// Takes the latest sample of a run in doubt; returns how far the latest samples differ from the mean, if they are a step
+    /// by themselves.
     #[cold]
     #[inline(never)]
     fn doubt(&mut self, latest: f64, sample_seconds: f64) -> Option<(f64, u32)> {
