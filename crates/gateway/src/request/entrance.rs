@@ -50,8 +50,8 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
     })
     .await;
     let Accepted { io, mut peer, tls, mut place } = accepted;
-    let Ok(mut io) = io.attach() else { return };
-    if is_in(&guard.worker.tables().settings.proxy_protocol, peer.to_canonical()) {
+    let io = if is_in(&guard.worker.tables().settings.proxy_protocol, peer.to_canonical()) {
+        let Ok(mut io) = io.attach() else { return };
         let Some(source) = Box::pin(proxied::source(&guard, &mut io, peer)).await else { return };
         if source != peer {
             let tables = guard.worker.tables();
@@ -60,15 +60,19 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
             let Ok(taken) = guard.worker.shared.clients.enter(source, most) else { return };
             (peer, place) = (source, taken);
         }
-    }
+        Socket::Plain(io)
+    } else {
+        Socket::accepted(io)
+    };
     let mut origin = Origin { is_secure: tls, ..Origin::plain(peer) };
     let (io, protocol) = if tls {
+        let Ok(io) = io.into_plain() else { return };
         // On the heap, where it takes memory only while it lasts.
         let Some(agreed) = Box::pin(handshake::agree(&guard, io)).await else { return };
         origin.certificate = agreed.certificate;
         (Socket::Tls(agreed.io), agreed.protocol)
     } else {
-        (Socket::Plain(io), Protocol::Http1)
+        (io, Protocol::Http1)
     };
     let http2 = match protocol {
         Protocol::Http1 => connection::run(&guard, io, &origin).await,

@@ -1,6 +1,6 @@
 //! A socket of the system: TCP or Unix.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
@@ -100,11 +100,24 @@ impl PlainSocket {
 impl DetachedSocket {
     /// Sends what the socket takes at once, and forgets the rest.
     pub(crate) fn send_once(&self, bytes: &[u8]) {
-        use std::io::Write;
-        let _ = match self {
-            DetachedSocket::Tcp(io) => (&mut &*io).write(bytes),
-            DetachedSocket::Unix(io) => (&mut &*io).write(bytes),
-        };
+        let _ = self.write(&[IoSlice::new(bytes)]);
+    }
+
+    pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            DetachedSocket::Tcp(io) => (&mut &*io).read(into),
+            DetachedSocket::Unix(io) => (&mut &*io).read(into),
+        }
+    }
+
+    pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match (self, slices) {
+            // A call that takes one piece costs less.
+            (DetachedSocket::Tcp(io), [one]) => (&mut &*io).write(one),
+            (DetachedSocket::Unix(io), [one]) => (&mut &*io).write(one),
+            (DetachedSocket::Tcp(io), _) => (&mut &*io).write_vectored(slices),
+            (DetachedSocket::Unix(io), _) => (&mut &*io).write_vectored(slices),
+        }
     }
 
     /// Registers it with the selector of the thread that calls.

@@ -1,8 +1,9 @@
 //! A connected socket as the rooms above see it.
 
 use super::http2::Http2Socket;
-use super::plain::PlainSocket;
+use super::plain::{DetachedSocket, PlainSocket};
 use super::tls::session::TlsSocket;
+use super::unregistered::UnregisteredSocket;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,19 +16,59 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(PlainSocket),
+    /// A client's, until its first wait makes it a `Plain` one.
+    Unregistered(UnregisteredSocket),
     Tls(Box<TlsSocket>),
     /// A server's, which speaks HTTP/2.
     Http2(Box<Http2Socket>),
 }
 
 impl Socket {
+    /// A client's connection that was accepted a moment ago.
+    pub(crate) fn accepted(io: DetachedSocket) -> Self {
+        Socket::Unregistered(UnregisteredSocket::new(io))
+    }
+
+    /// The system's socket of a connection that speaks nothing yet, registered.
+    pub(crate) fn into_plain(mut self) -> io::Result<PlainSocket> {
+        self.register()?;
+        match self {
+            Socket::Plain(io) => Ok(io),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// Registers a socket that its thread's selector does not know.
+    fn register(&mut self) -> io::Result<()> {
+        if let Socket::Unregistered(io) = self {
+            *self = Socket::Plain(io.register()?);
+        }
+        Ok(())
+    }
+
+    /// Reads if this is a new socket's first read and something is there. Otherwise the socket is registered afterwards.
+    #[inline]
+    fn read_first(&mut self, into: &mut ReadBuf<'_>) -> io::Result<Option<()>> {
+        let Socket::Unregistered(io) = self else { return Ok(None) };
+        let read = io.read(into)?;
+        if read.is_none() { self.register().map(|()| None) } else { Ok(read) }
+    }
+
+    /// Writes if this is a new socket's first write and there is room. Otherwise the socket is registered afterwards.
+    #[inline]
+    fn write_first(&mut self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        let Socket::Unregistered(io) = self else { return Ok(None) };
+        let written = io.write(slices)?;
+        if written.is_none() { self.register().map(|()| None) } else { Ok(written) }
+    }
+
     /// The system's socket below, where requests have one to themselves.
     #[inline]
     fn plain(&self) -> Option<&PlainSocket> {
         match self {
             Socket::Plain(io) => Some(io),
             Socket::Tls(io) => Some(io.plain()),
-            Socket::Http2(_) => None,
+            Socket::Unregistered(_) | Socket::Http2(_) => None,
         }
     }
 
@@ -37,9 +78,11 @@ impl Socket {
     }
 
     /// Moves it from the selector of another thread to that of the thread that calls.
-    pub(crate) fn take_over(self) -> io::Result<Self> {
+    pub(crate) fn take_over(mut self) -> io::Result<Self> {
+        self.register()?;
         match self {
             Socket::Plain(io) => Ok(Socket::Plain(io.detach()?.attach()?)),
+            Socket::Unregistered(_) => Err(io::ErrorKind::NotConnected.into()),
             Socket::Tls(mut io) => io.take_over().map(|()| Socket::Tls(io)),
             Socket::Http2(mut io) => io.take_over().map(|()| Socket::Http2(io)),
         }
@@ -50,8 +93,8 @@ impl Socket {
     pub(crate) fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Plain(io) => io.poll_read_ready(context),
-            // Bytes that came earlier may lie decrypted: only a read tells.
-            Socket::Tls(_) | Socket::Http2(_) => Poll::Ready(Ok(())),
+            // Bytes that came earlier may lie decrypted, or nobody has looked yet: only a read tells.
+            Socket::Unregistered(_) | Socket::Tls(_) | Socket::Http2(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -67,6 +110,8 @@ impl Socket {
         let mut context = Context::from_waker(std::task::Waker::noop());
         match self {
             Socket::Plain(io) => io.poll_read_ready(&mut context).is_pending(),
+            // No connection that was never waited for is kept idle.
+            Socket::Unregistered(_) => false,
             Socket::Tls(io) => io.is_quiet(&mut context),
             Socket::Http2(io) => io.is_quiet(),
         }
@@ -78,6 +123,7 @@ impl Socket {
     pub(crate) fn poll_send(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Plain(io) => Pin::new(io).poll_write(context, bytes),
+            Socket::Unregistered(_) => Pin::new(self).poll_write(context, bytes),
             Socket::Tls(io) => io.poll_send(context, &[IoSlice::new(bytes)]),
             Socket::Http2(io) => io.poll_send(context, &[IoSlice::new(bytes)]),
         }
@@ -92,6 +138,7 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         match self {
             Socket::Plain(io) => Pin::new(io).poll_write_vectored(context, slices),
+            Socket::Unregistered(_) => Pin::new(self).poll_write_vectored(context, slices),
             Socket::Tls(io) => io.poll_send(context, slices),
             Socket::Http2(io) => io.poll_send(context, slices),
         }
@@ -105,13 +152,15 @@ impl Socket {
     /// How many bytes it keeps that the system has not taken.
     pub(crate) fn held(&self) -> usize {
         match self {
-            Socket::Plain(_) | Socket::Http2(_) => 0,
+            Socket::Plain(_) | Socket::Unregistered(_) | Socket::Http2(_) => 0,
             Socket::Tls(io) => io.held(),
         }
     }
 
     /// Has the connection end with a reset, which the other end cannot take for a plain end.
     pub(crate) fn reset_on_close(&mut self) {
+        // One that cannot be registered is broken already.
+        let _ = self.register();
         self.plain().into_iter().for_each(PlainSocket::reset_on_close);
         if let Socket::Tls(io) = self {
             io.abort();
@@ -119,11 +168,12 @@ impl Socket {
     }
 }
 
-/// The same expression for either kind of socket.
+/// The same expression for each kind of socket that its thread's selector knows.
 macro_rules! either {
     ($socket:expr, $io:ident => $then:expr) => {
-        match $socket.get_mut() {
+        match $socket {
             Socket::Plain($io) => $then,
+            Socket::Unregistered(_) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
             Socket::Tls($io) => $then,
             Socket::Http2($io) => $then,
         }
@@ -137,13 +187,21 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        either!(self, io => Pin::new(io).poll_read(context, into))
+        let own = self.get_mut();
+        if own.read_first(into)?.is_some() {
+            return Poll::Ready(Ok(()));
+        }
+        either!(own, io => Pin::new(io).poll_read(context, into))
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        either!(self, io => Pin::new(io).poll_write(context, bytes))
+        let own = self.get_mut();
+        if let Some(count) = own.write_first(&[IoSlice::new(bytes)])? {
+            return Poll::Ready(Ok(count));
+        }
+        either!(own, io => Pin::new(io).poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -151,7 +209,11 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        either!(self, io => Pin::new(io).poll_write_vectored(context, slices))
+        let own = self.get_mut();
+        if let Some(count) = own.write_first(slices)? {
+            return Poll::Ready(Ok(count));
+        }
+        either!(own, io => Pin::new(io).poll_write_vectored(context, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -159,10 +221,16 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, io => Pin::new(io).poll_flush(context))
+        match self.get_mut() {
+            // What was written is with the system.
+            Socket::Unregistered(_) => Poll::Ready(Ok(())),
+            own => either!(own, io => Pin::new(io).poll_flush(context)),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, io => Pin::new(io).poll_shutdown(context))
+        let own = self.get_mut();
+        own.register()?;
+        either!(own, io => Pin::new(io).poll_shutdown(context))
     }
 }
