@@ -28,7 +28,7 @@ pub(crate) struct GatheringSocket<T> {
 }
 
 impl<T: AsyncRead + Unpin> GatheringSocket<T> {
-    pub(super) fn poll_read(
+    pub(crate) fn poll_read(
         &mut self,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
@@ -42,13 +42,18 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         GatheringSocket { io, gathered: Vec::new(), sent: 0, is_held: false }
     }
 
+    /// The socket below.
+    pub(crate) fn below(&mut self) -> &mut T {
+        &mut self.io
+    }
+
     /// How much memory what was gathered takes.
     pub(crate) fn held(&self) -> usize {
         self.gathered.capacity()
     }
 
     /// Takes bytes; ready with how many.
-    pub(super) fn poll_write(
+    pub(crate) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
@@ -118,7 +123,7 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         Pin::new(&mut self.io).poll_flush(context)
     }
 
-    pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_send(context))?;
         Pin::new(&mut self.io).poll_shutdown(context)
     }

@@ -4,8 +4,8 @@
 //! write to. It is an enum and not a trait object, so that bytes without TLS go straight to the system's socket.
 //!
 //! [`plain`] is the system's socket, which can be handed from one thread to another, [`address`] where it listens or is
-//! connected to, [`unregistered`] one that was accepted a moment ago. [`tls`] encrypts what goes through it, [`mod@http2`] makes
-//! frames of it. [`protocol`] is what is spoken on it, [`proxy_header`] what a proxy says before that.
+//! connected to, [`unregistered`] one that was accepted a moment ago. [`tls`] encrypts what goes through it, [`mod@http2`]
+//! makes frames of it. [`protocol`] is what is spoken on it, [`proxy_header`] what a proxy says before that.
 
 pub(crate) mod address;
 pub(crate) mod http2;

@@ -12,8 +12,9 @@
 //! - [`incoming`]: a response's frames, put together as text
 //!
 //! The connection's frames are moved whenever somebody reads or writes here, or looks whether an idle one is quiet: a server
-//! that says `GOAWAY` while it is idle ends it. A request that the server refused before it looked at it (`REFUSED_STREAM`, or
-//! a `GOAWAY` that does not count it) ends as a connection that was closed without a byte, and [`was_refused`] says so.
+//! that says `GOAWAY` while it is idle ends it. Small frames that are ready together go out in one write. A request that the
+//! server refused before it looked at it (`REFUSED_STREAM`, or a `GOAWAY` that does not count it) ends as a connection that was
+//! closed without a byte, and [`was_refused`] says so.
 //!
 //! [`was_refused`]: Http2Socket::was_refused
 
@@ -21,6 +22,7 @@ mod incoming;
 mod outgoing;
 
 use super::socket::Socket;
+use crate::http2::gathered::GatheringSocket;
 use crate::runtime::lock;
 use bytes::Bytes;
 use h2::Reason;
@@ -42,10 +44,10 @@ const LONGEST_HEAD: u32 = 64 * 1024;
 
 /// The socket below, which its connection owns and another thread may take over.
 #[derive(Debug)]
-struct SharedSocket(Arc<Mutex<Socket>>);
+struct SharedSocket(Arc<Mutex<GatheringSocket<Socket>>>);
 
 pub(crate) struct Http2Socket {
-    below: Arc<Mutex<Socket>>,
+    below: Arc<Mutex<GatheringSocket<Socket>>>,
     /// `None` once it has ended.
     connection: Option<Connection<SharedSocket, Bytes>>,
     send: SendRequest<Bytes>,
@@ -64,7 +66,7 @@ impl Http2Socket {
     /// Begins a connection; what the server has to say of it comes later.
     pub(crate) async fn connect(io: Socket) -> io::Result<Box<Self>> {
         let scheme = if matches!(io, Socket::Plain(_)) { "http" } else { "https" };
-        let below = Arc::new(Mutex::new(io));
+        let below = Arc::new(Mutex::new(GatheringSocket::new(io)));
         let mut builder = Builder::new();
         builder
             .enable_push(false)
@@ -91,10 +93,11 @@ impl Http2Socket {
 
     /// Moves it to the selector of the thread that calls.
     pub(super) fn take_over(&mut self) -> io::Result<()> {
-        match &mut *lock(&self.below) {
+        match lock(&self.below).below() {
             Socket::Plain(io) => *io = io.duplicate()?.attach()?,
             Socket::Tls(io) => io.take_over()?,
-            Socket::Http2(_) => {}
+            // A server's is connected to, and carries no frames of another connection.
+            Socket::Unregistered(_) | Socket::Http2(_) => {}
         }
         Ok(())
     }
@@ -108,6 +111,14 @@ impl Http2Socket {
 
     /// Moves frames both ways, as far as the socket does.
     fn drive(&mut self, context: &mut Context<'_>) {
+        self.turn(context);
+        if matches!(lock(&self.below).poll_flush(context), Poll::Ready(Err(_))) {
+            self.connection = None;
+        }
+    }
+
+    /// Takes what came, and gathers what is to go out.
+    fn turn(&mut self, context: &mut Context<'_>) {
         // Its streams tell what it ended with.
         if let Some(connection) = &mut self.connection
             && Pin::new(connection).poll(context).is_ready()
@@ -157,6 +168,10 @@ impl Http2Socket {
                 let sent = self.send.send_request(*request, !head.has_body).map_err(io::Error::other)?;
                 self.response = ResponseText::awaited(sent.0, head.is_head);
                 self.request.begin_body(sent.1);
+                if head.has_body {
+                    // Its stream opens, so that its body can follow in the same write.
+                    self.turn(context);
+                }
             }
             Begun::Impossible => self.response = ResponseText::impossible(),
         }
@@ -217,13 +232,13 @@ impl AsyncRead for SharedSocket {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut *lock(&self.0)).poll_read(context, into)
+        lock(&self.0).poll_read(context, into)
     }
 }
 
 impl AsyncWrite for SharedSocket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *lock(&self.0)).poll_write(context, bytes)
+        lock(&self.0).poll_write(context, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -231,18 +246,19 @@ impl AsyncWrite for SharedSocket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *lock(&self.0)).poll_write_vectored(context, slices)
+        lock(&self.0).poll_write(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *lock(&self.0)).poll_flush(context)
+    /// `h2` flushes behind each frame that has bytes of its own; what drives it flushes once instead.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *lock(&self.0)).poll_shutdown(context)
+        lock(&self.0).poll_shutdown(context)
     }
 }
