@@ -72,7 +72,11 @@ impl AccessLog {
             LogTarget::Stdout => LossyWriter::counting(BufWriter::new(io::stdout()), LINES, lost.clone()),
             LogTarget::File(path) => {
                 let file = LogFile::open(path.clone(), reopen.clone(), lost.clone()).map_err(|error| {
-                    let why = format!("the access log {} cannot be opened: {error}", path.display());
+                    let why = format!(
+                        "the access log {} cannot be opened: {error}; name a file that can be written, in a folder that is there \
+                         (`file` of [access_log], or `access_log` of a site)",
+                        path.display()
+                    );
                     io::Error::new(error.kind(), why)
                 })?;
                 LossyWriter::counting(file, LINES, lost.clone())

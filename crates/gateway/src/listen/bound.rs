@@ -1,6 +1,7 @@
 //! A listening socket, from when it has its address to when its thread accepts from it.
 
 use crate::transport::plain::DetachedSocket;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketFlags;
 use socket2::SockRef;
 use std::io;
@@ -112,11 +113,21 @@ impl Listening {
     ) -> Poll<io::Result<(DetachedSocket, IpAddr)>> {
         loop {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
-            if let Ok(accepted) = readiness.try_io(|socket| accept(socket.get_ref())) {
-                return Poll::Ready(accepted);
+            let Ok(accepted) = readiness.try_io(|socket| accept(socket.get_ref())) else { continue };
+            // Linux makes a file before it looks whether somebody waits: an accept that finds nobody costs more than a look.
+            if !is_anybody_waiting(self.socket.get_ref()) {
+                readiness.clear_ready();
             }
+            return Poll::Ready(accepted);
         }
     }
+}
+
+/// Whether another connection can be accepted at once.
+fn is_anybody_waiting(socket: &socket2::Socket) -> bool {
+    let mut looked = [PollFd::new(socket, PollFlags::IN)];
+    // If it cannot be told, the next accept tells.
+    poll(&mut looked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
 }
 
 fn accept(socket: &socket2::Socket) -> io::Result<(DetachedSocket, IpAddr)> {

@@ -262,3 +262,41 @@ impl AsyncWrite for SharedSocket {
         lock(&self.0).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::plain::DetachedSocket;
+    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+    use std::future::poll_fn;
+
+    /// A message of this pair of sockets is what one write brought.
+    #[test]
+    fn a_request_with_a_short_body_is_one_write() {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+        let (own, server) = pair.expect("a pair of sockets");
+        let writes = || {
+            let mut message = vec![0; 64 * 1024];
+            std::iter::from_fn(|| recv(&server, &mut message[..], RecvFlags::empty()).ok())
+                .map(|(count, _)| count)
+                .collect::<Vec<_>>()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+        runtime.block_on(async {
+            let io = DetachedSocket::Unix(own.into()).attach().expect("it can be registered");
+            let mut io = Http2Socket::connect(Socket::Plain(io)).await.expect("a beginning");
+            let head = b"POST /a HTTP/1.1\r\nhost: a.test\r\ncontent-length: 1000\r\n\r\n";
+            let slices = [IoSlice::new(head), IoSlice::new(&[b'b'; 1000])];
+            let taken = poll_fn(|context| io.poll_send(context, &slices)).await.expect("it is taken");
+            assert_eq!(taken, head.len() + 1000);
+            // The selector tells at one of its next turns that the new socket takes something.
+            for _ in 0..1000 {
+                poll_fn(|context| Pin::new(&mut *io).poll_flush(context)).await.expect("it is open");
+                tokio::task::yield_now().await;
+            }
+            let sent = writes();
+            assert!(matches!(sent[..], [1000..2000]), "preface, settings, head and body: {sent:?}");
+        });
+    }
+}

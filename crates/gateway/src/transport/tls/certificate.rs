@@ -119,13 +119,27 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
     })
 }
 
+/// What the library says, with names as text, where it lists their bytes.
+fn what_is_wrong(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            format!("no line ends what begins with `-----BEGIN {}-----`", String::from_utf8_lossy(end_marker))
+        }
+        error => error.to_string(),
+    }
+}
+
 fn unreadable(file: &Path, error: &pem::Error) -> String {
     let name = file.display();
     match error {
         pem::Error::Io(error) => format!(
             "{name}: cannot be read: {error}; a relative path is taken from the folder of the configuration"
         ),
-        error => format!("{name}: this is not PEM: {error}"),
+        error => format!(
+            "{name}: this is not PEM, or a part of it is missing: {}; write the file anew, from its first `-----BEGIN` line to its \
+             last `-----END` line",
+            what_is_wrong(error)
+        ),
     }
 }
 
