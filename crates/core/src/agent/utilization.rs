@@ -8,6 +8,8 @@
 //! show nothing of it, at any load. Where the processor time of its processes is known, U is at least the part that they
 //! used of what they could use.
 
+use crate::time::Duration;
+
 /// A server's counters since the last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
@@ -15,6 +17,8 @@ pub struct Counters {
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The sum of their response times, if the source sees when each began and ended. No law uses it.
+    pub response: Option<Duration>,
     /// Requests in service at the moment, without the one that asks for the counters.
     pub in_service: Option<u32>,
     /// How many it can serve at once, if it reports that.

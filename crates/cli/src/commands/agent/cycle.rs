@@ -3,7 +3,7 @@
 use super::chooser::Chooser;
 use super::counters::CounterSource;
 use super::counters::processor::ProcessorSense;
-use super::messages;
+use super::messages::{self, ServerTotals};
 use super::probe::Probes;
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
@@ -73,6 +73,8 @@ pub(super) struct AgentRun {
     /// A change that could not be made yet.
     pending: Option<Change>,
     changes: u64,
+    /// What the counters showed, for `--json`.
+    totals: ServerTotals,
     /// When the counters were last read.
     seen: Instant,
     /// A warning said that the counters cannot be read.
@@ -104,6 +106,7 @@ impl AgentRun {
             started: now,
             pending: None,
             changes: 0,
+            totals: ServerTotals::default(),
             seen: now,
             unread: false,
             blind: false,
@@ -136,8 +139,9 @@ impl AgentRun {
             }
             if let Some(out) = self.figures.as_ref().filter(|_| number.is_multiple_of(SAMPLES.into())) {
                 let seconds = self.started.elapsed().as_secs_f64();
-                let line =
-                    messages::json(seconds, &self.machine.figures(), self.chooser.applied, self.changes);
+                let figures = self.machine.figures();
+                let own = (self.chooser.applied, self.changes);
+                let line = messages::json(seconds, &figures, own, &mut self.totals);
                 out.write(format!("{line}\n").as_bytes());
             }
             // After a standstill of this machine samples that were missed are not made up for.
@@ -159,6 +163,7 @@ impl AgentRun {
         let own = probe.ended - std::mem::replace(&mut self.probed, probe.ended);
         let processor = self.processor.as_mut().and_then(|processor| processor.look(now));
         if let Some((counters, _)) = &mut load {
+            self.totals.add(counters);
             counters.requests = counters.requests.saturating_sub(own);
             // Packets show for how long workers were busy, and the processor is used for what they do not show.
             let both = processor.into_iter().chain(counters.processor);

@@ -2,7 +2,7 @@
 
 use crate::output::facts::{Facts, hidden};
 use crate::output::json;
-use plimsoll_core::agent::{Change, Figures, Why};
+use plimsoll_core::agent::{Change, Counters, Figures, Why};
 use std::time::Duration;
 
 /// A change in words. `done`: it was made.
@@ -57,11 +57,49 @@ pub(super) fn time(time: Duration) -> String {
     }
 }
 
-/// The figures at `seconds` from the start, as JSON on one line.
-pub(super) fn json(seconds: f64, figures: &Figures, applied: f64, changes: u64) -> String {
+/// What the server's counters showed, the agent's own probes included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServerTotals {
+    /// Since the start.
+    requests: u64,
+    bytes: u64,
+    /// Since the last figures: the requests whose response times were seen, and the sum of these.
+    seen: u64,
+    response: Duration,
+}
+
+impl ServerTotals {
+    /// Adds what came since the last sample.
+    pub(super) fn add(&mut self, counters: &Counters) {
+        self.requests += counters.requests;
+        self.bytes += counters.bytes;
+        if let Some(response) = counters.response {
+            self.seen += counters.requests;
+            self.response += response;
+        }
+    }
+
+    /// The mean response time since it was last taken, if one was seen.
+    fn take_response(&mut self) -> Option<Duration> {
+        let (seen, sum) = (std::mem::take(&mut self.seen), std::mem::take(&mut self.response));
+        (seen > 0).then(|| sum.div_f64(seen as f64))
+    }
+}
+
+/// The figures at `seconds` from the start, as JSON on one line; `own` is the fraction that is applied, and how many changes
+/// were made.
+pub(super) fn json(
+    seconds: f64,
+    figures: &Figures,
+    (applied, changes): (f64, u64),
+    totals: &mut ServerTotals,
+) -> String {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     json::line(&Facts(vec![
         hidden("seconds", (seconds * 1e3).round() / 1e3),
+        hidden("requests", totals.requests),
+        hidden("bytes", totals.bytes),
+        hidden("server_response_ms", totals.take_response().map(ms)),
         hidden("request_rate", figures.request_rate),
         hidden("utilization", figures.utilization),
         hidden("utilization_at_full", figures.at_full),
@@ -104,5 +142,29 @@ mod tests {
             "would be: full quality for 20.0 % of the clients: for everybody it would take 1.70 of the server, whose line is \
              0.85 (120.0 requests/s)"
         );
+    }
+
+    #[test]
+    fn response_times_are_those_of_a_period_and_counts_those_since_the_start() {
+        let mut totals = ServerTotals::default();
+        let mut line = |counters: &[Counters]| {
+            counters.iter().for_each(|counters| totals.add(counters));
+            let line = json(1.0, &Figures::default(), (1.0, 0), &mut totals);
+            serde_json::from_str::<serde_json::Value>(&line).unwrap()
+        };
+        let seen = |requests, response| Counters {
+            requests,
+            bytes: 100 * requests,
+            response: Some(Duration::from_millis(response)),
+            ..Counters::default()
+        };
+        let figures = line(&[seen(3, 30), seen(0, 0), seen(1, 50)]);
+        assert_eq!((&figures["requests"], &figures["bytes"]), (&4.into(), &400.into()), "{figures}");
+        assert_eq!(figures["server_response_ms"], 20.0, "{figures}");
+        // Nothing came, then something whose response times nobody saw.
+        let unseen = Counters { requests: 5, bytes: 500, ..Counters::default() };
+        let none = [line(&[seen(0, 0)]), line(&[unseen])];
+        assert!(none.iter().all(|figures| figures["server_response_ms"].is_null()), "{none:?}");
+        assert_eq!((&none[1]["requests"], &none[1]["bytes"]), (&9.into(), &900.into()), "{none:?}");
     }
 }

@@ -7,7 +7,7 @@ use super::probe::Probes;
 use plimsoll_config::Agent;
 use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime, SAMPLES, sees_nothing};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What was read in a period.
 #[derive(Default)]
@@ -15,6 +15,8 @@ struct SenseReadings {
     /// Since the counters were first read (s).
     seconds: f64,
     requests: u64,
+    /// The sum of their response times, where the source sees them.
+    response: Option<Duration>,
     latest: Counters,
     /// Seconds times the utilization, and times the least that the requests make.
     work: f64,
@@ -72,6 +74,8 @@ impl SenseReadings {
     fn take(&mut self, counters: Counters, seconds: f64, sense: LoadSense) {
         self.seconds += seconds;
         self.requests += counters.requests;
+        self.response =
+            counters.response.map(|sum| sum + self.response.unwrap_or_default()).or(self.response);
         self.latest = counters;
         self.work += sense.utilization(&counters, seconds).unwrap_or(0.0) * seconds;
         self.least += sense.least_utilization(&counters, seconds) * seconds;
@@ -87,7 +91,10 @@ impl SenseReadings {
         }
         let in_service = self.latest.in_service.map_or(String::new(), |busy| format!(", {busy} in service"));
         let workers = self.latest.workers.map_or(String::new(), |workers| format!(" of {workers}"));
-        format!("{:.1} requests/s{in_service}{workers}", self.rate())
+        let response = self.response.filter(|_| self.requests > 0).map_or(String::new(), |sum| {
+            format!(", each answered in {}", messages::time(sum.div_f64(self.requests as f64)))
+        });
+        format!("{:.1} requests/s{in_service}{workers}{response}", self.rate())
     }
 
     fn processor_line(&self, agent: &Agent, sense: Option<&ProcessorSense>) -> String {

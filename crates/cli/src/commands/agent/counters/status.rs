@@ -90,7 +90,8 @@ fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) 
         (now, then) => now?.checked_sub(then?)?,
     };
     let Totals { in_service, workers, .. } = *totals;
-    (seconds > 0.0).then_some((Counters { requests, bytes, in_service, workers, processor: None }, seconds))
+    let counters = Counters { requests, bytes, in_service, workers, ..Counters::default() };
+    (seconds > 0.0).then_some((counters, seconds))
 }
 
 fn read(client: &PageClient, place: &str, format: StatusFormat) -> Result<Totals, String> {

@@ -48,6 +48,7 @@ impl WireSense {
         let counters = Counters {
             requests: seen.requests,
             bytes: seen.bytes,
+            response: Some(seen.response),
             // Up to the number of workers, their busy time says more.
             in_service: Some(in_service).filter(|in_service| *in_service > self.workers),
             workers: Some(self.workers),
