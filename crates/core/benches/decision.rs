@@ -2,12 +2,14 @@
 //!
 //! `cargo bench -p plimsoll-core` prints nanoseconds (median of 31 rounds), on one thread and on two that share the
 //! gate. `… -- --count N` makes N decisions and prints nothing: under callgrind the difference of two counts is the
-//! number of instructions of a decision, which does not drift with the machine (`make instructions`).
+//! number of instructions of a decision, which does not drift with the machine (`make instructions`). `--count-in-process N`
+//! makes them in a lane whose words other processes could share.
 //!
 //! It also prints the cost of a decision and of a control step where a hundred busy sites with five classes each share
 //! a plant, every other one with a contract. `… -- --periods N` runs N such periods and prints nothing, so that callgrind
 //! counts the instructions of `Engine::tick`.
 
+use plimsoll_core::processes::{SharedLane, SharedShape, SharedWords};
 use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, Plant, Promises, RequestType, Site};
 use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
@@ -68,10 +70,28 @@ fn within_deadline(told: bool) -> f64 {
     median(rounds.collect())
 }
 
-fn lanes(count: usize) -> (Engine, Vec<Lane>) {
+fn one_site() -> Promises {
     let site = Site { hosts: vec!["*.example.org".into()], ..Site::new("site", &["light", "full"]) };
-    let promises = Promises::of(Plant::new("app", 64), site);
-    Engine::new(&promises, count, 1).expect("valid promises")
+    Promises::of(Plant::new("app", 64), site)
+}
+
+fn lanes(count: usize) -> (Engine, Vec<Lane>) {
+    Engine::new(&one_site(), count, 1).expect("valid promises")
+}
+
+/// A lane as in a server's process, whose words lie where other processes could share them.
+fn lane_in_process() -> (Engine, Vec<Lane>) {
+    fn leaked<T: Default>(count: usize) -> &'static [T] {
+        Box::leak((0..count).map(|_| T::default()).collect())
+    }
+    let promises = one_site();
+    let shape = SharedShape::of(&promises).expect("promises that a server keeps");
+    let (classes, plants, sites) = (leaked(shape.classes), leaked(shape.plants), leaked(shape.sites));
+    let words = SharedWords { classes, plants, sites, turn: &leaked(1)[0] };
+    let counters = SharedLane { classes: leaked(shape.classes), plants: leaked(shape.plants) };
+    let engine = Engine::of_processes(&promises, 1, words, &[counters]).expect("an engine");
+    engine.publish_words(words);
+    (engine, vec![Lane::in_process(&promises, 1, words, counters).expect("a lane")])
 }
 
 fn decide(lane: &mut Lane, count: u64, verdicts: &mut Verdicts) {
@@ -88,9 +108,8 @@ fn decide(lane: &mut Lane, count: u64, verdicts: &mut Verdicts) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn nanoseconds(threads: usize) -> f64 {
+fn nanoseconds((_engine, mut lanes): (Engine, Vec<Lane>)) -> f64 {
     const COUNT: u64 = 200_000;
-    let (_engine, mut lanes) = lanes(threads);
     let rounds: Vec<f64> = (0..31)
         .map(|_| {
             let start = std::time::Instant::now();
@@ -259,6 +278,11 @@ fn main() {
         among_many(periods);
         return;
     }
+    if let Some(count) = number("--count-in-process") {
+        let (_engine, mut lanes) = lane_in_process();
+        decide(&mut lanes[0], count, &mut Verdicts::new());
+        return;
+    }
     if let Some(count) = number("--count") {
         let (_engine, mut lanes) = lanes(1);
         decide(&mut lanes[0], count, &mut Verdicts::new());
@@ -266,8 +290,9 @@ fn main() {
     }
     println!("classify + arrive + sent + release + depart, ns per request");
     for threads in 1..=2 {
-        println!("{threads} thread(s), one gate: {:.0}", nanoseconds(threads));
+        println!("{threads} thread(s), one gate: {:.0}", nanoseconds(lanes(threads)));
     }
+    println!("in a process of many: {:.0}", nanoseconds(lane_in_process()));
     for (name, told) in [("a type is told", true), ("types are found", false)] {
         println!("within a deadline, {name}: {:.0}", within_deadline(told));
     }

@@ -1,12 +1,8 @@
-//! `cargo bench -p plimsoll-ffi`: processor time of the three calls, in one to eight processes at once, and of a decision of a
-//! lane whose words are shared beside one whose words are its own. Each figure is the least of its rounds, since what other
-//! programs do makes a round only longer.
+//! `cargo bench -p plimsoll-ffi`: processor time of the three calls, in one to eight processes at once. Each figure is the
+//! least of its rounds, since what other programs do makes a round only longer. What a decision costs without C, of a lane
+//! whose words many processes share too, is in `crates/core/benches/decision.rs`.
 
-use plimsoll_core::processes::{SharedLane, SharedShape, SharedWords};
-use plimsoll_core::promises::{Plant, Promises, Site};
-use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
-use plimsoll_core::time::Instant;
-use plimsoll_core::{Engine, Lane};
+use plimsoll_core::request::Outcome;
 use plimsoll_ffi::{Controller, Fields, Server};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,9 +26,6 @@ fn main() {
     for processes in [1, 2, 4, 8] {
         println!("{processes} process(es): {:.0}", in_processes(processes));
     }
-    println!("classify + arrive + sent + release + depart, ns of processor time a request");
-    println!("a lane of one process: {:.0}", decision(&mut private_lane()));
-    println!("a lane of many: {:.0}", decision(&mut shared_lane()));
 }
 
 /// Nanoseconds of `work`, which does [`EACH`] things.
@@ -85,61 +78,4 @@ fn three_calls(state: &Path) -> f64 {
             let _ = server.done(served.request, Outcome::Completed);
         }
     })
-}
-
-struct Request(u32);
-
-impl RequestView for Request {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        "www.example.org"
-    }
-    fn path(&self) -> &str {
-        "/index.html"
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(self.0))
-    }
-}
-
-fn decision(lane: &mut Lane) -> f64 {
-    let mut verdicts = Verdicts::new();
-    least(|| {
-        for i in 0..EACH {
-            let now = Instant::from_nanos(1_000 * i);
-            let Some(target) = lane.classify(&Request(i as u32)) else { continue };
-            if let Arrival::Serve(mut permit) = lane.arrive(now, target, Token(i), &mut verdicts) {
-                lane.sent(&permit, 1024);
-                let service = Service { response_bytes: 1024, representative: true, cost: None };
-                lane.release(now, &mut permit, service, &mut verdicts);
-                lane.depart(now, permit, Outcome::Completed, &mut verdicts);
-            }
-        }
-    })
-}
-
-fn promises() -> Promises {
-    Promises::of(Plant::new("server", 64), Site::new("site", &["light", "full"]))
-}
-
-fn private_lane() -> Lane {
-    Engine::new(&promises(), 1, 1).expect("valid promises").1.remove(0)
-}
-
-fn shared_lane() -> Lane {
-    fn leaked<T: Default>(count: usize) -> &'static [T] {
-        Box::leak((0..count).map(|_| T::default()).collect())
-    }
-    let shape = SharedShape::of(&promises()).expect("promises that a server keeps");
-    let (classes, plants, sites) = (leaked(shape.classes), leaked(shape.plants), leaked(shape.sites));
-    let words = SharedWords { classes, plants, sites, turn: &leaked(1)[0] };
-    let counters = SharedLane { classes: leaked(shape.classes), plants: leaked(shape.plants) };
-    let engine = Engine::of_processes(&promises(), 1, words, &[counters]).expect("an engine");
-    engine.publish_words(words);
-    Lane::in_process(&promises(), 1, words, counters).expect("a lane")
 }
