@@ -40,6 +40,6 @@ pub use model::{LIGHT_PART, LIGHT_TREE, SLOW_PAGES, ServerModel};
 pub use module::{Accounts, Control, module};
 pub use nginx::Nginx;
 pub use plimsoll::{Plimsoll, binary};
-pub use preloaded::{Preloaded, Unchanged};
+pub use preloaded::{Preloaded, TLS_HOST, Unchanged};
 pub use process::{Process, free_port, program};
 pub use upstream::{PlayedUpstream, answer};

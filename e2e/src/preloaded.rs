@@ -1,5 +1,6 @@
 //! Servers that stay as they are, with `libplimsoll_preload.so` before the C library.
 
+use crate::certificates::certificate;
 use crate::module::module;
 use crate::process::{free_port, program};
 use crate::{Apache, Control, Folder, Process, open_to_all};
@@ -19,6 +20,10 @@ pub enum Unchanged {
     Python,
     /// One thread, by libuv.
     Node,
+    /// One process of nginx that speaks TLS, with HTTP/2 where a client asks for it.
+    NginxTls,
+    /// Python's `http.server` over TLS.
+    PythonTls,
     /// No HTTP: a Python server that sends back what it gets, and speaks first.
     Echo,
 }
@@ -34,6 +39,9 @@ pub struct Preloaded {
     pub process: Process,
 }
 
+/// The host of the certificate `own.pem` in the folder of a server that speaks TLS.
+pub const TLS_HOST: &str = "e2e.test";
+
 const PYTHON: &str = "
 import functools, http.server, sys, time
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -43,6 +51,22 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         super().do_GET()
 class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
+server = Server(('127.0.0.1', int(sys.argv[1])), functools.partial(Handler, directory=sys.argv[2]))
+print('ready', flush=True)
+server.serve_forever()
+";
+
+/// The handshake is made by the thread that works on the connection.
+const PYTHON_TLS: &str = "
+import functools, http.server, ssl, sys
+class Handler(http.server.SimpleHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 64
+    def finish_request(self, request, address):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[2] + '/own.pem', sys.argv[2] + '/own.key')
+        super().finish_request(context.wrap_socket(request, server_side=True), address)
 server = Server(('127.0.0.1', int(sys.argv[1])), functools.partial(Handler, directory=sys.argv[2]))
 print('ready', flush=True)
 server.serve_forever()
@@ -89,6 +113,11 @@ impl Preloaded {
         match kind {
             Unchanged::Apache => apache(folder, &variables),
             Unchanged::Nginx => nginx(folder, &variables),
+            Unchanged::NginxTls => nginx_with_tls(folder, &variables),
+            Unchanged::PythonTls => {
+                certificate(&folder, "own", TLS_HOST);
+                script(folder, "python3", ["-c", PYTHON_TLS], &variables)
+            }
             Unchanged::Python => script(folder, "python3", ["-c", PYTHON], &variables),
             Unchanged::Node => script(folder, "node", ["-e", NODE], &variables),
             Unchanged::Echo => script(folder, "python3", ["-c", ECHO], &variables),
@@ -108,14 +137,30 @@ fn apache(folder: Folder, variables: &[(&str, &OsStr)]) -> Preloaded {
 
 /// A page takes a second of its connection.
 fn nginx(folder: Folder, variables: &[(&str, &OsStr)]) -> Preloaded {
+    nginx_with(folder, variables, (2, ""), "location ~ page { limit_rate 64k; }")
+}
+
+fn nginx_with_tls(folder: Folder, variables: &[(&str, &OsStr)]) -> Preloaded {
+    let (chain, key) = certificate(&folder, "own", TLS_HOST);
+    let keys = format!("ssl_certificate {}; ssl_certificate_key {};", chain.display(), key.display());
+    nginx_with(folder, variables, (1, "ssl http2"), &keys)
+}
+
+/// nginx with so many workers, options of `listen` and directives of its server.
+fn nginx_with(
+    folder: Folder,
+    variables: &[(&str, &OsStr)],
+    (workers, listen): (u32, &str),
+    server: &str,
+) -> Preloaded {
     let (port, place) = (free_port(), folder.path().display());
     let user = if nix::unistd::geteuid().is_root() { "user www-data;\n" } else { "" };
     let text = format!(
-        "daemon off;\nworker_processes 2;\npid {place}/nginx.pid;\nerror_log /dev/stderr notice;\n{user}\
+        "daemon off;\nworker_processes {workers};\npid {place}/nginx.pid;\nerror_log /dev/stderr notice;\n{user}\
          events {{ worker_connections 1024; }}\n\
          http {{\naccess_log off;\nsendfile on;\nclient_body_temp_path {place}/t1; proxy_temp_path {place}/t2;\n\
          fastcgi_temp_path {place}/t3; uwsgi_temp_path {place}/t4; scgi_temp_path {place}/t5;\n\
-         server {{\nlisten 127.0.0.1:{port};\nroot {place};\nlocation ~ page {{ limit_rate 64k; }}\n}}\n}}\n"
+         server {{\nlisten 127.0.0.1:{port} {listen};\nroot {place};\n{server}\n}}\n}}\n"
     );
     let configuration = folder.write("nginx.conf", text);
     let mut command = Command::new(program("nginx"));

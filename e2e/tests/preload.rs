@@ -1,6 +1,7 @@
 //! Servers that stay as they are decide by their socket calls, and pass what they do not understand.
 
-use plimsoll_e2e::{Control, Folder, Preloaded, Unchanged, exchange, get};
+use plimsoll_e2e::certificates::curl;
+use plimsoll_e2e::{Control, Folder, Preloaded, TLS_HOST, Unchanged, exchange, get};
 use plimsoll_ffi::Server;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -176,6 +177,32 @@ fn what_is_no_http_passes_as_it_came() {
         });
     }
     assert_eq!(arrived(&control.state()), 0);
+}
+
+/// Over TLS and HTTP/2 nothing is understood, and nothing is in the way: several requests in a connection, and several
+/// connections at once.
+#[test]
+fn tls_passes_as_it_came() {
+    let control = Control::start(CONFIGURATION);
+    for (kind, versions) in
+        [(Unchanged::NginxTls, &["--http1.1", "--http2"][..]), (Unchanged::PythonTls, &["--http1.1"])]
+    {
+        let server = Preloaded::start(kind, &control);
+        let authority = server.folder.path().join("own.pem").display().to_string();
+        thread::scope(|scope| {
+            for version in versions.iter().cycle().take(4) {
+                let (server, authority) = (&server, &authority);
+                scope.spawn(move || {
+                    let page = "https://e2e.test/page.html";
+                    let arguments = ["--cacert", authority, version, page, page];
+                    let (code, text) = curl(server.address, TLS_HOST, "/healthz", &arguments);
+                    let wanted = "full".repeat(50_000) + "well\n";
+                    assert!(code == 0 && text == wanted, "{kind:?} {version}: {code}, {} bytes", text.len());
+                });
+            }
+        });
+        assert_eq!(arrived(&control.state()), 0, "{kind:?}");
+    }
 }
 
 #[test]
