@@ -37,23 +37,25 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --quiet -p plimsoll --no-default-features --locked -- -D warnings
-	$(CARGO) clippy --quiet -p plimsoll -p plimsoll-e2e --features wire --bin plimsoll --test wire --locked -- -D warnings
+	$(CARGO) clippy --quiet -p plimsoll -p plimsoll-e2e --features wire --bin plimsoll --test end_to_end --locked -- -D warnings
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(TARGET)
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources
 	.ci/advisories
 
 # Built once, with the binary that the end-to-end tests run: another selection of packages would build most of it again.
-TESTS := $(CARGO) test --quiet --workspace --exclude plimsoll-e2e --features plimsoll/wire --locked
+TESTS := $(CARGO) test --quiet --workspace --features plimsoll/wire,plimsoll-e2e/wire --locked
 
 built:
 	$(TESTS) --no-run
+	$(TESTS) --no-run --test end_to_end
+	.ci/module dev $(TARGET)/debug/module
 
 unit: built ## unit, property and scenario tests, and the files generated from code
 	$(TESTS) --no-fail-fast
 
 e2e: built ## the binary against a real nginx, a real Apache and a real browser
-	$(CARGO) test --quiet -p plimsoll-e2e --features wire --locked --no-fail-fast --lib --tests -- --test-threads=4
+	PLIMSOLL_MODULE=$(TARGET)/debug/module $(TESTS) --no-fail-fast --test end_to_end -- --test-threads=4
 
 live: release ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
 	PLIMSOLL_BIN=$(BIN) $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
@@ -95,7 +97,7 @@ generate: ## write what is generated from code: references of configuration and 
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll --test command_line
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-gateway --lib the_reference_of_metrics
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-sim --test pairs
-	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-e2e --test public_api
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-e2e --test end_to_end public_api
 
 fmt: ## format the code
 	$(CARGO) fmt --all

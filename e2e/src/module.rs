@@ -2,6 +2,7 @@
 
 use crate::process::wait_until;
 use crate::{Folder, Process, binary, get, open_to_all, process::PATIENCE};
+use std::env;
 use std::net::SocketAddr;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -9,10 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What `make module` builds, built for tests, once for each program of tests. Panics, with what was said, if it is not.
+/// What `make module` builds, built for tests: already there in the folder that `PLIMSOLL_MODULE` names, or else built once for
+/// each program of tests. Panics, with what was said, if it is not.
 pub fn module() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
+        if let Some(folder) = env::var_os("PLIMSOLL_MODULE") {
+            return folder.into();
+        }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
         let folder = binary().with_file_name("module");
         let built = Command::new(root.join(".ci/module")).arg("dev").arg(&folder).output();

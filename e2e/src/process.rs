@@ -124,8 +124,8 @@ pub(crate) fn end(child: &mut Child) {
 /// takes it before the server does.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
-    let mut ports = (0..100).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
+    let first = 10_000 + (std::process::id() % 20) as u16 * 1_000;
+    let mut ports = (0..1_000).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed) % 1_000);
     let found = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
     found.unwrap_or_else(|| panic!("no port is free on 127.0.0.1 from {first}"))
 }

@@ -113,7 +113,7 @@ const SILENT: &str = "127.9.8.7";
 /// machine's network nor its resolv.conf is touched.
 #[test]
 fn names_that_are_looked_up_slowly_keep_nothing_waiting() {
-    const NAME: &str = "names_that_are_looked_up_slowly_keep_nothing_waiting";
+    const NAME: &str = "hanging_reload::names_that_are_looked_up_slowly_keep_nothing_waiting";
     if std::env::var_os(INSIDE).is_some() {
         return names_hang();
     }

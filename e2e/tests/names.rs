@@ -42,7 +42,7 @@ fn serve(address: SocketAddr) {
 
 #[test]
 fn a_name_that_moves_is_followed_and_one_that_is_not_found_keeps_its_servers() {
-    const TEST: &str = "a_name_that_moves_is_followed_and_one_that_is_not_found_keeps_its_servers";
+    const TEST: &str = "names::a_name_that_moves_is_followed_and_one_that_is_not_found_keeps_its_servers";
     if std::env::var_os(INSIDE).is_some() {
         return follow();
     }

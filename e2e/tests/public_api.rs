@@ -1,6 +1,6 @@
 //! The crates that others may embed state their public API in a file, so that a change of it is seen as one.
 //!
-//! After a change that is meant: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-e2e --test public_api`.
+//! After a change that is meant: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-e2e --test end_to_end public_api`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,14 +1,12 @@
 //! Requests whose clients leave while the upstream works on them: the place is free when the upstream is, not before.
 
-mod support;
-
+use crate::support::http2::{Connection, request};
+use crate::support::*;
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::{Gateway, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
-use support::http2::{Connection, request};
-use support::*;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: t\r\n\r\n";
 

@@ -1,7 +1,6 @@
 //! What is decided of a connection when it comes: how many a client may have, and whether its client would be rejected.
 
-mod support;
-
+use crate::support::{self, *};
 use plimsoll_core::promises::Network;
 use plimsoll_gateway::Gateway;
 use plimsoll_gateway::settings::{Limits, Settings};
@@ -9,7 +8,6 @@ use std::io::Read;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
-use support::*;
 
 /// A connection from an address of this machine.
 fn connect_from(address: [u8; 4], gateway: &Gateway) -> TcpStream {

@@ -1,7 +1,6 @@
 //! Bodies of slow clients: they wait in memory or in a file, whole and in order, and their requests hold no place meanwhile.
 
-mod support;
-
+use crate::support::*;
 use plimsoll_core::promises::Tunnels;
 use plimsoll_core::request::{Pattern, Reason};
 use plimsoll_gateway::Gateway;
@@ -9,7 +8,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
-use support::*;
 
 /// More than the kernel takes for a connection, so that the rest is the gateway's to keep.
 const LONG: usize = 20_000_000;

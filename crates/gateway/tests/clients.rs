@@ -1,7 +1,6 @@
 //! Slow clients and many clients: which places and connections they may hold, and for how long.
 
-mod support;
-
+use crate::support::*;
 use plimsoll_core::promises::Condition;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
@@ -9,7 +8,6 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use support::*;
 
 /// Sends `byte` again and again, far apart, until a response or the end of the connection comes.
 fn drip(client: &mut Peer, byte: &str) {

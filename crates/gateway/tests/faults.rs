@@ -1,13 +1,11 @@
 //! Upstreams that answer too early, too late or wrongly, or stop half-way, and what clients see of that.
 
-mod support;
-
+use crate::support::{self, *};
 use plimsoll_gateway::Gateway;
 use rustix::net::sockopt::set_socket_linger;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
-use support::*;
 
 /// A listener with a full queue: a connection to it is made only once one is accepted.
 fn full_listener() -> (TcpListener, SocketAddr, Vec<TcpStream>) {

@@ -1,14 +1,12 @@
 //! Clients of HTTP/2 that send frames for their own sake, or frames that do not end: the connection ends, and every request
 //! that was begun on it is accounted for once.
 
-mod support;
-
+use crate::support::http2::*;
+use crate::support::*;
 use plimsoll_gateway::settings::{Limits, Timeouts};
 use plimsoll_gateway::{Gateway, Settings};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use support::http2::*;
-use support::*;
 
 const ENHANCE_YOUR_CALM: u32 = 11;
 const NO_ERROR: u32 = 0;

@@ -1,8 +1,6 @@
 //! The corpora through the parser, and the parser beside hyper: whatever both accept is read alike.
 
-mod corpus;
-
-use corpus::requests::{READ, REFUSED};
+use crate::corpus::requests::{READ, REFUSED};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;

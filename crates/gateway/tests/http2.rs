@@ -1,8 +1,8 @@
 //! HTTP/2 with clients: each stream is a request of its own, and nothing that a client does with its frames is lost or counted
 //! twice.
 
-mod support;
-
+use crate::support::http2::{Connection, DATA, HEADERS, frame, get_fields, raw, read_body, reason, request};
+use crate::support::{self, *};
 use bytes::Bytes;
 use h2::Reason as Code;
 use h2::client::Builder;
@@ -14,8 +14,6 @@ use plimsoll_gateway::{Gateway, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use support::http2::{Connection, DATA, HEADERS, frame, get_fields, raw, read_body, reason, request};
-use support::*;
 
 fn settings_of(origin: &Origin) -> Settings {
     Settings { h2c: true, ..settings(&[origin.address]) }

@@ -1,7 +1,11 @@
 //! Upstreams that speak HTTP/2: gRPC from end to end, and what a server says of streams that it does not serve.
 
-mod support;
-
+use crate::support::http2::{Connection, GOAWAY, HEADERS, SETTINGS, frame, request};
+use crate::support::*;
+use crate::support::{
+    self,
+    grpc::{GrpcServer, Reply},
+};
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -10,9 +14,6 @@ use plimsoll_gateway::{Gateway, Settings};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use support::grpc::{GrpcServer, Reply};
-use support::http2::{Connection, GOAWAY, HEADERS, SETTINGS, frame, request};
-use support::*;
 
 fn speaking_http2(address: SocketAddr) -> Backend {
     Backend::Upstream(UpstreamSettings { http2: true, ..UpstreamSettings::new(vec![address.into()]) })

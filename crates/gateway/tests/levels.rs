@@ -1,8 +1,7 @@
 //! The engine's decisions as the client and the upstream see them: rejections, levels, reports; files and the
 //! operator's listener.
 
-mod support;
-
+use crate::support::{self, *};
 use plimsoll_core::promises::{Condition, Identity, Promises, QueueBounds, Sense};
 use plimsoll_core::request::Pattern;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite, UpstreamSettings};
@@ -10,7 +9,6 @@ use plimsoll_gateway::{Gateway, Settings};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::*;
 
 /// One connection, no request may wait, and none is inside a contract: a second request is rejected.
 fn tight() -> Promises {

@@ -1,12 +1,10 @@
 //! Gateways whose upstreams lead back to them: a request that comes back is answered at once, and nothing hangs.
 
-mod support;
-
+use crate::support::*;
 use plimsoll_gateway::Gateway;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::{io, thread};
-use support::*;
 
 /// A relay of bytes to an address that is not known before the gateway in front of it listens.
 fn relay_to(target: Arc<OnceLock<SocketAddr>>) -> Origin {

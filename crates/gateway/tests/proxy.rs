@@ -1,7 +1,6 @@
 //! The data plane end to end: framing, order, errors, aborts, bounds.
 
-mod support;
-
+use crate::support::{self, *};
 use plimsoll_core::promises::Mode;
 use plimsoll_gateway::{Gateway, Settings};
 use std::net::{Shutdown, SocketAddr};
@@ -9,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use support::*;
 
 #[test]
 fn keep_alive_uses_one_connection_on_each_side() {

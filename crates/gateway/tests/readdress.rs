@@ -1,14 +1,12 @@
 //! A name that has other addresses than before, as clients and servers see it: no request fails, requests under way finish
 //! where they began, and what is known of the servers that stay is kept.
 
-mod support;
-
+use crate::support::*;
 use plimsoll_gateway::Gateway;
 use plimsoll_gateway::settings::Address;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use support::*;
 
 fn move_to(gateway: &Gateway, addresses: &[SocketAddr]) -> [Vec<Address>; 2] {
     let addresses: Vec<_> = addresses.iter().map(|address| (Address::from(*address), None)).collect();

@@ -1,8 +1,7 @@
 //! Reload, as clients and upstreams see it: no request fails, requests under way finish where they began, connections out
 //! of use are closed, and a wrong configuration changes nothing.
 
-mod support;
-
+use crate::support::{self, *};
 use plimsoll_core::promises::{Condition, Promises, Site};
 use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite, UpstreamSettings};
@@ -11,7 +10,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
-use support::*;
 
 fn upstream(address: SocketAddr) -> Backend {
     Backend::Upstream(UpstreamSettings::new(vec![address.into()]))

@@ -1,14 +1,12 @@
 //! Upstreams of several servers, some of which fail: nothing is lost, all is counted once, and who is out gets nothing.
 
-mod support;
-
+use crate::support::*;
 use plimsoll_gateway::settings::{Backend, HealthCheck, UpstreamSettings};
 use plimsoll_gateway::{Gateway, Settings};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use support::*;
 
 /// An address at which nobody listens.
 fn closed() -> SocketAddr {

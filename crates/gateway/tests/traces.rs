@@ -1,7 +1,7 @@
 //! Traces: what the server gets of a client's trace, and what a collector gets of the gateway's spans.
 
-mod support;
-
+use crate::support::http2::{Connection, request};
+use crate::support::*;
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::settings::TraceSettings;
 use plimsoll_gateway::{Gateway, Settings};
@@ -10,8 +10,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use support::http2::{Connection, request};
-use support::*;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";

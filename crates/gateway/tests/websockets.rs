@@ -1,7 +1,7 @@
 //! WebSockets on streams of HTTP/2 (RFC 8441): to the server an upgrade like any, to the client a stream of bytes.
 
-mod support;
-
+use crate::support::http2::{Answer, Connection, read, reason};
+use crate::support::*;
 use bytes::Bytes;
 use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
@@ -10,8 +10,6 @@ use plimsoll_core::promises::Tunnels;
 use plimsoll_gateway::settings::{Backend, FilesSettings};
 use plimsoll_gateway::{Gateway, Settings};
 use std::sync::mpsc;
-use support::http2::{Answer, Connection, read, reason};
-use support::*;
 
 const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                       Sec-WebSocket-Accept: anything\r\nSec-WebSocket-Protocol: chat\r\n\r\n";

@@ -5,11 +5,9 @@
 //! answered 0.07 % of those with a patience of 100 ms at three times the capacity: the limit of requests in service stayed at
 //! 25, so that each took 125 ms, nobody was answered, nothing was learned, and nobody was rejected.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene, mean};
 use plimsoll_sim::workload::Law;
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: [u64; 4] = [8_401, 8_402, 8_403, 8_404];

@@ -10,13 +10,11 @@
 //! response, of which five sixths are service; so the sums are given of both, each with D_ref = 2. `--nocapture` prints the
 //! figures of docs/papers.md.
 
-mod waits;
-
+use crate::waits::{self, Flow, Scene, mean};
 use plimsoll_core::promises::DelayParts;
 use plimsoll_sim::surge_files;
 use plimsoll_sim::workload::{Law, Page, Process};
 use std::time::Duration;
-use waits::{Flow, Scene, mean};
 
 const PROCESSES: u32 = 128;
 const SERVICE: Duration = Duration::from_millis(500);

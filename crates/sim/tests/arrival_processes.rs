@@ -4,12 +4,10 @@
 //! Eight workers of 40 ms, exponential; 60/s of a class that was promised 80 ms beside more best effort than is left. The
 //! quota alone decides then how long the class waits.
 
-mod waits;
-
+use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::Process;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: std::ops::RangeInclusive<u64> = 6101..=6110;

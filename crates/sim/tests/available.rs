@@ -3,13 +3,11 @@
 //!
 //! Four servers of eight workers of 40 ms, exponential, as one plant: 800 requests a second. One and a half times as many come.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene};
 use plimsoll_core::promises::{Mode, WorkerBounds};
 use plimsoll_core::telemetry::status::LimitReason;
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 9401..=9410;
 const WORKERS: u32 = 32;

@@ -3,12 +3,10 @@
 //!
 //! Eight workers, 40 ms at full quality (200 requests per second), 6 ms light.
 
-mod scenario;
-
+use crate::scenario::{Period, Run, Scenario};
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};
 use plimsoll_sim::settling::mean;
 use plimsoll_sim::workload::{Fault, FaultKind, Law};
-use scenario::{Period, Run, Scenario};
 use std::time::Duration;
 
 const CAPACITY: f64 = 200.0;

@@ -4,12 +4,10 @@
 //! Eight workers of 40 ms, exponential, 200/s in all, and the load line that the configuration sets where times are promised.
 //! The overload begins after a calm. All figures are by the clients' own clocks.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 7101..=7106;

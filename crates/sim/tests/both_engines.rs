@@ -9,8 +9,7 @@
 //! the delay too long; without the server's engine a third to 60 % are turned away; and where the gateway holds the same load
 //! line as the server, it turns away two thirds at 2.5 times the capacity, though lighter pages would do.
 
-mod waits;
-
+use crate::waits::{Flow, Heard, Scene};
 use plimsoll_core::promises::{Level, Mode, Promises, Site};
 use plimsoll_core::request::{Outcome, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
@@ -21,7 +20,6 @@ use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order, Start};
 use plimsoll_sim::workload::Law;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene};
 
 const WORKERS: u32 = 2;
 const SERVICE: Duration = Duration::from_millis(10);

@@ -1,11 +1,9 @@
 //! A promised mean after a calm: while workers are idle and lent, responses are short whatever the quota is, and the delay
 //! loop learns nothing from them. So a step of best effort after minutes of calm is held like one without any.
 
-mod waits;
-
+use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: std::ops::RangeInclusive<u64> = 6201..=6220;

@@ -3,12 +3,10 @@
 //!
 //! Eight workers of 40 ms, exponential, 200/s in all: a crowd of three times that for ten seconds, then a calm of a half.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene, mean};
 use plimsoll_sim::workload::Retry;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 const SEEDS: RangeInclusive<u64> = 8201..=8205;
 const CAPACITY: f64 = 200.0;

@@ -3,12 +3,10 @@
 //! Inside the contract every request is served in time, whatever others do. Beyond it a site that does not share the excess
 //! is refused even on an idle server, and a site that shares it takes what is left. Everybody admitted is in time.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene};
 use plimsoll_core::promises::{Guarantee, Mode, Site};
 use plimsoll_sim::workload::Process;
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene};
 
 const SEEDS: [u64; 3] = [9_411, 9_412, 9_413];
 /// Three workers that take 12 ms a request: 250 requests a second.

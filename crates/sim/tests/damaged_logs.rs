@@ -1,15 +1,12 @@
 //! Access logs with random damage: an error or a run whose every request is accounted for, never a panic. The same
 //! property as the fuzz target `access_log`, seeded.
 
-#[expect(dead_code, reason = "other tests run scenarios; here one is only built")]
-mod scenario;
-
+use crate::scenario::Scenario;
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
 use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, LogOptions, Replay, Workload};
 use plimsoll_sim::{Error, Setup};
-use scenario::Scenario;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -3,11 +3,9 @@
 //!
 //! One server of eight workers with exponential service of 40 ms, 200/s, and best effort beyond it.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene, mean};
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 const SEEDS: RangeInclusive<u64> = 6101..=6106;
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -3,13 +3,11 @@
 //! Figures "over the capacity realized" are the share of what was answered that was in time, times the share of the time
 //! that the workers were busy.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene, mean};
 use plimsoll_core::promises::{Delay, DelayParts};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene, mean};
 
 /// None of those that the constants of the loops were chosen on, which were below 2001.
 const SEEDS: RangeInclusive<u64> = 2001..=2020;

@@ -2,13 +2,11 @@
 //! 0.15 of a full one, and nothing told but the address. A number that is too low turns away what the server could carry, and
 //! nothing that waits would show it.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene, mean};
 use plimsoll_core::promises::{Mode, Site};
 use plimsoll_sim::workload::{Law, Process};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 9101..=9116;

@@ -1,12 +1,10 @@
 //! Arrivals and services that are not Poisson's and exponential, through the engine: the queue alone waits as theory says, and
 //! a promised mean is kept by about as many workers as Allen and Cunneen's approximation takes.
 
-mod waits;
-
+use crate::waits::{Flow, Scene, mean};
 use plimsoll_core::model::Traffic;
 use plimsoll_sim::workload::{Law, Process};
 use std::time::Duration;
-use waits::{Flow, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: std::ops::RangeInclusive<u64> = 6501..=6508;

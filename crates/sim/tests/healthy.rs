@@ -3,13 +3,11 @@
 //! Eight workers of 40 ms, exponential, 200/s in all, for a minute from a cold start. A period of Poisson's noise above the
 //! load line is what the queue is for.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene};
 use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::Law;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 5001..=5040;

@@ -1,14 +1,11 @@
 //! A log tells the hour in which its requests came, and by that hour rates are learned and predicted.
 
-#[expect(dead_code, reason = "other tests run scenarios; here one is only built")]
-mod scenario;
-
+use crate::scenario::Scenario;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{Admission, Plant, Promises, Site};
 use plimsoll_sim::Setup;
 use plimsoll_sim::front::Gateway;
 use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, LogOptions, Replay, Workload};
-use scenario::Scenario;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,12 +1,10 @@
 //! A deadline and lighter levels at a load line of 1: while lighter pages for more clients would fit, the level loop degrades
 //! before the deadline refuses anybody.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Scene, mean};
 use plimsoll_core::promises::{Site, WorkerBounds};
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Answer, Flow, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 9401..=9408;

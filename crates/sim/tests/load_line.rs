@@ -1,12 +1,10 @@
 //! Scenarios of the load line: bounds on both sides, judged by the plant's own busy time; and the twin of each, with
 //! the controller off, fails.
 
-mod scenario;
-
+use crate::scenario::{Period, Run, Scenario};
 use plimsoll_core::promises::{Mode, Plant, Promises, QueueBounds, Sense, Site, UtilizationLaw};
 use plimsoll_sim::settling::{mean, settled_after};
 use plimsoll_sim::workload::{self, Fault, FaultKind};
-use scenario::{Period, Run, Scenario};
 use std::time::Duration;
 
 const WORKERS: u32 = 64;

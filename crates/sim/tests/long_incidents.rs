@@ -2,11 +2,9 @@
 //! workers must neither run away meanwhile nor stay what the incident made it: within forty seconds everybody is answered
 //! again.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene, mean};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 const RATE: f64 = 140.0;
 /// The incident ends, and the search has settled (s).

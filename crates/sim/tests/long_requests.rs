@@ -1,9 +1,7 @@
 //! Requests that take far longer than the others of their class.
 
-mod waits;
-
+use crate::waits::{Flow, Scene, mean};
 use std::time::Duration;
-use waits::{Flow, Scene, mean};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 

@@ -1,10 +1,8 @@
 //! A promised mean is judged over delivered answers, and is not kept by failing, dropping or refusing requests.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
-use waits::{Flow, Heard, Scene};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 

@@ -1,11 +1,9 @@
 //! Promised percentiles near 100: what is promised for 999 in 1,000 is kept for 999 in 1,000, with its interval.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::Law;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: std::ops::RangeInclusive<u64> = 6301..=6320;

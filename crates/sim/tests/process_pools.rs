@@ -5,10 +5,8 @@
 //! Where processes share a processor, the engine lets one request at a time into it. zeta (eq. 11) is what feedback takes away
 //! of the error of the queueing-theoretical allocation alone. `--nocapture` prints the figures of docs/papers.md.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene, mean, percentile};
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene, mean, percentile};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 201..=208;
 /// So fast a server that the load line, which looks at seconds, turns nobody away: PR has no admission control.

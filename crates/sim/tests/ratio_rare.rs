@@ -3,10 +3,8 @@
 //! One worker of 10 ms, 84 to 85 requests per second. The rare class has one request in 85 to one in 21; a third class, which
 //! comes so rarely that it is silent between its requests, does not keep the others from their ratio.
 
-mod waits;
-
+use crate::waits::{Flow, Scene, mean};
 use std::time::Duration;
-use waits::{Flow, Scene, mean};
 
 /// None of these seeds was used to choose the constants of the law.
 const SEEDS: std::ops::RangeInclusive<u64> = 9_401..=9_404;

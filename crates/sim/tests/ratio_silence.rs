@@ -1,11 +1,9 @@
 //! A class with a ratio that falls silent for some minutes has no part in the ratio: nothing becomes infeasible by its silence,
 //! and the ratio holds when it is back.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene};
 use plimsoll_sim::workload::Process;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene};
 
 const SEEDS: [u64; 4] = [8_301, 8_302, 8_303, 8_304];
 const RATIO: f64 = 1.6;

@@ -5,10 +5,8 @@
 //! is out of reach, status says so, and `strict_ratios` holds it. So for eight workers. PR's own controller is in
 //! `process_pools.rs`.
 
-mod waits;
-
+use crate::waits::{self, Flow, Heard, Scene, mean, percentile};
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean, percentile};
 
 /// None of those that the constants of the loops were chosen on, which began at 1.
 const SEEDS: std::ops::RangeInclusive<u64> = 101..=120;

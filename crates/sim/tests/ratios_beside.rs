@@ -3,12 +3,10 @@
 //! Classes with a ratio exchange places among themselves. So the ratio holds whatever else waits in the same queue, and
 //! what else waits gets what it would get if the whole queue were first come, first served.
 
-mod waits;
-
+use crate::waits::{self, Flow, Scene};
 use plimsoll_core::promises::{Mode, Site};
 use plimsoll_sim::workload::Process;
 use std::time::Duration;
-use waits::{Flow, Scene};
 
 /// None of those that a constant was chosen on.
 const SEEDS: std::ops::RangeInclusive<u64> = 301..=306;

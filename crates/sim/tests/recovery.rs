@@ -3,13 +3,11 @@
 //!
 //! Eight workers of 40 ms, exponential, 140/s of 200/s in all, twice or four times as slow for twenty seconds.
 
-mod waits;
-
+use crate::waits::{Flow, Scene};
 use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
-use waits::{Flow, Scene};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 7101..=7120;

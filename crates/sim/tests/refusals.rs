@@ -1,8 +1,7 @@
 //! A server that refuses what is more than a few beyond its workers, from the first moment of an overload: with workers found,
 //! and with twice as many told as there are. And one of whose pages one is broken, which no limit would mend.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene, mean};
 use plimsoll_core::promises::{Mode, Site, WorkerBounds};
 use plimsoll_core::request::{Outcome, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
@@ -14,7 +13,6 @@ use plimsoll_sim::workload::Process;
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 9301..=9308;

@@ -4,13 +4,11 @@
 //! loads from a tenth to nine times the capacity in turns of a quarter of a second each, then a crowd of three times the
 //! capacity, and then half of the capacity again.
 
-mod scenario;
-
+use crate::scenario::{Period, Run, Scenario};
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};
 use plimsoll_core::random::Random;
 use plimsoll_sim::settling::mean;
 use plimsoll_sim::workload::Law;
-use scenario::{Period, Run, Scenario};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 

@@ -2,14 +2,11 @@
 //! the processors. Where they mostly wait, the load line is that of the workers, and none of them idles for rejections that
 //! take nothing of it.
 
-#[allow(dead_code, reason = "the plan of a run is used, and not its periods")]
-mod scenario;
-
+use crate::scenario::Scenario;
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};
 use plimsoll_sim::settling::mean;
 use plimsoll_sim::workload::Law;
 use plimsoll_sim::{Setup, workload::Workload};
-use scenario::Scenario;
 use std::time::Duration;
 
 const WORKERS: u32 = 8;

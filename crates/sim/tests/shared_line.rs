@@ -4,12 +4,10 @@
 //! Eight workers of 40 ms, exponential. Loads are in units of their capacity. The first site has a light level, the others
 //! have not.
 
-mod waits;
-
+use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::{Mode, Site};
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 7101..=7106;

@@ -1,11 +1,9 @@
 //! Promises of several kinds on one server: who yields to whom (docs/architecture.md).
 
-mod waits;
-
+use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::{Mode, Site};
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Flow, Heard, Scene, mean};
 
 const SEEDS: RangeInclusive<u64> = 3001..=3020;
 const MS: fn(u64) -> Duration = Duration::from_millis;

@@ -1,11 +1,9 @@
 //! Users that wait for their answers before they ask again: a closed loop, whose rate falls as the server slows.
 
-mod waits;
-
+use crate::waits::{self, Answer, Flow, Heard, Scene};
 use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::Process;
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene};
 
 const USERS: u32 = 200;
 const SECONDS: f64 = 600.0;

@@ -4,7 +4,7 @@
 //! A real Apache of 128 processes, as many as the paper's, each held by its request for an exponential time; a class with D_ref
 //! of 1.2 of these, whose rate steps up; and best effort that asks for more than is left. Judged is the mean of each sampling
 //! period of 600 answers, by the client's clock, in units in which D_ref is 2, as in virtual time
-//! (`cargo test -p plimsoll-sim --test apache_processes`), where the order is asserted.
+//! (`cargo test -p plimsoll-sim --test scenes apache_processes::`), where the order is asserted.
 
 use super::PAGE;
 use plimsoll_e2e::flows::{End, Flow, drive};

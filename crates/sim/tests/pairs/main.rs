@@ -9,6 +9,7 @@ mod page;
 mod promise;
 mod strict;
 #[path = "../waits/mod.rs"]
+#[expect(dead_code, reason = "the scenes use the rest of it")]
 mod waits;
 
 use plimsoll_core::promises::{Mode, Site};

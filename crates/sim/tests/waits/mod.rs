@@ -1,5 +1,4 @@
 //! Classes of one or several sites in front of one server, and how long each request took.
-#![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
 use plimsoll_core::promises::{
     Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site, WorkerBounds,

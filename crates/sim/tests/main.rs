@@ -1,0 +1,53 @@
+//! The scenes, in one program: built once, they share their helpers and all cores of the machine.
+//!
+//! One file alone: `cargo test -p plimsoll-sim --test scenes calm::`. The folders with a `main.rs` are programs of their own.
+
+mod abandoned;
+mod agent;
+mod agent_front;
+mod apache_processes;
+mod arrival_processes;
+mod available;
+mod bad_days;
+mod best_effort;
+mod both_engines;
+mod calm;
+mod come_again;
+mod comparators;
+mod conservation;
+mod contract_deadlines;
+mod contracts;
+mod damaged_logs;
+mod delay_ranks;
+mod delays;
+mod found_workers;
+mod general_queues;
+mod healthy;
+mod hour_of_log;
+mod impatient;
+mod levels_and_deadline;
+mod load_line;
+mod long_incidents;
+mod long_requests;
+mod lost_answers;
+mod parties;
+mod pauses;
+mod percentiles;
+mod prediction;
+mod process_pools;
+mod ratio_rare;
+mod ratio_silence;
+mod ratios;
+mod ratios_beside;
+mod recovery;
+mod refusals;
+mod replayed_pages;
+mod restart;
+mod rough_arrivals;
+mod same_host;
+mod scenario;
+mod shared_line;
+mod together;
+mod two_plants;
+mod waiting_users;
+mod waits;

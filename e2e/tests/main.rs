@@ -1,0 +1,56 @@
+//! The end-to-end tests, in one program: built once, they share what is made for them (`plimsoll_e2e::module`) and all cores of
+//! the machine.
+//!
+//! One file alone: `cargo test -p plimsoll-e2e --test end_to_end tls::`.
+
+mod access_log;
+mod adapted;
+mod agent;
+mod clients;
+mod corpora;
+mod dashboard;
+mod faults;
+mod few_descriptors;
+mod hanging_reload;
+mod header_rules;
+mod hostile_memory;
+mod http2;
+mod in_front_of;
+mod incidents;
+mod lifecycle;
+mod module;
+mod module_experiments;
+mod names;
+mod operators_listener;
+mod package;
+mod pauses;
+mod prefixes;
+mod preload;
+mod products;
+mod profile;
+mod prometheus;
+mod proxy_protocol;
+mod public_api;
+mod python;
+mod real_sites;
+mod rejections;
+mod reload;
+mod reports;
+mod scenes;
+mod servers;
+mod signed;
+mod slow_clients;
+mod slow_reader;
+mod spoofing;
+mod state;
+mod supervisor;
+mod tls;
+mod tls_upstreams;
+mod traces;
+mod tunnels;
+mod tutorial;
+mod unfinished_heads;
+mod upgrade;
+#[cfg(feature = "wire")]
+mod wire;
+mod worker_counts;
