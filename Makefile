@@ -3,6 +3,7 @@
 CARGO ?= cargo
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BIN := $(TARGET)/release/plimsoll
+SHIPPED := $(TARGET)/shipped/plimsoll
 # Measured (958) plus a hundredth. A change that makes a decision dearer moves this line, with its reason in the commit. It was 941
 # before streams and exempt requests had bounds of their own, and classes with a delay counted their service times.
 DECISION_INSTRUCTIONS := 967
@@ -12,7 +13,7 @@ DECISION_INSTRUCTIONS := 967
 STEP_INSTRUCTIONS := 1920000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release deb deb-test static static-test book
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release shipped deb deb-test static static-test book
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -57,9 +58,9 @@ unit: built ## unit, property and scenario tests, and the files generated from c
 e2e: built ## the binary against a real nginx, a real Apache and a real browser
 	PLIMSOLL_MODULE=$(TARGET)/debug/module $(TESTS) --no-fail-fast --test end_to_end -- --test-threads=4
 
-live: release ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
-	PLIMSOLL_BIN=$(BIN) $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
-	$(BIN) demo --seconds 30
+live: shipped ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
+	PLIMSOLL_BIN=$(SHIPPED) $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
+	$(SHIPPED) demo --seconds 30
 
 model-check: ## what threads share, under every interleaving that loom can make
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
@@ -78,15 +79,15 @@ fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly to
 		$(CARGO) +nightly fuzz run $$target out/corpus/$$target fuzz/corpus/$$target -- -max_total_time=60 || exit 1; \
 	done
 
-bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
-	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
+bench: shipped ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
+	python3 bench/bench.py --plimsoll $(SHIPPED) $(if $(KEEP),--keep) $(BENCH_ARGS)
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 
-soak: release ## ten minutes of everything at once: twice the capacity, a server that fails, reloads, upgrades, a full disk (SOAK="--minutes 60")
-	python3 bench/soak.py --plimsoll $(BIN) $(SOAK)
+soak: shipped ## ten minutes of everything at once: twice the capacity, a server that fails, reloads, upgrades, a full disk (SOAK="--minutes 60")
+	python3 bench/soak.py --plimsoll $(SHIPPED) $(SOAK)
 
-attacks: release ## hostile clients and failing parts, at Plimsoll and at nginx in the same way: a table, which fails nothing
-	python3 bench/attacks.py --plimsoll $(BIN) $(ATTACKS)
+attacks: shipped ## hostile clients and failing parts, at Plimsoll and at nginx in the same way: a table, which fails nothing
+	python3 bench/attacks.py --plimsoll $(SHIPPED) $(ATTACKS)
 
 dashboard: ## write the dashboard's page from its sources in dashboard/ (needs Node)
 	cd dashboard && npm ci --silent && node_modules/.bin/tsc && node build.mjs
@@ -103,15 +104,18 @@ fmt: ## format the code
 	$(CARGO) fmt --all
 
 module: ## build libplimsoll, mod_plimsoll, libplimsoll_preload and a wheel for Python into target/module: a server's own processes decide (docs/module.md)
-	@.ci/module release $(TARGET)/module
+	@.ci/module shipped $(TARGET)/module
 	@.ci/wheel $(TARGET)/module
 
-release: ## build the binary as it is shipped
+release: ## build the binary, optimized crate by crate
 	$(CARGO) build --quiet --release --locked -p plimsoll
 
+shipped: ## build the binary as it is packaged and measured, optimized as a whole, which takes longer: target/shipped/plimsoll
+	$(CARGO) build --quiet --profile shipped --locked -p plimsoll
+
 deb: ## the Debian package, left in target/; without adapt and impact, which need a library in C
-	$(CARGO) build --quiet --release --locked -p plimsoll --no-default-features
-	packaging/deb $(BIN) $(TARGET)
+	$(CARGO) build --quiet --profile shipped --locked -p plimsoll --no-default-features
+	packaging/deb $(SHIPPED) $(TARGET)
 
 # Not part of `test`: it needs root and an optimized build.
 deb-test: deps deb ## the package in a fresh Debian that boots: installed, started, broken, upgraded, removed, purged
@@ -119,13 +123,13 @@ deb-test: deps deb ## the package in a fresh Debian that boots: installed, start
 
 STATIC := x86_64-unknown-linux-musl
 
-static: ## the program without shared libraries, for containers: target/x86_64-unknown-linux-musl/release/plimsoll
+static: ## the program without shared libraries, for containers: target/x86_64-unknown-linux-musl/shipped/plimsoll
 	rustup target add $(STATIC)
-	$(CARGO) build --quiet --release --locked -p plimsoll --no-default-features --target $(STATIC)
+	$(CARGO) build --quiet --profile shipped --locked -p plimsoll --no-default-features --target $(STATIC)
 
 # Not part of `test`: it needs root and another optimized build.
 static-test: deps static ## what the container claims: the static program in an otherwise empty root, as another user
-	packaging/test/container $(TARGET)/$(STATIC)/release/plimsoll
+	packaging/test/container $(TARGET)/$(STATIC)/shipped/plimsoll
 
 book: ## the pages of docs/ as a site in target/book (needs mdbook: cargo install --locked mdbook)
 	mdbook build --dest-dir $(TARGET)/book docs

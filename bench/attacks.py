@@ -230,7 +230,7 @@ PARTS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--plimsoll", default=os.path.join(HERE, "../target/release/plimsoll"), help="the binary")
+    parser.add_argument("--plimsoll", default=os.path.join(HERE, "../target/shipped/plimsoll"), help="the binary")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given several times")
     parser.add_argument("--seconds", type=float, default=6, help="of each run")
     parser.add_argument("--rounds", type=int, default=3, help="of runs without and with an attack")

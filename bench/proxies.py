@@ -215,7 +215,7 @@ def start_haproxy(directory, origin, threads, cores):
 def start_plimsoll(binary, text, directory, threads, cores):
     """Plimsoll with a configuration whose port is 0; its log says which it got."""
     if not binary or not os.access(binary, os.X_OK):
-        raise Missing(f"no binary at {binary} (make release)")
+        raise Missing(f"no binary at {binary} (make shipped)")
     config = _write(directory, f"plimsoll{threads}.toml", text)
     server = Server("plimsoll", [binary, "run", config], cores, 0, directory)
     until = time.monotonic() + 10
