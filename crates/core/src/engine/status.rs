@@ -5,6 +5,7 @@ use super::published_state::PublishedPlant;
 use super::reload::promised_capacity;
 use crate::actuator::cascade::LevelPart;
 use crate::control::utilization::UtilizationLoop;
+use crate::control::workers::WorkerSearch;
 use crate::promises::plan::plan;
 use crate::scheduling::rank::Standing;
 use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
@@ -100,8 +101,11 @@ impl Engine {
             (&self.published().plants[plant].capacity, &self.registry.promises.plants[plant]);
         let [_, whole] = capacity.whole();
         let told = promised.find_workers.is_none().then(|| promised_capacity(promised).1);
-        let ceiling = self.loops.refusals[plant].output().ceiling;
-        if ceiling.is_some_and(|most| most <= whole && told.is_none_or(|told| most < told)) {
+        let refusals = self.loops.refusals[plant].output();
+        // While a higher number is tried, the one that holds again after a refusal counts.
+        let ceiling = refusals.tried_from.or(refusals.ceiling);
+        let is_lowered = self.loops.searches[plant].as_ref().is_some_and(WorkerSearch::is_lowered);
+        if is_lowered || ceiling.is_some_and(|most| most <= whole && told.is_none_or(|told| most < told)) {
             Some(LimitReason::Refusals)
         } else if capacity.limit() < whole {
             Some(LimitReason::Outage)

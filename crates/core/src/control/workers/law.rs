@@ -58,8 +58,9 @@ pub struct KnownWorkers {
 /// The law of one plant.
 pub(crate) struct WorkersLaw {
     bounds: WorkerBounds,
-    /// Beyond how many the server refuses, where it does.
+    /// Beyond how many the server refuses, where it does, and whether the limit would be higher without that.
     ceiling: Option<u32>,
+    is_lowered: bool,
     evidence: Evidence,
     limit: u32,
     workers: u32,
@@ -84,6 +85,7 @@ impl WorkersLaw {
         WorkersLaw {
             bounds,
             ceiling: None,
+            is_lowered: false,
             evidence: Evidence::new(),
             limit: start,
             workers: start,
@@ -135,6 +137,11 @@ impl WorkersLaw {
     /// Whether throughput was seen to level off.
     pub(crate) fn found(&self) -> bool {
         self.found
+    }
+
+    /// Whether the limit would be higher if the server did not refuse.
+    pub(crate) fn is_lowered(&self) -> bool {
+        self.is_lowered
     }
 
     /// Takes the number beyond which the server refuses.
@@ -206,6 +213,9 @@ impl WorkersLaw {
         if !fit.flat {
             (self.pause, self.trial) = (FIRST_PAUSE, None);
         }
+        // A search that fell because it may not rise is lowered until throughput tells the number.
+        let is_cut = next > self.most() || (!fit.flat && self.limit.max(next) >= self.most());
+        self.is_lowered = self.ceiling.is_some() && (is_cut || (self.is_lowered && !fit.flat));
         next = next.clamp(self.bounds.least, self.most());
         if next != self.limit {
             self.evidence.end_stretch();
@@ -347,6 +357,26 @@ mod tests {
                 most = most.max(law.limit());
             }
             assert_eq!(most > 16, !slow, "{most}, slow: {slow}");
+        }
+    }
+
+    /// Below what the server takes throughput says nothing, so the limit goes to and fro there: for the refusals, not because
+    /// there are so few workers. Where there are, they are the reason.
+    #[test]
+    fn a_limit_below_what_the_server_takes_is_lowered_until_throughput_tells_the_workers() {
+        for (workers, lowered) in [(40.0, true), (5.0, false)] {
+            let (mut law, mut random, mut limits) = (WorkersLaw::new(BOUNDS, 16), Random::new(7), Vec::new());
+            law.set_ceiling(Some(12));
+            for _ in 0..4 * 60 {
+                quarter(&mut law, (workers, 10.0), 500.0, &mut random);
+                limits.push((law.limit(), law.is_lowered()));
+            }
+            let settled = &limits[4 * 30..];
+            assert!(settled.iter().all(|(limit, own)| *limit <= 12 && *own == lowered), "{settled:?}");
+            assert!(settled.iter().any(|(limit, _)| *limit < 12), "{settled:?}");
+            law.set_ceiling(None);
+            quarter(&mut law, (workers, 10.0), 500.0, &mut random);
+            assert!(!law.is_lowered());
         }
     }
 

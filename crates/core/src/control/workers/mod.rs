@@ -175,6 +175,11 @@ impl WorkerSearch {
         (f64::from(self.law.possible()) / f64::from(self.law.workers().max(1))).clamp(1.0, MOST_POSSIBLE)
     }
 
+    /// Whether the limit would be higher if the server did not refuse.
+    pub(crate) fn is_lowered(&self) -> bool {
+        self.law.is_lowered()
+    }
+
     /// Whether throughput was seen to level off.
     pub(crate) fn found(&self) -> bool {
         self.law.found()
