@@ -47,8 +47,17 @@ import functools, http.server, sys, time
 class Handler(http.server.SimpleHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     def do_GET(self):
+        if self.path == '/events':
+            return self.events()
         time.sleep(0.05 if 'page' in self.path else 0)
         super().do_GET()
+    def events(self):
+        self.send_response(200)
+        self.send_header('Content-Type', 'text/event-stream')
+        self.end_headers()
+        self.wfile.write(b'data: one\\n\\n')
+        self.close_connection = True
+        self.connection.recv(1)
 class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 server = Server(('127.0.0.1', int(sys.argv[1])), functools.partial(Handler, directory=sys.argv[2]))

@@ -6,7 +6,8 @@ use plimsoll_e2e::{
     Accounts, Apache, Control, Folder, Response, get, get_from, module, open_to_all, program,
 };
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -193,6 +194,28 @@ fn decisions_show_in_responses_and_every_request_is_accounted_once() {
     let told = Accounts::at_rest(apache.direct);
     // One more page at the beginning, and one that is exempt; what tells is exempt too.
     assert_eq!((told.arrived - told.asked, told.rejected), (sent + 2, rejected));
+}
+
+#[test]
+fn a_stream_of_events_gives_its_place_back_with_its_head() {
+    let control = Control::start(&configuration());
+    let slowly = "SetOutputFilter RATE_LIMIT\nSetEnv rate-limit 8\n";
+    let events =
+        format!("<Location /page.html>\nForceType text/event-stream;charset=utf-8\n{slowly}</Location>\n");
+    let other = format!("<Location /light/page.html>\n{slowly}</Location>\n");
+    let apache = apache(&control, 4, &(events + &other));
+    let in_service = |path: &str| {
+        let mut open = TcpStream::connect(apache.direct).expect("a connection");
+        open.write_all(format!("GET {path} HTTP/1.1\r\nHost: www.test\r\n\r\n").as_bytes()).expect("sent");
+        open.read_exact(&mut [0; 12]).expect("the beginning of its answer");
+        let told = get(apache.direct, "/server-status?auto").text();
+        let figure = told.lines().find_map(|line| line.strip_prefix("PlimsollInService: "));
+        figure.and_then(|figure| figure.parse::<u32>().ok()).unwrap_or_else(|| panic!("{told}"))
+    };
+    // The page that tells is one of them.
+    assert_eq!([in_service("/page.html"), in_service("/light/page.html")], [1, 2]);
+    let told = Accounts::at_rest(apache.direct);
+    assert_eq!((told.arrived - told.asked, told.rejected), (4, 0));
 }
 
 #[test]

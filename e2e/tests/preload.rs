@@ -154,6 +154,20 @@ fn node() {
 }
 
 #[test]
+fn a_stream_of_events_gives_its_place_back_with_its_head() {
+    let control = Control::start(CONFIGURATION);
+    let server = Preloaded::start(Unchanged::Python, &control);
+    let mut client = Client::new(server.address);
+    let (status, head, _) = client.get("/events");
+    assert!(status == 200 && head.contains("text/event-stream"), "{head}");
+    client.0.read_exact(&mut [0; 9]).expect("the first event");
+    let counts = Server::attach(&control.state()).expect("the state").counts();
+    assert_eq!((counts.arrived, counts.ended, counts.in_service), (1, 0, 0));
+    drop(client);
+    assert_eq!(arrived(&control.state()), 1);
+}
+
+#[test]
 fn what_is_no_http_passes_as_it_came() {
     let control = Control::start(CONFIGURATION);
     let server = Preloaded::start(Unchanged::Echo, &control);

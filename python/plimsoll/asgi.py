@@ -3,7 +3,7 @@
 import asyncio
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import SAFE, Attachment, Outcome, Request
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
 
 _PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
 
@@ -75,6 +75,10 @@ class _Response:
             # Servers say so that the client has left.
             self.client_left = True
             raise
+        if message["type"] == "http.response.start":
+            headers = message.get("headers", ())
+            if any(name.lower() == b"content-type" and is_event_stream(value) for name, value in headers):
+                self._attachment.stays_open(self._decision)
         if message["type"] != "http.response.body":
             return
         self._attachment.log_size(self._decision, len(message.get("body", b"")))
@@ -113,7 +117,7 @@ def _request(scope):
 
 
 async def _reject(decision, send):
-    body = b"Too many requests at this time. Please try again later.\n" if decision.status == 503 else b"No site of this name.\n"
+    body = rejection_text(decision)
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),

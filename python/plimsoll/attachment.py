@@ -60,6 +60,18 @@ class Decision:
     number: int = 0
 
 
+def rejection_text(decision: "Decision") -> bytes:
+    """The body of a rejection, as the gateway has it unless it is told another."""
+    if decision.status == 421:
+        return b"No site of this name.\n"
+    return b"This site is busy right now. Please try again in a moment.\n"
+
+
+def is_event_stream(content_type: bytes) -> bool:
+    """Whether a response of this type stays open for as long as its client likes."""
+    return content_type.strip().lower().startswith(b"text/event-stream")
+
+
 class _Lookup:
     """What finds headers of one request. It keeps the values until the call has returned."""
 
@@ -117,6 +129,10 @@ class Attachment:
     def log_size(self, decision: Decision, size: int) -> None:
         """Counts bytes of a response's body as they are delivered."""
         self._library.plimsoll_log_size(self._handle, decision.number, size)
+
+    def stays_open(self, decision: Decision) -> None:
+        """Says, once, that a response stays open for as long as its client likes, so that its request gives its place back."""
+        self._library.plimsoll_stays_open(self._handle, decision.number)
 
     def done(self, decision: Decision, outcome: Outcome) -> None:
         """Ends a request, exactly once."""

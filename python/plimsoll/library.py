@@ -54,6 +54,7 @@ def load():
             ctypes.POINTER(DecisionStruct),
         ],
         "plimsoll_log_size": [handle, number, ctypes.c_uint64],
+        "plimsoll_stays_open": [handle, number],
         "plimsoll_done": [handle, number, ctypes.c_int],
     }.items():
         function = getattr(library, name)

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import SAFE, Attachment, Outcome, Request
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
 
 
 class Middleware:
@@ -47,10 +47,12 @@ class _Response:
         self.body = ()
 
     def counted(self, start_response):
-        """`start_response`, whose `write` counts too."""
+        """`start_response`, whose `write` counts too, and which sees that a response stays open."""
 
-        def start(*arguments):
-            write = start_response(*arguments)
+        def start(status, headers, *arguments):
+            write = start_response(status, headers, *arguments)
+            if any(name.lower() == "content-type" and is_event_stream(value.encode("latin-1")) for name, value in headers):
+                self._attachment.stays_open(self._decision)
 
             def counted(data):
                 self._attachment.log_size(self._decision, len(data))
@@ -107,7 +109,7 @@ def _request(environ):
 
 def _reject(decision, start_response):
     status = HTTPStatus(decision.status)
-    body = b"Too many requests at this time. Please try again later.\n" if decision.status == 503 else b"No site of this name.\n"
+    body = rejection_text(decision)
     headers = [
         ("Content-Type", "text/plain; charset=utf-8"),
         ("Content-Length", str(len(body))),

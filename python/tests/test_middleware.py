@@ -36,6 +36,10 @@ match = { header = { "x-plan" = "gold" } }
 """
 
 
+# A stream occupies one of the server's workers.
+KEEPING = CONFIGURATION.replace("[upstream.server.capacity]", "tunnels_keep_places = true\n[upstream.server.capacity]")
+
+
 class Control:
     """`plimsoll control` with its state."""
 
@@ -67,6 +71,30 @@ class Control:
             classes[counted.name.decode()] = counted
 
 
+    def in_service(self, attachment):
+        """Requests that hold a place."""
+        status = StatusStruct()
+        assert attachment._library.plimsoll_status(attachment._handle, ctypes.byref(status)) == 0
+        return status.in_service
+
+
+class StatusStruct(ctypes.Structure):
+    """plimsoll_status_t"""
+
+    _fields_ = [
+        ("controller", ctypes.c_uint32),
+        ("frozen", ctypes.c_uint32),
+        ("lanes", ctypes.c_uint32),
+        ("attached", ctypes.c_uint32),
+        ("generation", ctypes.c_uint64),
+        ("arrived", ctypes.c_uint64),
+        ("ended", ctypes.c_uint64),
+        ("in_service", ctypes.c_uint64),
+        ("deaths", ctypes.c_uint64),
+        ("returned", ctypes.c_uint64),
+    ]
+
+
 class ClassStruct(ctypes.Structure):
     """plimsoll_class_t"""
 
@@ -86,7 +114,7 @@ class Header(unittest.TestCase):
     def test_structures_are_those_of_the_header(self):
         header = Path(os.environ["PLIMSOLL_HEADER"]).read_text()
         header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
-        for structure in (library.RequestStruct, library.DecisionStruct, ClassStruct):
+        for structure in (library.RequestStruct, library.DecisionStruct, ClassStruct, StatusStruct):
             name = structure.__doc__
             body = re.search(r"typedef struct " + name + r" \{(.*?)\} " + name, header, re.S)
             declared = re.findall(r"(\w+);", body.group(1))
@@ -135,6 +163,25 @@ class Wsgi(unittest.TestCase):
             counted = {name: (one.arrived, one.ended, one.rejected) for name, one in classes.items()}
             self.assertEqual(counted, {"gold": (1, 1, 0), "default": (3, 3, 0), "exempt": (1, 1, 0)})
             self.assertEqual(classes["default"].bytes, len("/page!"))
+
+    def test_a_stream_of_events_gives_its_place_back_unless_it_occupies_a_worker(self):
+        in_service = []
+
+        def application(environ, start_response):
+            start_response("200 OK", [("Content-Type", "Text/Event-Stream; charset=utf-8")])
+            for _ in range(2):
+                in_service.append(control.in_service(middleware._attachment))
+                yield b"data: one\n\n"
+
+        for configuration, expected in ((CONFIGURATION, [0, 0]), (KEEPING, [1, 1])):
+            in_service.clear()
+            with Control(configuration) as control:
+                middleware = wsgi.Middleware(application, control.state)
+                self.ask(middleware)
+                counted = control.counts(middleware._attachment)["default"]
+                after = control.in_service(middleware._attachment)
+            self.assertEqual((in_service, after), (expected, 0))
+            self.assertEqual((counted.arrived, counted.ended, counted.bytes), (1, 1, 22))
 
     def test_a_path_is_classified_as_it_was_sent_and_has_the_prefix_of_its_level(self):
         seen = []
@@ -258,6 +305,40 @@ class Asgi(unittest.TestCase):
             counted = {name: (one.arrived, one.ended, one.rejected) for name, one in classes.items()}
             self.assertEqual(counted, {"gold": (1, 1, 0), "default": (5, 5, 0), "exempt": (0, 0, 0)})
             self.assertEqual(classes["default"].bytes, 12)
+
+    def test_streams_of_events_leave_the_places_to_others(self):
+        async def application(scope, receive, send):
+            kind = b"text/event-stream" if scope["path"] == "/events" else b"text/html"
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
+            await send({"type": "http.response.body", "body": b"data: one\n\n", "more_body": True})
+            await receive()
+            await send({"type": "http.response.body"})
+
+        async def ask_while_open(middleware, path):
+            is_open, may_end = asyncio.Event(), asyncio.Event()
+
+            async def receive():
+                is_open.set()
+                await may_end.wait()
+                return {"type": "http.request", "body": b""}
+
+            async def send(message):
+                pass
+
+            scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"host", b"www.test")]}
+            asked = asyncio.create_task(middleware(scope, receive, send))
+            await is_open.wait()
+            in_service = control.in_service(middleware._attachment)
+            may_end.set()
+            await asked
+            return in_service
+
+        with Control() as control:
+            middleware = asgi.Middleware(application, control.state)
+            self.assertEqual(asyncio.run(ask_while_open(middleware, "/events")), 0)
+            self.assertEqual(asyncio.run(ask_while_open(middleware, "/page")), 1)
+            counted = control.counts(middleware._attachment)["default"]
+            self.assertEqual((counted.arrived, counted.ended), (2, 2))
 
     def test_a_level_has_its_prefix_and_a_rejection_its_time(self):
         seen = []

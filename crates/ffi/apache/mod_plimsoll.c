@@ -16,6 +16,7 @@
 #include <apr_optional_hooks.h>
 #include <apr_strings.h>
 #include <apr_thread_mutex.h>
+#include <util_filter.h>
 #include <mod_status.h>
 #include <inttypes.h>
 #include <plimsoll.h>
@@ -53,6 +54,8 @@ typedef struct {
 
 /* By path, in each child. */
 static apr_hash_t *attachments;
+
+static ap_filter_rec_t *type_filter;
 
 static apr_status_t detach(void *data) {
     attachment_t *own = data;
@@ -138,6 +141,27 @@ static int log_transaction(request_rec *r) {
     under_way_t *own = ap_get_module_config(r->request_config, &plimsoll_module);
     if (own) depart(own);
     return DECLINED;
+}
+
+/* Sees the type of a response before its body goes: a stream of events stays open for as long as its client likes, and gives its
+ * place back. */
+static apr_status_t see_type(ap_filter_t *filter, apr_bucket_brigade *brigade) {
+    request_rec *r = filter->r;
+    while (r->prev) r = r->prev;
+    under_way_t *own = ap_get_module_config(r->request_config, &plimsoll_module);
+    const char *type = filter->r->content_type;
+    if (own && own->number && type && !ap_cstr_casecmpn(type, "text/event-stream", strlen("text/event-stream")))
+        plimsoll_stays_open(own->handle, own->number);
+    ap_filter_t *next = filter->next;
+    ap_remove_output_filter(filter);
+    return ap_pass_brigade(next, brigade);
+}
+
+static void insert_filter(request_rec *r) {
+    request_rec *first = r;
+    while (first->prev) first = first->prev;
+    if (!r->main && ap_get_module_config(first->request_config, &plimsoll_module))
+        ap_add_output_filter_handle(type_filter, NULL, r, r->connection);
 }
 
 static const char *header(void *context, const char *name) {
@@ -269,6 +293,8 @@ static void register_hooks(apr_pool_t *pool) {
     (void)pool;
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_translate_name(translate_name, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    type_filter = ap_register_output_filter("PLIMSOLL_TYPE", see_type, NULL, AP_FTYPE_PROTOCOL);
+    ap_hook_insert_filter(insert_filter, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_REALLY_LAST);
     APR_OPTIONAL_HOOK(ap, status_hook, status_hook, NULL, NULL, APR_HOOK_MIDDLE);
 }

@@ -74,6 +74,10 @@ typedef enum plimsoll_error {
    Something failed inside Plimsoll; this is a defect.
    */
   PLIMSOLL_ERROR_INTERNAL = -11,
+  /*
+   As many responses stay open as the server may have; the request keeps its place.
+   */
+  PLIMSOLL_ERROR_TOO_MANY_STREAMS = -12,
 } plimsoll_error;
 
 /*
@@ -274,6 +278,18 @@ int plimsoll_adapt(const struct plimsoll_t *handle,
  `handle` is of plimsoll_init and not closed, or NULL.
  */
 int plimsoll_log_size(const struct plimsoll_t *handle, uint64_t request, uint64_t bytes);
+
+/*
+ Says that a response stays open for as long as its client likes: a stream of events, or an upgraded connection. To be called
+ once, when its head is known. The request gives its place back, so that others are not turned away for it, unless the
+ upstream has `tunnels_keep_places = true`; plimsoll_log_size and plimsoll_done follow as for any other. Returns 0 or an
+ error; after PLIMSOLL_ERROR_TOO_MANY_STREAMS the request keeps its place.
+
+ # Safety
+ `handle` is of plimsoll_init and not closed, or NULL.
+ */
+int plimsoll_stays_open(const struct plimsoll_t *handle,
+                        uint64_t request);
 
 /*
  Ends a request, exactly once; `outcome` is a `plimsoll_outcome`. Returns 0 or an error.

@@ -216,6 +216,21 @@ pub unsafe extern "C" fn plimsoll_log_size(handle: *const plimsoll_t, request: u
     })
 }
 
+/// Says that a response stays open for as long as its client likes: a stream of events, or an upgraded connection. To be called
+/// once, when its head is known. The request gives its place back, so that others are not turned away for it, unless the
+/// upstream has `tunnels_keep_places = true`; plimsoll_log_size and plimsoll_done follow as for any other. Returns 0 or an
+/// error; after PLIMSOLL_ERROR_TOO_MANY_STREAMS the request keeps its place.
+///
+/// # Safety
+/// `handle` is of plimsoll_init and not closed, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_stays_open(handle: *const plimsoll_t, request: u64) -> c_int {
+    guarded(|| {
+        // SAFETY: null or a handle, as the caller sees to.
+        unsafe { server(handle)? }.stays_open(request)
+    })
+}
+
 /// Ends a request, exactly once; `outcome` is a `plimsoll_outcome`. Returns 0 or an error.
 ///
 /// # Safety

@@ -28,13 +28,15 @@ pub enum Fault {
     NoRequest = -10,
     /// Something failed inside Plimsoll; this is a defect.
     Internal = -11,
+    /// As many responses stay open as the server may have; the request keeps its place.
+    TooManyStreams = -12,
 }
 
 impl Fault {
     /// All faults.
     ///
     /// cbindgen:ignore
-    pub const ALL: [Fault; 11] = [
+    pub const ALL: [Fault; 12] = [
         Fault::Argument,
         Fault::File,
         Fault::NotState,
@@ -46,6 +48,7 @@ impl Fault {
         Fault::TooLong,
         Fault::NoRequest,
         Fault::Internal,
+        Fault::TooManyStreams,
     ];
 
     /// The sentence, with a final NUL for C.
@@ -68,6 +71,9 @@ impl Fault {
             Fault::TooLong => "the rewritten path does not fit the buffer\0",
             Fault::NoRequest => "no request under way has this number\0",
             Fault::Internal => "something failed inside Plimsoll; please report it\0",
+            Fault::TooManyStreams => {
+                "as many responses stay open as `max_tunnels` or `stream_share` allows: the request keeps its place\0"
+            }
         }
     }
 

@@ -136,32 +136,30 @@ impl Server {
             return Err(Fault::TooLong);
         }
         let (token, now) = (Token::default(), now());
-        let arrival = self.slot.change(|slot| {
-            let arrival = match own.lane.arrive(now, target, token, &mut own.verdicts) {
+        let decided = self.slot.change(|slot| {
+            let permit = match own.lane.arrive(now, target, token, &mut own.verdicts) {
+                Arrival::Serve(permit) | Arrival::Exempt(permit) => permit,
+                Arrival::Reject(rejection) => return Err(rejection),
                 // A gate has room for all that a server takes, so this is never met; it would be a rejection.
                 Arrival::Wait(permit) => {
                     own.lane.depart(now, permit, Outcome::Abandoned, &mut own.verdicts);
-                    Arrival::Reject(Rejection { reason: Reason::QueueFull, retry_after: Duration::ZERO })
+                    return Err(Rejection { reason: Reason::QueueFull, retry_after: Duration::ZERO });
                 }
-                arrival => arrival,
             };
-            if let Arrival::Serve(permit) | Arrival::Exempt(permit) = &arrival {
-                slot.hold(permit.plant(), permit.reason() == Reason::Exempt);
-            }
-            arrival
+            slot.hold(permit.plant(), permit.reason() == Reason::Exempt);
+            Ok(permit)
         });
         let (site, is_frozen) = (target.site, self.is_frozen_at(now));
-        Ok(match arrival {
-            Arrival::Serve(permit) | Arrival::Exempt(permit) => {
+        Ok(match decided {
+            Ok(permit) => {
                 let (level, reason, retry_after) = (permit.level(), permit.reason(), Duration::ZERO);
                 // An exempt request goes as it came.
                 let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
                 Served { request: own.keep(permit), level, reason, site, retry_after, prefix, is_frozen }
             }
-            Arrival::Reject(Rejection { reason, retry_after }) => {
+            Err(Rejection { reason, retry_after }) => {
                 Served { request: 0, level: 0, reason, site, retry_after, prefix: "", is_frozen }
             }
-            Arrival::Wait(_) => return Err(Fault::Internal),
         })
     }
 
@@ -183,11 +181,30 @@ impl Server {
     pub fn log_size(&self, request: u64, bytes: u64) -> Result<(), Fault> {
         let mut own = self.own()?;
         let Own { lane, under_way, .. } = &mut *own;
-        let one = under_way.get_mut(place(request)).and_then(Option::as_mut);
-        let one = one.filter(|one| one.number == request).ok_or(Fault::NoRequest)?;
+        let one = find(under_way, request)?;
         one.bytes = one.bytes.saturating_add(bytes);
         lane.sent(&one.permit, bytes);
         Ok(())
+    }
+
+    /// Notes that the response stays open for as long as its client likes, as a stream of events or an upgraded connection. The
+    /// request gives its place back, unless `tunnels_keep_places` says that it occupies a worker.
+    ///
+    /// # Errors
+    /// There is no such request, or there are as many such responses as may be; then the request keeps its place.
+    pub fn stays_open(&self, request: u64) -> Result<(), Fault> {
+        let mut own = self.own()?;
+        let Own { lane, under_way, verdicts, .. } = &mut *own;
+        let permit = &mut find(under_way, request)?.permit;
+        let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
+        self.slot.change(|slot| {
+            let held_place = permit.holds_place();
+            let may_stay = lane.stay_open(now, permit, verdicts);
+            if held_place && !permit.holds_place() {
+                slot.let_go(plant, is_exempt);
+            }
+            if may_stay { Ok(()) } else { Err(Fault::TooManyStreams) }
+        })
     }
 
     /// Ends a request.
@@ -208,9 +225,12 @@ impl Server {
         let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
         let Own { lane, verdicts, .. } = own;
         self.slot.change(|slot| {
+            let held_place = permit.holds_place();
             lane.release(now, &mut permit, service, verdicts);
             lane.depart(now, permit, outcome, verdicts);
-            slot.let_go(plant, is_exempt);
+            if held_place {
+                slot.let_go(plant, is_exempt);
+            }
         });
         Ok(())
     }
@@ -272,6 +292,12 @@ impl Own {
         self.under_way[place as usize] = Some(UnderWay { number, permit, bytes: 0 });
         number
     }
+}
+
+/// The request of this number.
+fn find(under_way: &mut [Option<UnderWay>], request: u64) -> Result<&mut UnderWay, Fault> {
+    let one = under_way.get_mut(place(request)).and_then(Option::as_mut);
+    one.filter(|one| one.number == request).ok_or(Fault::NoRequest)
 }
 
 /// Where a request's permit is kept.

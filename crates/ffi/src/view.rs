@@ -1,6 +1,6 @@
 //! A request as the engine reads it.
 
-use plimsoll_core::request::{RequestView, normal_path};
+use plimsoll_core::request::{RequestView, host_length, normal_path};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -41,7 +41,8 @@ impl RequestView for View<'_> {
         self.fields.method
     }
     fn host(&self) -> &str {
-        without_port(self.fields.host)
+        let host = self.fields.host;
+        &host[..host_length(host.as_bytes())]
     }
     fn path(&self) -> &str {
         &self.path
@@ -54,33 +55,5 @@ impl RequestView for View<'_> {
     }
     fn client(&self) -> IpAddr {
         self.fields.client
-    }
-}
-
-/// A port is digits after the last colon; an address in brackets has colons of its own.
-fn without_port(host: &str) -> &str {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    name.strip_suffix('.').unwrap_or(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_is_its_name() {
-        for (sent, name) in [
-            ("www.example.org", "www.example.org"),
-            ("www.example.org:8080", "www.example.org"),
-            ("www.example.org.:8080", "www.example.org"),
-            ("[::1]:80", "[::1]"),
-            ("[::1]", "[::1]"),
-            ("", ""),
-        ] {
-            assert_eq!(without_port(sent), name);
-        }
     }
 }

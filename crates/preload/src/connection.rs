@@ -5,7 +5,7 @@
 //! before the answer to the one before it (pipelining), a switch to another protocol, a head of more than [`LONGEST_HEAD`].
 
 use crate::decide::{Decision, Refusal, UnderWay};
-use plimsoll_core::request::Outcome;
+use plimsoll_core::request::{Outcome, is_event_stream};
 use plimsoll_wire::{Answers, Body, EMPTY_HEADER, HEADERS, Parsed, RequestHead, request_head};
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -183,8 +183,16 @@ impl Connection {
     pub(crate) fn sent(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let Some(asked) = &self.asked else { return };
+            let had_head = self.answers.is_within_body();
             let progress = self.answers.pass(bytes, asked.is_head);
             bytes = &bytes[progress.used..];
+            if !had_head
+                && self.answers.is_within_body()
+                && is_event_stream(self.answers.content_type())
+                && let Some(under_way) = &asked.under_way
+            {
+                under_way.stays_open();
+            }
             self.progressed(progress.body, progress.ended);
         }
     }

@@ -94,6 +94,12 @@ impl UnderWay {
         let _ = self.server.log_size(self.number, bytes);
     }
 
+    /// The answer stays open for as long as its client likes.
+    pub(crate) fn stays_open(&self) {
+        // One more than may stay open keeps its place.
+        let _ = self.server.stays_open(self.number);
+    }
+
     pub(crate) fn done(self, outcome: Outcome) {
         let _ = self.server.done(self.number, outcome);
     }

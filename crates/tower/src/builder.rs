@@ -28,16 +28,12 @@ pub struct Builder {
     finds_load_line: bool,
 }
 
-/// The bounds of the search for workers, and the number that it begins with.
-const FOUND: WorkerBounds = WorkerBounds { least: 1, most: 1024 };
-const FIRST_GUESS: u32 = 16;
-
 impl Default for Builder {
     fn default() -> Self {
         let plant = Plant {
-            find_workers: Some(FOUND),
-            max_connections: FOUND.most,
-            ..Plant::new("server", FIRST_GUESS)
+            find_workers: Some(WorkerBounds::USUAL),
+            max_connections: WorkerBounds::USUAL.most,
+            ..Plant::new("server", WorkerBounds::FIRST_GUESS)
         };
         let promises = Promises::of(plant, Site::new("site", &[]));
         Builder { finds_load_line: true, ..Builder::from(promises) }

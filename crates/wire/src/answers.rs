@@ -14,6 +14,8 @@ pub struct Answers {
     /// None between answers and in a head.
     body: Option<Body>,
     status: u16,
+    /// The type of the body.
+    content_type: Vec<u8>,
 }
 
 /// How far bytes have led.
@@ -61,6 +63,16 @@ impl Answers {
         self.body.is_some() || !self.part.is_empty()
     }
 
+    /// Whether an answer's head has come, and its body has not ended.
+    pub fn is_within_body(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// The type of the answer whose head came last (`Content-Type`); empty where it has none.
+    pub fn content_type(&self) -> &[u8] {
+        &self.content_type
+    }
+
     /// Whether it was not understood what has come.
     pub fn is_lost(&self) -> bool {
         self.body == Some(Body::UntilClose) && self.status == 0
@@ -94,6 +106,7 @@ impl Answers {
                 // An interim answer comes before the final one.
                 if !matches!(head.status, 100 | 102..200) {
                     (self.status, self.body) = (head.status, Some(head.body));
+                    self.content_type = head.content_type;
                 }
                 head.length - before
             }

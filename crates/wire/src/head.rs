@@ -69,6 +69,8 @@ pub(crate) struct AnswerHead {
     pub(crate) status: u16,
     pub(crate) length: usize,
     pub(crate) body: Body,
+    /// The type of what follows (`Content-Type`); empty where none is told.
+    pub(crate) content_type: Vec<u8>,
 }
 
 /// The head of an answer at the beginning of `bytes`; one to HEAD has no body.
@@ -86,7 +88,10 @@ pub(crate) fn answer_head(bytes: &[u8], is_to_head: bool) -> Parsed<AnswerHead> 
     } else {
         Framing::of(response.headers).and_then(|framing| framing.body()).unwrap_or(Body::UntilClose)
     };
-    Parsed::Whole(AnswerHead { status, length, body })
+    let mut headers = response.headers.iter();
+    let content_type = headers.find(|header| header.name.eq_ignore_ascii_case("content-type"));
+    let content_type = content_type.map_or_else(Vec::new, |header| header.value.to_vec());
+    Parsed::Whole(AnswerHead { status, length, body, content_type })
 }
 
 /// What the headers say of the body's length.

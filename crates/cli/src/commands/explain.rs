@@ -15,7 +15,7 @@ use crate::service::{resolve, state};
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Level, Mode, Network, Site};
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
-use plimsoll_core::request::{RequestView, cookie, normal_path};
+use plimsoll_core::request::{RequestView, cookie, host_length, normal_path};
 use plimsoll_gateway::settings::Signed;
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -71,12 +71,7 @@ impl RequestView for TypedRequest<'_> {
     }
     fn host(&self) -> &str {
         let host = self.arguments.host.as_str();
-        // A port is digits after the last colon; an address in brackets has colons of its own.
-        let name = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => host,
-        };
-        name.strip_suffix('.').unwrap_or(name)
+        &host[..host_length(host.as_bytes())]
     }
     fn path(&self) -> &str {
         &self.path

@@ -21,12 +21,12 @@ pub(crate) struct Capacity {
     /// Whether the plant refuses requests. Then answers are counted by how many were in service, too.
     refuses: AtomicBool,
     /// Whether the number of workers is searched for. Then time and departures are counted by how many were in service.
-    pub(crate) found: bool,
+    pub(crate) is_searched: bool,
 }
 
 impl Capacity {
     /// Where the number of workers is searched for, none is known at the beginning.
-    pub(crate) fn new(workers: u32, limit: u32, found: bool) -> Self {
+    pub(crate) fn new(workers: u32, limit: u32, is_searched: bool) -> Self {
         let word = AtomicU32::new;
         let capacity = Capacity {
             workers: word(0),
@@ -37,9 +37,9 @@ impl Capacity {
             available: word(1_f32.to_bits()),
             tried_from: word(0),
             refuses: AtomicBool::new(false),
-            found,
+            is_searched,
         };
-        capacity.set(workers, limit, !found);
+        capacity.set(workers, limit, !is_searched);
         capacity
     }
 

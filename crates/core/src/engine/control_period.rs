@@ -267,7 +267,7 @@ impl Engine {
                 state.classes[set.class].words.set_levels(cascade);
             }
         }
-        if capacity.found {
+        if capacity.is_searched {
             let measured = self.sensors.classes.measurements();
             publish_usual_costs(state, &output.usual_costs, &loops.costs, measured);
         }

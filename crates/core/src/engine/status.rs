@@ -40,7 +40,9 @@ impl Engine {
             status.limit_reason = self.limit_reason(number);
             status.available = capacity.available();
             status.set_point_reduction = self.loops.delays.set_point_reduction(number);
-            status.workers_found = self.loops.searches[number].as_ref().map(|search| search.found());
+            let search = self.loops.searches[number].as_ref();
+            status.workers_found = search.map(|search| search.found());
+            status.workers_reported = search.is_some_and(|search| search.is_reported());
             let mut waiting = alloc::vec![0; self.sensors.classes.len()];
             gate.waiting_by_class(&mut waiting);
             (status.in_service, status.tunnels) = (gate.in_service(), tunnels.given());
@@ -110,7 +112,8 @@ impl Engine {
         } else if capacity.limit() < whole {
             Some(LimitReason::Outage)
         } else {
-            told.is_none().then_some(LimitReason::Search)
+            let search = self.loops.searches[plant].as_ref().filter(|_| told.is_none())?;
+            Some(if search.is_reported() { LimitReason::Reported } else { LimitReason::Search })
         }
     }
 

@@ -64,6 +64,12 @@ impl Delay {
         self.percentile.map_or(0.0, |percentile| late / (1.0 - percentile / 100.0))
     }
 
+    /// A mean counts as missed beyond this multiple of the promise.
+    pub const MISSED_MEAN: f64 = 1.1;
+    /// A share of requests that are late or lost counts as missed beyond this multiple of what may be.
+    pub const MISSED_SHARE: f64 = 1.3;
+    /// The part of a class's requests that may fail or be turned away, however short the mean of its answers is.
+    pub const MOST_LOST: f64 = 0.01;
     /// Late requests that tell a share: ten have a deviation of a third.
     pub const TELLING: f64 = 10.0;
     /// The age at which a departure leaves the window.

@@ -147,6 +147,14 @@ pub struct WorkerBounds {
     pub most: u32,
 }
 
+impl WorkerBounds {
+    /// The number of workers that a search begins with: more than a server needs to be seen at work, and few enough that a
+    /// small one is not flooded.
+    pub const FIRST_GUESS: u32 = 16;
+    /// The bounds where none are given.
+    pub const USUAL: WorkerBounds = WorkerBounds { least: 1, most: 1024 };
+}
+
 /// The linear model's coefficients, UC eq. 1 and 2: what one request takes of the plant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {

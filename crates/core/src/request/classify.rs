@@ -202,11 +202,19 @@ impl Classifier {
         }
     }
 
-    /// Where a request belongs; `None` if no site has its host.
+    /// Where a request belongs; `None` if no site has its host, and none expects it from its client whatever the host is.
     pub fn classify(&self, request: &impl RequestView) -> Option<Target> {
-        let site =
-            self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host))?;
+        let site = self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host));
+        let site = site.or_else(|| self.site_of_exempt(request))?;
         Some(self.sites[site].target(request, self.key))
+    }
+
+    /// The first site that expects this request from this client, whatever host it names: a balancer that checks by address
+    /// knows no host. An exemption that names no client is for the site's own hosts, for its path may be anybody's.
+    #[cold]
+    fn site_of_exempt(&self, request: &impl RequestView) -> Option<usize> {
+        let expects = |rule: &Rule| !rule.clients.is_empty() && rule.holds(request);
+        self.sites.iter().position(|site| site.exempt.iter().any(expects))
     }
 
     /// Where each request of a client belongs that comes from this address, whatever it asks for; `None` if that depends on
@@ -217,7 +225,8 @@ impl Classifier {
 
     /// The same as [`classify`](Classifier::classify), with each step that led there.
     pub fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
-        let number = self.sites.iter().position(|site| site.has_host(request.host()))?;
+        let number = self.sites.iter().position(|site| site.has_host(request.host()));
+        let number = number.or_else(|| self.site_of_exempt(request))?;
         let site = &self.sites[number];
         let misses = |rules: &[Rule]| rules.iter().map_while(|rule| rule.miss(request)).collect::<Vec<_>>();
         let holds = |rules: &[Rule], misses: &[Part]| Some(misses.len()).filter(|first| *first < rules.len());
@@ -331,6 +340,30 @@ mod tests {
         );
         let explained = rules.explain(&get("shop.example", "/healthz")).expect("a site");
         assert_eq!((explained.exempt, explained.target.exempt), (Some(0), true));
+    }
+
+    #[test]
+    fn a_health_check_of_a_named_client_needs_no_host_of_a_site() {
+        let exempt = |paths: &[&str], clients: Vec<Network>| Condition {
+            paths: paths.iter().map(|path| String::from(*path)).collect(),
+            clients,
+            ..Condition::default()
+        };
+        let balancer = vec![Network { address: "10.0.0.0".parse().expect("an address"), prefix_bits: 8 }];
+        let first = Site { exempt: vec![exempt(&["/open"], vec![])], ..site(&["a.example"], vec![]) };
+        let second = Site { exempt: vec![exempt(&["/healthz"], balancer)], ..site(&["b.example"], vec![]) };
+        let rules = rules(vec![first, second]);
+        let told = |request: &Request<'_>| rules.classify(request).map(|target| (target.site, target.exempt));
+        assert_eq!(told(&get("10.0.0.7", "/healthz")), Some((1, true)));
+        assert_eq!(told(&get("", "/healthz")), Some((1, true)));
+        assert_eq!(
+            rules.explain(&get("10.0.0.7", "/healthz")).map(|told| (told.site, told.exempt)),
+            Some((1, Some(0)))
+        );
+        assert_eq!(told(&get("a.example", "/healthz")), Some((0, false)), "a host of a site is that site's");
+        assert_eq!(told(&get("10.0.0.7", "/page")), None);
+        assert_eq!(told(&get("10.0.0.7", "/open")), None, "anybody may ask for it");
+        assert_eq!(told(&Request { client: "11.1.2.3", ..get("10.0.0.7", "/healthz") }), None);
     }
 
     /// What is told by the address alone is what each request of that client is told.

@@ -9,7 +9,9 @@
 //! - `classify`: the site and the class of a request
 //! - `normal_path`: a path as the server reads it
 //! - `pattern`: patterns of paths, hosts and values
+//! - `host_name`: the host that an authority names
 //! - `hosts`: which of many sites has a host
+//! - `media_type`: responses whose end the server does not decide
 //! - `client_hash`: the keyed hash of the client, by which its level is chosen
 //! - `default_type`: the type of a request that nobody told (AC)
 //! - `type_rules`: the type of a request, by which its cost is estimated
@@ -25,7 +27,9 @@ pub(crate) mod classify;
 mod client_hash;
 mod default_type;
 pub mod explain;
+mod host_name;
 pub(crate) mod hosts;
+mod media_type;
 mod normal_path;
 mod pattern;
 mod reason;
@@ -40,6 +44,8 @@ pub use api::{
 };
 pub use classify::Classifier;
 pub use default_type::DefaultType;
+pub use host_name::host_length;
+pub use media_type::is_event_stream;
 pub use normal_path::normal_path;
 pub use pattern::Pattern;
 pub use reason::Reason;

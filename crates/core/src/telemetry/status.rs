@@ -43,6 +43,8 @@ pub struct PlantStatus {
     pub workers: u32,
     /// Whether s was found, where it is searched for. Until then no request is degraded or rejected for the load.
     pub workers_found: Option<bool>,
+    /// Whether the server reports s.
+    pub workers_reported: bool,
     /// The most requests in service at once.
     pub limit: u32,
     /// Why these are no more; `None` where the limit is the one that was told.
@@ -89,6 +91,8 @@ pub enum LimitReason {
     Outage,
     /// The number of workers is searched for: the traffic shows no more of them, or more are not yet tried.
     Search,
+    /// The server reports how many workers it has.
+    Reported,
 }
 
 impl LimitReason {
@@ -98,6 +102,7 @@ impl LimitReason {
             LimitReason::Refusals => "refusals",
             LimitReason::Outage => "outage",
             LimitReason::Search => "search",
+            LimitReason::Reported => "reported",
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::body::Framing;
 use super::field::{self, ConnectionOptions, Field, FieldKind};
 use super::{MAX_FIELDS, Refusal, Span, Version};
-use plimsoll_core::request::normal_path;
+use plimsoll_core::request::{host_length, normal_path};
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
@@ -274,12 +274,7 @@ impl RequestHead {
     /// The host without its port, and without the dot that marks a name as complete: `a.b.` is `a.b`.
     pub fn host<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         let authority = self.authority.of(head);
-        let after_address = authority.iter().rposition(|&b| b == b']').unwrap_or(0);
-        let host = match authority[after_address..].iter().position(|&b| b == b':') {
-            Some(colon) => &authority[..after_address + colon],
-            None => authority,
-        };
-        host.strip_suffix(b".").unwrap_or(host)
+        &authority[..host_length(authority)]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::own_log::{OwnFields, OwnLine};
 use super::timestamp::Stamp;
 use crate::request::Request;
-use plimsoll_core::request::normal_path;
+use plimsoll_core::request::{host_length, normal_path};
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -51,7 +51,7 @@ impl Record {
         let request = &mut self.request;
         request.client = client_address(entry.client);
         replace(&mut request.method, entry.method);
-        replace(&mut request.host, without_port(host));
+        replace(&mut request.host, &host[..host_length(host.as_bytes())]);
         request.host.make_ascii_lowercase();
         replace(&mut request.path, &normal_path(path));
         replace(&mut request.query, query);
@@ -102,17 +102,6 @@ fn split_target(target: &str) -> (&str, &str, &str) {
     let target = path.split('#').next().unwrap_or(path);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     (host, if path.is_empty() { "/" } else { path }, query)
-}
-
-fn without_port(host: &str) -> &str {
-    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        // More than one colon: an IPv6 address without brackets.
-        None => match host.split_once(':') {
-            Some((name, port)) if !port.contains(':') => name,
-            _ => host,
-        },
-    }
 }
 
 /// A client's address; one made from its name if it has none.
@@ -190,11 +179,6 @@ mod tests {
             ("example.org:443", ("", "example.org:443", "")),
         ] {
             assert_eq!(split_target(target), expected, "{target}");
-        }
-        for (host, expected) in
-            [("a:80", "a"), ("a", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("::1", "::1"), ("", "")]
-        {
-            assert_eq!(without_port(host), expected, "{host}");
         }
     }
 

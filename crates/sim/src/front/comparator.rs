@@ -197,6 +197,11 @@ fn read(words: &mut Words<'_>) -> Result<Scheme, String> {
             Scheme::limit(move |_, _| Aimd::new(bounds, timeout))
         }
         name => {
+            let product =
+                |(form, _): &&(&'static str, &str)| form.split_once(": ").is_some_and(|(own, _)| own == name);
+            if let Some((form, _)) = Comparator::FORMS.iter().find(product) {
+                return Err(format!("{name} needs directives, such as {form}"));
+            }
             let all: Vec<&str> = Comparator::FORMS.iter().map(|(form, _)| name_of(form)).collect();
             let (all, example) = (all.join(", "), Comparator::FORMS[2].0);
             return Err(format!("there is no comparator \"{name}\"; there are {all}; for example {example}"));
@@ -309,6 +314,13 @@ mod tests {
                    mod_qos; for example concurrency:64,queue=100,wait=1s";
         assert_eq!(wrong("red"), format!("there is no comparator \"red\"; {all}"));
         assert_eq!(wrong(""), format!("there is no comparator \"\"; {all}"));
+        for name in ["nginx", "haproxy", "envoy", "mod_qos"] {
+            assert!(
+                wrong(name).starts_with(&format!("{name} needs directives, such as {name}: ")),
+                "{}",
+                wrong(name)
+            );
+        }
         assert_eq!(wrong("rate"), "rate needs a rate above 0; it is written rate:200,burst=50");
         assert_eq!(wrong("rate:-1"), "rate: \"-1\" is not a rate above 0; it is written rate:200,burst=50");
         let form = "it is written concurrency:64,queue=100,wait=1s";

@@ -11,7 +11,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use plimsoll_core::request::{Outcome, Reason, Rejection, Service as Served};
+use plimsoll_core::request::{Outcome, Reason, Rejection, Service as Served, is_event_stream};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -138,7 +138,7 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
     }
     let is_upgrade = head.status == StatusCode::SWITCHING_PROTOCOLS
         || (method == Method::CONNECT && head.status.is_success());
-    if (is_upgrade || is_event_stream(&head.headers)) && !guard.stay_open() {
+    if (is_upgrade || has_events(&head.headers)) && !guard.stay_open() {
         guard.depart(0, Served::default(), Outcome::Failed);
         let rejection = Rejection { reason: Reason::TooManyStreams, retry_after: Duration::ZERO };
         let decision = decision.dropped(Reason::TooManyStreams);
@@ -159,8 +159,6 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
     Response::from_parts(head, body)
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    const EVENTS: &[u8] = b"text/event-stream";
-    let content_type = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-    content_type.get(..EVENTS.len()).is_some_and(|start| start.eq_ignore_ascii_case(EVENTS))
+fn has_events(headers: &HeaderMap) -> bool {
+    is_event_stream(headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes))
 }

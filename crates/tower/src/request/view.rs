@@ -2,7 +2,7 @@
 
 use http::header::{COOKIE, HOST, HeaderValue};
 use http::request::Parts;
-use plimsoll_core::request::{RequestView, normal_path};
+use plimsoll_core::request::{RequestView, host_length, normal_path};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -58,21 +58,10 @@ fn text(value: Option<&HeaderValue>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
 }
 
-/// The host of an authority: between a user's name and the port. The colons of an IPv6 address stand before its bracket.
-///
-/// Byte by byte, because searching for text would take longer than the decision does.
+/// The host of an authority: between a user's name and the port.
 fn host_of(authority: &str) -> &str {
-    let (mut from, mut to) = (0, authority.len());
-    for (at, byte) in authority.bytes().enumerate() {
-        match byte {
-            b'@' => (from, to) = (at + 1, authority.len()),
-            b':' if to == authority.len() => to = at,
-            b']' => to = authority.len(),
-            _ => {}
-        }
-    }
-    let host = &authority[from..to];
-    host.strip_suffix('.').unwrap_or(host)
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    &host[..host_length(host.as_bytes())]
 }
 
 #[cfg(test)]

@@ -18,11 +18,6 @@ use libm::{exp, log};
 
 /// The fewest departures whose mean is evidence of a miss.
 const EVIDENCE: f64 = 100.0;
-/// A promise counts as missed beyond this multiple of the promised mean, or of the share that may be late.
-const MISSED_MEAN: f64 = 1.1;
-const MISSED_SHARE: f64 = 1.3;
-/// The part of a class's requests that may fail or be turned away, however short the mean of its answers is.
-const MOST_LOST: f64 = 0.01;
 /// Lower classes yield to what a promise is missed by beyond this part of the way to a miss; below that it may be chance.
 const CHANCE: f64 = 0.5;
 /// Where the recent mean response time is above this part of a percentile's target, late requests are on their way.
@@ -250,7 +245,7 @@ impl DelayClass {
                     servers,
                     gain(servers, |s| traffic.response_seconds(s) / target),
                     // Where requests are dropped, the mean of the others says too little.
-                    error(|known| known.response, target).max(error(|known| known.dropped, MOST_LOST)),
+                    error(|known| known.response, target).max(error(|known| known.dropped, Delay::MOST_LOST)),
                     error(|known| known.recent_response, target),
                 )
             }
@@ -354,7 +349,8 @@ impl DelayClass {
             return;
         };
         let (error, is_evidence) = (self.error(seen), self.is_evidence(seen));
-        let most = if self.promise.delay.percentile.is_none() { MISSED_MEAN } else { MISSED_SHARE };
+        let most =
+            if self.promise.delay.percentile.is_none() { Delay::MISSED_MEAN } else { Delay::MISSED_SHARE };
         self.status.missed = (1.0 + error > most && is_evidence) || self.loses(seen);
         (self.status.response, self.status.late, self.status.lost) = (seen.response, seen.late, seen.lost);
         self.reduction.step(&ClassState {
@@ -381,10 +377,10 @@ impl DelayClass {
     /// Whether more of the class's requests fail or are turned away than may be: a hundredth, and of a percentile as many as
     /// may be late.
     fn loses(&self, seen: &Seen) -> bool {
-        let may = self.late().unwrap_or(0.0).max(MOST_LOST);
+        let may = self.late().unwrap_or(0.0).max(Delay::MOST_LOST);
         let (served, lost) = (1.0 - seen.lost, seen.lost);
         let count = if served > 0.0 { seen.departures * lost / served } else { f64::INFINITY };
-        lost > MISSED_SHARE * may && count >= Delay::TELLING
+        lost > Delay::MISSED_SHARE * may && count >= Delay::TELLING
     }
 
     /// The part of the promise by which it is missed.

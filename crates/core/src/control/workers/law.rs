@@ -156,6 +156,10 @@ impl WorkersLaw {
         (self.found, self.reported) = (true, true);
     }
 
+    pub(crate) fn is_reported(&self) -> bool {
+        self.reported
+    }
+
     /// Goes on with the search from the reported number, which may not hold any more.
     pub(crate) fn doubt(&mut self) {
         self.reported = false;

@@ -185,6 +185,11 @@ impl WorkerSearch {
         self.law.found()
     }
 
+    /// Whether the server reports its number of workers.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.law.is_reported()
+    }
+
     /// What was counted in all lanes since the last step.
     fn count(&mut self, input: &SearchInput<'_>) -> Counted {
         let none = [0.0; LOADS];
@@ -248,12 +253,15 @@ mod tests {
         assert_eq!(counted.squares, 800.0);
         assert!(counted.waits && counted.slow);
         assert_eq!(one.count(&input(true)).work[load_bin(3)], 0.0, "each is counted once");
+        assert!(!one.is_reported());
         one.report(5);
+        assert!(one.is_reported());
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
             FoundWorkers { workers: 5, limit: 5, is_known: true, is_other: true }
         );
         one.reload((WorkerBounds { least: 8, ..bounds }, Duration::MAX));
+        assert!(!one.is_reported());
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
             FoundWorkers { workers: 8, limit: 8, is_known: false, is_other: false }

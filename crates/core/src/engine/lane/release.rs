@@ -65,7 +65,7 @@ impl Lane {
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
         let served_until = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
         self.count_release(served_until, permit, (class, counters));
-        if service.representative && (own.capacity.found || own.capacity.refuses()) {
+        if service.representative && (own.capacity.is_searched || own.capacity.refuses()) {
             self.count_work(served_until, permit, change.before);
         }
         if permit.has_quota {

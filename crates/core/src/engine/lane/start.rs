@@ -61,7 +61,7 @@ pub(in crate::engine) fn account_busy_time(
     let capacity = &plant.capacity;
     let busy_servers = u64::from(change.before.min(capacity.workers()));
     counters.busy_ns.add(busy_servers * change.elapsed_ns);
-    if capacity.found && change.before > 0 {
+    if capacity.is_searched && change.before > 0 {
         counters.by_load.time_ns[load_bin(change.before)].add(change.elapsed_ns);
     }
 }

@@ -172,7 +172,7 @@ fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
     let Some(bounds) = plant.find_workers else {
         return Arc::new(with_share(Capacity::new(workers, most, false)));
     };
-    let known = known.filter(|capacity| capacity.found);
+    let known = known.filter(|capacity| capacity.is_searched);
     let fit = |n: u32| n.clamp(bounds.least, bounds.most).min(most);
     if let Some(known) = known.filter(|known| fit(known.whole()[1]) == known.whole()[1]) {
         return known.clone();
