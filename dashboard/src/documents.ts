@@ -1,24 +1,236 @@
 // What the gateway sends, from its Rust types: crates/gateway/src/admin. Do not edit.
 
-export type BuffersDocument = { memory_bytes: number, file_bytes: number, file_failures: number, };
+export type BuffersDocument = { 
+/**
+ * Bytes in memory.
+ */
+memory_bytes: number, 
+/**
+ * Bytes in temporary files.
+ */
+file_bytes: number, 
+/**
+ * Temporary files that could not be made, written or read.
+ */
+file_failures: number, };
 
-export type ClassDocument = { site: string, class: string, upstream: string | null, service_level: number, service_level_of_contract: number | null, service_level_by_upstream: { [key in string]: number }, levels: Array<LevelDocument>, request_rate_per_second: number, bandwidth_bytes_per_second: number, queue_delay_seconds: number, response_time_seconds: number, promise: PromiseDocument | null, deadline: DeadlineDocument | null, model: ModelDocument, heavy_clients: number, arrivals: number, rejected: number, in_flight: number, delivered_bytes: number, recent: RecentDocument, reasons: Record<string, number>, outcomes: Record<string, number>, };
+export type ClassDocument = { 
+/**
+ * The site's name.
+ */
+site: string, 
+/**
+ * The class's name.
+ */
+class: string, 
+/**
+ * The upstream or folder of its highest level.
+ */
+upstream: string | null, 
+/**
+ * The service level m as it is applied: 0 rejects everybody, the number of levels is full quality.
+ */
+service_level: number, 
+/**
+ * The level that its site's contract carries alone; null without a contract.
+ */
+service_level_of_contract: number | null, 
+/**
+ * m at each upstream that serves levels of it.
+ */
+service_level_by_upstream: { [key in string]: number }, 
+/**
+ * Its levels, the lowest quality first.
+ */
+levels: Array<LevelDocument>, 
+/**
+ * Requests that arrived in the last control period.
+ */
+request_rate_per_second: number, 
+/**
+ * Bytes of bodies that were delivered in the last control period.
+ */
+bandwidth_bytes_per_second: number, 
+/**
+ * The mean time from arrival to start in the last control period.
+ */
+queue_delay_seconds: number, 
+/**
+ * The mean time from arrival to the server's last byte in the last control period.
+ */
+response_time_seconds: number, 
+/**
+ * Its promise of response times; null without one.
+ */
+promise: PromiseDocument | null, 
+/**
+ * Its deadline; null without one.
+ */
+deadline: DeadlineDocument | null, 
+/**
+ * What its requests cost.
+ */
+model: ModelDocument, 
+/**
+ * Clients with more than a tenth of the load, which are served at random levels.
+ */
+heavy_clients: number, 
+/**
+ * Requests that arrived.
+ */
+arrivals: number, 
+/**
+ * Requests that were turned away.
+ */
+rejected: number, 
+/**
+ * Requests that are under way or wait.
+ */
+in_flight: number, 
+/**
+ * Bytes of bodies that were delivered.
+ */
+delivered_bytes: number, 
+/**
+ * What became of its requests in the last seconds.
+ */
+recent: RecentDocument, 
+/**
+ * Decisions by reason.
+ */
+reasons: Record<string, number>, 
+/**
+ * How requests ended: `completed`, `failed` or `abandoned`.
+ */
+outcomes: Record<string, number>, };
 
-export type ClientsDocument = { seed: string, rekey_seconds: number | null, };
+export type ClientsDocument = { 
+/**
+ * Where the key of the hash is from: `told` by the file, `kept` from an earlier run, or `drawn`.
+ */
+seed: string, 
+/**
+ * After what time the choice turns; null if it does not.
+ */
+rekey_seconds: number | null, };
 
-export type ComeAgainDocument = { soonest_seconds: number, latest_seconds: number, };
+export type ComeAgainDocument = { 
+/**
+ * The first of them.
+ */
+soonest_seconds: number, 
+/**
+ * The last of them.
+ */
+latest_seconds: number, };
 
-export type DeadlineDocument = { deadline_seconds: number, in_time: number, expected_wait_seconds: number, missed: number, };
+export type DeadlineDocument = { 
+/**
+ * The relative deadline.
+ */
+deadline_seconds: number, 
+/**
+ * How many of a hundred admitted requests are to keep it.
+ */
+in_time: number, 
+/**
+ * What a request that came now would wait.
+ */
+expected_wait_seconds: number, 
+/**
+ * Admitted requests that were late.
+ */
+missed: number, };
 
-export type DelayDocument = { site: string, class: string, delay_seconds: number, percentile: number | null, requests_per_second: number | null, service_seconds: number | null, least_seconds: number | null, fitting_requests_per_second: number | null, verdict: string, };
+export type DelayDocument = { 
+/**
+ * The site's name.
+ */
+site: string, 
+/**
+ * The class's name.
+ */
+class: string, 
+/**
+ * The time that was promised.
+ */
+delay_seconds: number, 
+/**
+ * The percentile of it; null for a mean.
+ */
+percentile: number | null, 
+/**
+ * The rate that was guaranteed; null without a contract.
+ */
+requests_per_second: number | null, 
+/**
+ * What one request takes; null before costs are known.
+ */
+service_seconds: number | null, 
+/**
+ * The least delay that can be kept at that rate; null if it is not known.
+ */
+least_seconds: number | null, 
+/**
+ * The rate at which the delay could be kept; null if it is not known.
+ */
+fitting_requests_per_second: number | null, 
+/**
+ * `fits`, `exceeds` or `unverified`.
+ */
+verdict: string, };
 
 export type EventKind = "started" | "reloaded" | "reload-refused" | "upstream-down" | "upstream-up" | "promise-missed" | "promise-kept";
 
-export type FoundTypeDocument = { name: string, within: string, path: Array<string>, method: Array<string>, query: Array<string>, };
+export type FoundTypeDocument = { 
+/**
+ * The name that it was given.
+ */
+name: string, 
+/**
+ * The type within which it was found.
+ */
+within: string, 
+/**
+ * Patterns of its paths.
+ */
+path: Array<string>, 
+/**
+ * Its methods.
+ */
+method: Array<string>, 
+/**
+ * Names of keys that its queries have.
+ */
+query: Array<string>, };
 
-export type GuaranteeDocument = { site: string, utilization: number | null, };
+export type GuaranteeDocument = { 
+/**
+ * The site's name.
+ */
+site: string, 
+/**
+ * The part of the upstream that it takes; null before costs are known.
+ */
+utilization: number | null, };
 
-export type Http2Document = { streams: number, idle_frames: number, idle_frames_per_second: number, ended: { [key in string]: number }, };
+export type Http2Document = { 
+/**
+ * The most requests under way on one connection.
+ */
+streams: number, 
+/**
+ * How many frames that ask for nothing a connection may send at once.
+ */
+idle_frames: number, 
+/**
+ * How many more it may send in each second.
+ */
+idle_frames_per_second: number, 
+/**
+ * Connections that were ended for such frames, by the kind of frame.
+ */
+ended: { [key in string]: number }, };
 
 export type JournalDocument = { 
 /**
@@ -30,11 +242,59 @@ started_unix_seconds: number,
  */
 events: Array<OperatorEvent>, };
 
-export type LawDocument = { predicted_workers: number, error: number, workers_per_error: number, integral_workers: number, };
+export type LawDocument = { 
+/**
+ * Workers that keep the promise by the queueing model.
+ */
+predicted_workers: number, 
+/**
+ * Measured over promised, less 1.
+ */
+error: number, 
+/**
+ * The gain: workers for each unit of error.
+ */
+workers_per_error: number, 
+/**
+ * Workers that the integral part adds.
+ */
+integral_workers: number, };
 
-export type LevelDocument = { level: number, name: string, cost_seconds: number | null, served: number, };
+export type LevelDocument = { 
+/**
+ * Its number, from 1.
+ */
+level: number, 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * What one request takes of the upstream's whole time; null before it is known.
+ */
+cost_seconds: number | null, 
+/**
+ * Requests that started at it.
+ */
+served: number, };
 
-export type ModelDocument = { per_request_seconds: number | null, per_byte_seconds: number | null, confidence: number, frozen: boolean, };
+export type ModelDocument = { 
+/**
+ * a: utilization seconds of a request; null before it is known.
+ */
+per_request_seconds: number | null, 
+/**
+ * b: utilization seconds of a delivered byte; null before it is known.
+ */
+per_byte_seconds: number | null, 
+/**
+ * How well they are known: 0 not at all, 1 exactly.
+ */
+confidence: number, 
+/**
+ * Whether the last control period taught nothing.
+ */
+frozen: boolean, };
 
 export type OperatorEvent = { 
 /**
@@ -58,11 +318,179 @@ subject: string,
  */
 text: string, };
 
-export type PlanDocument = { upstream: string, ceiling: number, sum: number, reserve: number, verdict: string, guarantees: Array<GuaranteeDocument>, delays: Array<DelayDocument>, };
+export type PlanDocument = { 
+/**
+ * Its name in the configuration.
+ */
+upstream: string, 
+/**
+ * The part of it that contracts may promise together.
+ */
+ceiling: number, 
+/**
+ * The part that they promise together, by the costs that are known.
+ */
+sum: number, 
+/**
+ * What of the sum is kept for rejections.
+ */
+reserve: number, 
+/**
+ * `fits`, `exceeds`, or `unverified` while something is not known.
+ */
+verdict: string, 
+/**
+ * The contracts of sites.
+ */
+guarantees: Array<GuaranteeDocument>, 
+/**
+ * The delays of classes.
+ */
+delays: Array<DelayDocument>, };
 
-export type PlantDocument = { name: string, workers: number, workers_found: boolean | null, limit: number, limit_reason: string | null, available: number, utilization: UtilizationDocument, service_level: number, bias: number, set_point_reduction: number, come_again: ComeAgainDocument, response_time_override: boolean, in_service: number, waiting: number, tunnels: number, unfinished_seconds: number | null, service_time_seconds: number, servers: Array<ServerDocument>, all_servers_out: boolean, retries: number, retries_refused: number, lookup_failure: string | null, };
+export type PlantDocument = { 
+/**
+ * Its name in the configuration.
+ */
+name: string, 
+/**
+ * How many requests it works on at once: of the share that is there.
+ */
+workers: number, 
+/**
+ * Whether that number was found; null if it was told.
+ */
+workers_found: boolean | null, 
+/**
+ * The most requests in service at once.
+ */
+limit: number, 
+/**
+ * Why no more: `refusals`, `outage`, `search` or `reported`; null where the limit is the one that was told.
+ */
+limit_reason: string | null, 
+/**
+ * The share of it that is there, by its servers in use.
+ */
+available: number, 
+/**
+ * Its utilization, of the last control period.
+ */
+utilization: UtilizationDocument, 
+/**
+ * The service level m that its loop asks for, from 0 to the number of levels.
+ */
+service_level: number, 
+/**
+ * What the integral part of the law adds to the set point.
+ */
+bias: number, 
+/**
+ * The part by which the load line is lowered for delays that are missed.
+ */
+set_point_reduction: number, 
+/**
+ * When clients that are turned away now are told to come again.
+ */
+come_again: ComeAgainDocument, 
+/**
+ * Whether it answers slower than its `response_time_limit`, and so counts as full.
+ */
+response_time_override: boolean, 
+/**
+ * Requests in service now.
+ */
+in_service: number, 
+/**
+ * Requests that wait now.
+ */
+waiting: number, 
+/**
+ * Upgraded connections and streams of events now.
+ */
+tunnels: number, 
+/**
+ * Work that was taken on and is not done, in seconds of one worker; null where no deadline is promised.
+ */
+unfinished_seconds: number | null, 
+/**
+ * The mean service time of the last control period; 0 if nothing was served.
+ */
+service_time_seconds: number, 
+/**
+ * Its servers; a folder has none.
+ */
+servers: Array<ServerDocument>, 
+/**
+ * Whether all servers are out of use, and so all are used.
+ */
+all_servers_out: boolean, 
+/**
+ * Requests that were tried at another server.
+ */
+retries: number, 
+/**
+ * Requests that were not, since too many were.
+ */
+retries_refused: number, 
+/**
+ * Why the last lookup of a name failed; null if it did not.
+ */
+lookup_failure: string | null, };
 
-export type PromiseDocument = { delay_seconds: number | null, percentile: number | null, quota: number | null, mean_seconds: number, late_share: number | null, lost_share: number | null, missed: boolean, at_limit: boolean, law: LawDocument | null, infeasible: boolean, ratio: number | null, ratio_reached: number | null, weight: number | null, };
+export type PromiseDocument = { 
+/**
+ * The time that was promised; null for a ratio.
+ */
+delay_seconds: number | null, 
+/**
+ * The percentile of it; null for a mean.
+ */
+percentile: number | null, 
+/**
+ * Workers that are its own while it wants them; null for a ratio.
+ */
+quota: number | null, 
+/**
+ * The mean response time of the window: a thousand requests or so, none older than ten minutes.
+ */
+mean_seconds: number, 
+/**
+ * The part of them that took longer than promised; null for a ratio.
+ */
+late_share: number | null, 
+/**
+ * The part of the requests that failed or was turned away; null for a ratio.
+ */
+lost_share: number | null, 
+/**
+ * Whether the delay is missed.
+ */
+missed: boolean, 
+/**
+ * Whether the quota is at an end of its range.
+ */
+at_limit: boolean, 
+/**
+ * What the quota is made of; null for a ratio, and before the first update.
+ */
+law: LawDocument | null, 
+/**
+ * Whether the ratio cannot be had at this load.
+ */
+infeasible: boolean, 
+/**
+ * The ratio that was promised; null for a delay.
+ */
+ratio: number | null, 
+/**
+ * The ratio that is reached, in the same units; null for a delay.
+ */
+ratio_reached: number | null, 
+/**
+ * What its waiting counts for when the next request is chosen; null for a delay.
+ */
+weight: number | null, };
 
 export type PromiseKind = "load-line" | "contract" | "delay" | "ratio" | "deadline";
 
@@ -92,7 +520,8 @@ guarantee: string,
  */
 now: string, 
 /**
- * What is left, as a part of what was promised; below zero if it is missed. `None` where there is no such figure.
+ * What is left, as a part of what was promised; below zero, to -1, if it is exceeded. `None` where there is no such
+ * figure.
  */
 margin: number | null, 
 /**
@@ -110,17 +539,229 @@ sentence: string, };
 
 export type PromiseState = "kept" | "idle" | "at-risk" | "missed";
 
-export type RecentDocument = { seconds: number, arrivals: number, served: Array<number>, rejected: number, reasons: { [key in string]: number }, failed: number, response_p50_seconds: number | null, response_p95_seconds: number | null, response_p99_seconds: number | null, };
+export type RecentDocument = { 
+/**
+ * How long that is; 0 before anything was seen twice.
+ */
+seconds: number, 
+/**
+ * Requests that arrived.
+ */
+arrivals: number, 
+/**
+ * Requests that started, by level, the lowest quality first.
+ */
+served: Array<number>, 
+/**
+ * Requests that were turned away.
+ */
+rejected: number, 
+/**
+ * Decisions by reason, of the reasons that there were.
+ */
+reasons: { [key in string]: number }, 
+/**
+ * Requests that the server failed.
+ */
+failed: number, 
+/**
+ * The median of response times; null if there were none.
+ */
+response_p50_seconds: number | null, 
+/**
+ * Their 95th percentile.
+ */
+response_p95_seconds: number | null, 
+/**
+ * Their 99th percentile.
+ */
+response_p99_seconds: number | null, };
 
-export type ServerDocument = { address: string, state: string, since_seconds: number, why: string | null, weight: number, in_service: number, served: number, errors: number, unreachable: number, ejections: number, };
+export type ServerDocument = { 
+/**
+ * Where it listens.
+ */
+address: string, 
+/**
+ * `healthy`, `starting`, `ejected` or `down`.
+ */
+state: string, 
+/**
+ * For how long it has been so.
+ */
+since_seconds: number, 
+/**
+ * Why it is out of use; null while it is in use.
+ */
+why: string | null, 
+/**
+ * The part of its turns that it gets.
+ */
+weight: number, 
+/**
+ * Requests in service there now.
+ */
+in_service: number, 
+/**
+ * Requests that it answered with less than 500.
+ */
+served: number, 
+/**
+ * Requests that it answered with 500 and more, wrongly, or not at all.
+ */
+errors: number, 
+/**
+ * Tries that got no connection.
+ */
+unreachable: number, 
+/**
+ * How often it was taken out of use.
+ */
+ejections: number, };
 
-export type SiteDocument = { name: string, upstream: string | null, utilization: number, utilization_promised: number | null, guaranteed_share: number, types: Array<TypeDocument>, found_types: Array<FoundTypeDocument>, };
+export type SiteDocument = { 
+/**
+ * Its name in the configuration.
+ */
+name: string, 
+/**
+ * The upstream or folder that serves its highest level.
+ */
+upstream: string | null, 
+/**
+ * The part of the upstream that it takes.
+ */
+utilization: number, 
+/**
+ * The part that its contract promises; null without a contract, and before costs are known.
+ */
+utilization_promised: number | null, 
+/**
+ * The part of its requests in the last control period that were inside its contract.
+ */
+guaranteed_share: number, 
+/**
+ * What its types of requests cost, where deadlines are promised.
+ */
+types: Array<TypeDocument>, 
+/**
+ * The types that were found.
+ */
+found_types: Array<FoundTypeDocument>, };
 
-export type StatusDocument = { version: string, unix_seconds: number, at_seconds: number, mode: string, period_seconds: number, rejection_cost_seconds: number | null, promises: Array<PromiseRow>, clients: ClientsDocument, buffers: BuffersDocument, http2: Http2Document, connections_turned_away: { [key in string]: number }, upstreams: Array<PlantDocument>, sites: Array<SiteDocument>, plan: Array<PlanDocument>, classes: Array<ClassDocument>, };
+export type StatusDocument = { 
+/**
+ * The program's version.
+ */
+version: string, 
+/**
+ * When it was asked (s, Unix time).
+ */
+unix_seconds: number, 
+/**
+ * When the last control period ended (s, by the clock of the loops, which begins with the process).
+ */
+at_seconds: number, 
+/**
+ * What the controller does: `control`, `observe` or `off`.
+ */
+mode: string, 
+/**
+ * The control period T.
+ */
+period_seconds: number, 
+/**
+ * c: the gateway's processor time for a rejection; null before anything was rejected.
+ */
+rejection_cost_seconds: number | null, 
+/**
+ * All promises and how they are kept, the worst first.
+ */
+promises: Array<PromiseRow>, 
+/**
+ * How it is chosen which clients get the better level.
+ */
+clients: ClientsDocument, 
+/**
+ * What is kept for slow clients.
+ */
+buffers: BuffersDocument, 
+/**
+ * The bounds of HTTP/2.
+ */
+http2: Http2Document, 
+/**
+ * Connections that were closed when they came, by why.
+ */
+connections_turned_away: { [key in string]: number }, 
+/**
+ * Upstreams and folders.
+ */
+upstreams: Array<PlantDocument>, 
+/**
+ * The sites.
+ */
+sites: Array<SiteDocument>, 
+/**
+ * Contracts and delays of each upstream that has any, judged by the costs as they are known now.
+ */
+plan: Array<PlanDocument>, 
+/**
+ * The classes of all sites, with `default` and `exempt`.
+ */
+classes: Array<ClassDocument>, };
 
-export type TypeDocument = { name: string, level: string, announced: boolean, requests: number, mean_seconds: number, deviation_seconds: number, in_time_alone: number | null, block_seconds: number, };
+export type TypeDocument = { 
+/**
+ * The type's name.
+ */
+name: string, 
+/**
+ * The level's name.
+ */
+level: string, 
+/**
+ * Whether the requests announced what they cost.
+ */
+announced: boolean, 
+/**
+ * How many requests that was learned from.
+ */
+requests: number, 
+/**
+ * The mean service time, without what bodies take.
+ */
+mean_seconds: number, 
+/**
+ * The standard deviation from request to request, with the doubt about the mean.
+ */
+deviation_seconds: number, 
+/**
+ * The part of them that takes no longer than the shortest deadline in service alone; null without one.
+ */
+in_time_alone: number | null, 
+/**
+ * What each whole 64 KB of a request's body takes on top.
+ */
+block_seconds: number, };
 
-export type UtilizationDocument = { set_point: number, measured: number, model: number, offered: number, };
+export type UtilizationDocument = { 
+/**
+ * The load line as it is now, U*.
+ */
+set_point: number, 
+/**
+ * As it was sensed; at most 1.
+ */
+measured: number, 
+/**
+ * By the costs that were learned.
+ */
+model: number, 
+/**
+ * What all that is offered would take, waiting requests included; above 1 in an overload.
+ */
+offered: number, };
 
 export type WhatIfDocument = { 
 /**

@@ -5,8 +5,8 @@
 
 use super::recent::Recent;
 use super::sentence::{fate, percent, time};
-use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::{DelayRow, Feasibility};
+use plimsoll_core::promises::{Delay, Mode};
 use plimsoll_core::telemetry::status::{
     ClassStatus, DeadlineStatus, PlantStatus, ResponseStatus, SiteStatus, Status,
 };
@@ -17,12 +17,15 @@ use serde::{Deserialize, Serialize};
 const RISKY: f64 = 0.5;
 /// Beyond this part of the way the line is not held.
 const SATURATED: f64 = 0.8;
-/// The part of a class's requests that may fail or be turned away, if not more may be late: as its loop has it.
-const MAY_BE_LOST: f64 = 0.01;
 /// Up to this part of its load line a plant has hardly a queue.
 const LOADED: f64 = 0.95;
-/// A promise with less than this part of it left is at risk.
+/// Requests that fail or are turned away put a promise at risk where less than this part of what may be lost is left.
 const LITTLE: f64 = 0.1;
+/// A delay is held at what was promised, so that it is a little more or less at any time. It is at risk beyond this part of the
+/// way to a miss; below that it may be chance.
+const CHANCE: f64 = 0.5;
+/// No margin is said that is lower: how long responses take now stands beside it.
+const LEAST_MARGIN: f64 = -1.0;
 
 /// How a promise is kept, the best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,7 +76,8 @@ pub struct PromiseRow {
     pub guarantee: String,
     /// The same figure now.
     pub now: String,
-    /// What is left, as a part of what was promised; below zero if it is missed. `None` where there is no such figure.
+    /// What is left, as a part of what was promised; below zero, to -1, if it is exceeded. `None` where there is no such
+    /// figure.
     pub margin: Option<f64>,
     /// How it is kept.
     pub state: PromiseState,
@@ -264,18 +268,25 @@ impl JudgedClass<'_> {
             }
         };
         // Requests that fail or are turned away break a delay too.
-        let allowed = row.delay.percentile.map_or(MAY_BE_LOST, |part| (1.0 - part / 100.0).max(MAY_BE_LOST));
-        let margin = kept_by.min((allowed - held.lost) / allowed);
+        let allowed =
+            row.delay.percentile.map_or(Delay::MOST_LOST, |part| (1.0 - part / 100.0).max(Delay::MOST_LOST));
+        let spare = (allowed - held.lost) / allowed;
+        let margin = kept_by.min(spare).max(LEAST_MARGIN);
         if held.lost > 0.0 {
             now += &format!(", {} failed or turned away", percent(held.lost));
         }
+        let workers = self.status.plants.get(self.class.plant).map_or(0, |plant| plant.workers);
+        // The quota is shown with one digit, and what is shown as all of them is all.
+        let has_all = held.at_limit || held.quota.is_some_and(|quota| quota > f64::from(workers) - 0.05);
+        let miss = if row.delay.percentile.is_some() { Delay::MISSED_SHARE } else { Delay::MISSED_MEAN };
         let state = match held {
             _ if held.missed => PromiseState::Missed,
             _ if held.response == 0.0 || self.status.mode == Mode::Off => PromiseState::Idle,
-            _ if held.at_limit || margin < LITTLE => PromiseState::AtRisk,
+            _ if spare < LITTLE || kept_by < if has_all { 0.0 } else { -CHANCE * (miss - 1.0) } => {
+                PromiseState::AtRisk
+            }
             _ => PromiseState::Kept,
         };
-        let workers = self.status.plants.get(self.class.plant).map_or(0, |plant| plant.workers);
         let quota = held.quota.map_or("first in turn".to_owned(), |quota| {
             format!("{quota:.1} of {workers} workers are its own")
         });
@@ -285,7 +296,7 @@ impl JudgedClass<'_> {
             PromiseState::Missed if kept_by > 0.0 => {
                 format!("missed by requests that failed or were turned away: {fate}")
             }
-            PromiseState::Missed if held.at_limit => {
+            PromiseState::Missed if has_all => {
                 format!("missed although {quota}, which is all it can have: {fate}")
             }
             PromiseState::Missed => format!("missed, and more is given to it: {quota}; {fate}"),
@@ -324,7 +335,8 @@ impl JudgedClass<'_> {
     fn deadline(&self, promised: &DeadlineStatus) -> PromiseRow {
         let answered = self.recent.responses.count();
         let late = self.recent.late as f64;
-        let allowed = (1.0 - promised.in_time).max(0.0) * answered as f64;
+        let promised_share = promised.in_time / 100.0;
+        let allowed = (1.0 - promised_share) * answered as f64;
         // Beyond three standard deviations of a Poisson count it is no chance.
         let state = match answered {
             0 => PromiseState::Idle,
@@ -341,13 +353,19 @@ impl JudgedClass<'_> {
         PromiseRow {
             guarantee: format!(
                 "{} within {}",
-                percent(promised.in_time),
+                percent(promised_share),
                 time(promised.deadline.as_secs_f64())
             ),
             now: if answered == 0 { "-".to_owned() } else { format!("{} within it", percent(in_time)) },
-            margin: (answered > 0).then(|| (allowed.max(1.0) - late) / allowed.max(1.0)),
+            margin: (answered > 0).then(|| ((allowed.max(1.0) - late) / allowed.max(1.0)).max(LEAST_MARGIN)),
             sentence,
             ..self.row(PromiseKind::Deadline, state)
         }
     }
+}
+
+/// The row of the first class's deadline.
+#[cfg(test)]
+pub(super) fn deadline_row(status: &Status, recent: &Recent, promised: &DeadlineStatus) -> PromiseRow {
+    JudgedClass { status, class: &status.classes[0], recent }.deadline(promised)
 }

@@ -4,7 +4,9 @@ use super::*;
 use crate::admin::tests::empty;
 use plimsoll_core::promises::Delay;
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
-use plimsoll_core::telemetry::status::{ClassStatus, Counts, PartStatus, PlantStatus, ResponseStatus};
+use plimsoll_core::telemetry::status::{
+    ClassStatus, Counts, DeadlineStatus, PartStatus, PlantStatus, ResponseStatus,
+};
 
 /// A second of a site with a delay of 100 ms.
 struct Second {
@@ -120,6 +122,62 @@ fn a_delay_that_is_missed_by_failures_says_so() {
     );
     assert!(delay.margin.is_some_and(|margin| margin < 0.0), "{delay:?}");
     assert!(delay.sentence.starts_with("missed by requests that failed or were turned away: "), "{delay:?}");
+}
+
+/// The row of a delay that is held so.
+fn delay_row(change: impl Fn(ResponseStatus) -> ResponseStatus) -> PromiseRow {
+    let mut journal = Journal::default();
+    let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+    status.classes[0].response = status.classes[0].response.map(change);
+    let sight = Sight { status: &status, reloads: Reloads::default(), down: Vec::new(), unix_seconds: 1.0 };
+    journal.look(&sight);
+    let rows = journal.view(&sight).promises;
+    rows.into_iter().find(|row| row.kind == PromiseKind::Delay).expect("a delay")
+}
+
+#[test]
+fn a_mean_is_at_risk_on_the_way_to_a_miss_and_not_where_the_loop_holds_it() {
+    for (response, at_limit, expected) in [
+        (0.02, true, PromiseState::Kept),
+        (0.098, false, PromiseState::Kept),
+        (0.098, true, PromiseState::Kept),
+        (0.104, false, PromiseState::Kept),
+        (0.104, true, PromiseState::AtRisk),
+        (0.106, false, PromiseState::AtRisk),
+    ] {
+        let row = delay_row(|held| ResponseStatus { response, at_limit, ..held });
+        assert_eq!(row.state, expected, "{response} {at_limit}");
+    }
+    assert_eq!(delay_row(|held| ResponseStatus { lost: 0.0095, ..held }).state, PromiseState::AtRisk);
+}
+
+#[test]
+fn a_deadline_is_judged_by_the_hundredth_part_that_may_be_late() {
+    let deadline =
+        DeadlineStatus { deadline: Duration::from_millis(500), in_time: 99.0, ..DeadlineStatus::default() };
+    let row = |late: u64| {
+        let mut recent = Recent { late, ..Recent::default() };
+        recent.responses.buckets[0] = 1000;
+        let status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+        promise::deadline_row(&status, &recent, &deadline)
+    };
+    assert_eq!(row(9).guarantee, "99.0 % within 500 ms");
+    assert_eq!(
+        [9, 15, 30].map(|late| row(late).state),
+        [PromiseState::Kept, PromiseState::AtRisk, PromiseState::Missed]
+    );
+    assert!(row(9).margin.is_some_and(|margin| (margin - 0.1).abs() < 1e-9));
+}
+
+#[test]
+fn what_is_missed_with_all_workers_says_so_with_a_margin_that_can_be_read() {
+    let row = delay_row(|held| ResponseStatus { response: 1.5, missed: true, quota: Some(7.97), ..held });
+    assert_eq!(row.margin, Some(-1.0));
+    assert!(
+        row.sentence.starts_with("missed although 8.0 of 8 workers are its own, which is all it can have"),
+        "{}",
+        row.sentence
+    );
 }
 
 #[test]

@@ -50,14 +50,17 @@ pub(super) fn otlp_request(service: &str, scrape: Scrape) -> Vec<u8> {
 
 /// Name, labels and help of all metrics.
 #[cfg(test)]
-pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    METRICS.iter().map(|metric| (metric.name, metric.read.labels(), metric.help))
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, String, &'static str)> {
+    METRICS.iter().map(|metric| (metric.name, metric.labels(), metric.help))
 }
 
 struct Metric {
     name: &'static str,
     help: &'static str,
     read: Read,
+    /// The expression that is read, which names the labels of its own.
+    #[cfg(test)]
+    source: &'static str,
 }
 
 /// Where a metric's samples come from: one item of the status, whose labels come before those of its samples.
@@ -144,6 +147,17 @@ impl Collector for Scrape {
 }
 
 impl Metric {
+    /// The labels of its samples, as the reference has them: those of what it is read from, and its own.
+    #[cfg(test)]
+    fn labels(&self) -> String {
+        let written: String = self.source.split_whitespace().collect();
+        let own = written.split("label(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let by_level = written.contains("by_level(").then_some(["level", "level_name"]);
+        let own = own.chain(by_level.into_iter().flatten()).map(|name| format!("`{name}`"));
+        let common = Some(self.read.labels().to_owned()).filter(|labels| !labels.is_empty());
+        common.into_iter().chain(own).collect::<Vec<_>>().join(", ")
+    }
+
     fn encode(&self, scrape: &Scrape, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let samples = self.read.samples(scrape);
         if samples.is_empty() {

@@ -11,6 +11,7 @@ use crate::runtime::lock;
 use crate::runtime::reload::{Reloads, since_1970};
 use crate::runtime::worker::Shared;
 use crate::settings::SeedSource;
+use crate::transport::tls::server::CertificateEnd;
 use crate::upstream::roster::RosterStatus;
 use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
@@ -34,6 +35,8 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) buffered: Buffered,
     /// Handshakes with clients that were full, went on from an earlier one, and failed.
     pub(in crate::admin) handshakes: [u64; 3],
+    /// Until when certificates are valid.
+    pub(in crate::admin) certificate_ends: Vec<CertificateEnd>,
     pub(in crate::admin) http2: Http2Status,
     /// Connections that were closed when they came, by why.
     pub(in crate::admin) turned_away: TurnedAwayCounts,
@@ -57,6 +60,7 @@ impl Scrape {
             seed_from: shared.tables.current().settings.hash_seed_from,
             buffered: shared.storage.buffered(),
             handshakes: shared.tls.handshakes.counts(),
+            certificate_ends: shared.tls.certificate_ends(),
             turned_away: shared.clients.turned_away(),
             http2: shared.floods.status(shared.tables.current().settings.limits.streams),
         }
@@ -67,7 +71,13 @@ impl Scrape {
 macro_rules! metrics {
     ($($name:literal, $help:literal, $kind:ident(|$own:ident| $value:expr);)+) => {
         pub(super) const METRICS: &[Metric] = &[$(
-            Metric { name: $name, help: $help, read: Read::$kind(|$own| Sampled::samples($value)) },
+            Metric {
+                name: $name,
+                help: $help,
+                read: Read::$kind(|$own| Sampled::samples($value)),
+                #[cfg(test)]
+                source: stringify!($value),
+            },
         )+];
     };
 }
@@ -92,6 +102,9 @@ metrics! {
     "plimsoll_tls_handshakes_total", "TLS handshakes with clients: full, resumed from an earlier one, or failed.",
         Gateway(|all| std::iter::zip(["full", "resumed", "failed"], all.handshakes)
             .map(|(result, count)| (label("result", result), count)).collect::<Vec<_>>());
+    "plimsoll_certificate_end_timestamp_seconds", "Until when the certificate in this file is valid, in Unix time.",
+        Gateway(|all| all.certificate_ends.iter()
+            .map(|(file, end)| (label("certificate", file), *end)).collect::<Vec<_>>());
     "plimsoll_http2_connections_ended_total", "Connections of HTTP/2 that were ended for frames that ask for nothing, by the frame.",
         Gateway(|all| all.http2.ended.map(|(flood, count)| (label("flood", flood.as_str()), count)));
     "plimsoll_connections_turned_away_total", "Connections that were closed when they came, unread, by why.",
@@ -121,9 +134,9 @@ metrics! {
         Plants(|own| own.set_point);
     "plimsoll_utilization_ratio", "Utilization of the upstream as measured in the last control period.",
         Plants(|own| own.utilization);
-    "plimsoll_modelled_utilization_ratio", "The same by the learned costs.",
+    "plimsoll_modelled_utilization_ratio", "Utilization of the upstream in the last control period by the learned costs.",
         Plants(|own| own.utilization_model);
-    "plimsoll_offered_utilization_ratio", "The same of what is offered, what waits included; above 1 in an overload.",
+    "plimsoll_offered_utilization_ratio", "Utilization that what is offered would take of the upstream, what waits included; above 1 in an overload.",
         Plants(|own| own.utilization_offered);
     "plimsoll_site_promised_utilization_ratio", "Part of the upstream that the site's contract promises it.",
         Sites(|own| own.utilization_promised);
@@ -206,7 +219,7 @@ metrics! {
     "plimsoll_promised_ratio",
         "What the class's response times were promised to be to the others' of its site.",
         Classes(|own| own.response.and_then(|held| held.ratio));
-    "plimsoll_reached_ratio", "What they are to them over the window: as promised where the ratio holds.",
+    "plimsoll_reached_ratio", "What the class's response times are to the others' of its site over the window: as promised where the ratio holds.",
         Classes(|own| own.response.and_then(|held| held.ratio_reached));
     "plimsoll_weight", "The weight of the class's waiting time when the next request is chosen.",
         Classes(|own| own.response.and_then(|held| held.weight));
@@ -222,7 +235,7 @@ metrics! {
         "Mean service time of the type at the level, without bodies; of announced costs, of one second announced.",
         Types(|own| own.mean);
     "plimsoll_type_service_deviation_seconds",
-        "Standard deviation of the same from request to request, with the doubt about the mean.",
+        "Standard deviation of the service time of the type at the level from request to request, with the doubt about the mean.",
         Types(|own| own.deviation);
     "plimsoll_type_block_seconds", "What each whole 64 KB of a request's body takes on top.",
         Types(|own| own.block);

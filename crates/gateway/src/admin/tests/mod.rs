@@ -139,6 +139,7 @@ fn scrape(status: Status) -> Scrape {
         traced: [3, 1],
         seed_from: SeedSource::Kept,
         handshakes: [7, 5, 3],
+        certificate_ends: vec![("/etc/shop.pem".to_owned(), Duration::from_secs(1_900_000_000))],
         buffered: Buffered::default(),
         turned_away: ClientConnections::default().turned_away(),
         http2: EndedConnections::default().status(128),

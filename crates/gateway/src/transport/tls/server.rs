@@ -15,6 +15,7 @@ use rustls::{HandshakeKind, RootCertStore, ServerConfig};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The protocols that clients are offered, best first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -61,11 +62,21 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     })
 }
 
+/// What handshakes use, and until when the certificates in it are valid.
+#[derive(Debug)]
+pub(crate) struct ServerTls {
+    config: Arc<ServerConfig>,
+    ends: Vec<CertificateEnd>,
+}
+
+/// Until when a certificate is valid (since 1970), by its file.
+pub(crate) type CertificateEnd = (String, Duration);
+
 /// TLS with clients, for all threads.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
     /// `None` where no listener speaks TLS.
-    current: Mutex<Option<Arc<ServerConfig>>>,
+    current: Mutex<Option<ServerTls>>,
     tickets: Arc<dyn ProducesTickets>,
     pub handshakes: Handshakes,
 }
@@ -77,16 +88,21 @@ impl TlsServer {
     }
 
     pub(crate) fn current(&self) -> Option<Arc<ServerConfig>> {
-        lock(&self.current).clone()
+        lock(&self.current).as_ref().map(|tls| tls.config.clone())
+    }
+
+    /// Until when the certificates in force are valid.
+    pub(crate) fn certificate_ends(&self) -> Vec<CertificateEnd> {
+        lock(&self.current).as_ref().map_or_else(Vec::new, |tls| tls.ends.clone())
     }
 
     /// Makes ready what [`install`](Self::install) puts in force.
-    pub(crate) fn prepare(
-        &self,
-        settings: Option<&TlsSettings>,
-    ) -> Result<Option<Arc<ServerConfig>>, Vec<String>> {
+    pub(crate) fn prepare(&self, settings: Option<&TlsSettings>) -> Result<Option<ServerTls>, Vec<String>> {
         let Some(settings) = settings else { return Ok(None) };
-        let certificates = CertificatesByName::new(settings.read()?);
+        let certificates = settings.read()?;
+        let end = |own: &Certificate| (own.files.chain.display().to_string(), own.valid_until);
+        let ends = certificates.iter().map(end).collect();
+        let certificates = CertificatesByName::new(certificates);
         let versions: &[_] = if settings.only_1_3 { &[&TLS13] } else { &[&TLS13, &TLS12] };
         let one = |error: String| vec![error];
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -104,11 +120,11 @@ impl TlsServer {
             None => self.tickets.clone(),
             Some(_) => ring::Ticketer::new().map_err(|error| one(error.to_string()))?,
         };
-        Ok(Some(Arc::new(config)))
+        Ok(Some(ServerTls { config: Arc::new(config), ends }))
     }
 
-    pub(crate) fn install(&self, config: Option<Arc<ServerConfig>>) {
-        *lock(&self.current) = config;
+    pub(crate) fn install(&self, tls: Option<ServerTls>) {
+        *lock(&self.current) = tls;
     }
 }
 
