@@ -7,6 +7,7 @@ use plimsoll_e2e::flows::{End, Flow, drive};
 use plimsoll_e2e::{Plimsoll, SLOW_PAGES, exchange, get};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -113,6 +114,57 @@ fn a_file_that_was_moved_away_is_opened_anew_and_sites_have_their_own() {
     let (old, new) = (lines_of(&moved), lines_of(&shared));
     assert_eq!(old + new, 1 + asked, "no line is lost: {old} in the old file, {new} in the new one");
     assert!(new > 0);
+}
+
+#[test]
+fn a_failure_has_its_server_its_tries_and_its_cause() {
+    let origin = SLOW_PAGES.origin(&[]);
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let upstream = |name: &str, address: SocketAddr| {
+        format!("[upstream.{name}]\naddress = \"{address}\"\ncapacity = {{ workers = 2 }}\n")
+    };
+    let site =
+        |name: &str| format!("[[site]]\nname = \"{name}\"\nhost = \"{name}.test\"\nupstream = \"{name}\"\n");
+    let file = "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\
+                [access_log]\nfile = \"access.log\"\n[limits]\nbody = \"1 KiB\"\n"
+        .to_owned()
+        + &upstream("works", origin.address())
+        + &upstream("gone", closed)
+        + &site("works")
+        + &site("gone");
+    let mut gateway = Plimsoll::run(&file);
+    let ask = |line: &str, host: &str, more: &str| {
+        let head = format!("{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n");
+        let answer = exchange(gateway.address, head);
+        (answer.status, answer.text().len() as u64)
+    };
+    let answers = [
+        ask("GET /page", "works.test", ""),
+        ask("GET /page", "gone.test", ""),
+        ask("POST /form", "works.test", "Content-Length: 4096\r\n"),
+        ask("GET /page", "nobody.test", ""),
+    ];
+    assert_eq!(answers.map(|(status, _)| status), [200, 502, 413, 421]);
+    assert!(gateway.stop().success());
+    let lines: Vec<Value> = lines(&beside(&gateway, "access.log"), 4)
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    for (line, (status, bytes)) in lines.iter().zip(answers) {
+        assert_eq!(
+            (line["status"].as_u64(), line["bytes"].as_u64()),
+            (Some(status.into()), Some(bytes)),
+            "{line}"
+        );
+        assert_eq!(line["error"].is_string(), status != 200, "{line}");
+    }
+    let tried = |line: &Value| (line["server"].as_str().map(str::to_owned), line["tries"].as_u64());
+    assert_eq!(tried(&lines[0]), (Some(origin.address().to_string()), Some(1)));
+    assert_eq!(tried(&lines[1]), (Some(closed.to_string()), Some(1)));
+    assert_eq!((tried(&lines[2]), tried(&lines[3])), ((None, None), (None, None)));
+    let asked =
+        |line: &Value| ["method", "path", "site"].map(|field| line[field].as_str().map(str::to_owned));
+    assert_eq!(asked(&lines[2]), ["POST", "/form", "works"].map(|text| Some(text.to_owned())));
 }
 
 fn lines_of(file: &Path) -> usize {

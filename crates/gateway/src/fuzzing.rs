@@ -48,7 +48,8 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     let rules = &HeaderRules::default();
     let trace = TraceContext::of(Some((bytes, &head.fields)), 0.5, &mut Random::new(0));
     let (head, peer, trace) = (&head, &peer, Some(&trace));
-    Outgoing { bytes, head, rewrite, peer, settings, fallback_host, rules, mark, trace }.write(&mut written);
+    Outgoing { bytes, head, rewrite, peer, settings, fallback_host, own_host: None, rules, mark, trace }
+        .write(&mut written);
     Some((written, client))
 }
 
@@ -85,6 +86,7 @@ pub fn forwarded_stream(
         peer: &peer,
         settings,
         fallback_host,
+        own_host: None,
         rules,
         mark,
         trace: None,
@@ -103,8 +105,12 @@ pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
         Framing::UntilClose => Framing::Chunked,
         framing => framing,
     };
-    let asked =
-        AskedPlace { prefix: "/full", sent: b"GET /full/ HTTP/1.1\r\nhost: h\r\n\r\n", addresses: &[] };
+    let asked = AskedPlace {
+        prefix: "/full",
+        sent: b"GET /full/ HTTP/1.1\r\nhost: h\r\n\r\n",
+        addresses: &[],
+        own_host: None,
+    };
     let requested = Requested { keep_alive: true, is_head, ..Requested::default() };
     let (report, report_name, hide_load) = (None, "x-plimsoll", true);
     let (mut written, rules) = (Vec::new(), &HeaderRules::default());

@@ -351,13 +351,15 @@ pub struct UpstreamSettings {
     pub slow_start: Duration,
     /// How their health is checked besides by requests, if it is.
     pub check: Option<HealthCheck>,
+    /// The host that they are asked for, in place of the client's.
+    pub host: Option<String>,
 }
 
 impl UpstreamSettings {
     /// The servers of these addresses, in HTTP/1.1, without TLS and without checks.
     pub fn new(addresses: Vec<Address>) -> Self {
         let slow_start = Duration::from_secs(10);
-        UpstreamSettings { addresses, tls: None, http2: false, slow_start, check: None }
+        UpstreamSettings { addresses, tls: None, http2: false, slow_start, check: None, host: None }
     }
 }
 

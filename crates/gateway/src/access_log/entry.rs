@@ -4,11 +4,12 @@ use super::format::Line;
 use super::logs::AccessLog;
 use crate::http1::Version;
 use crate::runtime::tables::ThreadTables;
+use crate::settings::Address;
 use crate::traces::context::TraceContext;
 use crate::traces::spans::{self, Moments};
 use plimsoll_core::request::{Permit, Reason, Target};
 use plimsoll_core::time::Instant;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +17,17 @@ use std::time::SystemTime;
 
 /// The status of a request whose client left before it was answered, as nginx has it.
 pub(crate) const CLIENT_LEFT: u16 = 499;
+
+/// Why a request was answered without having started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Why {
+    /// The engine's reason.
+    Reason(Reason),
+    /// What was wrong, in words.
+    Error(&'static str),
+    /// Nothing was wrong.
+    Nothing,
+}
 
 /// A request's head, as far as a log shows it.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +55,11 @@ pub(crate) struct Entry {
     status: u16,
     bytes: Cell<u64>,
     reason: Option<Reason>,
+    error: Option<&'static str>,
     released: Option<Instant>,
+    /// The server that was tried last, and how many tries there were.
+    server: RefCell<Option<Address>>,
+    tries: Cell<u32>,
 }
 
 impl Entry {
@@ -65,7 +81,10 @@ impl Entry {
             status: 0,
             bytes: Cell::new(0),
             reason: None,
+            error: None,
             released: None,
+            server: RefCell::default(),
+            tries: Cell::new(0),
         })
     }
 
@@ -85,14 +104,31 @@ impl Entry {
         self.bytes.set(self.bytes.get() + bytes);
     }
 
+    /// A server was tried.
+    pub(crate) fn tried(&self, server: &Address) {
+        self.tries.set(self.tries.get() + 1);
+        *self.server.borrow_mut() = Some(server.clone());
+    }
+
+    /// The request failed: why, and the bytes of the gateway's own answer.
+    pub(crate) fn failed(&mut self, why: &'static str, answer_bytes: u64) {
+        self.error.get_or_insert(why);
+        self.sent(answer_bytes);
+    }
+
     /// The upstream's last byte was read.
     pub(crate) fn released(&mut self, now: Instant) {
         self.released.get_or_insert(now);
     }
 
     /// Writes the line of a request that never started.
-    pub(crate) fn turned_away(mut self: Box<Self>, status: u16, reason: Option<Reason>, bytes: u64) {
-        (self.status, self.reason) = (status, reason);
+    pub(crate) fn turned_away(mut self: Box<Self>, status: u16, why: Why, bytes: u64) {
+        self.status = status;
+        match why {
+            Why::Reason(reason) => self.reason = Some(reason),
+            Why::Error(error) => self.error = Some(error),
+            Why::Nothing => {}
+        }
         let is_head = self.head.as_ref().is_some_and(|head| head.method == "HEAD");
         self.bytes.set(if is_head { 0 } else { bytes });
         self.write(None, None);
@@ -113,6 +149,7 @@ impl Entry {
         let (arrived, started) = (served.map(Permit::arrived), served.map(Permit::started));
         let level = served.zip(self.target);
         let head = self.head.as_ref();
+        let server = self.server.borrow().as_ref().map(ToString::to_string);
         let line = Line {
             time: self.came.try_into().unwrap_or_default(),
             client: self.client,
@@ -131,6 +168,9 @@ impl Entry {
             reason: permit.map(Permit::reason).or(self.reason).map(Reason::as_str),
             client_share: self.target.map(|target| share(target.client)),
             upstream: served.and_then(|permit| names.plant(permit.plant())),
+            server: server.as_deref(),
+            tries: server.as_ref().map(|_| self.tries.get()),
+            error: self.error,
             queue_time: seconds(arrived, started),
             service_time: seconds(started, self.released),
             delivery_time: seconds(arrived, departed),

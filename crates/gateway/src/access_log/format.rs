@@ -49,6 +49,15 @@ pub(crate) struct Line<'a> {
     pub client_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<&'a str>,
+    /// The server of the upstream that was tried last: the one that answered, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<&'a str>,
+    /// How many tries there were, each at a server or on a connection of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
+    /// Why the gateway answered itself, or the answer ended early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
     /// From arrival to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_time: Option<f64>,
@@ -136,6 +145,9 @@ mod tests {
             reason: Some("degraded"),
             client_share: Some(0.25),
             upstream: Some("app"),
+            server: Some("10.0.0.2:8000"),
+            tries: Some(2),
+            error: None,
             queue_time: Some(0.0),
             service_time: Some(0.0125),
             delivery_time: Some(0.5),
@@ -157,7 +169,7 @@ mod tests {
         let json = concat!(
             r#"{"time":"1995-08-01T04:00:01.250Z","client":"203.0.113.7","method":"GET","host":"shop.example","#,
             r#""path":"/a\"b\\c?d","protocol":"HTTP/1.1","status":200,"bytes":1713,"user_agent":"ä\n","site":"shop","#,
-            r#""class":"default","level":"light","reason":"degraded","client_share":0.25,"upstream":"app","#,
+            r#""class":"default","level":"light","reason":"degraded","client_share":0.25,"upstream":"app","server":"10.0.0.2:8000","tries":2,"#,
             r#""queue_time":0.0,"service_time":0.0125,"delivery_time":0.5,"#,
             r#""trace_id":"000000000000000000000000000000ab"}"#,
         );
@@ -168,5 +180,7 @@ mod tests {
     fn a_request_that_could_not_be_read_has_a_line() {
         let unread = Line { method: None, path: None, status: 400, bytes: 0, ..line() };
         assert!(written(LogForm::Common, &unread).ends_with("] \"-\" 400 0\n"));
+        let failed = Line { status: 502, server: None, tries: None, error: Some("why"), ..line() };
+        assert!(written(LogForm::Json, &failed).contains(r#""upstream":"app","error":"why","queue_time""#));
     }
 }

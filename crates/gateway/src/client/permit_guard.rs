@@ -5,6 +5,7 @@
 use crate::access_log::entry::Entry;
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
+use crate::settings::Address;
 use plimsoll_core::request::{Outcome, Permit, Service, Verdict};
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,6 +41,21 @@ impl PermitGuard {
             if let Some(entry) = &self.entry {
                 entry.sent(bytes);
             }
+        }
+    }
+
+    /// Notes for the access log that a server was tried.
+    pub(crate) fn tried(&self, server: &Address) {
+        if let Some(entry) = &self.entry {
+            entry.tried(server);
+        }
+    }
+
+    /// Notes for the access log why the request failed, and the bytes of the gateway's own answer, which count as none of the
+    /// plant's.
+    pub(crate) fn failed(&mut self, why: &'static str, answer_bytes: u64) {
+        if let Some(entry) = &mut self.entry {
+            entry.failed(why, answer_bytes);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The gateway's own responses: errors, and rejections by the engine.
 
 use super::lifecycle::{Next, Way};
+use crate::access_log::entry::Why;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::response_fields::{LevelReport, Requested};
 use crate::client::wire::Wire;
@@ -13,14 +14,14 @@ use plimsoll_core::request::{Outcome, Reason, Rejection, Service};
 impl<W: Wire> Way<W> {
     /// Answers a request that cannot be read, and ends the connection: what follows the request cannot be read either.
     pub(super) async fn refuse(&mut self, refusal: Refusal) -> Next {
-        self.note_turned_away(refusal.status, None, body_length(&refusal));
+        self.note_turned_away(refusal.status, Why::Error(refusal.why), body_length(&refusal));
         self.send_error(refusal, Requested::default()).await;
         Next::Linger
     }
 
     pub(super) async fn turn_away(&mut self, refusal: Refusal, mut requested: Requested) -> Next {
         requested.keep_alive &= self.may_discard();
-        self.note_turned_away(refusal.status, None, body_length(&refusal));
+        self.note_turned_away(refusal.status, Why::Error(refusal.why), body_length(&refusal));
         self.push_error(refusal, requested);
         self.finish(requested, None).await
     }
@@ -34,7 +35,7 @@ impl<W: Wire> Way<W> {
         write_rejection(&mut self.scratch, settings, &self.worker.date.borrow(), rejection, requested);
         self.client.outbox.push_head(&self.scratch);
         let answer = &settings.rejection;
-        self.note_turned_away(answer.status, Some(rejection.reason), answer.body.len());
+        self.note_turned_away(answer.status, Why::Reason(rejection.reason), answer.body.len());
         self.finish(requested, None).await
     }
 
@@ -48,6 +49,7 @@ impl<W: Wire> Way<W> {
         requested.keep_alive &= self.head.framing == Framing::None;
         permit.release(Service::default());
         permit.answered(refusal.status);
+        permit.failed(refusal.why, if requested.is_head { 0 } else { body_length(&refusal) as u64 });
         permit.depart(Outcome::Failed);
         match self.send_error(refusal, requested).await {
             false => Next::Close,

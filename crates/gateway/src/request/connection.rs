@@ -210,7 +210,7 @@ impl Way<Socket> {
         self.client.slot.busy();
         let Some(length) = length? else { return Ok(Awaited::End) };
         self.head.parse(&self.client.inbox.bytes()[..length])?;
-        self.check_length().map(|()| Awaited::Head)
+        Ok(Awaited::Head)
     }
 
     /// Reads until a head is complete, and returns its length; `None` at the connection's end, and when the deadline has

@@ -97,7 +97,7 @@ impl<W: Wire> Way<W> {
 
     async fn proxy(&mut self, upstream: &Upstream, started: Started<'_>) -> Next {
         let Started { mut permit, tables, plant, rewrites, report, requested, headers } = started;
-        self.write_variants(rewrites, &headers.request, &tables.settings, &upstream.name);
+        self.write_variants(rewrites, &headers.request, &tables.settings, upstream);
         self.note_besides();
         let streams = self.head.framing != Framing::None && self.streams();
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
@@ -126,6 +126,7 @@ impl<W: Wire> Way<W> {
             rewrites,
             sent: variants.get(0).unwrap_or_default(),
             addresses: upstream.addresses(),
+            own_host: upstream.host.as_deref(),
         };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
@@ -184,6 +185,9 @@ impl<W: Wire> Way<W> {
             End::Failed(refusal) => self.fail(refusal, requested, permit).await,
             End::Broken(mut outcome) => {
                 permit.release(Service::default());
+                if outcome == Outcome::Failed {
+                    permit.failed("the upstream's answer ended before its end", 0);
+                }
                 if after.ends_with_connection || !W::IN_ORDER {
                     // The client would take a plain close for the end of the body.
                     outcome = self.client.abort(&self.worker, outcome).await;
@@ -202,12 +206,23 @@ impl<W: Wire> Way<W> {
         rewrites: &[Rewrite],
         rules: &HeaderRules,
         settings: &Settings,
-        fallback_host: &str,
+        upstream: &Upstream,
     ) {
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
         let (mark, trace) = (&self.worker.shared.mark, self.trace.as_ref());
-        let outgoing =
-            |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host, rules, mark, trace };
+        let (fallback_host, own_host) = (upstream.name.as_str(), upstream.host.as_deref());
+        let outgoing = |rewrite| Outgoing {
+            bytes,
+            head,
+            rewrite,
+            peer,
+            settings,
+            fallback_host,
+            own_host,
+            rules,
+            mark,
+            trace,
+        };
         self.variants.begin(|out| outgoing(rewrites.first()).write(out));
         let may_fall_back = retry::may_fall_back(head.method.of(bytes), head);
         for pair in rewrites.windows(2).take_while(|pair| may_fall_back && pair[0].falls_back) {

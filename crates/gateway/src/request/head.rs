@@ -24,6 +24,8 @@ pub(crate) struct Outgoing<'a> {
     pub settings: &'a Settings,
     /// Named where the client named no host: HTTP/1.1 must name one, and servers refuse an empty one.
     pub fallback_host: &'a str,
+    /// Named in place of the client's, where the upstream has a host of its own.
+    pub own_host: Option<&'a str>,
     /// The site's rules.
     pub rules: &'a HeaderRules,
     /// The gateway's mark.
@@ -43,9 +45,10 @@ impl Outgoing<'_> {
         }
         out.extend_from_slice(if target.is_empty() { b"/" } else { target });
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
-        out.extend_from_slice(match head.authority.of(self.bytes) {
-            b"" => self.fallback_host.as_bytes(),
-            authority => authority,
+        out.extend_from_slice(match (self.own_host, head.authority.of(self.bytes)) {
+            (Some(host), _) => host.as_bytes(),
+            (None, b"") => self.fallback_host.as_bytes(),
+            (None, authority) => authority,
         });
         out.extend_from_slice(b"\r\n");
         for field in &head.fields {

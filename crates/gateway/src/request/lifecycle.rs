@@ -4,7 +4,7 @@ use super::body::NoBody;
 use super::decision::NotStarted;
 use super::loop_mark;
 use super::peer::{Origin, Peer};
-use crate::access_log::entry::{CLIENT_LEFT, Entry};
+use crate::access_log::entry::{CLIENT_LEFT, Entry, Why};
 use crate::client::early_body::EarlyBody;
 use crate::client::response_fields::Requested;
 use crate::client::socket::Client;
@@ -82,7 +82,7 @@ impl<W: Wire> Way<W> {
     }
 
     /// Refuses a body whose head says that it is too long.
-    pub(super) fn check_length(&self) -> Result<(), Refusal> {
+    fn check_length(&self) -> Result<(), Refusal> {
         match self.head.framing {
             Framing::Length(length) if length > self.body_limit() => {
                 Err(Refusal::with(413, "the request body is too large"))
@@ -100,6 +100,9 @@ impl<W: Wire> Way<W> {
         self.find_trace();
         self.class = classified.map(|target| target.class);
         self.begin_log_entry(classified);
+        if let Err(refusal) = self.check_length() {
+            return self.refuse(refusal).await;
+        }
         if self.worker.shared.mark.is_on(self.client.inbox.bytes(), &self.head.fields) {
             return self.turn_away(loop_mark::COME_BACK, requested).await;
         }
@@ -142,7 +145,7 @@ impl<W: Wire> Way<W> {
 
     /// The client left before its request started.
     fn client_left(&mut self) -> Next {
-        self.note_turned_away(CLIENT_LEFT, Some(Reason::ClientLeft), 0);
+        self.note_turned_away(CLIENT_LEFT, Why::Reason(Reason::ClientLeft), 0);
         Next::Close
     }
 

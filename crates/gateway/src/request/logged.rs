@@ -2,10 +2,10 @@
 //! its permit, which writes the line when it departs.
 
 use super::lifecycle::Way;
-use crate::access_log::entry::{CLIENT_LEFT, Entry, LoggedHead};
+use crate::access_log::entry::{CLIENT_LEFT, Entry, LoggedHead, Why};
 use crate::client::wire::Wire;
 use crate::traces::context::{TRACEPARENT, TraceContext};
-use plimsoll_core::request::{Reason, Target};
+use plimsoll_core::request::Target;
 
 impl<W: Wire> Way<W> {
     /// Begins the entry of a request whose head was read, if its site has a log or it is traced.
@@ -45,12 +45,12 @@ impl<W: Wire> Way<W> {
     }
 
     /// Counts the answer to a request that does not start, and writes its line. A client that left is sent none.
-    pub(super) fn note_turned_away(&mut self, status: u16, reason: Option<Reason>, body_length: usize) {
+    pub(super) fn note_turned_away(&mut self, status: u16, why: Why, body_length: usize) {
         if let Some(class) = self.class.filter(|_| status != CLIENT_LEFT) {
             self.worker.lane.borrow().responded(class, status);
         }
         if let Some(entry) = self.entry.take().or_else(|| self.unread_entry()) {
-            entry.turned_away(status, reason, body_length as u64);
+            entry.turned_away(status, why, body_length as u64);
         }
     }
 

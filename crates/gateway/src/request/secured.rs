@@ -2,6 +2,7 @@
 
 use super::answer::write_start;
 use super::lifecycle::{Next, Way};
+use crate::access_log::entry::Why;
 use crate::client::response_fields::Requested;
 use crate::client::wire::Wire;
 use crate::http1::field::FieldKind;
@@ -71,7 +72,7 @@ impl<W: Wire> Way<W> {
         requested.write_connection(out);
         out.extend_from_slice(b"\r\n");
         self.client.outbox.push_head(&self.scratch);
-        self.note_turned_away(status, None, 0);
+        self.note_turned_away(status, Why::Nothing, 0);
         self.finish(requested, None).await
     }
 }

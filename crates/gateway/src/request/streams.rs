@@ -413,6 +413,6 @@ impl Way<Stream> {
         if self.head.upgrade {
             self.client.io.may_switch();
         }
-        self.check_length()
+        Ok(())
     }
 }

@@ -88,6 +88,7 @@ impl<W: Wire> Exchange<'_, W> {
     /// only.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
+        self.permit.tried(&lease.server().address);
         self.progress.attached(self.worker.coarse());
         self.request.check(&self.client.inbox)?;
         self.lease = Some(lease);

@@ -20,6 +20,8 @@ pub(crate) struct AskedPlace<'a> {
     pub sent: &'a [u8],
     /// The upstream's addresses.
     pub addresses: &'a [SocketAddr],
+    /// The host that the upstream is asked for in place of the client's.
+    pub own_host: Option<&'a str>,
 }
 
 impl AskedPlace<'_> {
@@ -54,10 +56,13 @@ impl AskedPlace<'_> {
         Some([&value[..path_at], &path].concat())
     }
 
-    /// Whether the authority is one of the upstream's addresses, or the client's host at the port of one, which is another
-    /// than the client asked. A server on its scheme's own port does not name it.
+    /// Whether the authority is the upstream's own host, one of its addresses, or the client's host at the port of one, which
+    /// is another than the client asked. A server on its scheme's own port does not name it.
     fn is_upstream(&self, scheme: &[u8], authority: &[u8]) -> bool {
         let (host, named) = (self.host(), without_port(authority));
+        if self.own_host.is_some_and(|own| named.eq_ignore_ascii_case(without_port(own.as_bytes()))) {
+            return true;
+        }
         let is_other_port = !authority.eq_ignore_ascii_case(host);
         self.addresses.iter().any(|address| {
             let at_its_port = match authority.get(named.len() + 1..) {
@@ -133,7 +138,7 @@ mod tests {
     fn mapped_from(host: &str, port: u16, prefix: &str, name: &str, value: &str) -> String {
         let addresses = [SocketAddr::from(([127, 0, 0, 1], port))];
         let sent = format!("GET /full/a HTTP/1.1\r\nhost: {host}\r\nx-host: no\r\n\r\n");
-        let place = AskedPlace { prefix, sent: sent.as_bytes(), addresses: &addresses };
+        let place = AskedPlace { prefix, sent: sent.as_bytes(), addresses: &addresses, own_host: None };
         let new = place.mapped(name.as_bytes(), value.as_bytes());
         new.map_or(value.to_owned(), |new| String::from_utf8(new).expect("text"))
     }
@@ -202,5 +207,17 @@ mod tests {
         ] {
             assert_eq!(mapped("/full", name, value), expected);
         }
+    }
+
+    #[test]
+    fn an_upstream_with_a_host_of_its_own_names_a_place_of_the_client() {
+        let sent = b"GET /full/a HTTP/1.1\r\nhost: app.internal\r\n\r\n";
+        let place = AskedPlace { prefix: "/full", sent, addresses: &[], own_host: Some("app.internal") };
+        let mapped = |value: &str| {
+            place.mapped(b"location", value.as_bytes()).map(|new| String::from_utf8(new).expect("text"))
+        };
+        assert_eq!(mapped("https://App.internal/full/b").as_deref(), Some("/b"));
+        assert_eq!(mapped("http://app.internal:8080/c").as_deref(), Some("/c"));
+        assert_eq!(mapped("https://other.example/full/b"), None);
     }
 }

@@ -18,6 +18,7 @@ use crate::http1::scan::HeadScan;
 use crate::http1::{Refusal, Version};
 use crate::settings::Rewrite;
 use crate::transport::socket::Socket;
+use plimsoll_core::request::is_event_stream;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -26,9 +27,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 
 const HEAD_LIMIT: usize = 64 * 1024;
-
-/// The media type of a stream of events.
-const EVENTS: &[u8] = b"text/event-stream";
 
 /// The most interim responses before a final one: each takes a buffer on its way.
 const MAX_INTERIM: u32 = 16;
@@ -52,6 +50,8 @@ pub(crate) struct ResponseTerms<'a> {
     /// The head that the upstream is sent, and its addresses.
     pub sent: &'a [u8],
     pub addresses: &'a [SocketAddr],
+    /// The upstream's own host, if it has one.
+    pub own_host: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,11 +287,20 @@ impl<'a> ResponseSide<'a> {
         let Some(buffer) = &self.buffer else { return };
         self.scratch.clear();
         let ResponseTerms {
-            requested, report, report_name, reports, rules, rewrites, sent, addresses, ..
+            requested,
+            report,
+            report_name,
+            reports,
+            rules,
+            rewrites,
+            sent,
+            addresses,
+            own_host,
+            ..
         } = self.terms;
         let hide_load = reports.is_some();
         let prefix = rewrites.first().map_or("", |rewrite| &rewrite.prefix);
-        let asked = AskedPlace { prefix, sent, addresses };
+        let asked = AskedPlace { prefix, sent, addresses, own_host };
         let bytes = &buffer[self.start..self.start + length];
         let head = &*self.head;
         Incoming { bytes, head, requested, framing, report, report_name, hide_load, rules, asked }
@@ -326,8 +335,7 @@ impl<'a> ResponseSide<'a> {
         // Events have no length, so that other responses are not looked through for it.
         if let (Framing::Chunked | Framing::UntilClose, Some(buffer)) = (self.head.framing, &self.buffer) {
             let kind = self.head.field(&buffer[self.start..self.end], "content-type").unwrap_or_default();
-            let start = kind.get(..EVENTS.len()).unwrap_or_default();
-            self.is_event_stream = start.eq_ignore_ascii_case(EVENTS);
+            self.is_event_stream = is_event_stream(kind);
         }
         self.body = Some(Decoder::new(self.head.framing));
         self.start += length;

@@ -81,7 +81,8 @@ async fn connect<W: Wire>(exchange: &mut Exchange<'_, W>, fresh: bool) -> Result
     }
     let connect_timeout = worker.tables().settings.timeouts.connect;
     let options = ConnectOptions { thread: worker.index, clock: worker.shared.clock, connect_timeout, fresh };
-    let mut acquiring = pin!(upstream.acquire(options));
+    let permit = &**permit;
+    let mut acquiring = pin!(upstream.acquire(options, |server| permit.tried(&server.address)));
     poll_fn(|context| match acquiring.as_mut().poll(context) {
         Poll::Ready(Ok(lease)) => Poll::Ready(Ok(lease)),
         Poll::Ready(Err(error)) => {

@@ -158,6 +158,11 @@ pub(crate) struct ServerStatus {
 }
 
 impl Roster {
+    /// How many servers there are.
+    pub(crate) fn servers(&self) -> usize {
+        self.members.len()
+    }
+
     /// These are the servers from now on. Those that stay keep what is known of them; new ones start slowly, unless none was
     /// there before.
     pub(super) fn follow(&mut self, now: Instant, servers: &[Arc<Server>], slow_start: Duration) {

@@ -34,6 +34,8 @@ pub(crate) struct Upstream {
     pub(super) http2: bool,
     /// The host that it is sent where the client named none.
     pub name: String,
+    /// The host that it is sent whatever the client named.
+    pub host: Option<String>,
     pub pool: Arc<Pool>,
 }
 
@@ -103,6 +105,7 @@ impl Upstream {
             secured: client.map(|client| Arc::new(Secured::new(client.clone()))),
             http2: settings.http2,
             name: String::new(),
+            host: None,
             pool: Arc::new(Pool::new(bounds, threads)),
         };
         let upstream = nothing.with(settings, None)?;
@@ -138,6 +141,7 @@ impl Upstream {
         let servers = named.map(server).collect::<Result<Vec<_>, String>>()?;
         Ok(Upstream {
             name: servers.first().map(|server| server.host()).unwrap_or_default(),
+            host: settings.host.clone(),
             servers,
             network: network.collect(),
             secured: self.secured.clone(),
@@ -166,8 +170,12 @@ impl Upstream {
         self.servers.len() == 1
     }
 
-    /// A connection for a request in service.
-    pub(crate) async fn acquire(&self, options: ConnectOptions) -> Result<Lease, ConnectError> {
+    /// A connection for a request in service. `failed` is told each server that accepts none.
+    pub(crate) async fn acquire(
+        &self,
+        options: ConnectOptions,
+        failed: impl Fn(&Server),
+    ) -> Result<Lease, ConnectError> {
         let mut tried = Tried::default();
         let mut last = ConnectError::Unreachable(Trouble::Refused);
         let mut now = options.clock.now();
@@ -214,6 +222,7 @@ impl Upstream {
                     let why = trouble(&error);
                     self.pool.roster().unreachable(now, server, why, is_trial);
                     last = ConnectError::Unreachable(why);
+                    failed(server);
                     tried.add(number);
                 }
             }
@@ -276,7 +285,7 @@ mod tests {
         let begin = clock.now();
         let options = ConnectOptions { thread: 0, clock, connect_timeout, fresh: false };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let result = runtime.block_on(upstream.acquire(options)).map(drop);
+        let result = runtime.block_on(upstream.acquire(options, |_| ())).map(drop);
         assert_eq!(result, Err(ConnectError::Unreachable(Trouble::ConnectTimeout)));
         let server = &upstream.servers[0];
         assert!(server.is_out(), "it is out, and used all the same");

@@ -23,8 +23,19 @@ fn ruled(
     let peer = Peer::new(&Origin::plain(peer.parse().expect("an address")), &settings.trusted_proxies);
     let mut out = Vec::new();
     let (bytes, fallback_host, mark) = (text.as_bytes(), "origin:80", &LoopMark::default());
-    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host, rules, mark, trace: None }
-        .write(&mut out);
+    Outgoing {
+        bytes,
+        head: &head,
+        rewrite,
+        peer: &peer,
+        settings,
+        fallback_host,
+        own_host: None,
+        rules,
+        mark,
+        trace: None,
+    }
+    .write(&mut out);
     String::from_utf8(out).expect("text")
 }
 
@@ -38,6 +49,30 @@ fn hop_by_hop_fields_stay_and_spoofed_ones_go() {
         "GET /a?b HTTP/1.1\r\nhost: h:1\r\nAccept: b\r\nx-forwarded-for: 1.2.3.4\r\nx-forwarded-proto: http\r\n\
          x-forwarded-host: h:1\r\n\r\n"
     );
+}
+
+#[test]
+fn an_upstream_with_a_host_of_its_own_is_asked_for_it_and_told_the_clients() {
+    let (text, settings) = ("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n", Settings::default());
+    let mut head = RequestHead::default();
+    head.parse(text.as_bytes()).expect("a head");
+    let mut written = Vec::new();
+    Outgoing {
+        bytes: text.as_bytes(),
+        head: &head,
+        rewrite: None,
+        peer: &Peer::new(&Origin::plain([1, 2, 3, 4].into()), &[]),
+        settings: &settings,
+        fallback_host: "origin:80",
+        own_host: Some("app.internal"),
+        rules: &HeaderRules::default(),
+        mark: &LoopMark::default(),
+        trace: None,
+    }
+    .write(&mut written);
+    let written = String::from_utf8(written).expect("text");
+    assert!(written.starts_with("GET / HTTP/1.1\r\nhost: app.internal\r\n"), "{written}");
+    assert!(written.contains("\r\nx-forwarded-host: shop.example\r\n"), "{written}");
 }
 
 #[test]
