@@ -27,6 +27,8 @@ fn the_workers_that_apache_reports_stay_in_force_when_it_is_gone() {
     gateway.wait_for_metric("plimsoll_workers", f64::from(SLOW_PAGES.workers));
     assert_eq!(gateway.metric("plimsoll_in_service_limit"), f64::from(SLOW_PAGES.workers));
     assert_eq!(gateway.metric("plimsoll_workers_found"), 1.0);
+    let status = gateway.ask_admin("/status").text();
+    assert!(status.contains("\"limit_reason\": \"reported\""), "{status}");
     assert_eq!(get(gateway.address, "/page").status, 200);
     drop(apache);
     gateway.process.wait_for("a line that it is gone", |log| log.contains("stays in force").then_some(()));

@@ -2,7 +2,7 @@
 
 use crate::output::failure::Failure;
 use crate::output::plan;
-use plimsoll_config::{Configuration, Diagnostics};
+use plimsoll_config::{Configuration, Diagnostics, is_agent};
 use plimsoll_core::Engine;
 use std::io;
 use std::path::Path;
@@ -23,8 +23,15 @@ pub(crate) fn read_as<T>(
 
 /// Reads a configuration.
 pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
-    let format = ("a configuration", "examples/one-site.toml");
-    possible(read_as(path, format, plimsoll_config::parse)?, &path.display().to_string())
+    let (format, name) = (("a configuration", "examples/one-site.toml"), path.display().to_string());
+    let parsed = read_as(path, format, plimsoll_config::parse);
+    if parsed.is_err() && std::fs::read_to_string(path).is_ok_and(|text| is_agent(&text)) {
+        return Err(Failure::Input(format!(
+            "error: {name} is a file for `plimsoll agent`, and no configuration of the gateway\nStart it by `plimsoll agent {name}`; \
+             `plimsoll simulate {name}` shows what it would do."
+        )));
+    }
+    possible(parsed?, &name)
 }
 
 /// Understands the text of a configuration; `name` stands in the diagnostics.

@@ -3,6 +3,7 @@
 use crate::args::RunArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
+use crate::output::level_order;
 use crate::service::dns_refresh::Lookups;
 use crate::service::events::EventLog;
 use crate::service::hanging_reads::{Readings, unless_stopped};
@@ -117,6 +118,7 @@ impl First {
         let configuration = source::read(file)?;
         log::follow(configuration.gateway.log);
         own_listeners::refuse(&configuration)?;
+        level_order::warnings(&configuration).iter().for_each(|warning| tracing::warn!("{warning}"));
         let found = resolve::look_all_up(&configuration)?;
         let mut settings = resolve::settings_with(&configuration, &found)?;
         let state = KnownState::find(&configuration, file, handed_over);

@@ -65,6 +65,7 @@ impl SavedLimit {
             "refusals" => "it refuses more",
             "outage" => "some of its servers are out of use",
             "search" => "its workers are searched for",
+            "reported" => "its server reports so many workers",
             _ => "its status says so",
         };
         let (name, limit, word) = (&self.name, self.limit, self.limit_reason.as_deref()?);

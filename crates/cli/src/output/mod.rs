@@ -7,6 +7,7 @@ pub(crate) mod facts;
 pub(crate) mod failure;
 pub(crate) mod found_types;
 pub(crate) mod json;
+pub(crate) mod level_order;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod promised;

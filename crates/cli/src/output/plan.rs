@@ -5,7 +5,7 @@
 use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
 use crate::output::units::Unit;
-use crate::output::{promised, text};
+use crate::output::{level_order, promised, text};
 use plimsoll_config::{Backend, Configuration};
 use plimsoll_core::promises::plan::{self, Ceiling, ContractRow, Feasibility, PlantPlan};
 use plimsoll_core::promises::{Class, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw};
@@ -71,7 +71,8 @@ pub(crate) fn text(configuration: &Configuration) -> String {
 
 /// What is right and may surprise.
 fn warnings(configuration: &Configuration) -> Vec<String> {
-    let mut warnings = open_exemptions(&configuration.promises);
+    let mut warnings = level_order::warnings(configuration);
+    warnings.extend(open_exemptions(&configuration.promises));
     for site in &configuration.promises.sites {
         warnings.extend(open_classes(site, &configuration.gateway.settings));
         warnings.extend(open_identity(site, &configuration.gateway.settings));
@@ -189,9 +190,15 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
         Feasibility::Unverified => "unverified until all costs and sizes of responses are measured",
         Feasibility::Exceeds => "does not fit: lower the guarantees, or raise what the upstream can carry",
     };
-    let (sum, ceiling) = (plan.sum, plan.ceiling);
-    let plant = &plan.plant;
-    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::table(&table))
+    let (ceiling, plant) = (plan.ceiling, &plan.plant);
+    let sum = match plan.verdict {
+        Feasibility::Unverified if plan.rows.iter().all(|row| row.utilization.is_none()) => {
+            "unknown".to_owned()
+        }
+        Feasibility::Unverified => format!("at least {:.3}", plan.sum),
+        Feasibility::Fits | Feasibility::Exceeds => format!("{:.3}", plan.sum),
+    };
+    format!("{}{plant}: {sum} of {ceiling:.3} ({from}): {says}\n\n", text::table(&table))
 }
 
 fn guarantee(row: &ContractRow, plan: &PlantPlan) -> Facts {
@@ -204,7 +211,8 @@ fn guarantee(row: &ContractRow, plan: &PlantPlan) -> Facts {
             format!("{fitting}, {} Mbit/s", megabits(bandwidth * part))
         }
         (Feasibility::Exceeds, None) => fitting,
-        _ => "all".to_owned(),
+        (Feasibility::Unverified, _) => "unknown".to_owned(),
+        (Feasibility::Fits, _) => "all".to_owned(),
     };
     let megabits = Value::from(bandwidth).said(bandwidth.map_or("any".to_owned(), megabits));
     let utilization = row.utilization.map_or_else(|| Value::Absent.said("unknown"), Value::from);
@@ -394,5 +402,12 @@ mod tests {
             text(&configuration).contains("costs unknown: the plan is unverified until they are measured")
         );
         assert!(json::line(&facts(&configuration)).contains("\"verified\":false"));
+        let contract =
+            source.replace("upstream = \"app\"\n", "upstream = \"app\"\nguarantee.rate = \"100/s\"\n");
+        let plan = text(&understand(&contract, "test.toml").unwrap());
+        assert!(plan.contains("app: unknown of 0.850 (its load line): unverified"), "{plan}");
+        let row =
+            plan.lines().find(|line| line.starts_with("shop") && line.contains("100")).unwrap_or_default();
+        assert!(row.trim_end().ends_with("unknown"), "{plan}");
     }
 }

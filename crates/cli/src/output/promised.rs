@@ -130,7 +130,7 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
             let strict = if site.strict_ratios && promised.ratio.is_some() { ", strict" } else { "" };
             let plan = match planned {
                 Some(row) => says(row, &promises.plants[site.plant]),
-                None if promised.ratio.is_none() => "kept at the door, request by request".to_owned(),
+                None if promised.ratio.is_none() => "enforced at admission".to_owned(),
                 None => "told by status while it runs".to_owned(),
             };
             table = table.row([
@@ -177,8 +177,8 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
             delay(row.delay),
             row.rate.map_or("any rate".to_owned(), |rate| format!("{rate:.0}/s")),
             time(service),
-            time(least),
-            would_fit(row, least),
+            if least.is_finite() { time(least) } else { "-".to_owned() },
+            would_fit(row, service, least),
         ])
     });
     let rows = planned.fold(Table::new("Delays", columns), |table, row| table.row(row.map(Into::into)));
@@ -191,13 +191,15 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
     Some(format!("{table}{}: these delays cannot be kept: {instead}\n", plan.plant))
 }
 
-fn would_fit(row: &DelayRow, least: f64) -> String {
+fn would_fit(row: &DelayRow, service: f64, least: f64) -> String {
     let rate = row.fitting_rate.map(f64::floor).filter(|rate| *rate > 0.0).map(|rate| format!("{rate:.0}/s"));
     let delay = least.is_finite().then(|| time(least));
     match row.verdict() {
         Feasibility::Exceeds => match (delay, rate) {
             (Some(delay), Some(rate)) => format!("{delay}, or {rate}"),
-            (delay, rate) => delay.or(rate).unwrap_or("nothing".to_owned()),
+            (delay, rate) => delay
+                .or(rate)
+                .unwrap_or_else(|| format!("cannot be met: one request alone takes {}", time(service))),
         },
         _ => "all".to_owned(),
     }
@@ -263,9 +265,7 @@ mod tests {
     fn a_deadline_is_kept_at_the_door() {
         let deadline = PREMIUM.replace("delay = \"200ms\"\npercentile = 95", "deadline = \"1s\"");
         let plan = table(&deadline);
-        for part in
-            ["premium  1         99 % of the admitted within 1 s", "kept at the door, request by request"]
-        {
+        for part in ["premium  1         99 % of the admitted within 1 s", "enforced at admission"] {
             assert!(plan.contains(part), "{part} in\n{plan}");
         }
     }

@@ -4,8 +4,10 @@ use crate::output::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Settings;
-use plimsoll_gateway::settings::{Backend, CONNECTIONS_A_FILE};
+use plimsoll_gateway::settings::{Backend, CONNECTIONS_A_FILE, Limits};
 use std::num::NonZero;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::{fs, io, thread};
 
 /// What the gateway itself opens at most: listeners, the operator's connections, files that it serves.
@@ -56,14 +58,28 @@ pub(crate) fn fit_connections(
     let wanted = settings.limits.connections as u64;
     let left = left_for_clients(limit, least, upstreams);
     if left < wanted {
+        let is_told = settings.limits.connections != Limits::default().connections;
         settings.limits.connections = left as usize;
-        tracing::warn!(
-            "this process may open {limit} files, too few for {wanted} connections: it accepts {left}; raise \
-             the limit (systemd: `LimitNOFILE={}`), or write `connections = {left}` under [limits]",
-            wanted.saturating_mul(2).max(wanted + upstreams + OWN_FILES),
-        );
+        tell_fewer(is_told, limit, left, wanted.saturating_mul(2).max(wanted + upstreams + OWN_FILES));
     }
     Ok(())
+}
+
+/// Says that fewer connections are accepted: a warning if the file asks for more, else a line at the start, since nothing is
+/// wrong.
+fn tell_fewer(is_told: bool, limit: u64, left: u64, needed: u64) {
+    static WAS_SAID: AtomicBool = AtomicBool::new(false);
+    if is_told {
+        tracing::warn!(
+            "this process may open {limit} files, too few for `connections` under [limits]: it accepts {left}; raise the limit \
+             (systemd: `LimitNOFILE={needed}`), or write `connections = {left}`"
+        );
+    } else if !WAS_SAID.swap(true, Relaxed) {
+        tracing::info!(
+            "accepts at most {left} connections, since this process may open {limit} files; for more raise the limit (systemd: \
+             `LimitNOFILE={needed}`)"
+        );
+    }
 }
 
 /// How many files this process has open.

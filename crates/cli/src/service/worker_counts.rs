@@ -60,16 +60,18 @@ impl WorkerCounts {
 
     fn look(&self, looked_at: &WorkerPage, gateway: &Reloader) {
         let WorkerPage { upstream, page, answers } = looked_at;
-        let counted = ask(page);
+        let counted = ask(page).and_then(|workers| {
+            let reported = gateway.report_workers(upstream, workers).map(|()| workers);
+            reported.map_err(|servers| {
+                format!("it speaks of one server, and the name of {upstream} has {servers}; write `workers`, their sum, instead")
+            })
+        });
         if *answers != Some(counted.is_ok()) {
             let (line, page) = (line(looked_at, &counted), page.to_string());
             match counted {
                 Ok(workers) => tracing::info!(upstream, page, workers, "{line}"),
                 Err(_) => tracing::warn!(upstream, page, "{line}"),
             }
-        }
-        if let Ok(workers) = counted {
-            gateway.report_workers(upstream, workers);
         }
         let mut pages = self.pages();
         if let Some(known) = pages.iter_mut().find(|known| known.upstream == *upstream && known.page == *page)

@@ -2,6 +2,7 @@
 
 use super::deadlines;
 use super::file::unique;
+use super::hosts::covers;
 use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern, QueryKey};
 use super::response_times::{self, ResponsePromise};
 use super::sites::{SiteKeys, name_of, text_of};
@@ -89,6 +90,7 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
         refuse!(findings, Duplicate at &name.span,
             format!("every site has a class `{}` of its own", name.value.0), help: help);
     }
+    check_reach(keys, findings);
     let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
         let ResponsePromise { delay, ratio } = response_times::of_class(class, site, findings);
         Class {
@@ -106,6 +108,57 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
         }
     };
     keys.iter().map(|keys| class(keys, findings)).collect()
+}
+
+/// The most classes of one site that are compared with each other.
+const MOST_COMPARED: usize = 2000;
+
+/// Refuses a class all of whose requests belong to one before it.
+fn check_reach(keys: &[Located<ClassKeys>], findings: &mut Findings) {
+    let matches = |class: &Located<ClassKeys>| {
+        let keys = class.value.condition.as_ref().filter(|keys| keys.sound)?;
+        // What is wrong with the condition itself is said where it is read for good.
+        Some((condition(keys, &keys.value.0, &mut Findings::default()), keys.span.clone()))
+    };
+    // Each is compared with all before it, which would take long for more.
+    if keys.len() > MOST_COMPARED {
+        return;
+    }
+    let known: Vec<_> = keys.iter().map(matches).collect();
+    for (number, (later, span)) in
+        known.iter().enumerate().filter_map(|(n, known)| Some((n, known.as_ref()?)))
+    {
+        let before = known[..number].iter().flatten().find(|(earlier, _)| takes_all_of(earlier, later));
+        if let Some((_, first)) = before {
+            refuse!(findings, Unreachable at span,
+                "no request reaches this class: one before it takes all of them",
+                help: "move this class before that one: the first that matches is taken",
+                beside first => "that one is");
+        }
+    }
+}
+
+/// Whether each request of which `narrow` holds is one of which `wide` holds: as far as their values tell.
+fn takes_all_of(wide: &Condition, narrow: &Condition) -> bool {
+    fn all<T>(wide: &[T], narrow: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
+        let is_covered = |one: &T| wide.iter().any(|other| covers(other, one));
+        wide.is_empty() || !narrow.is_empty() && narrow.iter().all(is_covered)
+    }
+    let pattern = |wide: &String, narrow: &String| wide == narrow || covers(wide, narrow);
+    let pair = |wide: &(String, String), narrow: &(String, String)| {
+        wide.0 == narrow.0 && pattern(&wide.1, &narrow.1)
+    };
+    let network = |wide: &Network, narrow: &Network| {
+        wide.prefix_bits <= narrow.prefix_bits && wide.contains(narrow.address)
+    };
+    let is_empty = *wide == Condition::default();
+    !is_empty
+        && all(&wide.paths, &narrow.paths, pattern)
+        && all(&wide.methods, &narrow.methods, |wide, narrow| wide == narrow)
+        && all(&wide.query, &narrow.query, |wide, narrow| wide == narrow)
+        && all(&wide.headers, &narrow.headers, pair)
+        && all(&wide.cookies, &narrow.cookies, pair)
+        && all(&wide.clients, &narrow.clients, network)
 }
 
 /// What the key `match` of a class or a type says.

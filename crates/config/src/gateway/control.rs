@@ -24,7 +24,8 @@ section! { "[control]"
         /// The gain margin of `law = "paper"`; 4 where absent.
         gain_margin: GainMargin, optional;
         /// Sent to every rejected client as `Retry-After`, in whole seconds. Default: when there will be room, as the loop
-        /// forecasts it, for each client another time so that they do not come all at once.
+        /// forecasts it, for each client another time so that they do not come all at once: two minutes at the most, also
+        /// after a short burst, because it may come again. Write `"5s"` to have everybody back sooner, and all at once.
         retry_after: Duration, optional;
         /// What of the law that holds a `delay` runs.
         delay_law: DelayParts, default(DelayParts::default());

@@ -13,7 +13,7 @@ section! { "[upstream.NAME.health_check]"
     HealthCheckKeys {
         /// What is asked for (`GET`), on a connection of its own.
         path: CheckedPath, required("write what to ask for: `path = \"/healthz\"`");
-        /// The host that is asked for. Absent: the server's name under TLS, else its address.
+        /// The host that is asked for. Absent: the upstream's `host`, the server's name under TLS, or its address.
         host: HostName, optional;
         /// The statuses of a good answer: one, or a first and a last.
         status: StatusRange, default(StatusRange(HealthCheck::default().statuses));

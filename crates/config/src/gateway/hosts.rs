@@ -62,8 +62,8 @@ fn host_is_reached<'a>(
     }
 }
 
-/// Whether every host that `narrow` matches is matched by `wide` too.
-fn covers(wide: &str, narrow: &str) -> bool {
+/// Whether `wide` has a star, and everything that `narrow` matches is matched by it too.
+pub(super) fn covers(wide: &str, narrow: &str) -> bool {
     // Neither end of `wide` holds a star, so a star of `narrow` is never taken for a letter of them.
     wide.split_once('*').is_some_and(|(start, end)| {
         let letters = narrow.len() - narrow.matches('*').count();

@@ -73,13 +73,23 @@ texts! {
         let name = HeaderName::parse(text)?.0;
         if FRAMING.contains(&name.as_str()) || name.starts_with("x-forwarded-") {
             let message = format!("`{name}` cannot be changed: the gateway itself writes it");
-            let help = "use a header of your own, such as `x-quality`";
+            let help = match name.as_str() {
+                "host" => "the server is told the host that the client asked for; for another one write `host` under \
+                           `[upstream.NAME]`",
+                _ => "use a header of your own, such as `x-quality`",
+            };
             return Err((Code::Conflict, Complaint::new(message, help)));
         }
         Ok(name)
     };
     /// A header's value.
     HeaderValue(String, "a header value", "low", Some("^[ -~]*$")) = |text| {
+        if is_variable(text) {
+            let message = format!("`{}` would be sent as it stands: values have no variables", quoted(text));
+            let help = "leave it out: `X-Forwarded-For`, `-Proto` and `-Host` tell the server its client without any rule; or write \
+                        a text that is always the same";
+            return bad(message, help);
+        }
         if text.chars().all(|c| c == ' ' || c.is_ascii_graphic()) && text.trim() == text {
             return Ok(text.to_owned());
         }
@@ -149,6 +159,20 @@ texts! {
 /// What HTTP calls a token (RFC 9110, 5.6.2).
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+/// Whether a text is a variable of nginx (`$remote_addr`, `${host}`), of HAProxy (`%[src]`) or of Apache (`%{REMOTE_ADDR}e`).
+fn is_variable(text: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let name = text
+        .strip_prefix('$')
+        .map(|name| name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name));
+    let is_format =
+        text.starts_with("%[") && text.ends_with(']') || text.starts_with("%{") && text.contains('}');
+    name.is_some_and(is_name) || is_format
 }
 
 /// Headers that frame the message, belong to one connection or are written by the gateway: changed, they could split requests.

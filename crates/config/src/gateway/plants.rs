@@ -4,7 +4,7 @@ use super::Backend;
 use super::addresses::{LookUpEvery, ServerAddress, in_folder_of};
 use super::file::{ConfigurationKeys, unique};
 use super::health_check::{HealthCheckKeys, health_check};
-use super::http::HeaderName;
+use super::http::{HeaderName, HostName};
 use super::workers::{CapacityKeys, Workers};
 use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{
@@ -12,7 +12,7 @@ use crate::syntax::{
 };
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense, Tunnels};
 use plimsoll_core::time::Duration;
-use plimsoll_gateway::settings::{FilesSettings, UpstreamSettings, UpstreamTls};
+use plimsoll_gateway::settings::{FilesSettings, HealthCheck, UpstreamSettings, UpstreamTls};
 use std::path::{Path, PathBuf};
 
 section! { "[upstream.NAME]"
@@ -21,9 +21,12 @@ section! { "[upstream.NAME]"
         /// Where it listens: `"127.0.0.1:8000"`, `"https://app.internal"` for TLS, or `"unix:/run/app.sock"`. Several addresses
         /// are equal members, together one capacity: a request goes to the one of two that has fewer under way.
         address: OneOrMany<ServerAddress>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
+        /// The host that it is asked for, whatever host the client named, which it finds in `X-Forwarded-Host`: for a server
+        /// with a virtual host of its own. Its redirects to that host stay with the client's. Absent: the client's.
+        host: HostName, optional;
         /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
-        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are
-        /// to be found, the most to look for.
+        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. If `workers` is left out,
+        /// also the upper bound of the search.
         max_connections: Whole<1, 65_535>, optional;
         /// The most upgraded connections (WebSocket) and streams of events (`text/event-stream`) to it at once; one more gets
         /// 503.
@@ -32,9 +35,9 @@ section! { "[upstream.NAME]"
         /// server. It then counts among `max_connections` and as a stream (`stream_share`). Otherwise it gives its place back
         /// with the head of its response.
         tunnels_keep_places: bool, default(Tunnels::default().keep_places);
-        /// Whether it stops working on a request when the connection of that is closed. Most servers do not notice: a request
-        /// whose client left then holds its place until it is finished, for nobody, because the server is not free before. If
-        /// it does stop, the gateway closes the connection at once and gives the place to another request.
+        /// Whether it stops working on a request when that request's connection is closed. Most servers do not notice: a
+        /// request whose client left then holds its place until it is finished, for nobody, because the server is not free
+        /// before. If it does stop, the gateway closes the connection at once and gives the place to another request.
         stops_when_abandoned: bool, default(false);
         /// Whether its own processes decide on levels of service (`plimsoll control` with the same file). They then keep
         /// levels, contracts and the load line, and reject; the gateway keeps delays, ratios and deadlines before it.
@@ -48,8 +51,8 @@ section! { "[upstream.NAME]"
         /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
         /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
         cost_header: HeaderName, optional;
-        /// Over what time the share of a server grows that is new, or is in use again after it was out for as long; after a
-        /// shorter time out it grows as fast.
+        /// Over what time the share of a server grows that is new, or is in use again; a server that was out for less takes
+        /// only as long as it was out.
         slow_start: Duration, default(UpstreamSettings::new(Vec::new()).slow_start);
         /// How often the names among its addresses are looked up again, or `"off"`: at the start and at a reload alone. Servers
         /// that a name has no more finish their requests, and those whose names cannot be looked up stay in use.
@@ -271,12 +274,15 @@ fn servers(keys: &UpstreamKeys, file_name: &str, findings: &mut Findings) -> Bac
     let tls = secured(keys, &addresses, file_name, findings);
     let workers_from = keys.capacity.value.workers_from.as_ref().map(|page| page.value.clone());
     let slow_start = keys.slow_start.value;
+    let host = keys.host.as_ref().map(|host| host.value.0.clone());
     let check = keys.health_check.as_ref().and_then(|keys| health_check(keys, findings));
+    let check = check.map(|check| HealthCheck { host: check.host.or_else(|| host.clone()), ..check });
     let settings = Box::new(UpstreamSettings {
         tls,
         http2: keys.http2.value,
         slow_start,
         check,
+        host,
         ..UpstreamSettings::new(Vec::new())
     });
     Backend::Upstream {

@@ -73,8 +73,9 @@ section! { "[[site]]"
         /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
         costs: Table<CostKeys>, optional;
         /// Requests that are never degraded nor rejected for the load, and come first: health checks. They hold half of the
-        /// places at most, so that they starve nobody; name their `client` too. They go as they came, without a level's
-        /// prefix and headers: where every level has a prefix, their pages lie at the root beside the trees.
+        /// places at most, so that they starve nobody; name their `client` too. Those of a named client need no `Host` of a
+        /// site, since a balancer checks by address. They go as they came, without a level's prefix and headers: where every
+        /// level has a prefix, their pages lie at the root beside the trees.
         exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
         /// How request headers are changed on their way to the upstream, after the rules of `[gateway]`.
         request_headers: Table<HeaderRuleKeys>, optional;

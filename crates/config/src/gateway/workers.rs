@@ -13,13 +13,14 @@ use std::ops::Range;
 section! { "[upstream.NAME.capacity]"
     /// What an upstream can carry.
     CapacityKeys {
-        /// How many requests it works on at once. Apache: `MaxRequestWorkers`. nginx: `worker_processes`. An
-        /// application server: its processes times their threads. Several addresses: their sum. Absent: found while
-        /// the gateway runs, as the number from which on more at once are only slower. Write it if you know it.
+        /// How many requests it works on at once. Apache: `MaxRequestWorkers`. An application server: its processes times
+        /// their threads. nginx: the workers of the application behind it; for nginx alone, which has no such number, leave it
+        /// out. Several addresses: their sum. Absent: found while the gateway runs, as the number from which on more at once
+        /// are only slower. Write it if you know it.
         workers: Whole<1, 1_000_000>, optional;
         /// Without `workers`: the page on which the server itself says how many it has: Apache's `server-status?auto`, or
-        /// the status page of PHP-FPM. It is asked for every two seconds; until it answers they are looked for. nginx's
-        /// `stub_status` counts connections and no workers.
+        /// the status page of PHP-FPM. It is asked for every two seconds; until it answers they are looked for. For one
+        /// server: several addresses take `workers`, their sum. nginx's `stub_status` counts connections and no workers.
         workers_from: HttpUrl, optional;
         /// Without `workers`: no fewer are looked for. Default: 1.
         min_workers: Whole<1, 65_535>, optional;
@@ -45,12 +46,6 @@ section! { "[upstream.NAME.capacity]"
         ceiling: Share, optional;
     }
 }
-
-/// The number of workers that a search begins with: more than a server needs to be seen at work, and few enough that a
-/// small one is not flooded.
-const FIRST_GUESS: u32 = 16;
-/// The most workers that a search looks for where the file gives no number.
-const MOST_WORKERS: u32 = 1024;
 
 /// How many requests an upstream works on at once.
 pub(super) struct Workers {
@@ -78,19 +73,28 @@ impl Workers {
             let max_connections = number(&keys.max_connections).unwrap_or(workers);
             return Workers { workers, search: None, max_connections };
         }
+        let addresses = keys.address.as_ref().filter(|address| address.value.0.len() > 1);
+        if let (Some(page), Some(addresses)) = (&capacity.workers_from, addresses) {
+            refuse!(findings, Conflict at &page.span,
+                format!("the page of one server does not tell how many workers all {} have", addresses.value.0.len()),
+                help: "write `workers`, the sum of all servers' workers, or leave both out: then they are found",
+                beside &addresses.span => "the addresses are");
+        }
         if let (Some(workers), Some(connections)) = (&capacity.max_workers, &keys.max_connections) {
             refuse!(findings, Conflict at &workers.span,
                 "where workers are to be found, this and `max_connections` say the same: the most requests in service",
                 help: "keep one of them",
                 beside &connections.span => "`max_connections` is given");
         }
-        let most = number(&capacity.max_workers).or(number(&keys.max_connections)).unwrap_or(MOST_WORKERS);
-        let least = number(&capacity.min_workers).unwrap_or(1);
+        let most = number(&capacity.max_workers)
+            .or(number(&keys.max_connections))
+            .unwrap_or(WorkerBounds::USUAL.most);
+        let least = number(&capacity.min_workers).unwrap_or(WorkerBounds::USUAL.least);
         if least > most {
             refuse_empty_search(least, most, keys, findings);
         }
         let search = Some(WorkerBounds { least, most });
-        Workers { workers: FIRST_GUESS.min(most).max(least), search, max_connections: most }
+        Workers { workers: WorkerBounds::FIRST_GUESS.min(most).max(least), search, max_connections: most }
     }
 }
 

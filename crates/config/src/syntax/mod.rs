@@ -5,6 +5,7 @@
 //! once and left out; reading never stops at the first error.
 
 mod compounds;
+mod elsewhere;
 mod field;
 pub(crate) mod number;
 mod quantity;

@@ -3,6 +3,7 @@
 //! Why not serde: its errors stop at the first, know nothing of the other keys, and lose the span of an absent key;
 //! `flatten` and `untagged` lose every span. Why not a table of strings beside the structs: the two drift apart.
 
+use super::elsewhere::instead;
 use super::field::{Field, Located, Section, wrong_type};
 use super::shape::SectionShape;
 use super::word::nearest;
@@ -82,12 +83,15 @@ fn unknown_key(key: &str, shape: &SectionShape, findings: &Findings) -> Complain
         true => format!("the file has no section or key `{}`", quoted(key)),
         false => format!("`{title}` has no key `{}`", quoted(key)),
     };
-    let help = match nearest(key, shape.keys.iter().map(|known| known.name)) {
-        Some(known) => format!("did you mean `{known}`?"),
-        None => match findings.section_with(key) {
-            Some(section) => format!("`{}` belongs to `{section}`", quoted(key)),
-            None => format!("its keys are {}", in_backticks(shape.keys.iter().map(|key| key.name))),
-        },
+    let known = nearest(key, shape.keys.iter().map(|known| known.name));
+    let help = match (instead(shape.title, key), known, findings.section_with(key)) {
+        (Some(instead), ..) => instead.to_owned(),
+        (None, Some(known), _) => format!("did you mean `{known}`?"),
+        (None, None, Some(section)) if section.starts_with("the ") => {
+            format!("`{}` stands at the top of the file, outside of other sections", quoted(key))
+        }
+        (None, None, Some(section)) => format!("`{}` belongs to `{section}`", quoted(key)),
+        (None, None, None) => format!("its keys are {}", in_backticks(shape.keys.iter().map(|key| key.name))),
     };
     Complaint::new(message, help)
 }

@@ -88,6 +88,11 @@ pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> ParsedWorkload
     let plants = plants::as_promised(promises);
     let (versions, mut assumptions) = versions::as_promised(promises);
     assumptions.extend(plants::guessed_workers(promises));
+    assumptions.push(format!(
+        "a server lets up to {} connections wait besides, requests take no more or less than their time by chance, and clients \
+         wait for their answers without end; a workload (`--workload`) may say otherwise: `listen_queue`, `service_law`, `patience`",
+        plants::LISTEN_QUEUE
+    ));
     let truth = truth::TrueServers { promises, plants: &plants };
     let untimed = truth.untimed_by_logs().into_iter().map(|plant| truth.untimed(plant)).collect();
     let streams = vec![log_stream(log, replay)];

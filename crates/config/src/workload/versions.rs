@@ -110,8 +110,8 @@ fn relative(
         }
         (None, None, None) => {
             let what = format!(
-                "to take {ASSUMED} of the time and of the bytes of level {above}; say what it takes in \
-                 `[site.{site}.level.{name}]`"
+                "to take {ASSUMED} of the time and of the bytes of level {above}; say what it takes by \
+                 `cost` of the level in the configuration, or in a workload under `[site.{site}.level.{name}]`"
             );
             (Some(ASSUMED), ASSUMED, Some(what))
         }

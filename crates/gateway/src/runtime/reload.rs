@@ -71,14 +71,23 @@ pub struct Reloaded {
 }
 
 impl Reloader {
-    /// Reports how many workers an upstream says that it has. The report counts for an upstream whose number of workers is
-    /// being searched for; others, and unknown names, are ignored.
-    pub fn report_workers(&self, upstream: &str, workers: u32) {
+    /// Reports how many workers the server of an upstream says that it has. The report counts for an upstream whose number of
+    /// workers is being searched for; others, and unknown names, are ignored.
+    ///
+    /// # Errors
+    /// The upstream has so many servers, of which one cannot speak for all: its name has several addresses.
+    pub fn report_workers(&self, upstream: &str, workers: u32) -> Result<(), usize> {
         let status = lock(&self.engine).status();
         let named = |plant: &PlantStatus| plant.name == upstream && !plant.removed;
-        if let Some(plant) = status.plants.iter().position(named) {
-            lock(&self.shared.reported_workers).push((plant, workers));
+        let Some(plant) = status.plants.iter().position(named) else { return Ok(()) };
+        let tables = self.shared.tables.current();
+        let own = tables.plants.get(plant).and_then(|row| row.upstream.as_ref());
+        let servers = own.map_or(1, |upstream| upstream.pool.roster().servers());
+        if servers > 1 {
+            return Err(servers);
         }
+        lock(&self.shared.reported_workers).push((plant, workers));
+        Ok(())
     }
 
     /// What the engine has learned, to be kept for the next one.

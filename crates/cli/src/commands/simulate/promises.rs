@@ -16,10 +16,6 @@ use plimsoll_core::time::Duration;
 use plimsoll_report::{Column, Fact, Table, Verdict};
 use plimsoll_sim::{ClassRow, Run};
 
-/// The status calls a mean missed above this multiple of the promise, and a share of late requests above this multiple.
-const MISSED_MEAN: f64 = 1.1;
-const MISSED_SHARE: f64 = 1.3;
-
 pub(crate) struct DelayFigures {
     /// `site/class`.
     pub(crate) name: String,
@@ -132,7 +128,7 @@ impl KeptPromises {
             promise: promised::delay(one.delay),
             reached: one.reached(),
             verdict: one.verdict(),
-            status: of_time(one.missed),
+            status: of_time("missed", one.missed),
             has_requests: true,
         });
         let deadlines = self.deadlines.iter().map(|one| Judged {
@@ -150,7 +146,7 @@ impl KeptPromises {
             promise: one.words(),
             reached: one.reached(),
             verdict: Verdict::Neutral,
-            status: of_time(one.infeasible),
+            status: of_time("infeasible", one.infeasible),
             has_requests: true,
         });
         delays.chain(deadlines).chain(ratios).collect()
@@ -183,7 +179,7 @@ struct Judged {
 
 /// All promises and what became of them, in front of each of these.
 pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a KeptPromises, &'a Contender)>) -> Table {
-    let columns = ["promised", "response times", "in front", "reached", "status said missed or infeasible"];
+    let columns = ["promised", "response times", "in front", "reached", "the status said"];
     let table = Table::new("Promised response times", columns.map(Column::text));
     let rows = all.flat_map(|(promised, contender)| {
         let front = short(&contender.name);
@@ -267,8 +263,8 @@ impl DelayFigures {
     /// A promise is broken where the status would call it missed; between the promise and that bound there is no verdict.
     fn verdict(&self) -> Verdict {
         let (is, promised, missed) = match self.delay.percentile {
-            Some(percentile) => (self.late, 1.0 - percentile / 100.0, MISSED_SHARE),
-            None => (self.mean.as_secs_f64(), self.delay.target.as_secs_f64(), MISSED_MEAN),
+            Some(percentile) => (self.late, 1.0 - percentile / 100.0, Delay::MISSED_SHARE),
+            None => (self.mean.as_secs_f64(), self.delay.target.as_secs_f64(), Delay::MISSED_MEAN),
         };
         match is {
             is if is <= promised => Verdict::Good,
@@ -296,12 +292,12 @@ impl RatioFigures {
     }
 }
 
-/// `3.1 % of the time`.
-fn of_time(part: Option<f64>) -> String {
+/// `missed 3.1 % of the time`.
+fn of_time(what: &str, part: Option<f64>) -> String {
     match part {
         None => "-".to_owned(),
-        Some(0.0) => "never".to_owned(),
-        Some(part) => format!("{:.1} % of the time", 100.0 * part),
+        Some(0.0) => format!("never {what}"),
+        Some(part) => format!("{what} {:.1} % of the time", 100.0 * part),
     }
 }
 
@@ -375,6 +371,7 @@ mod tests {
         let ratio = RatioFigures { site: "shop".to_owned(), members, infeasible: None };
         assert_eq!(ratio.words(), "gold 1 : plain 2 : late 3");
         assert_eq!(ratio.reached(), "1.00 : 1.90 : -");
-        assert_eq!([None, Some(0.0), Some(0.031)].map(of_time), ["-", "never", "3.1 % of the time"]);
+        let said = [None, Some(0.0), Some(0.031)].map(|part| of_time("missed", part));
+        assert_eq!(said, ["-", "never missed", "missed 3.1 % of the time"]);
     }
 }

@@ -136,5 +136,8 @@ impl Incident {
 fn loop_state(class: &ClassStatus, status: &Status) -> String {
     let (plant, top) = (&status.plants[class.plant], class.levels.len());
     let (name, utilization, line) = (&plant.name, plant.utilization, plant.set_point);
-    format!("{name} at {utilization:.2} of its line {line:.2}, level {:.2} of {top}", class.service_level)
+    format!(
+        "{name}'s utilization is {utilization:.2}, its load line {line:.2}; level {:.2} of {top}",
+        class.service_level
+    )
 }

@@ -62,6 +62,7 @@ pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<New
     }
     let PlantStatus { name, workers, .. } = plant;
     let message = match before {
+        0 if plant.workers_reported => format!("works on {workers} requests at once, as its server reports"),
         0 => format!("works on {workers} requests at once, as its throughput shows"),
         before => format!("works on {workers} requests at once now, {before} before"),
     };

@@ -51,7 +51,7 @@ fn an_incident_has_a_line_at_its_start_one_a_minute_and_one_at_its_end_with_all_
     let began = lines(2, [80, 120], 0);
     assert!(
         began[0].starts_with(
-            "shop/default: overload: 20 (20.0 %) full, 80 (80.0 %) degraded, 0 rejected, 0 failed; app at"
+            "shop/default: overload: 20 (20.0 %) full, 80 (80.0 %) degraded, 0 rejected, 0 failed; app's utilization"
         ),
         "{began:?}"
     );
@@ -153,6 +153,12 @@ fn incidents_are_listed_the_latest_first_and_a_hundred_at_most() {
     let incidents = &listed()["incidents"];
     assert_eq!(incidents.as_array().map(Vec::len), Some(100));
     let latest = &incidents[0];
+    let page = include_str!("../../../../../docs/admin.md");
+    let described =
+        page.split("## Incidents").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap_or_default();
+    for key in latest.as_object().into_iter().flat_map(|incident| incident.keys()) {
+        assert!(described.contains(&format!("`{key}`")), "docs/admin.md does not describe {key}");
+    }
     assert_eq!((&latest["site"], &latest["is_over"]), (&"shop".into(), &true.into()), "{latest}");
     assert_eq!(latest["reasons"], serde_json::json!({ "overload": 10 }), "{latest}");
     assert!(latest["began_unix_seconds"].as_u64() > Some(1_600_000_000), "{latest}");
