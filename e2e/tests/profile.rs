@@ -94,7 +94,7 @@ fn what_must_not_or_cannot_be_profiled_is_refused_before_any_load() {
 
     let (code, _, stderr) = run(&["profile", &format!("http://127.0.0.1:{}/", free_port())]);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("does not answer: connect"), "{stderr}");
+    assert!(stderr.contains("does not answer: it takes no connection"), "{stderr}");
 
     let folder = site();
     let nginx = Nginx::files(folder.path());

@@ -115,6 +115,31 @@ fn a_file_that_is_missing_is_named() {
     }
 }
 
+/// What runs for long has a log, whose level says what an error is: its text does not say so again.
+#[test]
+fn a_failure_in_the_log_says_where_it_is_what_it_is_and_what_to_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| std::fs::write(place(name), text).expect("it can be written");
+    write("key.toml", "[gateway]\nlisen = \"127.0.0.1:0\"\n");
+    write("found.toml", "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.app]\naddress = \"127.0.0.1:1\"\n");
+    let state = place("state");
+    let cases: [(&[&str], &[&str]); 4] = [
+        (
+            &["run", &place("key.toml")],
+            &[" ERROR 2 errors in ", "key.toml:\nerror[", "did you mean `listen`?"],
+        ),
+        (&["control", &place("found.toml"), "--state", &state], &["found.toml: app: ", "`workers`"]),
+        (&["run", &folder.path().display().to_string()], &["That is a folder"]),
+        (&["agent", &place("missing.toml")], &["examples/agent.toml"]),
+    ];
+    for (arguments, said) in cases {
+        refused(arguments, said);
+        let stderr = text(&plimsoll(arguments).stderr);
+        assert!(stderr.contains(" ERROR ") && !stderr.contains("ERROR error"), "{stderr}");
+    }
+}
+
 #[test]
 fn every_error_of_a_configuration_is_shown_at_its_place() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.toml");

@@ -4,6 +4,7 @@ use crate::output::failure::Failure;
 use crate::output::plan;
 use plimsoll_config::{Configuration, Diagnostics, is_agent};
 use plimsoll_core::Engine;
+use plimsoll_core::processes::SharedShape;
 use std::io;
 use std::path::Path;
 
@@ -16,7 +17,8 @@ pub(crate) fn read_as<T>(
 ) -> Result<T, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!("cannot read {name}: {error}\nName {what}; {example} is one to begin with."))
+        let instead = format!("Name {what}; {example} is one to begin with.");
+        Failure::not_read(format_args!("{name}: {error}"), &error, &instead)
     })?;
     parse(&text, &name).map_err(|all| Failure::Input(all.to_string()))
 }
@@ -43,21 +45,26 @@ pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Fail
 /// The same, as the processes of a server keep it.
 pub(crate) fn understand_inside(source: &str, name: &str) -> Result<Configuration, Failure> {
     let parsed = plimsoll_config::parse_inside(source, name);
-    possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)
+    let configuration = possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)?;
+    SharedShape::of(&configuration.promises).map(|_| configuration).map_err(|wrong| refused(&wrong, name))
 }
 
 /// The failure of reading a log or counts: the error names the file itself.
 pub(crate) fn unreadable(error: &io::Error) -> Failure {
-    Failure::Input(match error.kind() {
-        io::ErrorKind::InvalidData => error.to_string(),
-        _ => format!("cannot read {error}\nName a file that is there and that this user may read."),
-    })
+    match error.kind() {
+        io::ErrorKind::InvalidData => Failure::Input(error.to_string()),
+        _ => Failure::not_read(error, error, "Name a file that is there."),
+    }
 }
 
 /// Refuses promises that cannot be kept, and shows the plan. The engine has the last word on what is valid.
 fn possible(configuration: Configuration, name: &str) -> Result<Configuration, Failure> {
     match Engine::new(&configuration.promises, 1, 0) {
         Ok(_) => plan::keep(&configuration.promises, name).map(|()| configuration),
-        Err(wrong) => Err(Failure::Input(format!("{name}: {}", wrong.join(&format!("\n{name}: "))))),
+        Err(wrong) => Err(refused(&wrong, name)),
     }
+}
+
+fn refused(wrong: &[String], name: &str) -> Failure {
+    Failure::Input(format!("{name}: {}", wrong.join(&format!("\n{name}: "))))
 }

@@ -26,9 +26,8 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let requests = signals.receive()?;
     let name = arguments.file.display().to_string();
     let text = std::fs::read_to_string(&arguments.file).map_err(|error| {
-        Failure::Input(format!(
-            "cannot read {name}: {error}\nName a configuration; examples/module.toml is one to begin with."
-        ))
+        let instead = "Name a configuration; examples/module.toml is one to begin with.";
+        Failure::not_read(format_args!("{name}: {error}"), &error, instead)
     })?;
     let configuration = source::understand_inside(&text, &name)?;
     let learned = arguments.state.with_added_extension("learned");
@@ -36,7 +35,7 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let seed = configuration.gateway.seed.unwrap_or_else(seed::drawn);
     let (controller, taken) =
         Controller::start(&arguments.state, (&text, &configuration), seed, arguments.lanes.into())
-            .map_err(|wrong| Failure::Input(format!("error: {}", wrong.join("\nerror: "))))?;
+            .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let mut run = ControlRun { controller, learned: &learned, deaths: 0 };
     if let (Taken::Over, Some((state, at_once))) = (taken, known.learned()) {
         known.tell_left_out(&run.controller.restore(&state, at_once));

@@ -27,5 +27,10 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
 pub(crate) fn manual(folder: &Path) -> Result<(), Failure> {
     let written =
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(args::definition(), folder));
-    written.map_err(|error| Failure::Failed(format!("cannot write to {}: {error}", folder.display())))
+    written.map_err(|error| {
+        let folder = folder.display();
+        Failure::Failed(format!(
+            "cannot write to {folder}: {error}\nName a folder, which is made if it is not there."
+        ))
+    })
 }

@@ -1,6 +1,7 @@
 //! How a command fails: what is printed, and the exit code; and files that are written, or not.
 
 use crate::service::log;
+use std::fmt::Display;
 use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -38,6 +39,18 @@ pub(crate) fn folder(path: &Path) -> &Path {
 impl Failure {
     pub(crate) fn not_written(path: &Path, error: &io::Error) -> Failure {
         Failure::Failed(format!("cannot write {}: {error}", path.display()))
+    }
+
+    /// A file that cannot be read; `what` names it and says why. `instead`: what to name if it is not there, or something else.
+    pub(crate) fn not_read(what: impl Display, error: &io::Error, instead: &str) -> Failure {
+        let help = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "This user may not read it, or not enter a folder above it; `ls -l` shows who may."
+            }
+            io::ErrorKind::IsADirectory => "That is a folder; name a file in it.",
+            _ => instead,
+        };
+        Failure::Input(format!("cannot read {what}\n{help}"))
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -34,7 +34,11 @@ impl Output {
     /// `InvalidInput`: `out` is in the site or around it, or holds something else; or it cannot be written.
     pub(crate) fn begin(site: &Path, out: &Path) -> io::Result<Output> {
         let shown = out.display();
-        let cannot = |error: io::Error| refused(format!("cannot write the trees to {shown}: {error}"));
+        let cannot = |error: io::Error| {
+            refused(format!(
+                "cannot write the trees to {shown}: {error}; name a folder in one that is there and that this user may write to"
+            ))
+        };
         // Through a link, the folder that it leads to; the link stays.
         let out = resolved(out).map_err(cannot)?;
         if out.starts_with(site) || site.starts_with(&out) {

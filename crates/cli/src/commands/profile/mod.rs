@@ -21,8 +21,8 @@ use crate::output::{json, text};
 use crate::service::log;
 use crate::service::open_files::raise_open_files;
 use crate::service::signals::{Interrupt, Signals};
-use plimsoll_load::Outcome;
 use plimsoll_load::profile::{Ended, Plan, Profile, Progress, Subject, Watch, is_page};
+use plimsoll_load::{ErrorKind, Outcome};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -177,6 +177,21 @@ fn not_permitted(plan: &Plan, servers: &str) -> Failure {
     ))
 }
 
+/// What is wrong with a server that did not answer, and what to do.
+fn no_answer(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Connect => "it takes no connection; start it, or name another host and port",
+        ErrorKind::Timeout => "nothing came in time; name a page that it answers sooner",
+        ErrorKind::Malformed => {
+            "what it says is not HTTP/1.1; name a port at which it speaks that, without TLS"
+        }
+        ErrorKind::LocalLimit => "this machine has no more sockets; end what holds them",
+        ErrorKind::Closed | ErrorKind::Reset | ErrorKind::Truncated => {
+            "it ends the connection before its answer is whole; its log may say why"
+        }
+    }
+}
+
 /// Checks before any load that every URL answers as it should. Returns a remark if the rejection looks like a page.
 fn probe(plan: &Plan) -> Result<Option<String>, Failure> {
     let outcomes = plan.probe().map_err(|error| Failure::Input(format!("error: {error}")))?;
@@ -186,7 +201,7 @@ fn probe(plan: &Plan) -> Result<Option<String>, Failure> {
         let url = format!("http://{}{}", subject.target.host, subject.path);
         let is_rejection = place >= plan.subjects.len();
         match outcome {
-            Outcome::Error(kind) => down.push(format!("{url} does not answer: {}", kind.name())),
+            Outcome::Error(kind) => down.push(format!("{url} does not answer: {}", no_answer(kind))),
             Outcome::Answer(_) if is_rejection && is_page(outcome) => {
                 note = Some(format!("{url} answered like a page, not like a rejection"));
             }

@@ -89,8 +89,22 @@ pub(crate) fn tell(line: impl fmt::Display) {
 /// The same of what has failed.
 pub(crate) fn tell_failure(line: impl fmt::Display) {
     match LOG.get() {
-        Some(_) => tracing::error!("{line}"),
+        Some(_) => tracing::error!("{}", below_level(&line.to_string())),
         None => print(line),
+    }
+}
+
+/// The text of a failure where the line's level says already that it is an error. Diagnostics keep their form, below the line
+/// that says how many there are in which file.
+fn below_level(text: &str) -> String {
+    match text.rsplit_once('\n') {
+        Some((diagnostics, count)) if text.starts_with("error[") => {
+            format!("{count}:\n{}", diagnostics.trim_end())
+        }
+        _ => {
+            let lines = text.lines().map(|line| line.strip_prefix("error: ").unwrap_or(line));
+            lines.collect::<Vec<_>>().join("\n")
+        }
     }
 }
 
