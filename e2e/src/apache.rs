@@ -5,7 +5,9 @@ use crate::model::{LIGHT_TREE, ServerModel};
 use crate::process::{free_port, program};
 use crate::{Control, Folder, Process, module};
 use std::ffi::OsStr;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -14,6 +16,9 @@ const MODULES: &str = "/usr/lib/apache2/modules";
 /// The directives of Apache's own status page.
 pub(crate) const STATUS: &str =
     "<Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n";
+
+/// When each request ended and how long it took (us), by Apache.
+const SERVED_LOG: &str = "served.log";
 
 /// The running server.
 ///
@@ -73,12 +78,31 @@ impl Apache {
         let (application, socket) = application(&folder, page, model);
         // The application closes after each answer.
         let content = format!(
-            "{more}{STATUS}ProxyPass /server-status !\nProxyPass / unix:{}|scgi://localhost/ disablereuse=on\n",
+            "{more}CustomLog {}/{SERVED_LOG} \"%{{end:usec}}t %D\"\n{STATUS}ProxyPass /server-status !\nProxyPass / unix:{}|scgi://localhost/ disablereuse=on\n",
+            folder.path().display(),
             socket.display()
         );
         let modules = ["proxy", "proxy_scgi", "headers", "remoteip", "status"];
         let apache = Apache::with(folder, (model.workers, model.queue), &modules, &content);
         Apache { _application: Some(application), ..apache }
+    }
+
+    /// The part of its processes' time in which they worked on requests, by the server's own clock, in these seconds from its
+    /// first request on. Of a server that was started with [`holding`](Apache::holding) or [`deciding`](Apache::deciding).
+    pub fn utilization(&self, workers: u32, seconds: Range<f64>) -> f64 {
+        let log = fs::read_to_string(self.folder.path().join(SERVED_LOG)).unwrap_or_default();
+        let served: Vec<(f64, f64)> = log
+            .lines()
+            .filter_map(|line| {
+                let (end, took) = line.split_once(' ')?;
+                let [end, took] = [end.parse::<f64>().ok()? / 1e6, took.parse::<f64>().ok()? / 1e6];
+                Some((end - took, end))
+            })
+            .collect();
+        let first = served.iter().map(|(begin, _)| *begin).fold(f64::INFINITY, f64::min);
+        let (from, until) = (first + seconds.start, first + seconds.end);
+        let within = |(begin, end): &(f64, f64)| (end.min(until) - begin.max(from)).max(0.0);
+        served.iter().map(within).sum::<f64>() / (f64::from(workers) * (until - from))
     }
 
     /// Serves a folder with so many processes, and lines so slow that each byte above [`FREE_BYTES`](Apache::FREE_BYTES) of an

@@ -9,9 +9,14 @@ use std::path::Path;
 fn show_scene(scene: &Scene) {
     let (page, patience) = (Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
     let (control, apache, module) = scene.inside(page, patience);
+    let mut clocks = vec![scene.utilization(&apache)];
     drop((apache, control));
-    let gateway = scene.behind_gateway(page, patience);
-    let bare = scene.bare(page, patience);
+    let (apache, gateway) = scene.behind_gateway(page, patience);
+    clocks.push(scene.utilization(&apache));
+    drop(apache);
+    let (apache, bare) = scene.bare(page, patience);
+    clocks.push(scene.utilization(&apache));
+    drop(apache);
     let inside = scene.for_module();
     let simulated: Vec<_> = (1..=3).map(|seed| inside.simulated(seed, false)).collect();
     let simulated_gateway = scene.simulated(2, false);
@@ -28,6 +33,10 @@ fn show_scene(scene: &Scene) {
             of(&bare)
         );
     }
+    println!(
+        "  {:<40} {:>9.3} {:>9} {:>9.3} {:>9} {:>9.3}",
+        "U by the server's own clock", clocks[0], "", clocks[1], "", clocks[2]
+    );
 }
 
 /// The gateway's promise before a server that decides itself; in virtual time: `crates/sim/tests/both_engines.rs`.
@@ -35,12 +44,16 @@ fn show_before(scene: &Scene) {
     println!("{:<42} {:>9} {:>15}", scene.name, "both", "gateway alone");
     let (page, patience) = (Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
     let (gateway, control, apache, both) = scene.before_inside(page, patience);
+    let both_clock = scene.utilization(&apache);
     drop((gateway, apache, control));
-    let alone = scene.behind_gateway(page, patience);
+    let (apache, alone) = scene.behind_gateway(page, patience);
+    let clocks = [both_clock, scene.utilization(&apache)];
+    drop(apache);
     for figure in &scene.figures {
         let [both, alone] = [&both, &alone].map(|flown| (figure.of)(flown));
         println!("  {:<40} {both:>9.3} {alone:>15.3}  {:?}", figure.what, figure.bounds);
     }
+    println!("  {:<40} {:>9.3} {:>15.3}", "U by the server's own clock", clocks[0], clocks[1]);
 }
 
 fn head(name: &str) {

@@ -25,6 +25,8 @@ const WIDE: u32 = 4096;
 const STEP: f64 = 4.0;
 const JUDGED: Range<f64> = 12.0..43.0;
 const END: f64 = 44.0;
+/// The part of a scene after its steps.
+const STEADY: Range<f64> = 0.3..0.95;
 
 /// UC 7.1 and Fig. 6 on a prefork server: so many times its capacity, after some calm seconds at half of it.
 pub fn overload_of(multiple: f64) -> Scene {
@@ -179,17 +181,24 @@ impl Scene {
     }
 
     /// Runs it in real time on the same server as it is, without control.
-    pub fn bare(&self, page: &Path, patience: Duration) -> Vec<Flown> {
+    pub fn bare(&self, page: &Path, patience: Duration) -> (Apache, Vec<Flown>) {
         let apache = Apache::holding(page, self.model);
-        drive(apache.direct, &self.flows, patience, || ())
+        let flown = drive(apache.direct, &self.flows, patience, || ());
+        (apache, flown)
+    }
+
+    /// The server's utilization by its own clock in that part of the scene in which its figures are steady.
+    pub fn utilization(&self, apache: &Apache) -> f64 {
+        let whole = self.lasts().as_secs_f64();
+        apache.utilization(self.model.workers, STEADY.start * whole..STEADY.end * whole)
     }
 
     /// Runs it in real time on the same server behind the gateway.
-    pub fn behind_gateway(&self, page: &Path, patience: Duration) -> Vec<Flown> {
+    pub fn behind_gateway(&self, page: &Path, patience: Duration) -> (Apache, Vec<Flown>) {
         let apache = Apache::holding(page, self.model);
         let gateway = Plimsoll::run(&self.file(apache.upstream, false));
         let flown = drive(gateway.address, &self.flows, patience, || ());
         gateway.wait_for_metric("plimsoll_in_flight", 0.0);
-        flown
+        (apache, flown)
     }
 }
