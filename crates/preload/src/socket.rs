@@ -8,6 +8,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 
 /// A descriptor that the server has passed in a call, during that call.
@@ -29,8 +30,8 @@ impl Socket {
     }
 
     /// Looks at what has come, and leaves it where it is; it waits as the server's own call would.
-    pub(crate) fn peek(self, into: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
-        rustix::net::recv(self.0, into, flags | RecvFlags::PEEK).map(|(_, length)| length)
+    pub(crate) fn peek(self, into: &mut [MaybeUninit<u8>], flags: RecvFlags) -> Result<&mut [u8], Errno> {
+        rustix::net::recv(self.0, into, flags | RecvFlags::PEEK).map(|((seen, _), _)| seen)
     }
 
     /// Takes bytes that have come, for nobody; `scratch` is as long as they are.

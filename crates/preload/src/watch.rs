@@ -9,6 +9,7 @@ use crate::table;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Flags of a read that change nothing in what it gets. With others the connection is given up.
@@ -85,21 +86,21 @@ pub fn got(descriptor: c_int, places: &Places<'_>, count: usize) {
 /// server's own call goes on.
 fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option<Result<usize, Errno>> {
     let socket = Socket::new(descriptor)?;
-    let mut scratch = [0; LONGEST_HEAD];
+    // To fill it with zeros would cost more than half of all that is done for a request.
+    let mut scratch = [MaybeUninit::uninit(); LONGEST_HEAD];
     loop {
-        let have = match socket.peek(&mut scratch, flags) {
-            Ok(0) => {
+        let seen = match socket.peek(&mut scratch, flags) {
+            Ok([]) => {
                 with(descriptor, |connection| connection.client_ended())?;
                 return None;
             }
-            Ok(have) => have,
+            Ok(seen) => seen,
             Err(Errno::NOTSOCK) => return give_up(descriptor),
             Err(error) => return Some(Err(error)),
         };
-        let room = places.room();
+        let (have, room) = (seen.len(), places.room());
         let (step, part) = with(descriptor, |connection| {
-            let step =
-                connection.head(&scratch[..have], process(), |head, client| decide(head, client, room));
+            let step = connection.head(seen, process(), |head, client| decide(head, client, room));
             let part = connection.replace_part(if matches!(step, Step::Wait) { have } else { 0 });
             (step, part)
         })?;
@@ -114,15 +115,15 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option
             Step::Wait => socket.readable_from(have + 1),
             Step::Pass => return None,
             Step::Insert(at, text) => {
-                let given = places.put(&[&scratch[..at], text.as_bytes(), &scratch[at..have]]);
+                let given = places.put(&[&seen[..at], text.as_bytes(), &seen[at..]]);
                 let taken = given.saturating_sub(text.len());
-                socket.discard(&mut scratch[..taken]).ok()?;
-                with(descriptor, |connection| connection.read(&scratch[..taken]));
+                socket.discard(&mut seen[..taken]).ok()?;
+                with(descriptor, |connection| connection.read(&seen[..taken]));
                 return Some(Ok(given));
             }
             Step::Answer(taken, answer, is_last) => {
                 let is_sent = socket.answer(answer.as_bytes());
-                socket.discard(&mut scratch[..taken]).ok()?;
+                socket.discard(&mut seen[..taken]).ok()?;
                 if is_last || !is_sent {
                     socket.end_sending();
                     with(descriptor, |connection| connection.finish());
