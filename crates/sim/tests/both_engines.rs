@@ -18,7 +18,7 @@ use plimsoll_core::time::Instant;
 use plimsoll_sim::Request;
 use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order, Start};
 use plimsoll_sim::workload::Law;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 const WORKERS: u32 = 2;
@@ -54,6 +54,20 @@ struct Both {
     /// Whether such a service counts.
     is_counted: bool,
     arrived: BTreeMap<u64, Instant>,
+    /// How long after the server has ended with a request the gateway knows it and the next one is there.
+    hop: Duration,
+    /// What the server has ended with and the gateway does not know yet, in the order of time.
+    returning: VecDeque<(Instant, Return)>,
+    /// The gateway's own number of each request, by the simulation's, which is given again while the gateway still has it; and
+    /// the other way round.
+    own: BTreeMap<u64, Token>,
+    arrivals: u64,
+    told: BTreeMap<u64, Token>,
+}
+
+enum Return {
+    Released(Token, Service),
+    Departed(Token, Outcome),
 }
 
 impl Both {
@@ -70,6 +84,26 @@ impl Both {
             patience: None,
             is_counted: true,
             arrived: BTreeMap::new(),
+            hop: Duration::ZERO,
+            returning: VecDeque::new(),
+            own: BTreeMap::new(),
+            arrivals: 0,
+            told: BTreeMap::new(),
+        }
+    }
+
+    /// The gateway gets to know what the server has ended with so long ago.
+    fn come_back(&mut self, now: Instant, orders: &mut Vec<Order>) {
+        while self.returning.front().is_some_and(|(due, _)| *due <= now) {
+            let (Some((_, ended)), mut given) = (self.returning.pop_front(), Vec::new()) else { return };
+            match ended {
+                Return::Released(token, service) => self.gateway.release(now, token, service, &mut given),
+                Return::Departed(token, outcome) => {
+                    self.told.remove(&token.0);
+                    self.gateway.depart(now, token, outcome, &mut given);
+                }
+            }
+            self.hand_on(now, given, orders);
         }
     }
 
@@ -112,9 +146,18 @@ impl Both {
     /// The server has answered 503.
     fn rejected(&mut self, now: Instant, token: Token, given: &mut Vec<Order>) {
         let service = Service { response_bytes: 300, representative: false, cost: None };
-        self.gateway.release(now, token, service, given);
-        self.gateway.depart(now, token, Outcome::Completed, given);
+        let own = self.own[&token.0];
+        self.gateway.release(now, own, service, given);
+        self.gateway.depart(now, own, Outcome::Completed, given);
         self.known.remove(&token.0);
+    }
+
+    /// An order by the simulation's number.
+    fn as_told(&self, order: Order) -> Order {
+        match order {
+            Order::Start(token, start) => Order::Start(self.told[&token.0], start),
+            Order::Drop(token, reason) => Order::Drop(self.told[&token.0], reason),
+        }
     }
 
     /// Has the server decide on what the gateway hands on.
@@ -122,7 +165,7 @@ impl Both {
         while !given.is_empty() {
             let mut more = Vec::new();
             for order in given {
-                match order {
+                match self.as_told(order) {
                     Order::Start(token, start) => match self.enter(now, token, start) {
                         Ok(start) => orders.push(Order::Start(token, start)),
                         Err(reason) => {
@@ -147,10 +190,15 @@ impl Front for Both {
     }
 
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
+        self.come_back(now, orders);
         let (token, mut given) = (arrival.token, Vec::new());
         self.known.insert(token.0, (arrival.request.clone(), arrival.target));
         self.arrived.insert(token.0, now);
-        let mut decision = self.gateway.arrive(now, arrival, &mut given);
+        let own = Token(self.arrivals);
+        self.arrivals += 1;
+        self.own.insert(token.0, own);
+        self.told.insert(own.0, token);
+        let mut decision = self.gateway.arrive(now, Arriving { token: own, ..arrival }, &mut given);
         match decision {
             Decision::Start(start) => {
                 decision = match self.enter(now, token, start) {
@@ -169,27 +217,26 @@ impl Front for Both {
     }
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
-        let mut given = Vec::new();
         let representative = service.representative && (self.is_counted || !self.has_left(now, token));
         if let Some(server) = &mut self.server {
             server.release(now, token, Service { representative, ..service }, &mut Vec::new());
         }
-        self.gateway.release(now, token, service, &mut given);
-        self.hand_on(now, given, orders);
+        self.returning.push_back((now + self.hop, Return::Released(self.own[&token.0], service)));
+        self.come_back(now, orders);
     }
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
-        let mut given = Vec::new();
         let outcome = if self.has_left(now, token) { Outcome::Abandoned } else { outcome };
         if let Some(server) = &mut self.server {
             server.depart(now, token, outcome, &mut Vec::new());
         }
-        self.gateway.depart(now, token, outcome, &mut given);
         self.known.remove(&token.0);
-        self.hand_on(now, given, orders);
+        self.returning.push_back((now + self.hop, Return::Departed(self.own[&token.0], outcome)));
+        self.come_back(now, orders);
     }
 
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+        self.come_back(now, orders);
         let mut given = Vec::new();
         let mut next = self.gateway.tick(now, readings, &mut given);
         if let Some(server) = &mut self.server {
@@ -237,9 +284,11 @@ enum Engines {
     Doubled,
 }
 
-fn run(scene: &Scene, engines: Engines) -> (Heard, Both) {
+/// Runs it where the gateway and the server are so far from each other.
+fn run(scene: &Scene, engines: Engines, hop: Duration) -> (Heard, Both) {
     let promises = scene.promises();
     let mut both = Both::new(&promises, scene.seed, engines != Engines::GatewayAlone);
+    both.hop = hop;
     if engines == Engines::Doubled {
         both.gateway = Gateway::new(&promises, scene.seed).expect("the promises are valid");
     }
@@ -280,7 +329,11 @@ struct Figures {
 
 impl Figures {
     fn of(scene: &Scene, engines: Engines) -> Figures {
-        let (heard, both) = run(scene, engines);
+        Figures::over(scene, engines, Duration::ZERO)
+    }
+
+    fn over(scene: &Scene, engines: Engines, hop: Duration) -> Figures {
+        let (heard, both) = run(scene, engines, hop);
         let judged = || heard.answers.iter().filter(|answer| answer.arrived > JUDGED);
         Figures {
             means: [0, 1].map(|class| heard.mean(class, JUDGED)),
@@ -341,6 +394,40 @@ fn a_delay_is_kept_before_a_server_that_holds_its_own_load_line() {
         let of_promised = found.means[0] / DELAY.as_secs_f64();
         assert!((0.5..=1.05).contains(&of_promised), "{times} {seed}: {found:?}");
         assert_no_fight(times, seed, &found);
+    }
+}
+
+/// How long a request is on its way, beside services of ten: it holds a place at the server then, and no worker.
+const HOP: Duration = Duration::from_millis(1);
+
+/// The server sees no more than S / (S + h) of its time used where the gateway hands on as many requests as there are workers,
+/// so that it would degrade nobody while the gateway turns half of them away. With more places than workers both see all; the
+/// shorter the pages are, the more there must be.
+#[test]
+fn over_a_way_that_takes_time_more_places_than_workers_keep_both_halves() {
+    let runs = [(1.5, 2), (2.5, 3)]
+        .into_iter()
+        .flat_map(|(times, wider)| (11..=13).map(move |seed| (times, wider * WORKERS, seed)));
+    for (times, places, seed) in runs {
+        for (name, promised) in [("ratio", with_ratio(times, seed)), ("delay", with_delay(times, seed))] {
+            let over = |places: u32| {
+                let mut scene = promised.clone();
+                scene.plant.max_connections = places;
+                Figures::over(&scene, Engines::Both, HOP)
+            };
+            let (found, twin) = (over(places), over(WORKERS));
+            println!("{name} {times} {seed}: {:.3} {found:?}, twin {twin:?}", found.ratio());
+            assert!((0.81..=0.87).contains(&found.utilization), "{name} {times} {seed}: {found:?}");
+            assert!((0.0..=0.03).contains(&found.turned_away), "{name} {times} {seed}: {found:?}");
+            assert!((found.full - allowed(times)).abs() < 0.04, "{name} {times} {seed}: {found:?}");
+            // Requests that the server has already wait there in the order of arrival.
+            let kept = match name {
+                "ratio" => found.ratio() / RATIO,
+                _ => found.means[0] / DELAY.as_secs_f64(),
+            };
+            assert!((0.6..=1.25).contains(&kept), "{name} {times} {seed}: {found:?}");
+            assert!(twin.turned_away > 0.4 && twin.utilization < 0.81, "{name} {times} {seed}: {twin:?}");
+        }
     }
 }
 

@@ -9,6 +9,10 @@
 //!
 //! Two loops are left that look at the same server. The gateway's load line is 1 there and the server's is below, so that the
 //! server degrades first and the gateway turns requests away for the load only while more is asked for than all workers can do.
+//! A request holds a place at the server on its way too, which the server does not see: with a service of S and a way of h,
+//! and as many places as workers, the workers are used for S / (S + h) of the time at most, and the gateway would turn
+//! requests away below the server's line. So there may be more places (`max_connections`), and they are what the gateway
+//! takes for workers.
 
 use super::{Level, Promises, Site};
 
@@ -30,7 +34,9 @@ impl Promises {
     #[must_use]
     pub fn before_servers(&self) -> Promises {
         let mut kept = self.clone();
-        kept.plants.iter_mut().filter(|plant| plant.decides_itself).for_each(|plant| plant.set_point = 1.0);
+        for plant in kept.plants.iter_mut().filter(|plant| plant.decides_itself) {
+            (plant.set_point, plant.workers) = (1.0, plant.workers.max(plant.max_connections));
+        }
         for site in kept.sites.iter_mut().filter(|site| site.decided_inside(self)) {
             let highest = site.levels.pop().map(|level| Level { plant: None, cost_ratio: None, ..level });
             site.levels = highest.into_iter().collect();
@@ -77,6 +83,10 @@ mod tests {
         assert_eq!((kept.guarantee.is_some(), left.guarantee.is_some()), (false, true));
         assert_eq!([kept, left].map(|half| half.classes[0].delay.is_some()), [true, false]);
         assert!(before.plants[0].set_point > inside.plants[0].set_point, "the server degrades first");
+        let mut wider = promises.clone();
+        wider.plants[0].max_connections = 12;
+        let workers = [wider.before_servers(), wider.inside_servers()].map(|half| half.plants[0].workers);
+        assert_eq!(workers, [12, 8], "a request on its way holds a place and no worker");
         assert!(SharedShape::of(&inside).is_ok(), "nothing in it needs a queue");
         let mut others = promises.clone();
         others.plants[0].decides_itself = false;
