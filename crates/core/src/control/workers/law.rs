@@ -373,11 +373,11 @@ mod tests {
             law.set_ceiling(Some(12));
             for _ in 0..4 * 60 {
                 quarter(&mut law, (workers, 10.0), 500.0, &mut random);
-                limits.push((law.limit(), law.is_lowered()));
+                limits.push((law.limit(), law.is_lowered(), law.found()));
             }
             let settled = &limits[4 * 30..];
-            assert!(settled.iter().all(|(limit, own)| *limit <= 12 && *own == lowered), "{settled:?}");
-            assert!(settled.iter().any(|(limit, _)| *limit < 12), "{settled:?}");
+            assert!(settled.iter().all(|(limit, own, found)| *limit <= 12 && *own == (lowered && !found)));
+            assert!(settled.iter().any(|(limit, own, _)| *limit < 12 && *own == lowered), "{settled:?}");
             law.set_ceiling(None);
             quarter(&mut law, (workers, 10.0), 500.0, &mut random);
             assert!(!law.is_lowered());
