@@ -349,8 +349,10 @@ pub struct Retry {
 pub struct Plant {
     /// The order of service.
     pub discipline: Discipline,
-    /// The most requests that wait in its listen queue; one more is lost.
+    /// The most requests that wait in its listen queue.
     pub listen_queue: usize,
+    /// What becomes of one more.
+    pub full_queue: FullQueue,
     /// The fixed part of a request's service, one worker's time.
     pub service: Duration,
     /// The part for each byte of the response, one worker's time [s/byte].
@@ -378,6 +380,7 @@ impl Plant {
         Plant {
             discipline,
             listen_queue,
+            full_queue: FullQueue::default(),
             service,
             service_per_byte: 0.0,
             law: Law::Deterministic,
@@ -389,6 +392,17 @@ impl Plant {
             reports: false,
         }
     }
+}
+
+/// What becomes of a request that finds the listen queue full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FullQueue {
+    /// It is refused at once.
+    #[default]
+    Refuses,
+    /// The server does not answer its connection, as Linux does not. It is tried again 1, 3, 7 seconds after the first time and
+    /// so on, and given up after this time.
+    Drops(Duration),
 }
 
 /// The order of service.

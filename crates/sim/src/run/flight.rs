@@ -13,6 +13,8 @@ pub(super) enum FlightStage {
     Waiting,
     /// At this plant.
     Served(usize),
+    /// Its plant does not answer the connection.
+    Connecting,
 }
 
 /// A request under way.

@@ -7,6 +7,7 @@
 //! function of what it is given, byte for byte.
 
 mod clients;
+mod connecting;
 mod due;
 mod flight;
 mod outcome;
@@ -25,6 +26,7 @@ use crate::request::Request;
 use crate::service::ServicePlan;
 use crate::workload::{Plant, Workload};
 use clients::ClientTimers;
+use connecting::Connecting;
 use due::{Due, Next};
 use flight::Flights;
 use plimsoll_core::promises::Promises;
@@ -108,6 +110,7 @@ struct Simulation<'a> {
     servers: Vec<Server>,
     flights: Flights,
     clients: ClientTimers,
+    connecting: Connecting,
     orders: Vec<Order>,
     /// A buffer to change places with the one before.
     obeyed: Vec<Order>,
@@ -164,6 +167,7 @@ impl<'a> Simulation<'a> {
             servers: workload.plants.iter().map(Server::new).collect(),
             flights: Flights::default(),
             clients,
+            connecting: Connecting::default(),
             orders: Vec::new(),
             obeyed: Vec::new(),
             readings: Readings::default(),
@@ -222,7 +226,7 @@ impl<'a> Simulation<'a> {
     fn due(&self) -> Due {
         Due {
             plant: first(self.servers.iter().map(Server::due)),
-            client: self.clients.due(),
+            client: self.clients.due().min(self.connecting.due()),
             period: self.recorder.due(),
             arrival: self.arrival,
         }
@@ -263,6 +267,8 @@ impl<'a> Simulation<'a> {
             self.leave(token);
         } else if let Some(again) = self.clients.who_returns(self.now) {
             self.arrive(&again.request, Visit { stream: again.stream, attempt: again.attempt });
+        } else if let Some(connection) = self.connecting.next(self.now) {
+            self.connect_again(connection);
         }
     }
 

@@ -1,12 +1,14 @@
 //! The way of a request through the front and its plant: arrival, start, rejection, end, and its client's next attempt.
 
 use super::clients::Again;
+use super::connecting::Connection;
 use super::flight::{EndedFlight, FlightStage};
 use super::{Event, Simulation, Visit};
 use crate::front::{Arriving, Decision, Order, Start};
 use crate::heavy_hitters::Fate;
 use crate::request::Request;
 use crate::service::FullService;
+use crate::workload::FullQueue;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::time::Duration;
 
@@ -78,15 +80,48 @@ impl Simulation<'_> {
             unreachable!("a request that is not there was started")
         };
         self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += 1;
-        flight.stage = FlightStage::Served(start.plant);
         flight.level = start.level;
         let work = self.plan.work(flight.site, start, flight.full);
         flight.bytes = work.bytes;
-        if self.servers[start.plant].offer(self.now, token.0, work).is_err() {
-            self.recorder.row.plants[start.plant].lost += 1;
-            self.front.refused(token);
-            self.conclude(token, Outcome::Failed);
+        self.connect(Connection::begin(self.now, token, start.plant, work));
+    }
+
+    /// Offers a request to its plant. The caller carries out what the front decides if the plant refuses it.
+    fn connect(&mut self, connection: Connection) {
+        let Connection { token, plant, work, .. } = connection;
+        let Some(flight) = self.flights.get(token) else { return };
+        if self.servers[plant].offer(self.now, token.0, work).is_ok() {
+            flight.stage = FlightStage::Served(plant);
+            return;
         }
+        match self.setup.workload.plants[plant].full_queue {
+            FullQueue::Drops(patience) => {
+                flight.stage = FlightStage::Connecting;
+                self.connecting.wait(connection, patience);
+            }
+            FullQueue::Refuses => self.lose(token, plant),
+        }
+    }
+
+    /// The plant does not take a request.
+    fn lose(&mut self, token: Token, plant: usize) {
+        self.recorder.row.plants[plant].lost += 1;
+        self.front.refused(token);
+        self.conclude(token, Outcome::Failed);
+    }
+
+    /// Tries a connection again that its plant did not answer, or gives it up.
+    pub(super) fn connect_again(&mut self, connection: Connection) {
+        // Its client may have left.
+        if self.flights.get(connection.token).is_none() {
+            return;
+        }
+        if connection.is_given_up(self.now) {
+            self.lose(connection.token, connection.plant);
+        } else {
+            self.connect(connection);
+        }
+        self.obey();
     }
 
     /// Turns away one that arrives or waits.
@@ -141,6 +176,7 @@ impl Simulation<'_> {
                 }
                 self.obey();
             }
+            FlightStage::Connecting => self.end(token, Outcome::Abandoned),
             FlightStage::Served(plant) => {
                 if self.front.abandon(self.now, token) {
                     self.leave_to_plant(token);

@@ -153,6 +153,7 @@ impl Shared {
             plants: vec![plimsoll_sim::workload::Plant {
                 discipline: Discipline::Workers(self.plant.workers),
                 listen_queue: 511,
+                full_queue: plimsoll_sim::workload::FullQueue::Refuses,
                 service: Duration::from_secs_f64(US.a),
                 service_per_byte: US.b,
                 law: Law::Deterministic,

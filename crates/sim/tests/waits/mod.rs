@@ -8,8 +8,8 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Retry, Stream, Version,
-    Workload,
+    Arrivals, Clients, Content, Discipline, Fault, FullQueue, Law, Page, Phase, Process, Retry, Stream,
+    Version, Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(crate) struct Flow {
     pub(crate) process: Process,
     /// Mean service time, where it is not the scene's.
     pub(crate) service: Option<Duration>,
+    /// How the sizes of its pages vary.
+    pub(crate) bytes_law: Law,
     /// When its clients leave.
     pub(crate) patience: Option<Duration>,
 }
@@ -34,7 +36,15 @@ impl Flow {
         let paths = vec![format!("/{name}")];
         let class = Class::new(name, Condition { paths, ..Condition::default() });
         let rate = vec![Phase { from: Duration::ZERO, rate, to: None }];
-        Flow { class, site: 0, rate, process: Process::Poisson, service: None, patience: None }
+        Flow {
+            class,
+            site: 0,
+            rate,
+            process: Process::Poisson,
+            service: None,
+            bytes_law: Law::Deterministic,
+            patience: None,
+        }
     }
 
     /// Another rate from a second on.
@@ -79,8 +89,9 @@ pub(crate) struct Scene {
     /// Its cores are shared by everybody in service instead of one request each.
     pub(crate) shared: bool,
     pub(crate) service: Duration,
-    /// How many wait at the server at most; it refuses more.
+    /// How many wait at the server at most, and what becomes of more.
     pub(crate) listen_queue: usize,
+    pub(crate) full_queue: FullQueue,
     pub(crate) law: Law,
     pub(crate) faults: Vec<Fault>,
     pub(crate) flows: Vec<Flow>,
@@ -200,6 +211,7 @@ impl Scene {
             shared: false,
             service,
             listen_queue: 100_000,
+            full_queue: FullQueue::Refuses,
             law: Law::Exponential,
             faults: Vec::new(),
             flows,
@@ -283,7 +295,7 @@ impl Scene {
             headers: Vec::new(),
             weight: 1.0,
             bytes: 1000.0,
-            bytes_law: Law::Deterministic,
+            bytes_law: flow.bytes_law.clone(),
             service: flow.service,
             service_law: None,
         };
@@ -298,6 +310,7 @@ impl Scene {
         let plant = plimsoll_sim::workload::Plant {
             law: self.law.clone(),
             faults: self.faults.clone(),
+            full_queue: self.full_queue,
             ..plimsoll_sim::workload::Plant::new(
                 if self.shared {
                     Discipline::Sharing { cores: self.workers, most: 100_000 }
