@@ -33,7 +33,6 @@ fn main() {
         listen_queue: 511,
         faults: vec![],
         reports: false,
-        full_queue: plimsoll_sim::workload::FullQueue::Refuses,
         clients: 20_000,
         skew: 1.0,
         seed: 1,
