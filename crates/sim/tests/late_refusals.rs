@@ -1,13 +1,11 @@
 //! A server that does not answer connections beyond its listen queue, as Linux does not: each is tried again after 1 and 3 s,
 //! and given up after the gateway's `connect` time-out.
 
-mod waits;
-
+use crate::waits::{Answer, Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
 use plimsoll_sim::workload::FullQueue;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 9401..=9404;

@@ -1,10 +1,8 @@
 //! A site that may not take the excess, and has a contract for next to nothing of what it sends.
 
-mod waits;
-
+use crate::waits::{Flow, Scene};
 use plimsoll_core::promises::Guarantee;
 use std::time::Duration;
-use waits::{Flow, Scene};
 
 /// None of those that a constant was chosen on.
 const SEED: u64 = 9501;
