@@ -104,6 +104,7 @@ fn plant(random: &mut Random, servers: u32) -> workload::Plant {
     workload::Plant {
         discipline: if chance(random, 2) { sharing } else { Discipline::Workers(servers) },
         listen_queue: random.below(60) as usize,
+        full_queue: workload::FullQueue::default(),
         service: ms(random, 5, 60),
         service_per_byte: 1e-7,
         law: Law::Exponential,
