@@ -324,7 +324,7 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
         if quota.leaves_out() {
             quota.see(in_service(lanes, own.class));
         }
-        quota.set_workers(own.workers, own.of);
+        quota.set_workers(own.workers);
         if let Some(waits) = own.waits {
             quota.gaps.set_longest(waits.longest_gap);
             quota.set_urgent(waits.urgent);

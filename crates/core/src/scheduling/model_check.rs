@@ -255,12 +255,12 @@ fn leave_promised(gate: &Gate, quota: &Quota, class: usize) -> [u32; 2] {
 fn a_quota_that_moves_loses_no_request() {
     loom::model(|| {
         let (gate, quota) = promised(TurnRule::Quota);
-        quota.set_workers(0.0, 1.0);
+        quota.set_workers(0.0);
         assert!(gate.enter(NOW, LIMIT).is_some());
         wait(&gate, 1);
         let ticker = {
             let quota = quota.clone();
-            thread::spawn(move || quota.set_workers(1.0, 1.0))
+            thread::spawn(move || quota.set_workers(1.0))
         };
         let arriver = {
             let (gate, quota) = (gate.clone(), quota.clone());

@@ -15,8 +15,7 @@
 //! 4. classes with a delay whose whole quota is in service: they get a worker that would idle otherwise.
 //!
 //! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns
-//! a part of a worker, so much that it has one more for the fractional part of the time; once a whole worker is earned, one
-//! more of its requests starts in tier 2 (dithering).
+//! the fractional part of a worker; once a whole worker is earned, one more of its requests starts in tier 2 (dithering).
 //!
 //! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and
 //! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take the
@@ -368,7 +367,7 @@ mod tests {
     #[test]
     fn a_quota_comes_first_and_what_is_over_it_last() {
         let own = quota(TurnRule::Quota);
-        own.set_workers(2.0, 8.0);
+        own.set_workers(2.0);
         let mut queue = queue(&[&own]);
         (0..3).for_each(|ms| {
             push(&mut queue, 0, ms);
@@ -386,7 +385,7 @@ mod tests {
     #[test]
     fn a_request_that_would_be_late_does_not_wait_for_the_quota() {
         let own = quota(TurnRule::Quota);
-        own.set_workers(0.0, 1.0);
+        own.set_workers(0.0);
         own.set_urgent(Some(Duration::from_millis(50)));
         let mut queue = queue(&[&own]);
         push(&mut queue, 1, 0);
@@ -399,7 +398,7 @@ mod tests {
     #[test]
     fn a_part_of_a_worker_is_that_part_of_the_choices() {
         let own = quota(TurnRule::Quota);
-        own.set_workers(0.3, 1.0);
+        own.set_workers(0.3);
         let mut queue = queue(&[&own]);
         (0..1000).for_each(|ms| {
             push(&mut queue, (ms % 2) as u16, ms);
@@ -411,36 +410,6 @@ mod tests {
             chosen += u32::from(waiting.class);
         }
         assert!((148..=152).contains(&chosen), "{chosen}");
-    }
-
-    /// Eight workers that are always busy, and a class that always waits: by how many of them it is served.
-    #[test]
-    fn a_quota_is_what_the_class_has_of_several_workers_on_average() {
-        for workers in [0.31, 0.8, 1.5, 2.9, 7.6] {
-            let own = quota(TurnRule::Quota);
-            own.set_workers(workers, 8.0);
-            let mut queue = queue(&[&own]);
-            let mut random = crate::random::Random::new(5);
-            let (mut served, mut sum) = ([0_u16; 8], 0.0);
-            const CHOICES: u32 = 40_000;
-            for _ in 0..CHOICES {
-                (0..2).for_each(|class| {
-                    push(&mut queue, class, 0);
-                });
-                // Services are exponential, so each worker is as likely to be free next.
-                let free = &mut served[random.below(8) as usize];
-                if core::mem::take(free) == 1 {
-                    own.leave();
-                }
-                *free = queue.pop(at(2000)).expect("a request waits").class;
-                if *free == 1 {
-                    own.enter();
-                }
-                sum += f64::from(own.in_service());
-            }
-            let mean = sum / f64::from(CHOICES);
-            assert!((mean - workers).abs() < 0.03 * workers.max(1.0), "{mean} of {workers}");
-        }
     }
 
     #[test]
@@ -463,7 +432,7 @@ mod tests {
     #[test]
     fn the_newest_of_best_effort_is_first_while_its_class_is_rejected() {
         let own = quota(TurnRule::Quota);
-        own.set_workers(0.0, 1.0);
+        own.set_workers(0.0);
         let mut queue = queue(&[&own]);
         let tickets: Vec<u64> = (0..4).map(|ms| push(&mut queue, 0, ms)).collect();
         (10..12).for_each(|ms| {

@@ -8,7 +8,6 @@
 use crate::scheduling::arrival_gaps::ArrivalGaps;
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
-use libm::floor;
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,7 +33,7 @@ pub(crate) struct Quota {
     pub(crate) turn: TurnRule,
     /// D_ref (ns); the largest number without one.
     pub(crate) target_ns: u64,
-    /// Whole workers, and in 65536ths what is earned of one more at each choice that finds all of them in service.
+    /// Workers, in 65536ths.
     quota: AtomicU32,
     /// One count over all promises of the class: a thread that has not seen a reload yet counts the requests that it starts
     /// and ends in the words from before it.
@@ -60,18 +59,6 @@ pub(crate) struct Quota {
 
 /// One worker, as a quota counts it.
 pub(crate) const WORKER: u32 = 65_536;
-
-/// What a class earns of a worker at each choice that finds `whole` of its requests in service, so that while it waits it has
-/// one more in service for the share `part` of the time.
-///
-/// With `whole` + 1 in service the first of them ends after `1 / (whole + 1)` of a service time. Ended, it makes a choice
-/// itself; each further choice takes the end of one of the `all - whole` others, `1 / (all - whole)` of a service time. A
-/// class that earned `part` at each choice had 0.71 of one of eight workers where its quota was 0.31.
-fn earned_at_a_choice(part: f64, whole: f64, all: f64) -> f64 {
-    let on = part * (whole + 1.0);
-    let off = (1.0 - part) * (all - whole).max(1.0);
-    on / (on + off)
-}
 
 impl Quota {
     pub(crate) fn new(turn: TurnRule, target: Option<Duration>) -> Self {
@@ -116,16 +103,11 @@ impl Quota {
         self.before.store(before, Ordering::Relaxed);
     }
 
-    /// Sets the quota at a plant with `all` workers.
-    pub(crate) fn set_workers(&self, workers: f64, all: f64) {
-        let whole = floor(workers);
-        let earned = earned_at_a_choice(workers - whole, whole, all) * f64::from(WORKER);
-        // The fraction never carries over into the whole part.
-        let words = f64::from(WORKER) * whole + earned.min(f64::from(WORKER - 1));
-        self.quota.store(words as u32, Ordering::Relaxed);
+    pub(crate) fn set_workers(&self, workers: f64) {
+        self.quota.store((workers * f64::from(WORKER)) as u32, Ordering::Relaxed);
     }
 
-    /// Whole workers, and what is earned of one more at a choice that finds all of them in service, in 65536ths.
+    /// Whole workers, and the fraction of one more in 65536ths.
     pub(crate) fn workers(&self) -> (u32, u32) {
         let quota = self.quota.load(Ordering::Relaxed);
         (quota >> 16, quota & 0xffff)

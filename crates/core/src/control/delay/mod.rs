@@ -43,8 +43,6 @@ pub(crate) struct DelayPromise {
 pub(crate) struct ClassQuota {
     pub(crate) class: usize,
     pub(crate) workers: f64,
-    /// All workers of the plant.
-    pub(crate) of: f64,
     /// `None` until a first window is known.
     pub(crate) waits: Option<WaitBounds>,
 }
@@ -144,8 +142,7 @@ impl Loop for DelayLoop {
                 let quota = one.quota(&claims);
                 let given = Given { quota, workers, taken: spare.taken, set_point: (input.set_point)(plant) };
                 one.judge(now, seen.as_ref(), &given);
-                let (class, waits) = (one.promise.class, one.waits());
-                self.quotas.push(ClassQuota { class, workers: quota, of: workers, waits });
+                self.quotas.push(ClassQuota { class: one.promise.class, workers: quota, waits: one.waits() });
             }
         }
         let rates = self.classes.iter().map(|one| input.monitors.rate(one.promise.class));
