@@ -4,10 +4,8 @@
 //! chance to wait. (QM eq. 1 has an exponent in its place: 0.106 against 0.059 at s = 8, rho = 0.5. For one worker both
 //! are QM eq. 3.) Response time is `D_q + S`.
 //!
-//! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. Less than one
-//! worker is a worker that is the class's own for the share s of the time. It is busy for a of it, so an arrival finds it
-//! there and free with the chance s - a, and `C = 1 - s + a`. Then the response time is `S / (s - a)`, as before a worker that
-//! is always there and takes S / s for a request. At a >= s every request waits.
+//! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. Below one
+//! worker and at a >= s every request waits.
 
 use libm::{exp, fabs, pow};
 
@@ -36,12 +34,6 @@ pub fn erlang_c(servers: u32, load: f64) -> f64 {
 
 /// C for a number of servers that need not be whole.
 fn chance_to_wait(servers: f64, load: f64) -> f64 {
-    if load >= servers {
-        return 1.0;
-    }
-    if servers < 1.0 {
-        return 1.0 - servers + load;
-    }
     let whole = servers as u32;
     let part = servers - f64::from(whole);
     let below = erlang_c(whole, load);
@@ -202,29 +194,6 @@ mod tests {
         // QM 2.2: at lambda = 1 a delay of 2 takes mu = 1.5, and lambda = 3 takes 3.5.
         near(1.0 / POISSON.service_for_mean(1, 2.0), 1.5);
         near(1.0 / Traffic { rate: 3.0, ..POISSON }.service_for_mean(1, 2.0), 3.5);
-    }
-
-    /// Half of a worker of 10 ms is M/M/1 with 20 ms: responses are exponential with the mean S / (s - a).
-    #[test]
-    fn less_than_a_worker_is_a_slower_one() {
-        let traffic = Traffic { rate: 30.0, service_seconds: 0.01, ..POISSON };
-        let slow = Traffic { service_seconds: 0.02, ..traffic };
-        near(chance_to_wait(0.5, 0.3), 0.8);
-        near(traffic.response_seconds(0.5), 0.05);
-        near(traffic.response_seconds(0.5), slow.response_seconds(1.0));
-        near(traffic.late_share(0.5, 0.1), exp(-2.0));
-        near(traffic.servers_for_mean(0.05, 8.0), 0.5);
-        // With no more than the load everybody waits, and a whole worker is the same from either side.
-        near(chance_to_wait(0.3 + 1e-9, 0.3), 1.0);
-        assert_eq!([0.3, 0.2, 1.5].map(|servers| chance_to_wait(servers, servers)), [1.0; 3]);
-        near(chance_to_wait(1.0 - 1e-9, 0.3), erlang_c(1, 0.3));
-        let mut last = (f64::INFINITY, 1.0);
-        for hundredth in 31..150 {
-            let servers = f64::from(hundredth) * 0.01;
-            let now = (traffic.response_seconds(servers), traffic.late_share(servers, 0.1));
-            assert!(now.0 <= last.0 && now.1 <= last.1 + 1e-9, "{servers}");
-            last = now;
-        }
     }
 
     #[test]
