@@ -4,19 +4,17 @@
 //! fraction of the *clients*. The two differ if some clients send more requests than others. A client that retries at
 //! once when it is rejected sends the most, so that a thousandth of the requests may come from half of the clients. The
 //! counters of a period show `ratio = (part of the requests at the higher level) / (fraction of the service level)`. The
-//! calibration follows this ratio, for each pair of neighbouring levels, and the service level is set to F / ratio.
+//! calibration follows this ratio, and the service level is set to F / ratio.
 //!
 //! The law's bias cannot do this: a bias adds to the set point, and this is a factor that may be a thousand.
 
-use crate::promises::MAX_LEVELS;
 use libm::{exp, fabs, log, pow};
 
 /// The calibration of one class's service level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FractionCalibration {
-    /// ln of the ratio between each level and the next. Requests of clients that were rejected and come again are many times
-    /// those of others, which says nothing of clients that are served at one of two levels.
-    log_ratios: [f64; MAX_LEVELS],
+    /// ln of the ratio.
+    log_ratio: f64,
     /// The service level that was set last.
     set: f64,
 }
@@ -31,15 +29,14 @@ const FEWEST: u64 = 20;
 const MOST: f64 = 7.0;
 
 impl FractionCalibration {
-    /// The calibration at the service level that was set last, as the logarithm of a ratio.
+    /// The calibration, as the logarithm of a ratio.
     pub(crate) fn log_ratio(&self) -> f64 {
-        self.log_ratios[lower_level(self.set)]
+        self.log_ratio
     }
 
     /// Goes on from a calibration and the service level that was set by it.
     pub(crate) fn restore(&mut self, log_ratio: f64, set: f64) {
-        self.set = set;
-        self.log_ratios[lower_level(set)] = log_ratio.clamp(-MOST, MOST);
+        (self.log_ratio, self.set) = (log_ratio.clamp(-MOST, MOST), set);
     }
 
     /// The service level at which requests are served as m says; `top` is M.
@@ -47,19 +44,15 @@ impl FractionCalibration {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));
         let fraction = (m - whole).clamp(0.0, 1.0);
         // At a fraction of 1 every client gets the higher level, whatever the calibration.
-        let scaled = if fraction >= 1.0 {
-            1.0
-        } else {
-            (fraction * exp(-self.log_ratios[lower_level(whole)])).min(1.0)
-        };
+        let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-self.log_ratio)).min(1.0) };
         self.set = whole + scaled;
         self.set
     }
 
     /// Fades over so many idle periods.
     pub(crate) fn idle(&mut self, periods: u32) {
-        for log_ratio in self.log_ratios.iter_mut().filter(|log_ratio| **log_ratio != 0.0) {
-            *log_ratio *= pow(1.0 - GAIN, f64::from(periods));
+        if self.log_ratio != 0.0 {
+            self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
         }
     }
 
@@ -70,23 +63,16 @@ impl FractionCalibration {
         let total: u64 = decided.iter().sum();
         let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
         let none_expected = upper == 0.0 && fraction * (total as f64) < 1.0;
-        let shows_it = fraction > 0.0 && total >= FEWEST && !none_expected;
-        for (level, log_ratio) in self.log_ratios.iter_mut().enumerate() {
-            if shows_it && level == lower_level(whole) {
-                let error = log(upper.max(0.5) / total as f64 / fraction) - *log_ratio;
-                *log_ratio += if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
-                *log_ratio = log_ratio.clamp(-MOST, MOST);
-            } else if *log_ratio != 0.0 {
-                // All requests were served alike here, so the calibration fades.
-                *log_ratio *= 1.0 - GAIN;
-            }
+        if fraction <= 0.0 || total < FEWEST || none_expected {
+            // All requests were served alike, so the calibration fades.
+            self.log_ratio *= 1.0 - GAIN;
+            return;
         }
+        let seen = log(upper.max(0.5) / total as f64 / fraction);
+        let error = seen - self.log_ratio;
+        self.log_ratio += if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
+        self.log_ratio = self.log_ratio.clamp(-MOST, MOST);
     }
-}
-
-/// The lower of the two levels that a service level lies between.
-fn lower_level(m: f64) -> usize {
-    (m as usize).min(MAX_LEVELS - 1)
 }
 
 #[cfg(test)]
@@ -120,18 +106,6 @@ mod tests {
         }
         let clients = calibration.service_level(wanted, 1.0);
         assert!(fabs(clients - 0.6) < 0.06, "{clients}");
-    }
-
-    #[test]
-    fn what_rejected_clients_send_moves_no_level_between_two_that_are_served() {
-        let mut calibration = FractionCalibration::default();
-        for _ in 0..50 {
-            let clients = calibration.service_level(0.002, 2.0);
-            let served = (0.02 * clients * 1e6) as u64;
-            calibration.learn(&[1_000_000 - served, served, 0]);
-        }
-        assert!(calibration.log_ratio() < -3.0);
-        assert!(fabs(calibration.service_level(1.3, 2.0) - 1.3) < 1e-9);
     }
 
     #[test]
