@@ -182,6 +182,7 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
     }
     let from = match plan.ceiling_from {
         Ceiling::LoadLine => "its load line",
+        Ceiling::Chance => "what chance leaves to contracts",
         Ceiling::Operator => "its ceiling",
         Ceiling::Deadlines => "the planning rule where deadlines are promised",
     };

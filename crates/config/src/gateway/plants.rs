@@ -131,8 +131,8 @@ section! { "[folder.NAME.capacity]"
         response_time_limit: Duration, optional;
         /// What requests cost, if known. Learned from traffic otherwise.
         costs: Table<CostKeys>, optional;
-        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
-        /// deadlines are promised.
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line, at most 0.95; at most
+        /// 0.58 where deadlines are promised.
         ceiling: Share, optional;
     }
 }

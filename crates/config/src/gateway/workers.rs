@@ -41,8 +41,8 @@ section! { "[upstream.NAME.capacity]"
         costs: Table<CostKeys>, optional;
         /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
         same_host: bool, default(false);
-        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
-        /// deadlines are promised.
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line, at most 0.95; at most
+        /// 0.58 where deadlines are promised.
         ceiling: Share, optional;
     }
 }

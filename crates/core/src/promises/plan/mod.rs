@@ -3,7 +3,8 @@
 //! A contract of R requests and W bytes per second takes `U* = a R + b W` of its plant. Where the gateway shares the
 //! plant's machine, a rejection costs it c too: a *reserve* of c times the promised rates is set aside, so that as many
 //! requests again as are promised can be rejected without touching a contract. The sum must not exceed a *ceiling*: the
-//! operator's, else the load line; and where deadlines are promised 0.58, which is `1 / (1 + sqrt(1/2))`, the bound
+//! operator's, else the load line, at most 0.95, since at a utilization of 1 a queue has no end, and token buckets let up to a
+//! twentieth more in than was promised; and where deadlines are promised 0.58, which is `1 / (1 + sqrt(1/2))`, the bound
 //! under which one preemptive processor misses none. That bound is about the *instantaneous synthetic* utilization, the
 //! sum of C_i / D_i over current requests; for `a R + b W` it is only a planning rule.
 //!
@@ -27,6 +28,9 @@ pub use delays::DelayRow;
 /// 1 / (1 + sqrt(1/2)): see the module's text.
 pub const DEADLINE_CEILING: f64 = 0.585_786_437_626_905;
 
+/// The most that contracts may take together under a load line that leaves no room: see the module's text.
+pub const HIGHEST_CEILING: f64 = 0.95;
+
 /// What is known of a site's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
@@ -42,6 +46,8 @@ pub enum Ceiling {
     /// The load line, because nothing else was configured.
     #[default]
     LoadLine,
+    /// The load line leaves no room for chance, so the ceiling is [`HIGHEST_CEILING`].
+    Chance,
     /// The operator.
     Operator,
     /// Deadlines are promised.
@@ -182,8 +188,11 @@ fn plan_of(
 }
 
 fn ceiling(promises: &Promises, number: usize, plant: &Plant) -> (f64, Ceiling) {
-    let usual =
-        plant.ceiling.map_or((plant.set_point, Ceiling::LoadLine), |ceiling| (ceiling, Ceiling::Operator));
+    let usual = match plant.ceiling {
+        Some(ceiling) => (ceiling, Ceiling::Operator),
+        None if plant.set_point > HIGHEST_CEILING => (HIGHEST_CEILING, Ceiling::Chance),
+        None => (plant.set_point, Ceiling::LoadLine),
+    };
     let has_deadline =
         |site: &Site| site.deadline.is_some() || site.classes.iter().any(|class| class.deadline.is_some());
     let deadlines = promises.sites.iter().any(|site| site.plant == number && has_deadline(site));
@@ -239,6 +248,24 @@ mod tests {
         // An operator's stricter ceiling holds.
         promises.plants[0].ceiling = Some(0.4);
         assert_eq!(planned(&promises).ceiling_from, Ceiling::Operator);
+    }
+
+    /// 200/s of 5 ms are all of one worker, and its queue would have no end.
+    #[test]
+    fn contracts_never_take_all_of_a_plant() {
+        let costs = Costs { per_request_seconds: 5e-3, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+        let plant = Plant { costs: Some(costs), set_point: 1.0, ..Plant::new("app", 1) };
+        let planned_with = |rate, ceiling| {
+            let site = Site { guarantee: Some(Guarantee::new(rate, 1e9)), ..Site::new("shop", &["full"]) };
+            planned(&Promises::of(Plant { ceiling, ..plant.clone() }, site))
+        };
+        let all = planned_with(200.0, None);
+        assert_eq!(
+            (all.verdict, all.ceiling, all.ceiling_from),
+            (Feasibility::Exceeds, 0.95, Ceiling::Chance)
+        );
+        assert_eq!(planned_with(189.0, None).verdict, Feasibility::Fits);
+        assert_eq!(planned_with(197.0, Some(0.99)).verdict, Feasibility::Fits, "the operator's word");
     }
 
     #[test]
