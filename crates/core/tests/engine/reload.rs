@@ -2,7 +2,7 @@
 
 use crate::{Request, engine, get, ms};
 use plimsoll_core::promises::{
-    Class, Condition, Costs, Delay, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
+    Class, Condition, Costs, Delay, Guarantee, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
@@ -683,4 +683,36 @@ fn the_order_of_arrival_returns_after_a_reload_that_ends_the_overload() {
         vec![away, best_effort(8, None)],
     ];
     assert_eq!(scenes.map(|reloads| ended(&reloads)), [true; 3]);
+}
+
+/// Requests inside the contract that come to `/read` in two seconds, at twice its rate.
+fn inside_contract(engine: &mut Engine, lane: &mut Lane, from: u64) -> u64 {
+    let of = |engine: &Engine| {
+        row(&engine.status(), "shop", "default").counts.reasons[Reason::Guaranteed as usize]
+    };
+    let (before, target) = (of(engine), target(lane, "shop", "/read"));
+    for now in (from..from + 2_000).step_by(5) {
+        let mut permit = serve(lane, ms(now), target);
+        lane.release(ms(now + 1), &mut permit, answered(), &mut Verdicts::new());
+        lane.depart(ms(now + 1), permit, Outcome::Completed, &mut Verdicts::new());
+        engine.tick(ms(now + 4), &Readings::default(), &mut Verdicts::new());
+    }
+    of(engine) - before
+}
+
+/// A site at twice its contract has lost the guarantee of full quality, and a new class at its head gives it none back.
+#[test]
+fn a_contract_keeps_its_bucket_when_a_new_class_comes_first() {
+    let mut promises = shop_and_blog();
+    promises.sites[0].classes.clear();
+    promises.sites[0].guarantee = Some(Guarantee::new(100.0, 1e9));
+    let (mut engine, mut lane) = engine(&promises);
+    assert!(inside_contract(&mut engine, &mut lane, 0) > 100, "a burst is inside it at first");
+    for seconds in [2, 4, 6] {
+        inside_contract(&mut engine, &mut lane, 1_000 * seconds);
+    }
+    assert_eq!(inside_contract(&mut engine, &mut lane, 8_000), 0);
+    promises.sites[0].classes.push(class("/buy"));
+    engine.reload(&promises).expect("valid promises");
+    assert_eq!(inside_contract(&mut engine, &mut lane, 10_000), 0);
 }

@@ -97,9 +97,10 @@ impl Engine {
     /// The token buckets of a site's contract; an unchanged contract keeps its buckets.
     fn contract(&self, site: usize, before: &PublishedState) -> Option<Arc<TokenBucket>> {
         let guarantee = self.registry.promises.sites[site].guarantee?;
-        let class = self.registry.sites[site].classes.first()?;
-        let known = before.classes.get(usize::from(*class)).and_then(|class| class.contract.as_ref());
-        let known = known.filter(|contract| *contract.guarantee() == guarantee);
+        // A class that is new has none.
+        let own = self.registry.sites[site].classes.iter();
+        let mut known = own.filter_map(|class| before.classes.get(usize::from(*class))?.contract.as_ref());
+        let known = known.find(|contract| *contract.guarantee() == guarantee);
         let words = || self.words.map_or_else(Shared::default, |words| (&words.sites[site].contract).into());
         Some(known.map_or_else(|| Arc::new(TokenBucket::new(words(), &guarantee)), Arc::clone))
     }
