@@ -216,7 +216,7 @@ pub fn bandwidth() -> Scene {
                 flown[0].during(2.0..10.0).rate(LIGHT_BYTES) / PAGES
             }),
             // It is policed at once, but it takes half a minute to learn how much the clients of a fraction ask for, who are
-            // unequal: the longer scenario of `crates/sim/tests/contracts.rs` has the bounds of the promise.
+            // unequal: the longer scenario of `crates/sim/tests/contracts/main.rs` has the bounds of the promise.
             Figure::new("V1, of its bandwidth at its rate", 0.8..=1.45, |flown| {
                 flown[0].during(14.0..70.0).rate(LIGHT_BYTES) / PAGES
             }),

@@ -91,7 +91,9 @@ section! { "[[site]]"
 }
 
 section! { "guarantee"
-    /// A site's capacity contract.
+    /// A site's capacity contract: so many requests and bytes are served at full quality whatever other sites do. Where all
+    /// contracts together take more of the server than it has, a site that takes more than by the costs for which its contract
+    /// fitted gets lighter pages, before any request is rejected.
     GuaranteeKeys {
         /// The most requests that it covers.
         rate: RequestRate, required("write the most requests that it covers: `rate = \"100/s\"`");

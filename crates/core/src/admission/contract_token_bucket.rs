@@ -29,6 +29,9 @@
 //! that was promised, a second one beside it has that burst, at twice the rate: Poisson arrivals at R_max are eight ahead of
 //! that with probability [`CHANCE`], since its slack is 1.
 //!
+//! Where the contracts of a plant cannot all be carried, a site that would take more than its part is *held*: none of its
+//! requests conforms until they can be (`control/allocation/contracts.rs`).
+//!
 //! Bytes are counted at their delivery, where no clock is read. So `sent` only adds, and the next arrival limits the lead
 //! from both sides. A degraded response counts with the bytes that its request asked for, which are those of full quality. If
 //! it counted with its own, degrading would bring the site back inside its bandwidth: half of its requests would take all of U*
@@ -71,6 +74,8 @@ pub(crate) struct ContractWords {
     /// Used where a bandwidth was promised.
     bytes: Pace,
     sizes: ResponseSizes,
+    /// 1 if the site is held to its part of what the plant carries.
+    held: AtomicU64,
 }
 
 impl TokenBucket {
@@ -104,8 +109,24 @@ impl TokenBucket {
         let inside = requests.take(now, requests.step_ns(1));
         // All are looked at in any case, because that advances and limits their leads.
         inside
+            & !self.is_held()
             & (!self.has_burst || burst.take(now, burst.step_ns(1)))
             & (!self.counts_bytes() || bytes.take(now, 0))
+    }
+
+    /// Whether no request is inside the contract, since the plant does not carry what the site would take.
+    pub(crate) fn is_held(&self) -> bool {
+        self.words.held.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says so.
+    pub(crate) fn hold(&self, held: bool) {
+        self.words.held.store(u64::from(held), Ordering::Relaxed);
+    }
+
+    /// One request is promised in so many nanoseconds.
+    pub(crate) fn pace_ns(&self) -> u64 {
+        (1e9 / self.guarantee.rate) as u64
     }
 
     /// Whether a bandwidth was promised.

@@ -11,7 +11,7 @@ use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
 use crate::control::ratio::ClassTurn;
-use crate::control::utilization::{PlantInput, UsualCosts, UtilizationLoop};
+use crate::control::utilization::{HeldContracts, PlantInput, UsualCosts, UtilizationLoop};
 use crate::control::workers::{RefusalInput, SearchInput};
 use crate::promises::Mode;
 use crate::telemetry::Readings;
@@ -270,6 +270,9 @@ impl Engine {
         if capacity.is_searched {
             let measured = self.sensors.classes.measurements();
             publish_usual_costs(state, &output.usual_costs, &loops.costs, measured);
+        }
+        for (class, held) in output.contracts.iter().flat_map(HeldContracts::classes) {
+            state.classes[class].contract.iter().for_each(|contract| contract.hold(held));
         }
         state.plants[plant].returns.set(output.returns);
         if let Some(rejected) = &output.rejected {

@@ -17,7 +17,7 @@ use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds, Tunnels};
 use crate::request::classify::Classifier;
 use crate::request::work::DeadlineTerms;
 use crate::scheduling::gate::Gate;
-use crate::scheduling::quota::Quota;
+use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::{Rank, Standing};
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_hitters::MOST_HEAVY;
@@ -253,13 +253,22 @@ impl PublishedClass {
         self.quota.is_some() || self.terms.deadline.is_some()
     }
 
-    /// The rank of a request of this standing. A class with a delay or a ratio has one rank for all its
-    /// requests but exempt ones.
+    /// The rank of a request of this standing. A class with a delay has one rank for all its requests but exempt ones, since it
+    /// has one quota.
     pub(crate) fn rank(&self, standing: Standing) -> Rank {
+        let has_delay = || self.quota.as_ref().is_some_and(|quota| quota.turn == TurnRule::Quota);
         match standing {
             Standing::Exempt => Rank::EXEMPT,
-            Standing::Guaranteed if self.quota.is_none() => self.ranks[1],
+            Standing::Guaranteed if !has_delay() => self.ranks[1],
             Standing::Guaranteed | Standing::Ordinary => self.ranks[0],
+        }
+    }
+
+    /// The standing with which a request starts that waited: none is inside the contract of a site that is held meanwhile.
+    pub(crate) fn standing_at_start(&self, arrived: Standing) -> Standing {
+        match &self.contract {
+            Some(contract) if arrived == Standing::Guaranteed && contract.is_held() => Standing::Ordinary,
+            _ => arrived,
         }
     }
 }

@@ -16,8 +16,10 @@ pub(super) struct Fifo {
     pub(super) rank: Rank,
     /// The class that the fifo belongs to, and its quota; `None` where all classes of the rank share it.
     pub(super) own: Option<(u16, Arc<Quota>)>,
-    /// The site of its requests, where they have no promise of their own; else 0.
+    /// The site of its requests, where it has a contract or they have no promise of their own; else 0.
     pub(super) site: u16,
+    /// The share of a site with a contract.
+    pub(super) share: Option<usize>,
     /// The part of one more worker that the class has earned, in 65536ths.
     earned: u32,
     /// The tier of the fifo in the present choice.
@@ -38,6 +40,7 @@ impl Fifo {
             rank,
             own,
             site,
+            share: None,
             tier: BY_RANK,
             group: None,
             number,
@@ -63,7 +66,7 @@ impl Fifo {
         let first = if self.is_newest_first(rejected) { self.newest()? } else { oldest };
         let turn = self.group.and_then(|group| groups.first(group));
         let turn = turn.unwrap_or(QueueTurn::new(self.rank, first));
-        let mut order = Order { tier: BY_RANK, turn, group: self.group, urgency: 0.0 };
+        let mut order = Order { tier: BY_RANK, share: 0, turn, group: self.group, urgency: 0.0 };
         if self.rank == Rank::EXEMPT {
             order.tier = EXEMPT;
         } else if let Some((_, quota)) = &self.own {

@@ -163,14 +163,14 @@ impl Gate {
                 return Entry::Entered(change);
             }
             let is_full = queue.is_full(most_waiting as usize, waiting.rank);
-            if is_full && !queue.may_displace(waiting.rank) {
+            if is_full && !queue.may_displace(&waiting) {
                 return Entry::Overflow;
             }
             // The swap fails if the bit is clear and there is room; then the request tries again to enter. While the bit is
             // set, a thread that ends a service waits for the lock.
             let full = |w: u64| (w & WAITS != 0 || w & COUNT >= u64::from(limit)).then_some(w | WAITS);
             if self.change_quietly(full) {
-                let displaced = if is_full { queue.displace(waiting.rank) } else { None };
+                let displaced = if is_full { queue.displace(&waiting) } else { None };
                 return Entry::Waits { ticket: queue.push(waiting), displaced };
             }
         }
@@ -315,6 +315,7 @@ mod tests {
             client: 0,
             standing,
             rank: Rank::ordinary(1, None),
+            pace_ns: 0,
             arrived: at(token),
             work: None,
             streams: false,
@@ -426,7 +427,7 @@ mod tests {
             Rank::ordinary(1, Some(Duration::from_nanos(500))),
             Rank::ordinary(1, soon),
             Rank::contracted(9, None),
-            Rank::guaranteed(None),
+            Rank::guaranteed(9, None),
             Rank::ordinary(1, soon),
         ];
         for (token, rank) in (1..).zip(ranks) {
@@ -434,6 +435,31 @@ mod tests {
         }
         let _ = gate.enter_or_wait(at(8), 1, 10, exempt(8));
         assert_eq!(starts(&gate, 8), [8, 6, 5, 4, 7, 3, 2, 1]);
+    }
+
+    /// A priority is an order inside one site, inside its contract and beyond it.
+    #[test]
+    fn sites_with_a_contract_take_turns_and_each_serves_its_priorities_in_order() {
+        for rank in [Rank::guaranteed, Rank::contracted] {
+            let gate = gate();
+            gate.enter(at(0), 1).expect("room");
+            let of = |token: u64, site: u16, priority: u8| {
+                let rank = rank(priority, None);
+                Waiting { site, rank, pace_ns: 10, ..waiting(token) }
+            };
+            let all = [of(1, 0, 255), of(2, 0, 255), of(3, 0, 1), of(4, 1, 1), of(5, 1, 1), of(6, 1, 1)];
+            for waiting in all {
+                assert!(matches!(gate.enter_or_wait(waiting.arrived, 1, 10, waiting), Entry::Waits { .. }));
+            }
+            // The sites alternate, and the first serves 3, its first priority, before 1 and 2.
+            let order = starts(&gate, 6);
+            let places = |tokens: [u64; 3]| {
+                tokens.map(|one| order.iter().position(|token| *token == one).expect("it starts"))
+            };
+            let [first, second] = [places([3, 1, 2]), places([4, 5, 6])];
+            assert!(first.is_sorted() && second.is_sorted(), "{order:?}");
+            assert!(first.iter().zip(second).all(|(a, b)| a.abs_diff(b) == 1), "{order:?}");
+        }
     }
 
     #[test]
@@ -444,7 +470,7 @@ mod tests {
             waits(&gate, 3, token, Rank::ordinary(2, None));
         }
         waits(&gate, 3, 3, Rank::ordinary(1, None));
-        let displaced = waits(&gate, 3, 4, Rank::guaranteed(None)).expect("one lost its place");
+        let displaced = waits(&gate, 3, 4, Rank::guaranteed(9, None)).expect("one lost its place");
         assert_eq!(displaced.token.0, 1, "the oldest of the lowest");
         assert_eq!(waits(&gate, 3, 5, Rank::ordinary(1, None)).expect("the other").token.0, 2);
         let low = Waiting { rank: Rank::ordinary(2, None), ..waiting(6) };

@@ -10,6 +10,7 @@
 //! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
 //! - `arrival_gaps`: the times between the arrivals of a class, without idle ones
 //! - `turns`: the turns that classes with a ratio exchange among themselves
+//! - `shares`: the shares by which sites with a contract take turns
 
 pub(crate) mod arrival_gaps;
 mod fifo;
@@ -20,6 +21,7 @@ mod order;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod rank;
+mod shares;
 mod turns;
 
 pub use arrival_gaps::ArrivalGaps;

@@ -28,6 +28,7 @@ fn waiting() -> Waiting {
         client: 0,
         standing,
         rank: Rank::ordinary(1, None),
+        pace_ns: 0,
         arrived: NOW,
         work: None,
         streams: false,

@@ -1,5 +1,6 @@
-//! The order in which waiting requests start: by tier, then by turn (rank, absolute deadline, arrival), then, among classes
-//! that exchange their turns, by urgency. `queue.rs` has the whole rule in words.
+//! The order in which waiting requests start: by tier, then by kind, by the share of the site if it has a contract, by turn
+//! (rank, absolute deadline, arrival), then, among classes that exchange their turns, by urgency. `queue.rs` has the whole rule
+//! in words.
 
 use crate::scheduling::rank::Rank;
 use crate::time::Instant;
@@ -39,6 +40,8 @@ pub(super) const NONE: u8 = 5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Order {
     pub(super) tier: u8,
+    /// When the site's share of the server lets it start, where sites with a contract take turns; else 0.
+    pub(super) share: u64,
     pub(super) turn: QueueTurn,
     /// The group of the fifos that exchange their turns; `None` if the fifo keeps its own.
     pub(super) group: Option<usize>,
@@ -47,12 +50,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn band(&self) -> u16 {
-        self.turn.rank.band
-    }
-
     pub(super) fn before(&self, other: &Order) -> bool {
-        let key = |order: &Order| (order.tier, order.turn, order.group);
+        let key = |order: &Order| (order.tier, order.turn.rank.kind(), order.share, order.turn, order.group);
         match key(self).cmp(&key(other)) {
             Ordering::Equal => self.urgency > other.urgency,
             order => order == Ordering::Less,

@@ -9,9 +9,10 @@
 //! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed. A request
 //!    that would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a
 //!    step of the load from departures only;
-//! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one, each by
-//!    priority; within a rank by deadline, then by arrival. The classes of one site with a ratio exchange their turns
-//!    (`turns.rs`): the longest normalized response time uses the next one;
+//! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one. Sites with a
+//!    contract take turns by their shares (`shares.rs`); within a site, and among sites without a contract, by priority, then
+//!    by deadline, then by arrival. The classes of one site with a ratio exchange their turns (`turns.rs`): the longest
+//!    normalized response time uses the next one;
 //! 4. classes with a delay whose whole quota is in service: they get a worker that would idle otherwise.
 //!
 //! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns
@@ -22,8 +23,8 @@
 //! server for an answer that nobody awaits any more.
 //!
 //! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces the
-//! oldest request of the lowest rank below its own. So a flood of best-effort requests does not keep requests inside a contract
-//! out of the queue.
+//! oldest request of the lowest rank below its own, or of the site with a contract that waits for more of its share. So a flood
+//! of best-effort requests does not keep requests inside a contract out of the queue.
 //!
 //! A choice looks at the first request of each fifo, so it takes as long with ten waiting requests as with ten
 //! thousand.
@@ -34,6 +35,7 @@ use crate::scheduling::fifo::Fifo;
 use crate::scheduling::order::{Order, QueueTurn};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
+use crate::scheduling::shares::SiteShares;
 use crate::scheduling::turns::Groups;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
@@ -48,6 +50,8 @@ pub(crate) struct Waiting {
     pub(crate) standing: Standing,
     /// The rank of its fifo.
     pub(crate) rank: Rank,
+    /// Its site's contract promises one request in so many nanoseconds; 0 without a contract.
+    pub(crate) pace_ns: u64,
     pub(crate) arrived: Instant,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
@@ -67,6 +71,8 @@ pub(crate) struct Queue {
     fifos: Vec<Fifo>,
     /// The turns of classes with a ratio.
     groups: Groups,
+    /// The shares of sites with a contract.
+    shares: SiteShares,
     by_class: Vec<u32>,
     /// For each class, its quota if it was promised a delay or a ratio.
     quotas: Vec<Option<Arc<Quota>>>,
@@ -95,6 +101,7 @@ impl Queue {
         Queue {
             fifos: Vec::new(),
             groups: Groups::default(),
+            shares: SiteShares::default(),
             by_class,
             quotas,
             owned: 0,
@@ -160,8 +167,10 @@ impl Queue {
         self.by_class[usize::from(waiting.class)] += 1;
         let quota = self.quotas[usize::from(waiting.class)].as_ref();
         let own = quota.filter(|_| waiting.standing != Standing::Exempt).map(|_| waiting.class);
-        // Sites are apart, since the requests of one may be rejected while those of another are not.
-        let site = if own.is_none() && waiting.rank.is_best_effort() { waiting.site } else { 0 };
+        // Sites with a contract take turns; others are apart since the requests of one may be rejected while those of another
+        // are not.
+        let is_apart = waiting.rank.takes_turns() || (own.is_none() && waiting.rank.is_best_effort());
+        let site = if is_apart { waiting.site } else { 0 };
         let key = |fifo: &Fifo| (fifo.rank, fifo.own.as_ref().map(|(class, _)| *class), fifo.site);
         let index = match self.fifos.binary_search_by_key(&(waiting.rank, own, site), key) {
             Ok(index) => index,
@@ -170,6 +179,7 @@ impl Queue {
                 self.owned += usize::from(own.is_some());
                 let mut fifo = Fifo::new(waiting.rank, (own, site), self.fifos.len() as u16);
                 fifo.join(&mut self.groups);
+                fifo.share = self.shares.share(site, waiting.rank);
                 self.fifos.insert(index, fifo);
                 index
             }
@@ -182,6 +192,9 @@ impl Queue {
             self.regroup();
         }
         let fifo = &mut self.fifos[index];
+        if let Some(share) = fifo.share {
+            self.shares.wait(share, waiting.pace_ns);
+        }
         if let Some(group) = fifo.group {
             self.groups.add(group, QueueTurn::new(waiting.rank, waiting.arrived));
         }
@@ -202,13 +215,15 @@ impl Queue {
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
         let mut best: Option<(Order, usize)> = None;
         for (index, fifo) in self.fifos.iter_mut().enumerate() {
-            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.band() < fifo.rank.band) {
+            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.turn.rank.is_above(&fifo.rank, false))
+            {
                 break;
             }
             if self.holds_exempt && fifo.rank == Rank::EXEMPT {
                 continue;
             }
-            let Some(order) = fifo.order(now, &self.groups, &self.rejected) else { continue };
+            let Some(mut order) = fifo.order(now, &self.groups, &self.rejected) else { continue };
+            order.share = fifo.share.map_or(0, |share| self.shares.starts(share));
             if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
                 best = Some((order, index));
             }
@@ -219,10 +234,13 @@ impl Queue {
         if let Some(group) = self.fifos[index].group {
             self.groups.advance(group);
         }
+        if let (Some(share), Some(started)) = (self.fifos[index].share, &waiting) {
+            self.shares.start(share, started.pace_ns);
+        }
         if self.owned > 0 {
             self.fifos.iter_mut().enumerate().for_each(|(other, fifo)| fifo.settle(other == index));
         }
-        self.count_out(waiting)
+        self.count_out(index, waiting)
     }
 
     /// When the first of the held requests may start.
@@ -259,18 +277,34 @@ impl Queue {
         next
     }
 
-    /// The last fifo with a waiting request, if its band is lower.
-    fn lowest_below(&mut self, rank: Rank) -> Option<usize> {
-        let last = self.fifos.iter_mut().rposition(|fifo| fifo.oldest().is_some())?;
-        (self.fifos[last].rank.band > rank.band).then_some(last)
+    /// The last fifo with a waiting request that this one ranks above; else, of sites with a contract, that of the site with
+    /// the longest backlog.
+    fn lowest_below(&mut self, waiting: &Waiting) -> Option<usize> {
+        let Waiting { rank, site, pace_ns, .. } = *waiting;
+        let waits = |fifo: &Fifo| fifo.oldest().is_some();
+        let last = self.fifos.iter().rposition(waits)?;
+        if rank.is_above(&self.fifos[last].rank, self.fifos[last].site == site) {
+            return Some(last);
+        }
+        let share = self.shares.share(site, rank)?;
+        let other = self.shares.longest(share, pace_ns);
+        let of = |site: u16| {
+            move |fifo: &Fifo| waits(fifo) && fifo.site == site && fifo.rank.kind() == rank.kind()
+        };
+        match other {
+            Some(other) => self.fifos.iter().rposition(of(other)),
+            None => {
+                self.fifos.iter().rposition(of(site)).filter(|own| rank.band < self.fifos[*own].rank.band)
+            }
+        }
     }
 
-    pub(crate) fn may_displace(&mut self, rank: Rank) -> bool {
-        self.lowest_below(rank).is_some()
+    pub(crate) fn may_displace(&mut self, waiting: &Waiting) -> bool {
+        self.lowest_below(waiting).is_some()
     }
 
-    pub(crate) fn displace(&mut self, rank: Rank) -> Option<Waiting> {
-        let lowest = self.lowest_below(rank)?;
+    pub(crate) fn displace(&mut self, waiting: &Waiting) -> Option<Waiting> {
+        let lowest = self.lowest_below(waiting)?;
         let waiting = self.fifos[lowest].pop();
         self.take_out(lowest, waiting)
     }
@@ -295,12 +329,15 @@ impl Queue {
         if let (Some(group), Some(gone)) = (self.fifos[fifo].group, waiting) {
             self.groups.give_up(group, QueueTurn::new(gone.rank, gone.arrived));
         }
-        self.count_out(waiting)
+        self.count_out(fifo, waiting)
     }
 
     /// Counts a request that was taken out of its fifo, if there was one.
-    fn count_out(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
+    fn count_out(&mut self, fifo: usize, waiting: Option<Waiting>) -> Option<Waiting> {
         if let Some(gone) = waiting {
+            if let Some(share) = self.fifos[fifo].share {
+                self.shares.leave(share, gone.pace_ns);
+            }
             self.waiting -= 1;
             self.exempt -= usize::from(gone.rank == Rank::EXEMPT);
             self.by_class[usize::from(gone.class)] -= 1;
@@ -341,6 +378,7 @@ mod tests {
             client: 0,
             standing,
             rank,
+            pace_ns: 0,
             arrived: at(ms),
             work: None,
             streams: false,

@@ -291,7 +291,7 @@ fn forecasts_are_remembered_however_late() {
     let mut promises = promises(1, Some(Duration::from_millis(100)));
     promises.control.admission = Admission::Budget;
     let before: RateForecasts =
-        "upstream app\n0 259  0 0 0  1 50 1  0 0 0\nupstream gone\n7 2  0 0 0  0 9 0  0 0 0\n"
+        "upstream app\n0 1026  0 0 0  1 50 1  0 0 0\nupstream gone\n7 2  0 0 0  0 9 0  0 0 0\n"
             .parse()
             .unwrap();
     for ticks in [0, 1, 40] {
@@ -310,7 +310,7 @@ fn forecasts_are_remembered_however_late() {
             line.split_whitespace().nth(6).unwrap().parse::<u32>().unwrap()
         };
         // Some sixty periods without a request, for a class with earlier forecasts and for one without.
-        assert_eq!(stayed("259") - stayed("0"), 50, "{text}");
+        assert_eq!(stayed("1026") - stayed("0"), 50, "{text}");
         assert!(
             (50..60).contains(&stayed("0")) && text.contains("upstream gone\n7 2  0 0 0  0 9 0"),
             "{text}"

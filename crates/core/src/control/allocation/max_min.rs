@@ -171,20 +171,20 @@ fn spend(
 }
 
 /// The least that a site gets and the most that it wants.
-struct Need {
-    least: f64,
-    most: f64,
-    weight: f64,
+pub(super) struct Need {
+    pub(super) least: f64,
+    pub(super) most: f64,
+    pub(super) weight: f64,
 }
 
 impl Need {
-    fn at(&self, level: f64) -> f64 {
+    pub(super) fn at(&self, level: f64) -> f64 {
         (self.weight * level).min(self.most).max(self.least)
     }
 }
 
 /// The level of weighted max-min fairness at which all sites together get `total`, or each has its most.
-fn fill(needs: &[Need], total: f64) -> f64 {
+pub(super) fn fill(needs: &[Need], total: f64) -> f64 {
     // The total is piecewise linear in the level: the share of a site begins to grow at one point and stops at another.
     let mut bends: Vec<(f64, f64)> = (needs.iter())
         .flat_map(|need| [(need.least / need.weight, need.weight), (need.most / need.weight, -need.weight)])

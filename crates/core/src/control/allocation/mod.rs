@@ -1,10 +1,12 @@
 //! The allocator: turns the target of a law into the service level of each class.
 //!
-//! `max_min` shares a load out among sites (contracts first, by priority inside each site, what is left by weight), and
-//! `level` finds the m at which each part offers its load. Where one site of one priority without a contract has a plant to
-//! itself nothing is shared: every class has the m of the plant.
+//! `contracts` says what each contract may spend where they do not all fit, `max_min` shares a load out among sites (contracts
+//! first, by priority inside each site, what is left by weight), and `level` finds the m at which each part offers its load.
+//! Where one site of one priority without a contract has a plant to itself nothing is shared: every class has the m of the
+//! plant.
 
 mod carried;
+pub(crate) mod contracts;
 pub(crate) mod level;
 pub(crate) mod max_min;
 

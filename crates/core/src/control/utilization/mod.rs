@@ -29,6 +29,7 @@ pub mod tuning;
 pub(crate) mod view;
 
 use crate::control::allocation::Allocation;
+use crate::control::allocation::contracts::ContractShares;
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::host::WorkerTime;
 use crate::control::{Due, Loop};
@@ -43,7 +44,7 @@ use levels::Levels;
 use observation::{StagesBefore, Steps};
 use offered::PlantDemand;
 use output::RejectedClasses;
-pub(crate) use output::{PlantOutput, UsualCosts};
+pub(crate) use output::{HeldContracts, PlantOutput, UsualCosts};
 pub(crate) use reload::PlantReload;
 use returns::{ReturningClients, TurnedAway};
 use sense::Sensed;
@@ -66,6 +67,7 @@ pub(crate) struct UtilizationLoop {
     worker_time: WorkerTime,
     demand: PlantDemand,
     served: ServedLoad,
+    contracts: ContractShares,
     allocation: Allocation,
     levels: Levels,
     returning: ReturningClients,
@@ -117,7 +119,8 @@ impl Loop for UtilizationLoop {
         let sensed = Sensed::new(plant, measured, self.costs.rejection, &self.sensed);
         let steps = Steps::of(plant, measured, learned);
         let costs = self.costs.learn(plant, measured, learned);
-        let demand = self.demand.estimate(plant, measured, &costs);
+        let demand = &mut self.demand;
+        demand.estimate(plant, measured, &costs);
         let served = self.served.sum(plant, measured, &costs);
         let (target, terms) = self.law.target(&Observation::of(&StagesBefore {
             plant,
@@ -134,6 +137,9 @@ impl Loop for UtilizationLoop {
         }));
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
+        if known {
+            self.contracts.fit(plant, &target, demand, (measured, &costs));
+        }
         let allocation = self.allocation.allocate(plant, &target, demand, known);
         let levels = self.levels.set(plant, allocation, measured);
         let returns = self.returning.step(&TurnedAway {
@@ -163,6 +169,8 @@ impl Loop for UtilizationLoop {
                 .keeps_rejecting
                 .then_some(LONGEST_UNPROMISED_WAIT.max(sensed.service_time)),
             usual_costs: UsualCosts { view: plant, costs: &self.costs, service_time: sensed.service_time },
+            contracts: (core::mem::take(&mut self.contracts.changed))
+                .then_some(HeldContracts { view: plant, contracts: &self.contracts }),
         }
     }
 

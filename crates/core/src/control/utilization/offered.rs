@@ -95,12 +95,7 @@ impl PlantDemand {
 
     /// Adds the load of a class, which is `at(level)`. The part inside a contract, or exempt, counts at full quality.
     fn add(&mut self, class: &ClassView, measured: &Measurement<'_>, at: impl Fn(usize) -> LoadParts) {
-        let window = &measured.classes[class.class].window;
-        let fixed = match class.depth {
-            _ if class.exempt => 1.0,
-            0 => window.guaranteed_share(),
-            _ => 0.0,
-        };
+        let fixed = if class.exempt { 1.0 } else { share_inside(class, measured) };
         if fixed > 0.0 {
             self.fixed[class.site].add(fixed, at(class.top));
         }
@@ -108,6 +103,40 @@ impl PlantDemand {
             let group = &mut self.groups[class.group];
             for (level, load) in group.levels[..=class.top].iter_mut().enumerate() {
                 load.add(1.0 - fixed, at(level));
+            }
+        }
+    }
+
+    /// The load of a site's requests inside its contract, at full quality.
+    pub(crate) fn inside(
+        &self,
+        plant: &PlantView,
+        place: usize,
+        (measured, costs): (&Measurement<'_>, &RequestCosts<'_>),
+    ) -> LoadParts {
+        let mut inside = LoadParts::default();
+        for class in plant.sites[place].classes.clone() {
+            let own = &plant.classes[class];
+            inside.add(share_inside(own, measured), load(plant, class, own.top, measured, costs));
+        }
+        inside
+    }
+
+    /// Takes the requests inside a site's contract out of it, so that its m decides on them too.
+    pub(crate) fn release(
+        &mut self,
+        plant: &PlantView,
+        place: usize,
+        known: (&Measurement<'_>, &RequestCosts<'_>),
+    ) {
+        let inside = self.inside(plant, place, known);
+        self.fixed[place].add(-1.0, inside);
+        let (measured, costs) = known;
+        for class in plant.sites[place].classes.clone() {
+            let own = &plant.classes[class];
+            let (share, group) = (share_inside(own, measured), &mut self.groups[own.group]);
+            for (level, sum) in group.levels[..=own.top].iter_mut().enumerate().filter(|_| share > 0.0) {
+                sum.add(share, load(plant, class, level, measured, costs));
             }
         }
     }
@@ -137,6 +166,12 @@ impl PlantDemand {
         loads.iter_mut().for_each(|load| load.add(1.0, constant));
         whole
     }
+}
+
+/// The share of a class's requests that was inside its site's contract.
+fn share_inside(class: &ClassView, measured: &Measurement<'_>) -> f64 {
+    let counts = class.depth == 0 && !class.exempt;
+    if counts { measured.classes[class.class].window.guaranteed_share() } else { 0.0 }
 }
 
 /// Whether a class has no load at any level, as most classes have most of the time.

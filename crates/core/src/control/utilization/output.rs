@@ -5,6 +5,7 @@ use super::levels::ClassLevel;
 use super::view::PlantView;
 use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
+use crate::control::allocation::contracts::ContractShares;
 use crate::control::cost::class::ClassCosts;
 use crate::time::Duration;
 
@@ -22,6 +23,21 @@ pub(crate) struct PlantOutput<'a> {
     /// How long such requests wait at most if they have no promise. A first period may be a burst that the queue takes up.
     pub(crate) longest_wait: Option<Duration>,
     pub(crate) usual_costs: UsualCosts<'a>,
+    /// The contracts, if it changed which sites are held to their parts of the plant.
+    pub(crate) contracts: Option<HeldContracts<'a>>,
+}
+
+/// The contracts at a plant.
+pub(crate) struct HeldContracts<'a> {
+    pub(super) view: &'a PlantView,
+    pub(super) contracts: &'a ContractShares,
+}
+
+impl HeldContracts<'_> {
+    /// The classes of each site with a contract, by number, and whether the site is held to its part.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (usize, bool)> {
+        self.contracts.held(self.view)
+    }
 }
 
 /// The classes whose requests are rejected for the load.

@@ -10,6 +10,7 @@ use super::sense::Sensed;
 use super::served::ServedLoad;
 use super::view::{ClassView, PlantView};
 use crate::control::allocation::Allocation;
+use crate::control::allocation::contracts::ContractShares;
 use crate::control::cost::host::WorkerTime;
 use crate::promises::Promises;
 use crate::promises::registry::Registry;
@@ -50,6 +51,7 @@ impl UtilizationLoop {
             worker_time: WorkerTime::new(),
             demand: PlantDemand::new(&view),
             served: ServedLoad::default(),
+            contracts: ContractShares::new(&view),
             allocation: Allocation::top(&view),
             levels: Levels::new(&view),
             returning: ReturningClients::default(),
@@ -73,6 +75,7 @@ impl UtilizationLoop {
         let (old, new) = (&was.plants[number], &view.promised);
         self.costs.reload(&view, old.costs != new.costs && new.costs.is_some());
         self.demand = PlantDemand::new(&view);
+        self.contracts = self.contracts.kept(&self.view, &view);
         self.status.name.clone_from(&new.name);
         (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
         self.status.service_level = self.allocation.level;

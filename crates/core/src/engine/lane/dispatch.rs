@@ -47,9 +47,10 @@ impl Lane {
                 verdicts.push(drop_waiting(published, counters, &waiting, plant, Reason::Late));
                 return;
             };
-            let Waiting { class, client, standing, rank, .. } = waiting;
-            let query = LevelQuery { class, client, standing };
-            let class = &published.classes[usize::from(class)];
+            let Waiting { class: number, client, standing, rank, .. } = waiting;
+            let class = &published.classes[usize::from(number)];
+            let standing = class.standing_at_start(standing);
+            let query = LevelQuery { class: number, client, standing };
             let decided = class.level_at(plant, level_of_request((published, class), query, random));
             if published.mode == Mode::Control && class.passes_down(plant, decided) {
                 // The place that the gate gave is free again at once.

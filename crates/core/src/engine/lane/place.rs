@@ -81,6 +81,7 @@ impl Lane {
         let class = &self.published.classes[usize::from(target.class)];
         let plant = &self.published.plants[permit.plant()];
         let (rank, work, streams) = (class.rank(standing), permit.work, permit.streams);
+        let pace_ns = class.contract.as_ref().map_or(0, |contract| contract.pace_ns());
         let latest_start = work.map_or(Instant::FAR, |work| work.latest_start(now, &class.terms));
         let Target { site, class, client, exempt, .. } = *target;
         let limit = if exempt { 0 } else { limit };
@@ -95,6 +96,7 @@ impl Lane {
             client,
             standing,
             rank,
+            pace_ns,
             arrived: now,
             work,
             streams,

@@ -67,7 +67,8 @@ impl Engine {
             let (class, plant) = (member.class, member.site.plant);
             let rank = ranks(member.site, member.index)[0];
             let ranks_below = |other: &RegisteredClass<'_>| {
-                other.site.plant == plant && ranks(other.site, other.index)[0].band > rank.band
+                let one_site = other.site_number == member.site_number;
+                other.site.plant == plant && rank.is_above(&ranks(other.site, other.index)[0], one_site)
             };
             match response_promise(member.site, member.index) {
                 (Some(delay), _) => {

@@ -127,7 +127,7 @@ fn ranks(site: &Site, index: usize) -> [Rank; 2] {
     let priority = class.map_or(site.default_priority, |class| class.priority);
     let deadline = site.deadline_of(index);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
-    [others(priority, deadline), Rank::guaranteed(deadline)]
+    [others(priority, deadline), Rank::guaranteed(priority, deadline)]
 }
 
 /// What a class was promised of its response times: delta, or D_ref.

@@ -30,11 +30,13 @@ pub(crate) fn site(name: &str) -> Site {
 
 /// A flow of requests to a site.
 pub(crate) struct Party {
-    /// `None`: that of the party before.
+    /// `None`: that of the party before; its default class, if the site has classes.
     pub(crate) site: Option<Site>,
     pub(crate) path: &'static str,
     /// Bytes of a page at full quality.
     pub(crate) bytes: f64,
+    /// What such a page takes of the server; `None` by its bytes.
+    pub(crate) service: Option<Duration>,
     pub(crate) rate: Vec<Phase>,
     pub(crate) process: Process,
 }
@@ -45,7 +47,7 @@ fn seconds(seconds: u64) -> Duration {
 
 impl Party {
     fn new(site: Option<Site>, rate: Vec<Phase>) -> Self {
-        Party { site, path: "/page", bytes: FULL, rate, process: Process::Poisson }
+        Party { site, path: "/page", bytes: FULL, service: None, rate, process: Process::Poisson }
     }
 
     /// Always so many per second.
@@ -101,17 +103,27 @@ impl Shared {
     /// The class that a party's requests are in, where a site's own class is the first and `default` follows.
     fn classes(&self) -> Vec<usize> {
         let mut classes: Vec<usize> = Vec::new();
-        let mut next = 0;
+        let (mut next, mut default) = (0, 0);
         for party in &self.parties {
             match &party.site {
                 Some(site) => {
                     classes.push(next);
-                    next += site.classes.len() + 2;
+                    default = next + site.classes.len();
+                    next = default + 2;
                 }
-                None => classes.push(classes.last().map_or(0, |before| before + 1)),
+                None => classes.push(default),
             }
         }
         classes
+    }
+
+    fn tops(&self) -> Vec<usize> {
+        let mut top = 0;
+        let of = |party: &Party| {
+            top = party.site.as_ref().map_or(top, |site| site.levels.len());
+            top
+        };
+        self.parties.iter().map(of).collect()
     }
 
     pub(crate) fn promises(&self) -> Promises {
@@ -126,7 +138,8 @@ impl Shared {
         let workload = self.workload();
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let run = setup.run().unwrap_or_else(|error| panic!("the promises are valid: {error:?}"));
-        Run { rows: run.rows, classes: self.classes(), status: run.status.expect("the engine ran") }
+        let tops = self.tops();
+        Run { rows: run.rows, classes: self.classes(), tops, status: run.status.expect("the engine ran") }
     }
 
     fn workload(&self) -> Workload {
@@ -147,7 +160,8 @@ impl Shared {
                 retry: None,
             });
         }
-        let versions = vec![self.light, Version { cost: None, bytes: 1.0 }];
+        let all = [self.light, Version { cost: None, bytes: 1.0 }];
+        let versions = |site: &Site| all[2 - site.levels.len()..].to_vec();
         Workload {
             streams,
             plants: vec![plimsoll_sim::workload::Plant {
@@ -164,7 +178,7 @@ impl Shared {
                 faults: self.faults.clone(),
                 reports: false,
             }],
-            versions: self.parties.iter().filter(|p| p.site.is_some()).map(|_| versions.clone()).collect(),
+            versions: self.parties.iter().filter_map(|party| party.site.as_ref()).map(versions).collect(),
             duration: Some(Duration::from_millis(self.length * 1000 + 500)),
             ..Workload::default()
         }
@@ -180,7 +194,7 @@ fn page(host: &str, party: &Party) -> Page {
         weight: 1.0,
         bytes: party.bytes,
         bytes_law: Law::Deterministic,
-        service: None,
+        service: party.service,
         service_law: None,
     }
 }
@@ -189,26 +203,28 @@ fn page(host: &str, party: &Party) -> Page {
 pub(crate) struct Run {
     rows: Vec<Row>,
     classes: Vec<usize>,
+    /// The highest level of each party's site.
+    tops: Vec<usize>,
     pub(crate) status: plimsoll_core::telemetry::status::Status,
 }
 
 impl Run {
     /// From a second until another.
     pub(crate) fn window(&self, seconds: Range<usize>) -> Window<'_> {
-        Window { rows: &self.rows[seconds], classes: &self.classes }
+        Window { rows: &self.rows[seconds], classes: &self.classes, tops: &self.tops }
     }
 
     /// One after the other, of so many seconds.
     pub(crate) fn windows(&self, seconds: Range<usize>, each: usize) -> impl Iterator<Item = Window<'_>> {
-        let classes = &self.classes;
-        self.rows[seconds].chunks_exact(each).map(move |rows| Window { rows, classes })
+        let (classes, tops) = (&self.classes, &self.tops);
+        self.rows[seconds].chunks_exact(each).map(move |rows| Window { rows, classes, tops })
     }
 }
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, rows) in self.rows.chunks(5).enumerate() {
-            let window = Window { rows, classes: &self.classes };
+            let window = Window { rows, classes: &self.classes, tops: &self.tops };
             write!(f, "{:4} s  U {:.3}", 5 * number, window.utilization())?;
             for party in 0..self.classes.len() {
                 let levels = rows.iter().map(|row| row.classes[self.classes[party]].service_level);
@@ -232,6 +248,7 @@ impl fmt::Display for Run {
 pub(crate) struct Window<'a> {
     rows: &'a [Row],
     classes: &'a [usize],
+    tops: &'a [usize],
 }
 
 impl Window<'_> {
@@ -251,7 +268,9 @@ impl Window<'_> {
     /// Served at full quality, of those that came.
     pub(crate) fn full_share(&self, party: usize) -> f64 {
         // A request in service at the window's edge is counted in the next one.
-        let in_time = self.sum(party, |row| row.completed[2]) / self.sum(party, |row| row.arrivals).max(1.0);
+        let top = self.tops[party];
+        let in_time =
+            self.sum(party, |row| row.completed[top]) / self.sum(party, |row| row.arrivals).max(1.0);
         in_time.min(1.0)
     }
 
@@ -270,6 +289,12 @@ impl Window<'_> {
         let cost = |level: usize| US.a + US.b * FULL * if level == 1 { LIGHT } else { 1.0 };
         let work = |level: usize| self.sum(party, |row| row.completed[level]) * cost(level);
         (work(1) + work(2)) / self.seconds()
+    }
+
+    /// The quantile of the response times (s), the largest of its seconds.
+    pub(crate) fn worst_response(&self, party: usize, quantile: f64) -> f64 {
+        let of = |row: &Row| row.classes[self.classes[party]].response.quantile(quantile).as_secs_f64();
+        self.rows.iter().map(of).fold(0.0, f64::max)
     }
 
     /// Mean response time (s).

@@ -1,0 +1,260 @@
+//! What contracts may spend where together they would take more than the plant carries.
+//!
+//! A contract promises a rate, and a bandwidth, at the costs by which its `U* = a R + b W` was planned (UC 5.1). While
+//! the contracts of a plant fit under its line by the costs known now, each site may spend its U* by those costs, and these
+//! U* are the *plan*. Pages may become dearer, a plant slower, or a promise may never have fitted. Then the line T, less what
+//! no level moves, is shared out among the sites by weighted max-min fairness with the planned U* as weights: there is an x so
+//! that each site spends `min(what its contract would take at full quality, x planned U*)`.
+//!
+//! A site within its planned U* keeps full quality, since x is at least 1 as long as the planned U* fit. A site that takes more
+//! than was planned is held to what the others leave. Where all have become dearer, all are held to the same part of the plan.
+//!
+//! No request of a site that is *held* is inside its contract: its m decides on all of them, so lighter pages for all come
+//! before any rejection. If only a part of them lost full quality, that part would be rejected while the other has it.
+//!
+//! U* and rates are estimates, so contracts may take two thirds of the room between the load line and the whole capacity before
+//! any site is held. The law's feedback lowers the line for contracts by no more than that room: where a load that no level
+//! moves is beyond it, as that of a site with deadlines may be, U is above the line whatever contracts take.
+//!
+//! No site is held at a plant that shares the gateway's machine: while rejections begin, what they cost is told from what
+//! requests cost too late, and contracts that fit would lose full pages for some seconds.
+
+use super::max_min::{Need, fill};
+use crate::control::utilization::costs::RequestCosts;
+use crate::control::utilization::offered::PlantDemand;
+use crate::control::utilization::view::{PlantView, SiteView};
+use crate::control::{LawTarget, LoadTarget};
+use crate::telemetry::measurement::Measurement;
+use alloc::vec::Vec;
+
+/// The part of the room above the load line that contracts may take before sites are held.
+const TAKEN_ROOM: f64 = 2.0 / 3.0;
+/// The weight of a site of which no cost is known.
+const LEAST_WEIGHT: f64 = 1e-9;
+/// A site that falls short of less than this part is not held.
+const ROUNDING: f64 = 1e-6;
+
+/// The contracts at one plant.
+#[derive(Debug, Default)]
+pub(crate) struct ContractShares {
+    /// By site of the view.
+    sites: Vec<ContractShare>,
+    /// Whether `held` of some site is to be published.
+    pub(crate) changed: bool,
+}
+
+/// The contract of one site.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct ContractShare {
+    /// U* when the contracts fitted; 0 if they never did.
+    planned: f64,
+    /// What the contract would take at full quality.
+    wanted: f64,
+    held: bool,
+}
+
+impl ContractShares {
+    pub(crate) fn new(plant: &PlantView) -> Self {
+        let has_contract =
+            !plant.promised.same_host && plant.sites.iter().any(|site| site.guarantee.is_some());
+        let sites =
+            if has_contract { alloc::vec![ContractShare::default(); plant.sites.len()] } else { Vec::new() };
+        ContractShares { sites, changed: has_contract }
+    }
+
+    /// The same for a new view; a contract that stays keeps its plan.
+    pub(crate) fn kept(&self, before: &PlantView, plant: &PlantView) -> Self {
+        let mut next = ContractShares::new(plant);
+        for (own, site) in next.sites.iter_mut().zip(&plant.sites) {
+            let same = |(_, old): &(&ContractShare, &SiteView)| {
+                old.name == site.name && old.guarantee == site.guarantee
+            };
+            let known = self.sites.iter().zip(&before.sites).find(same);
+            *own = known.map_or_else(ContractShare::default, |(known, _)| *known);
+        }
+        next
+    }
+
+    /// For each site with a contract the number of one of its classes, and whether the site is held.
+    pub(crate) fn held<'a>(&'a self, plant: &'a PlantView) -> impl Iterator<Item = (usize, bool)> + 'a {
+        let own = self.sites.iter().zip(&plant.sites).filter(|(_, site)| site.guarantee.is_some());
+        own.map(|(own, site)| (plant.classes[site.classes.start].class, own.held))
+    }
+
+    /// Fits what contracts claim into the load that the plant may carry, where they do not.
+    pub(crate) fn fit(
+        &mut self,
+        plant: &PlantView,
+        target: &LawTarget,
+        demand: &mut PlantDemand,
+        known: (&Measurement<'_>, &RequestCosts<'_>),
+    ) {
+        let (LawTarget::Load(LoadTarget { load, .. }), false) = (*target, self.sites.is_empty()) else {
+            return;
+        };
+        let set_point = plant.promised.set_point;
+        let room = (1.0 - set_point).max(0.0);
+        let mut all = 0.0;
+        for (place, (own, site)) in self.sites.iter_mut().zip(&plant.sites).enumerate() {
+            let at = |m: fn(u8) -> f64| {
+                let groups = &demand.groups[site.groups.clone()];
+                groups.iter().map(|group| group.offered(m(group.top), 0.0)).sum::<f64>()
+            };
+            let fixed = demand.fixed[place].offered(0.0);
+            own.wanted = if site.guarantee.is_some() {
+                fixed.max((fixed + at(f64::from)).min(demand.claimed[place]))
+            } else {
+                fixed + at(|_| 0.0)
+            };
+            all += own.wanted;
+        }
+        if all > load.max(set_point) + TAKEN_ROOM * room {
+            self.share(plant, load.max(set_point - room), demand, known);
+        } else {
+            self.plan(plant, set_point, demand);
+        }
+    }
+
+    /// The contracts fit: what they claim is the plan, if they would fit when all are used.
+    fn plan(&mut self, plant: &PlantView, line: f64, demand: &PlantDemand) {
+        let fits = demand.claimed.iter().sum::<f64>() <= line;
+        for ((own, claimed), site) in self.sites.iter_mut().zip(&demand.claimed).zip(&plant.sites) {
+            if fits && *claimed > 0.0 && site.guarantee.is_some() {
+                own.planned = *claimed;
+            }
+            self.changed |= core::mem::take(&mut own.held);
+        }
+    }
+
+    /// They do not: each may spend its part.
+    #[cold]
+    #[inline(never)]
+    fn share(
+        &mut self,
+        plant: &PlantView,
+        line: f64,
+        demand: &mut PlantDemand,
+        known: (&Measurement<'_>, &RequestCosts<'_>),
+    ) {
+        let has_contract = |place: usize| plant.sites[place].guarantee.is_some();
+        let need = |(place, own): (usize, &ContractShare)| {
+            let fixed = demand.fixed[place].offered(0.0) - demand.inside(plant, place, known).offered(0.0);
+            let least = if has_contract(place) { fixed.clamp(0.0, own.wanted) } else { own.wanted };
+            let weight = if own.planned > 0.0 { own.planned } else { demand.claimed[place] };
+            Need { least, most: own.wanted, weight: weight.max(LEAST_WEIGHT) }
+        };
+        let needs: Vec<Need> = self.sites.iter().enumerate().map(need).collect();
+        let x = fill(&needs, line);
+        for (place, need) in needs.iter().enumerate().filter(|(place, _)| has_contract(*place)) {
+            let part = need.at(x);
+            let held = part < (1.0 - ROUNDING) * need.most;
+            self.changed |= core::mem::replace(&mut self.sites[place].held, held) != held;
+            if held {
+                demand.claimed[place] = part;
+                demand.release(plant, place, known);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::cost::class::ClassCosts;
+    use crate::control::utilization::costs::CostModel;
+    use crate::control::utilization::view::by_hand::{arrivals, class, learned, measured, plant};
+    use crate::promises::Guarantee;
+    use crate::telemetry::measurement::ClassMeasurement;
+
+    const LINE: f64 = 0.85;
+
+    /// Two sites with contracts for 40/s each and a third without, on a plant of four workers.
+    struct World {
+        plant: PlantView,
+        contracts: ContractShares,
+        model: CostModel,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let mut plant = plant(alloc::vec![class(0, 2), class(1, 2), class(2, 2)]);
+            for (site, name) in plant.sites[..2].iter_mut().zip(["first", "second"]) {
+                site.name = name.into();
+                site.guarantee =
+                    Some(Guarantee { bandwidth_bytes_per_second: None, ..Guarantee::new(40.0, 1.0) });
+            }
+            let (contracts, model) = (ContractShares::new(&plant), CostModel::new(&plant));
+            World { plant, contracts, model }
+        }
+
+        /// A period in which both ask for their rate, inside their contracts unless they are held; a page takes so many seconds
+        /// of a worker. Returns what each may spend, what is fixed, and whether each is held.
+        fn period(&mut self, seconds: [f64; 2]) -> [(f64, f64, bool); 2] {
+            let held: Vec<bool> = self.contracts.held(&self.plant).map(|(_, held)| held).collect();
+            let of = |held: bool| {
+                let mut own: ClassMeasurement = arrivals(40.0, 2);
+                own.window.decided[2] = if held { 40 } else { 0 };
+                own
+            };
+            let classes = [of(held[0]), of(held[1]), arrivals(0.0, 2)];
+            let learned: [ClassCosts; 3] =
+                [seconds[0], seconds[1], 0.01].map(|full| learned(&[0.2 * full, full]));
+            let period = measured(&classes, &[0; 3]);
+            let costs = self.model.learn(&self.plant, &period, &learned);
+            let mut demand = PlantDemand::new(&self.plant);
+            demand.estimate(&self.plant, &period, &costs);
+            let target = LawTarget::Load(LoadTarget::plain(LINE));
+            self.contracts.fit(&self.plant, &target, &mut demand, (&period, &costs));
+            let held: Vec<bool> = self.contracts.held(&self.plant).map(|(_, held)| held).collect();
+            [0, 1].map(|site| (demand.claimed[site], demand.fixed[site].offered(0.0), held[site]))
+        }
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6
+    }
+
+    #[test]
+    fn a_site_that_became_dear_is_held_to_what_the_others_leave_and_until_all_fits() {
+        let mut world = World::new();
+        let [cheap, twice] = world.period([0.02, 0.04]);
+        assert!(close(cheap.0, 0.2) && close(twice.0, 0.4) && !cheap.2 && !twice.2, "{cheap:?} {twice:?}");
+        // 0.2 and 1.0: the second has what the first leaves.
+        for _ in 0..2 {
+            let [cheap, dear] = world.period([0.02, 0.1]);
+            assert!(close(cheap.1, 0.2) && !cheap.2, "full quality as before: {cheap:?}");
+            assert!(close(dear.0, LINE - 0.2) && close(dear.1, 0.0) && dear.2, "{dear:?}");
+        }
+        // 0.2 and 0.8 are too much, and 0.2 and 0.7 within the room that is left to chance.
+        assert!(world.period([0.02, 0.08])[1].2);
+        let [_, fits] = world.period([0.02, 0.07]);
+        assert!(close(fits.0, 0.7) && !fits.2, "{fits:?}");
+    }
+
+    #[test]
+    fn where_all_became_dearer_all_are_held_to_the_same_part_of_the_plan() {
+        let mut world = World::new();
+        world.period([0.02, 0.04]);
+        let [first, second] = world.period([0.04, 0.08]);
+        assert!(first.2 && second.2, "{first:?} {second:?}");
+        assert!(close(first.0, LINE / 3.0) && close(second.0, 2.0 * LINE / 3.0), "{first:?} {second:?}");
+        // The plan is not what did not fit.
+        let [first, second] = world.period([0.02, 0.08]);
+        assert!(!first.2 && close(second.0, LINE - 0.2), "{first:?} {second:?}");
+    }
+
+    #[test]
+    fn a_contract_that_stays_keeps_its_plan_over_a_reload() {
+        let mut world = World::new();
+        world.period([0.02, 0.04]);
+        world.period([0.02, 0.1]);
+        let mut after = World::new();
+        after.contracts = world.contracts.kept(&world.plant, &after.plant);
+        assert!(after.contracts.changed, "what is published is said again");
+        let [cheap, dear] = after.period([0.04, 0.1]);
+        assert!(cheap.2 && close(cheap.0, LINE / 3.0) && dear.2, "{cheap:?} {dear:?}");
+        after.plant.sites[1].guarantee = Some(Guarantee::new(50.0, 1e9));
+        let kept = after.contracts.kept(&world.plant, &after.plant);
+        assert!(close(kept.sites[0].planned, 0.2) && kept.sites[1] == ContractShare::default(), "{kept:?}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The shares by which sites with a contract take turns, inside their contracts and beyond them.
+//!
+//! In order of arrival, a site whose pages have become dear, or that has just been flooded, would make all others wait behind
+//! it; and by priority, which is an order inside one site (UC 5.2), one site would come before another's contract. So the sites
+//! take turns by start-time fair queueing: a start takes `1 / R_max` of its site's time, and the site whose time is least is
+//! next. A site whose requests did not wait has lost nothing and saved nothing, since its time is at least that of the last
+//! start. So while sites wait for the server, each has at least `R_max_i / (sum of R_max)` of the starts, which for contracts
+//! that fit is more than its rate; and a site that asks for less does not wait behind the others' backlogs.
+//!
+//! A full queue is shared in the same way: it gives up a request of the site with the longest backlog, in the time of its
+//! contract.
+
+use crate::scheduling::rank::{KINDS, Rank};
+use alloc::vec::Vec;
+
+/// The sites of a queue, each once for its requests inside its contract and once for those beyond.
+#[derive(Default)]
+pub(super) struct SiteShares {
+    sites: Vec<SiteShare>,
+    /// The time of the last start, by kind.
+    last: [u64; KINDS],
+}
+
+struct SiteShare {
+    kind: u16,
+    site: u16,
+    /// When its last start ends in the site's own time (ns).
+    ends: u64,
+    /// What the requests that wait will take of that time (ns).
+    waiting_ns: u64,
+}
+
+impl SiteShares {
+    /// The number of a site's share at this rank; `None` if the site has no contract.
+    pub(super) fn share(&mut self, site: u16, rank: Rank) -> Option<usize> {
+        rank.takes_turns().then(|| {
+            let kind = rank.kind();
+            let known = self.sites.iter().position(|own| (own.kind, own.site) == (kind, site));
+            known.unwrap_or_else(|| {
+                self.sites.push(SiteShare { kind, site, ends: 0, waiting_ns: 0 });
+                self.sites.len() - 1
+            })
+        })
+    }
+
+    /// The time at which the site's next request starts.
+    pub(super) fn starts(&self, share: usize) -> u64 {
+        let own = &self.sites[share];
+        own.ends.max(self.last[usize::from(own.kind)])
+    }
+
+    /// A request of the site waits, of which its contract promises one in `pace_ns`.
+    pub(super) fn wait(&mut self, share: usize, pace_ns: u64) {
+        self.sites[share].waiting_ns += pace_ns;
+    }
+
+    /// Such a request waits no longer.
+    pub(super) fn leave(&mut self, share: usize, pace_ns: u64) {
+        let waiting_ns = &mut self.sites[share].waiting_ns;
+        *waiting_ns = waiting_ns.saturating_sub(pace_ns);
+    }
+
+    /// Such a request starts.
+    pub(super) fn start(&mut self, share: usize, pace_ns: u64) {
+        let starts = self.starts(share);
+        let own = &mut self.sites[share];
+        own.ends = starts.saturating_add(pace_ns);
+        self.last[usize::from(own.kind)] = starts;
+    }
+
+    /// The site of the kind with the longest backlog, if it is longer than this one's will be.
+    pub(super) fn longest(&self, share: usize, pace_ns: u64) -> Option<u16> {
+        let own = &self.sites[share];
+        let others = self.sites.iter().filter(|other| other.kind == own.kind);
+        let longest = others.max_by_key(|other| other.waiting_ns)?;
+        (longest.waiting_ns > own.waiting_ns + pace_ns).then_some(longest.site)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_shared_by_rate_and_idle_time_is_not_saved() {
+        let mut shares = SiteShares::default();
+        assert_eq!(shares.share(0, Rank::ordinary(1, None)), None);
+        let [slow, fast] =
+            [1, 2].map(|site| shares.share(site, Rank::contracted(9, None)).expect("a contract"));
+        assert_ne!(shares.share(1, Rank::guaranteed(9, None)), Some(slow), "inside its contract");
+        assert_eq!(shares.share(1, Rank::contracted(1, None)), Some(slow), "for all priorities");
+        // The first is alone for a while; then the second comes, which is promised three times as much.
+        (0..100).for_each(|_| shares.start(slow, 30));
+        let mut starts = [0, 0];
+        for _ in 0..400 {
+            let next = if shares.starts(fast) < shares.starts(slow) { fast } else { slow };
+            shares.start(next, if next == fast { 10 } else { 30 });
+            starts[usize::from(next == fast)] += 1;
+        }
+        assert!((98..=102).contains(&starts[0]), "{starts:?}");
+    }
+
+    #[test]
+    fn a_full_queue_gives_up_the_longest_backlog() {
+        let mut shares = SiteShares::default();
+        let [slow, fast] =
+            [1, 2].map(|site| shares.share(site, Rank::contracted(9, None)).expect("a contract"));
+        (0..3).for_each(|_| shares.wait(slow, 30));
+        (0..5).for_each(|_| shares.wait(fast, 10));
+        assert_eq!((shares.longest(fast, 10), shares.longest(slow, 30)), (Some(1), None));
+        shares.leave(slow, 30);
+        assert_eq!(shares.longest(fast, 10), None, "the backlogs would be equal");
+    }
+}
