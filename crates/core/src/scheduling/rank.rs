@@ -21,6 +21,8 @@ const CONTRACTED: u16 = 4;
 const ORDINARY: u16 = 5;
 /// More than the largest kind.
 pub(super) const KINDS: usize = 6;
+/// More than the largest band.
+pub(crate) const BANDS: u16 = 1 + ORDINARY * PRIORITIES;
 
 /// The rank of a waiting request: the lowest comes first, except that sites with a contract take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

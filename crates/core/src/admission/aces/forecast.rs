@@ -261,7 +261,7 @@ impl fmt::Display for RateForecasts {
 /// The first word of a line that names a plant.
 const PLANT: &str = "upstream";
 /// Ranks lie below this.
-const RANKS: u32 = 1024;
+const RANKS: u32 = crate::scheduling::rank::BANDS as u32;
 
 impl FromStr for RateForecasts {
     type Err = String;
