@@ -55,7 +55,7 @@ fn the_package_has_all_that_an_operator_needs() {
         assert!(unpacked.join(path).is_file(), "the package has no {path}");
     }
     let control = |name: &str| fs::read_to_string(unpacked.join("DEBIAN").join(name)).unwrap_or_default();
-    assert_eq!(control("conffiles"), "/etc/plimsoll/plimsoll.toml\n");
+    assert_eq!(control("conffiles"), "/etc/logrotate.d/plimsoll\n/etc/plimsoll/plimsoll.toml\n");
     assert!(control("control").contains(&format!("Version: {version}\n")), "{}", control("control"));
 }
 

@@ -223,13 +223,13 @@ const BUDGET: &str = "[[site]]\nname = \"shop\"\ndeadline = \"20ms\"\n[control]\
 
 /// Counts of rates that hardly ever move, of every hour: only part of them can be relearned before the end.
 fn trends() -> String {
-    let lines: String = (0..24).map(|hour| format!("{hour} 259  0 0 0  7 5000 7  0 0 0\n")).collect();
+    let lines: String = (0..24).map(|hour| format!("{hour} 1026  0 0 0  7 5000 7  0 0 0\n")).collect();
     format!("# by hand\nupstream app\n{lines}")
 }
 
 /// By hour, how often a rate stayed after it had stayed.
 fn stayed(text: &str) -> Vec<u32> {
-    let own = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("259"));
+    let own = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("1026"));
     own.map(|line| line.split_whitespace().nth(6).and_then(|word| word.parse().ok()).expect("a count"))
         .collect()
 }
@@ -269,9 +269,9 @@ fn what_was_learned_of_rates_is_there_after_a_restart() {
 fn trends_that_are_none_are_the_users_input() {
     let origin = origin();
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-trends.txt");
-    std::fs::write(&file, "upstream app\n1 259 many\n").expect("the folder for tests can be written");
+    std::fs::write(&file, "upstream app\n1 1026 many\n").expect("the folder for tests can be written");
     for (trends, wrong) in [
-        ("no-trends.txt", "no-trends.txt: line 2: \"1 259 many\" is neither"),
+        ("no-trends.txt", "no-trends.txt: line 2: \"1 1026 many\" is neither"),
         ("no/such/folder.txt", "there is no folder"),
     ] {
         let path = configuration("no-trends", "127.0.0.1:0", origin.address());

@@ -60,7 +60,7 @@ fn learned(known: RateForecasts) -> BTreeMap<u32, u32> {
     for line in gateway.rate_forecasts().to_string().lines().filter(|line| line.starts_with(char::is_numeric))
     {
         let numbers: Vec<u32> = line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
-        if numbers[1] >= 258 {
+        if numbers[1] >= 1025 {
             *hours.entry(numbers[0]).or_default() += numbers[2..].iter().sum::<u32>();
         }
     }
@@ -73,7 +73,7 @@ fn rates_are_learned_in_the_hour_of_the_log_and_go_on_from_what_is_known() {
     assert_eq!(fresh.keys().collect::<Vec<_>>(), [&7, &8], "{fresh:?}");
     assert!(fresh.values().all(|steps| (1150..1250).contains(steps)), "{fresh:?}");
     // An earlier run was at noon and at eight.
-    let known = "upstream origin\n8 513  0 0 0  100 100 100  0 0 0\n12 513  0 0 0  100 100 100  0 0 0\n";
+    let known = "upstream origin\n8 1280  0 0 0  100 100 100  0 0 0\n12 1280  0 0 0  100 100 100  0 0 0\n";
     let both = learned(known.parse().expect("trends"));
     assert_eq!((both[&7], both[&8], both[&12]), (fresh[&7], fresh[&8] + 300, 300), "{both:?}");
 }

@@ -109,11 +109,8 @@ impl FeedForward {
         self.quiet = if seen.overridden { 0 } else { self.quiet.saturating_add(1) };
         let used = FAR_BELOW[usize::from(self.quiet >= LATELY)] * seen.set_point;
         let far_back = self.quiet >= QUIET && self.bias < 0.0 && seen.measured < used;
-        let step = if seen.overridden {
-            OVERRIDE * error.min(-LEAST_OVERRIDE)
-        } else if far_back {
-            // It returns to nothing, not beyond.
-            (OVERRIDE * error).min(-self.bias)
+        let step = if seen.overridden || far_back {
+            OVERRIDE * if seen.overridden { error.min(-LEAST_OVERRIDE) } else { error }
         } else {
             INTEGRAL * error.clamp(-LARGEST_ERROR, LARGEST_ERROR)
         };
