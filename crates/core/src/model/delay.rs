@@ -4,8 +4,9 @@
 //! chance to wait. (QM eq. 1 has an exponent in its place: 0.106 against 0.059 at s = 8, rho = 0.5. For one worker both
 //! are QM eq. 3.) Response time is `D_q + S`.
 //!
-//! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. Below one
-//! worker and at a >= s every request waits.
+//! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. At a >= s the
+//! delay is infinite. Below one worker that is too few waits: a worker that is there for a share s of the time and busy for a of
+//! it is free with s - a, so C would be 1 - s + a, 0.8 instead of 0.55 at s = 0.5 and a = 0.3.
 
 use libm::{exp, fabs, pow};
 
