@@ -30,6 +30,9 @@ test: deps ## everything, from a fresh Debian machine with a Rust toolchain
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
 	@.ci/deps
 
+# All packages and targets with any features, so that what others wrote is compiled once.
+LINTS := $(CARGO) clippy --quiet --workspace --all-targets --locked
+
 check: ## format, lints, licences, sources and advisories, documentation, purity and layers of the core, the dashboard
 	$(CARGO) fmt --all --check
 	.ci/purity
@@ -37,9 +40,8 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	.ci/book
 	cd dashboard && node_modules/.bin/tsc && node build.mjs --check
 	python3 -m unittest discover --quiet -s bench
-	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --quiet -p plimsoll --no-default-features --locked -- -D warnings
-	$(CARGO) clippy --quiet -p plimsoll -p plimsoll-e2e --features wire --bin plimsoll --test end_to_end --locked -- -D warnings
+	$(LINTS) --features plimsoll/wire,plimsoll-e2e/wire -- -D warnings
+	$(LINTS) --no-default-features -- -D warnings
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(TARGET)
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources
@@ -51,16 +53,15 @@ TESTS := $(CARGO) test --quiet --workspace --features plimsoll/wire,plimsoll-e2e
 built:
 	$(TESTS) --no-run
 	$(TESTS) --no-run --test end_to_end
-	.ci/module dev $(TARGET)/debug/module
 
 unit: built ## unit, property and scenario tests, and the files generated from code
 	$(TESTS) --no-fail-fast
 
 e2e: built ## the binary against a real nginx, a real Apache and a real browser
-	PLIMSOLL_MODULE=$(TARGET)/debug/module $(TESTS) --no-fail-fast --test end_to_end -- --test-threads=4
+	$(TESTS) --no-fail-fast --test end_to_end -- --test-threads=4
 
-live: shipped ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
-	PLIMSOLL_BIN=$(SHIPPED) $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
+live: shipped module ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
+	PLIMSOLL_BIN=$(SHIPPED) PLIMSOLL_MODULE=$(TARGET)/module $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
 	$(SHIPPED) demo --seconds 30
 
 model-check: ## what threads share, under every interleaving that loom can make
@@ -105,7 +106,8 @@ fmt: ## format the code
 	$(CARGO) fmt --all
 
 module: ## build libplimsoll, mod_plimsoll, libplimsoll_preload and a wheel for Python into target/module: a server's own processes decide (docs/module.md)
-	@.ci/module shipped $(TARGET)/module
+	$(CARGO) build --quiet --profile shipped --locked -p plimsoll-ffi -p plimsoll-preload --examples
+	@.ci/module $(TARGET)/shipped/examples $(TARGET)/module
 	@.ci/wheel $(TARGET)/module
 
 release: ## build the binary, optimized crate by crate

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What `make module` builds, built for tests: already there in the folder that `PLIMSOLL_MODULE` names, or else built once for
-/// each program of tests. Panics, with what was said, if it is not.
+/// The folder that `PLIMSOLL_MODULE` names, as `make module` builds it, or else one that is made of the libraries that were
+/// built with the binary, once for each program of tests. Panics, with what was said, if it cannot be.
 pub fn module() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -19,8 +19,8 @@ pub fn module() -> &'static Path {
             return folder.into();
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-        let folder = binary().with_file_name("module");
-        let built = Command::new(root.join(".ci/module")).arg("dev").arg(&folder).output();
+        let [libraries, folder] = ["examples", "module"].map(|name| binary().with_file_name(name));
+        let built = Command::new(root.join(".ci/module")).args([&libraries, &folder]).output();
         let built = built.unwrap_or_else(|error| panic!("cannot run .ci/module: {error}"));
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         folder

@@ -142,6 +142,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::error::ErrorKind;
 
     fn parsed(line: &str) -> Result<Command, clap::Error> {
         parse(line.split_whitespace().map(OsString::from))

@@ -134,11 +134,12 @@ impl Files {
         if self.tree.follow_root(now) {
             self.forget();
         }
-        let response = self.look_up(now, request, &relative);
-        // A tree that was replaced a moment ago is empty: its name is looked up again before a request gets a 404.
-        if response.status == 404 && self.tree.look_again(now) {
+        let mut response = self.look_up(now, request, &relative);
+        // A tree that was replaced a moment ago is empty: its name is looked up again before a request gets a 404. The next
+        // tree may be replaced during that look-up too.
+        while response.status == 404 && self.tree.look_again(now) {
             self.forget();
-            return self.look_up(now, request, &relative);
+            response = self.look_up(now, request, &relative);
         }
         response
     }

@@ -1,6 +1,7 @@
 //! Trees with gaps, and the manifest that says which tree is above which.
 
 use super::*;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 const MANIFEST: &str = r#"{"plimsoll": 2, "trees": [
     {"level": "text", "tree": "text", "missing": ["a.txt"]}, {"level": "light", "tree": "light"},
@@ -88,6 +89,37 @@ fn trees_that_are_exchanged_and_taken_away_leave_no_gap() {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
     assert_eq!(server.get("/text/no.txt").status, 404);
+}
+
+/// As fast as the disk does it, so that an exchange often falls into a look-up, and the next into the one that follows.
+#[test]
+fn no_name_is_lost_while_trees_are_exchanged_again_and_again() {
+    let place = trees(MANIFEST);
+    place.write("root/full/large", large());
+    let mut server = place.server();
+    let exchanged = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..300 {
+                let new = format!("new{number}");
+                fs::create_dir_all(place.0.join(&new).join("full")).unwrap();
+                for name in ["manifest.json", "full/f.txt", "full/large"] {
+                    fs::hard_link(place.0.join("root").join(name), place.0.join(&new).join(name)).unwrap();
+                }
+                let [new, root] = [new.as_str(), "root"].map(|name| place.0.join(name));
+                renameat_with(CWD, &new, CWD, &root, RenameFlags::EXCHANGE).unwrap();
+                fs::remove_dir_all(new).unwrap();
+            }
+            exchanged.store(true, Ordering::Relaxed);
+        });
+        while !exchanged.load(Ordering::Relaxed) {
+            for path in ["/text/f.txt", "/full/large"] {
+                assert_eq!(server.get(path).status, 200, "{path}");
+            }
+            // What is in memory is no look-up.
+            server.files.forget();
+        }
+    });
 }
 
 #[test]
