@@ -30,7 +30,9 @@ mod site;
 mod text;
 pub use adapt::manifest::{Image, Problem, TreeEntry};
 pub use adapt::{Adapted, Fetch, Job, adapt};
-pub use impact::{Costs, Examples, Figures, Impact, Question, Ratios, curve, impact, ratios, text_ratios};
+pub use impact::{
+    Costs, Examples, Figures, Impact, Question, Ratios, View, curve, impact, ratios, text_ratios,
+};
 pub use parallel::{Unwatched, Watch};
 pub use policy::{Level, Policy, Rule, Step, Tag};
 pub use roles::{Reason, Role};

@@ -182,12 +182,12 @@ fn a_third_of_the_bytes_and_half_of_the_requests() {
     let measured = impact(&question, &Unwatched).unwrap();
     let [(_, text), (_, lean), (_, light)] = measured.levels[..] else { panic!("three levels") };
     let full = measured.full;
-    assert!(full.view_bytes / lean.view_bytes >= 3.0, "{full:?} {lean:?}");
+    assert!(full.view.bytes / lean.view.bytes >= 3.0, "{full:?} {lean:?}");
     // Besides the logo, which stays on each of the pages that have it, and on them alone.
     let logo = PAGES as f64 / full.pages as f64;
-    assert!(full.view_requests() / (lean.view_requests() - logo) >= 2.0, "{full:?} {lean:?}");
+    assert!(full.view.requests / (lean.view.requests - logo) >= 2.0, "{full:?} {lean:?}");
     assert!(
-        full.view_bytes / light.view_bytes >= 1.5 && light.embedded == full.embedded,
+        full.view.bytes / light.view.bytes >= 1.5 && light.embedded == full.embedded,
         "{full:?} {light:?}"
     );
     assert_eq!(text.embedded, 0.0);

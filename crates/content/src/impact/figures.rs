@@ -12,7 +12,6 @@
 //! the same is weighted by the views of each page, which the paper could not do.
 
 use crate::site::Views;
-
 use crate::site::survey::{Page, Survey};
 use std::collections::BTreeSet;
 
@@ -39,6 +38,25 @@ impl Costs {
     }
 }
 
+/// What a view of a page asks of the server, as counted: the page and all that it loads, frames among it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct View {
+    /// The page's own request among them.
+    pub requests: f64,
+    /// Bytes of all bodies.
+    pub bytes: f64,
+}
+
+impl View {
+    fn over(self, views: f64) -> View {
+        View { requests: self.requests / views, bytes: self.bytes / views }
+    }
+
+    fn cost(self, costs: Costs) -> f64 {
+        costs.of(self.requests, self.bytes)
+    }
+}
+
 /// The figures of a site at one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -52,10 +70,10 @@ pub struct Figures {
     pub page_bytes: f64,
     /// I (byte).
     pub object_bytes: f64,
-    /// Bytes of a view as counted: the page and all that it loads, mean over pages.
-    pub view_bytes: f64,
-    /// Requests and bytes of a view, weighted by the log's views of each page.
-    pub popular: Option<(f64, f64)>,
+    /// A view, mean over pages.
+    pub view: View,
+    /// The same, weighted by the log's views of each page.
+    pub popular: Option<View>,
     /// H, weighted likewise (byte).
     pub popular_page_bytes: Option<f64>,
 }
@@ -70,18 +88,20 @@ impl Figures {
         let objects: BTreeSet<&String> =
             survey.pages.values().flat_map(|page| &page.embedded).filter(is_object).collect();
         let object_bytes: u64 = objects.iter().map(|path| bytes(path)).sum();
-        let (mut embedded, mut page_bytes, mut view_bytes) = (0, 0, 0);
-        let (mut weight, mut popular, mut popular_pages) = (0.0, (0.0, 0.0), 0.0);
+        let (mut embedded, mut page_bytes) = (0, 0);
+        let (mut view, mut popular) = (View::default(), View::default());
+        let (mut weight, mut popular_pages) = (0.0, 0.0);
         for (path, page) in &survey.pages {
             let own = bytes(path);
-            let view = own + page.embedded.iter().map(|path| bytes(path)).sum::<u64>();
+            let requests = (1 + page.embedded.len()) as f64;
+            let all = (own + page.embedded.iter().map(|path| bytes(path)).sum::<u64>()) as f64;
             embedded += embedded_objects(page);
             page_bytes += own;
-            view_bytes += view;
+            view = View { requests: view.requests + requests, bytes: view.bytes + all };
             let count = views.and_then(|views| views.get(path)).copied().unwrap_or(0) as f64;
             weight += count;
-            popular.0 += count * (1 + page.embedded.len()) as f64;
-            popular.1 += count * view as f64;
+            popular.requests += count * requests;
+            popular.bytes += count * all;
             popular_pages += count * own as f64;
         }
         Figures {
@@ -90,8 +110,8 @@ impl Figures {
             embedded: embedded as f64 / pages,
             page_bytes: page_bytes as f64 / pages,
             object_bytes: object_bytes as f64 / (objects.len() as f64).max(1.0),
-            view_bytes: view_bytes as f64 / pages,
-            popular: (weight > 0.0).then(|| (popular.0 / weight, popular.1 / weight)),
+            view: view.over(pages),
+            popular: (weight > 0.0).then(|| popular.over(weight)),
             popular_page_bytes: (weight > 0.0).then(|| popular_pages / weight),
         }
     }
@@ -99,11 +119,6 @@ impl Figures {
     /// Emb_min = d / h.
     pub fn embedded_least(&self) -> f64 {
         self.objects as f64 / (self.pages as f64).max(1.0)
-    }
-
-    /// Requests of a view: 1 + Emb.
-    pub fn view_requests(&self) -> f64 {
-        1.0 + self.embedded
     }
 
     fn cost(&self, costs: Costs, embedded: f64) -> f64 {
@@ -130,8 +145,8 @@ pub fn text_ratios(full: &Figures, costs: Costs) -> Ratios {
         objects: 0,
         embedded: 0.0,
         object_bytes: 0.0,
-        view_bytes: full.page_bytes,
-        popular: full.popular_page_bytes.map(|bytes| (1.0, bytes)),
+        view: View { requests: 1.0, bytes: full.page_bytes },
+        popular: full.popular_page_bytes.map(|bytes| View { requests: 1.0, bytes }),
         ..*full
     };
     ratios(full, &bare, costs)
@@ -139,16 +154,12 @@ pub fn text_ratios(full: &Figures, costs: Costs) -> Ratios {
 
 /// The ratios of `full` to another level.
 pub fn ratios(full: &Figures, level: &Figures, costs: Costs) -> Ratios {
-    let counted = |figures: &Figures| costs.of(figures.view_requests(), figures.view_bytes);
-    let popular = full
-        .popular
-        .zip(level.popular)
-        .map(|(one, other)| costs.of(one.0, one.1) / costs.of(other.0, other.1));
+    let popular = full.popular.zip(level.popular);
     Ratios {
         optimistic: full.cost(costs, full.embedded) / level.cost(costs, level.embedded),
         pessimistic: full.cost(costs, full.embedded_least()) / level.cost(costs, level.embedded_least()),
-        counted: counted(full) / counted(level),
-        popular,
+        counted: full.view.cost(costs) / level.view.cost(costs),
+        popular: popular.map(|(full, level)| full.cost(costs) / level.cost(costs)),
     }
 }
 
@@ -180,8 +191,8 @@ mod tests {
             embedded: 5.0,
             page_bytes: 4096.0,
             object_bytes: 8192.0,
-            view_bytes: 4096.0 + 5.0 * 8192.0,
-            popular: Some((2.0, 3.0 * 1024.0)),
+            view: View { requests: 6.0, bytes: 4096.0 + 5.0 * 8192.0 },
+            popular: Some(View { requests: 2.0, bytes: 3.0 * 1024.0 }),
             popular_page_bytes: Some(1024.0),
         };
         let ratios = text_ratios(&full, Costs::default());
@@ -193,6 +204,23 @@ mod tests {
         // Two requests of 3 KB in place of one of 1 KB: a visitor of the small pages gains less.
         let popular = ratios.popular.expect("it is weighted");
         assert!((popular - (2.0 * a + 3.0 * b) / (a + b)).abs() < 1e-9, "{popular}");
+    }
+
+    #[test]
+    fn frames_are_requests_of_a_view_and_no_objects() {
+        let page = |embedded: &[&str]| Page {
+            embedded: embedded.iter().map(|name| (*name).to_owned()).collect(),
+            ..Page::default()
+        };
+        let pages =
+            [("index", page(&["left", "right", "logo"])), ("left", page(&[])), ("right", page(&["logo"]))];
+        let survey =
+            Survey { pages: pages.map(|(name, page)| (name.to_owned(), page)).into(), ..Survey::default() };
+        let once = survey.pages.keys().map(|name| (name.clone(), 1)).collect();
+        let figures = Figures::of(&survey, Some(&once), |_| 100);
+        let view = View { requests: 7.0 / 3.0, bytes: 700.0 / 3.0 };
+        assert_eq!((figures.embedded, figures.objects), (2.0 / 3.0, 1));
+        assert_eq!((figures.view, figures.popular), (view, Some(view)), "each page is viewed once");
     }
 
     #[test]

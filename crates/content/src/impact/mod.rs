@@ -23,7 +23,7 @@ use crate::site::kind::Kind;
 use crate::site::survey::Page;
 use crate::site::tree::Tree;
 use crate::site::{Site, Views};
-pub use figures::{Costs, Figures, Ratios, curve, ratios, text_ratios};
+pub use figures::{Costs, Figures, Ratios, View, curve, ratios, text_ratios};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

@@ -77,10 +77,10 @@ fn figures(of: &Figures) -> Facts {
         figure("embedded_least", "Emb_min", two(of.embedded_least())),
         figure("page_bytes", "H", whole(of.page_bytes)),
         figure("object_bytes", "I", whole(of.object_bytes)),
-        figure("view_requests", "requests a view", two(of.view_requests())),
-        figure("view_bytes", "bytes a view", whole(of.view_bytes)),
-        hidden("view_requests_weighted", of.popular.map(|(requests, _)| requests)),
-        hidden("view_bytes_weighted", of.popular.map(|(_, bytes)| bytes)),
+        figure("view_requests", "requests a view", two(of.view.requests)),
+        figure("view_bytes", "bytes a view", whole(of.view.bytes)),
+        hidden("view_requests_weighted", of.popular.map(|view| view.requests)),
+        hidden("view_bytes_weighted", of.popular.map(|view| view.bytes)),
     ])
 }
 
