@@ -111,6 +111,33 @@ fn three_times_the_capacity_is_served_degraded() {
     assert!(sum(&twin.periods, |p| p.errors) > 0);
 }
 
+/// UC 7.1, Fig. 6: the shares of requests that fail and that are rejected, by rate. The server alone fails above its capacity.
+/// With two levels none fails, and none is rejected while the server carries light pages for all; beyond, the line is held.
+#[test]
+fn errors_against_rate() {
+    for load in [0.5, 0.9, 1.5, 2.5, 4.0, 5.5, 6.3, 7.0, 9.0] {
+        let mut scenario = step(promises(0.85, &["light", "full"]), load, 11);
+        scenario.duration = Duration::from_millis(30_500);
+        let [held, alone] = [&scenario, &off(scenario.clone())].map(|scenario| {
+            let run = run(scenario);
+            let steady = &run.periods[STEP_PERIOD + 8..];
+            let arrived = load * CAPACITY * steady.len() as f64;
+            [sum(steady, |p| p.errors), sum(steady, |p| p.rejected)].map(|count| count as f64 / arrived)
+        });
+        eprintln!("{load}: failed {:.4}, rejected {:.4}; alone failed {:.4}", held[0], held[1], alone[0]);
+        assert_eq!(held[0], 0.0, "failed at {load} times the capacity");
+        let light = LIGHT_COST * load;
+        let rejected = if light < 1.0 { 0.0 } else { 1.0 - 0.85 / light };
+        assert!((held[1] - rejected).abs() <= 0.01, "rejected at {load}: {:.4}, not {rejected:.4}", held[1]);
+        let failed = (1.0 - 1.0 / load).max(0.0);
+        assert!(
+            (alone[0] - failed).abs() <= 0.01,
+            "alone at {load}: {:.4} failed, not {failed:.4}",
+            alone[0]
+        );
+    }
+}
+
 /// One level only: the line is held by rejecting.
 fn holds_the_line_by_rejecting(run: &Run, within: usize) -> Result<(), String> {
     let set_point = 0.58;

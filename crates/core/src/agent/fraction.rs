@@ -129,6 +129,7 @@ impl FractionLaw {
             wait_periods: WAIT_PERIODS,
             tolerated_backlog: 0.0,
             load_error: 0.0,
+            arrivals_error: 0.0,
             possible_workers: 1.0,
             service_periods: SERVICE_PERIODS,
             ordinary_backlog: 0.0,

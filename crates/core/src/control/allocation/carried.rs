@@ -65,7 +65,7 @@ impl CarriedGroups {
             let (group, part) = (&wants.groups[*place], self.entitled[*place].load / carries.capacity);
             let (arriving, backlog) = (group.offered(1.0, 0.0), group.backlog(1.0));
             let part = part.clamp(0.0, 1.0);
-            self.carried[*place] = carries.carries(part, self.sustained[*place], arriving, backlog);
+            self.carried[*place] = carries.carries(part, &mut self.sustained[*place], arriving, backlog);
         }
     }
 

@@ -231,6 +231,18 @@ impl RequestCosts<'_> {
         if load > 0.0 { sqrt(variance) / load } else { 0.0 }
     }
 
+    /// The relative standard error of a period's arriving load at the lowest level that the number of its arrivals makes.
+    pub(crate) fn arrivals_error(&self, plant: &PlantView, measured: &Measurement<'_>) -> f64 {
+        let (mut load, mut variance) = (0.0, 0.0);
+        for (place, class) in plant.classes.iter().enumerate() {
+            let cost = self.priced(place, 1);
+            let own = class.rate(measured) * cost;
+            load += own;
+            variance += own * cost / measured.seconds;
+        }
+        if load > 0.0 { sqrt(variance) / load } else { 0.0 }
+    }
+
     /// Mean body bytes of a request of a class at a level; 0 before any was seen.
     pub(crate) fn bytes(&self, class: &ClassView, level: usize) -> f64 {
         self.learned.classes[class.class].by_level[level].bytes().unwrap_or(0.0)

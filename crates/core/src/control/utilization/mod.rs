@@ -134,6 +134,7 @@ impl Loop for UtilizationLoop {
             demand: &demand.whole,
             served: served.total,
             load_error: costs.load_error(plant, measured),
+            arrivals_error: costs.arrivals_error(plant, measured),
         }));
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);

@@ -58,6 +58,7 @@ pub(super) struct StagesBefore<'a> {
     pub(super) served: f64,
     /// As in [`Observation`].
     pub(super) load_error: f64,
+    pub(super) arrivals_error: f64,
 }
 
 impl<'a> Observation<'a> {
@@ -84,6 +85,7 @@ impl<'a> Observation<'a> {
             ordinary_backlog: if fills && !degrades { DISREGARDED_BACKLOG } else { 0.0 },
             wait_periods,
             load_error: stages.load_error,
+            arrivals_error: stages.arrivals_error,
             tolerated_backlog: if plant.promised.set_point < 1.0 {
                 TOLERATED_WAIT * wait_periods
             } else {

@@ -5,11 +5,13 @@
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
-//!   tell the load to a quarter.
+//!   tell the load to a quarter. An excess beyond the chance of arrivals that has filled the queue lasts until a period has
+//!   none.
 //! - What a pause of the plant has left waits, where no class was promised a time: while the plant carries what arrives at
 //!   the lowest level, and the backlog takes at most half of the time that a request may wait, no request is rejected.
 
 use super::Observation;
+use libm::sqrt;
 
 /// The backlog that the queue takes up before a request is rejected, in periods of work.
 const TOLERATED_BACKLOG: f64 = 0.5;
@@ -22,6 +24,8 @@ const CHANCE: [f64; 2] = [1.0, 3.0];
 const KNOWN_WELL: f64 = 0.05;
 /// The most that counts as chance, as a part of the load.
 const MOST_CHANCE: f64 = 1.0;
+/// An excess of a period of so many standard errors of its arrivals is no chance.
+const NO_CHANCE: f64 = 3.0;
 /// A step to so many times the capacity is no chance.
 const FAR_ABOVE: f64 = 1.25;
 /// What one period adds to the slowly followed load.
@@ -34,6 +38,8 @@ pub struct Carries {
     pub(crate) capacity: f64,
     /// What more may be chance, as factors: of the load followed slowly, and of a period's load.
     chance: [f64; 2],
+    /// The relative standard error of a period's load, by the number of its arrivals.
+    arrivals_error: f64,
     /// What its queue takes up, and what it may hold after a pause, in periods of work.
     queue: f64,
     tolerated_backlog: f64,
@@ -51,6 +57,7 @@ impl Carries {
             // long as little waits.
             capacity: workers * seen.capacity? + bias.min(0.0),
             chance: CHANCE.map(|errors| 1.0 + (errors * error).min(MOST_CHANCE)),
+            arrivals_error: seen.arrivals_error,
             queue: TOLERATED_BACKLOG.max(seen.service_periods),
             tolerated_backlog: seen.tolerated_backlog,
             stepped,
@@ -58,13 +65,22 @@ impl Carries {
     }
 
     /// Whether this part of the plant carries a load, and its queue takes up what is above the mean.
-    pub(crate) fn carries(&self, part: f64, sustained: SustainedLoad, arriving: f64, backlog: f64) -> bool {
+    pub(crate) fn carries(
+        &self,
+        part: f64,
+        sustained: &mut SustainedLoad,
+        arriving: f64,
+        backlog: f64,
+    ) -> bool {
         let capacity = part * self.capacity;
         let [lasts, comes] = self.chance;
         let left_by_a_pause =
             arriving <= capacity.min(part) * comes && backlog <= part * self.tolerated_backlog;
         let is_taken_up = arriving <= capacity + part * self.queue - backlog;
-        sustained.0 <= capacity * lasts && (is_taken_up || left_by_a_pause)
+        let is_chance = arriving <= capacity * comes * (1.0 + NO_CHANCE * self.arrivals_error / sqrt(part));
+        sustained.has_filled_the_queue = !is_chance && (sustained.has_filled_the_queue || !is_taken_up);
+        let is_too_much = sustained.has_filled_the_queue || sustained.load > capacity * lasts;
+        !is_too_much && (is_taken_up || left_by_a_pause)
     }
 }
 
@@ -72,19 +88,31 @@ impl Carries {
 impl Carries {
     /// The whole capacity, whose queue takes up so much.
     pub(crate) const fn all(queue: f64) -> Self {
-        Carries { capacity: 1.0, chance: [1.0; 2], queue, tolerated_backlog: 0.0, stepped: false }
+        Carries {
+            capacity: 1.0,
+            chance: [1.0; 2],
+            arrivals_error: 0.1,
+            queue,
+            tolerated_backlog: 0.0,
+            stepped: false,
+        }
     }
 }
 
 /// The arriving load at the lowest level, followed slowly.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct SustainedLoad(f64);
+pub(crate) struct SustainedLoad {
+    load: f64,
+    /// Whether its excess has filled the queue, and no period since was without one.
+    has_filled_the_queue: bool,
+}
 
 impl SustainedLoad {
     /// Follows the load: slowly, and at once when it steps far above the capacity and stays there.
     pub(crate) fn follow(&mut self, arriving: f64, capacity: f64, stepped: bool) {
         let steps = stepped && arriving > FAR_ABOVE * capacity;
-        self.0 += (arriving - self.0) * if steps { 1.0 } else { FOLLOWS };
+        self.has_filled_the_queue &= arriving > capacity;
+        self.load += (arriving - self.load) * if steps { 1.0 } else { FOLLOWS };
     }
 }
 
@@ -111,12 +139,32 @@ impl CarriedLoad {
     }
 
     /// Whether the plant carries the load.
-    pub(super) fn is_carried(&self, seen: &Observation<'_>, carries: &Carries) -> bool {
-        carries.carries(1.0, self.sustained, seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0))
+    pub(super) fn is_carried(&mut self, seen: &Observation<'_>, carries: &Carries) -> bool {
+        carries.carries(1.0, &mut self.sustained, seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0))
     }
 
     /// No request comes.
     pub(super) fn idle(&mut self) {
         self.sustained = SustainedLoad::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excess_that_has_filled_the_queue_is_too_much_until_it_is_gone() {
+        let mut sustained = SustainedLoad::default();
+        let many = Carries { arrivals_error: 0.01, ..Carries::all(0.5) };
+        assert!(many.carries(1.0, &mut sustained, 1.05, 0.3), "the queue takes it up");
+        assert!(!many.carries(1.0, &mut sustained, 1.05, 0.5), "it is full");
+        assert!(!many.carries(1.0, &mut sustained, 1.05, 0.0), "it is empty again, and the excess is still there");
+        assert!(many.carries(1.0, &mut sustained, 1.02, 0.0), "no more than chance");
+        assert!(many.carries(1.0, &mut sustained, 1.05, 0.0), "so another one begins");
+        // An excess of so few arrivals is chance.
+        let few = Carries { arrivals_error: 0.1, ..many };
+        assert!(!few.carries(1.0, &mut sustained, 1.05, 0.5), "the queue is full");
+        assert!(few.carries(1.0, &mut sustained, 1.05, 0.0), "and takes up what comes next");
     }
 }

@@ -228,6 +228,7 @@ mod tests {
             unconfirmed: false,
             tolerated_backlog: 0.0,
             load_error: 0.0,
+            arrivals_error: 0.1,
             possible_workers: 1.0,
             best_effort_waits: false,
             ordinary_backlog: 0.0,

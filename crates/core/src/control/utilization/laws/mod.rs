@@ -41,6 +41,8 @@ pub struct Observation<'a> {
     pub demand: &'a Demand,
     /// The relative standard error of that load at the lowest level, as far as costs make it; 0 where workers are searched for.
     pub load_error: f64,
+    /// The relative standard error of a period's load at the lowest level, by the number of its arrivals (as if Poisson's).
+    pub arrivals_error: f64,
     /// Periods that a request may wait before it is dropped.
     pub wait_periods: f64,
     /// Mean service time of a request, in periods.

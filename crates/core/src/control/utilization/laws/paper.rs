@@ -81,6 +81,7 @@ mod tests {
                 level: m,
                 demand: &demand,
                 load_error: 0.0,
+                arrivals_error: 0.0,
                 wait_periods: 10.0,
                 tolerated_backlog: 0.0,
                 possible_workers: 1.0,
