@@ -48,6 +48,8 @@ const SHORT_WAIT: f64 = 0.2;
 pub(crate) struct Candidate {
     pub(crate) arrived: Instant,
     pub(crate) rank: Rank,
+    /// Its class, if that was promised a delay.
+    pub(crate) quota_of: Option<u16>,
     pub(crate) features: CostFeatures,
     /// The level at which it would be served.
     pub(crate) level: u8,
@@ -68,10 +70,10 @@ pub(crate) fn admit(
     (estimates, terms): (&Estimates, &DeadlineTerms),
     candidate: &Candidate,
 ) -> (Work, Result<(), WouldBeLate>) {
-    let Candidate { arrived, rank, features, level, exempt } = *candidate;
+    let Candidate { arrived, rank, quota_of, features, level, exempt } = *candidate;
     let cost = estimates.cost(features, level);
     let own = estimates.own_time(features, level, terms);
-    let work = unfinished.reserve(arrived, rank, features, cost);
+    let work = unfinished.reserve(arrived, (rank, quota_of), (features, cost));
     let retry_after = match will_be_in_time((unfinished, workers), (estimates, terms), (&work, level), own) {
         Err(retry_after) if !exempt => retry_after,
         _ => return (work, Ok(())),
@@ -102,10 +104,12 @@ fn will_be_in_time(
     let needs = own.needs(work.cost.mean_us.into());
     match own.alone {
         Alone::Likely => {}
-        // Where its work takes the place of no other request, an even chance is enough.
-        Alone::Even if workers.idle && unfinished.used_below(EVEN_BELOW, &workers) > 0.0 => {
+        // Where its work takes the place of no other request of its priority, an even chance is enough.
+        Alone::Even if unfinished.would_idle(work, EVEN_BELOW, &workers) => {
             estimates.note_came(work.features, level, terms);
-            return Ok(());
+            if workers.idle {
+                return Ok(());
+            }
         }
         Alone::Even | Alone::Late => return Err(None),
     }
@@ -126,7 +130,8 @@ fn will_be_in_time(
     let over = wait.ahead + mean + margin_of_both(&wait, margin, terms.deviations) - deadline_us;
     let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
     let most = deadline_us - mean - own_deviation;
-    let overtaken = if wait.outlasts(most) > 1.0 - terms.in_time { wait.expected() } else { over };
+    let too_late = wait.outlasts(most).max(wait.held) > 1.0 - terms.in_time;
+    let overtaken = if too_late { wait.expected() } else { over };
     let over = over.max(short).max(overtaken);
     if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
 }

@@ -27,6 +27,10 @@ pub(crate) struct Estimates {
     /// The longest deadline that the site's requests stand beside (us): a longer time counts as that, because a request
     /// delays no other by more than one worker for as long as that other can wait.
     longest_us: AtomicU64,
+    /// The sums of the costs that the server reported and of what the same requests took (us), and how many times as much the
+    /// latter is (f32 bits); 0 until it is known.
+    reported: [AtomicU64; 2],
+    per_reported: AtomicU32,
     /// Where types are found: what they are found by.
     shapes: Option<Arc<ShapeTable>>,
 }
@@ -38,7 +42,7 @@ struct Word(AtomicU64);
 impl Word {
     fn get(&self) -> Cost {
         let word = self.0.load(Ordering::Relaxed);
-        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
+        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32, stretch: Cost::ONCE }
     }
 
     fn set(&self, cost: Cost) {
@@ -49,6 +53,8 @@ impl Word {
 /// The estimate and the sums of one type at one level.
 pub(crate) struct TypeEstimate {
     estimate: Word,
+    /// See [`Cost::stretch`].
+    stretch: AtomicU32,
     /// The cost of each block of a body (ns).
     block_ns: AtomicU64,
     /// Sums of blocks, of their squares, and of their products with the time that the request took (us).
@@ -60,16 +66,16 @@ pub(crate) struct TypeEstimate {
     times: [AtomicU32; TIME_BINS],
     /// Requests that were refused because they take too long even alone.
     too_long: AtomicU32,
-    /// Set when the next request that takes too long is to be admitted all the same: at any rate, or if its work delays no
-    /// other.
-    invited: AtomicBool,
-    invited_if_idle: AtomicBool,
+    /// How many requests that take too long are to be admitted all the same: at any rate, or if their work delays no other.
+    invited: AtomicU32,
+    invited_if_idle: AtomicU32,
 }
 
 impl Default for TypeEstimate {
     fn default() -> Self {
         TypeEstimate {
             estimate: Word::default(),
+            stretch: AtomicU32::new(Cost::ONCE),
             block_ns: AtomicU64::new(0),
             blocks: Default::default(),
             requests: AtomicU64::new(0),
@@ -77,8 +83,8 @@ impl Default for TypeEstimate {
             squares_us2: AtomicU64::new(0),
             times: [const { AtomicU32::new(0) }; TIME_BINS],
             too_long: AtomicU32::new(0),
-            invited: AtomicBool::new(false),
-            invited_if_idle: AtomicBool::new(true),
+            invited: AtomicU32::new(0),
+            invited_if_idle: AtomicU32::new(1),
         }
     }
 }
@@ -88,7 +94,7 @@ impl Cost {
     fn and_sized(self, sized_us: u64) -> Cost {
         let sized = sized_us.min(u64::from(u32::MAX / 2)) as u32;
         let deviation = SIZED_VARIES * f64::from(sized) + f64::from(self.deviation_us);
-        Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32 }
+        Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32, ..self }
     }
 }
 
@@ -117,6 +123,8 @@ impl Estimates {
             came,
             costliest,
             longest_us: AtomicU64::new(u64::MAX),
+            reported: Default::default(),
+            per_reported: AtomicU32::new(0),
             shapes,
         }
     }
@@ -149,6 +157,11 @@ impl Estimates {
     /// Sets what the costliest types of a place need.
     pub(crate) fn set_costliest(&self, place: usize, needs: Needs) {
         self.costliest[place].set(needs);
+    }
+
+    /// What the costliest requests of a place need whose size or cost was told.
+    pub(crate) fn costliest_told(&self, place: usize) -> Needs {
+        self.costliest[place].told()
     }
 
     /// Forgets the requests of known size or cost that came before the last call.
@@ -229,7 +242,27 @@ impl Estimates {
             return if features.blocks > 0 { known.and_sized(row.sized_us(features.blocks)) } else { known };
         }
         let of = |part| of_announced(announced_us, part);
-        Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
+        Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us), ..known }
+    }
+
+    /// What a request took by the cost that the server reported, whose unit is the server's own: as a part of what all of
+    /// them took.
+    pub(crate) fn of_reported(&self, cost_ns: u64, took_ns: u64) -> u64 {
+        for (sum, ns) in self.reported.iter().zip([cost_ns, took_ns]) {
+            sum.fetch_add(ns / 1000, Ordering::Relaxed);
+        }
+        let times = f32::from_bits(self.per_reported.load(Ordering::Relaxed));
+        if times > 0.0 { (cost_ns as f64 * f64::from(times)) as u64 } else { took_ns }
+    }
+
+    /// Takes the sums of reported costs and of what the same requests took since the last call (us).
+    pub(crate) fn take_reported(&self) -> [f64; 2] {
+        self.reported.each_ref().map(|sum| sum.swap(0, Ordering::Relaxed) as f64)
+    }
+
+    /// Sets how many times what was reported requests take.
+    pub(crate) fn set_per_reported(&self, times: f64) {
+        self.per_reported.store((times as f32).to_bits(), Ordering::Relaxed);
     }
 
     /// Adds the time that a request took.
@@ -252,12 +285,14 @@ impl Estimates {
         self.row(features, level).too_long.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a request that takes too long is admitted, to see whether such requests still do: true once after each
-    /// invitation, and after an invitation for idle servers only on those.
+    /// Whether a request that takes too long is admitted, to see whether such requests still do: true once for each
+    /// invitation, and for an invitation for idle servers only on those.
     pub(crate) fn is_invited(&self, features: CostFeatures, level: u8, idle: bool) -> bool {
         let row = self.row(features, level);
-        let take =
-            |invited: &AtomicBool| invited.load(Ordering::Relaxed) && invited.swap(false, Ordering::Relaxed);
+        let take = |invited: &AtomicU32| {
+            let one = |left: u32| left.checked_sub(1);
+            invited.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_ok()
+        };
         (idle && take(&row.invited_if_idle)) || take(&row.invited)
     }
 }
@@ -319,21 +354,22 @@ pub(crate) struct TypeSums {
 
 impl TypeEstimate {
     pub(crate) fn get(&self) -> Cost {
-        self.estimate.get()
+        Cost { stretch: self.stretch.load(Ordering::Relaxed), ..self.estimate.get() }
     }
 
     pub(crate) fn set(&self, cost: Cost) {
         self.estimate.set(cost);
+        self.stretch.store(cost.stretch, Ordering::Relaxed);
     }
 
     /// Has the next request admitted that takes too long.
     pub(crate) fn invite(&self) {
-        self.invited.store(true, Ordering::Relaxed);
+        self.invited.store(1, Ordering::Relaxed);
     }
 
-    /// Has it admitted if a worker would still be idle.
-    pub(crate) fn invite_if_idle(&self) {
-        self.invited_if_idle.store(true, Ordering::Relaxed);
+    /// Has so many admitted if a worker would still be idle.
+    pub(crate) fn invite_if_idle(&self, requests: u32) {
+        self.invited_if_idle.store(requests, Ordering::Relaxed);
     }
 
     /// Sets the cost of each block.
@@ -358,7 +394,7 @@ impl TypeEstimate {
     /// Adds a time, cut to the outlier bound and to the longest time that counts; returns the time that was added.
     fn note(&self, took: u64, longest: u64) -> u64 {
         self.times[time_bin(took)].fetch_add(1, Ordering::Relaxed);
-        let Cost { mean_us, deviation_us } = self.get();
+        let Cost { mean_us, deviation_us, .. } = self.estimate.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
         let took = took.min(clip.max(1)).min(longest);
         self.requests.fetch_add(1, Ordering::Relaxed);

@@ -21,6 +21,8 @@ const SPREAD: f64 = 0.5;
 const NEWTON_STEPS: u32 = 2;
 /// The slope of the equation, which is 0 where no work and none in small pieces is ahead.
 const LEAST_SLOPE: f64 = 1e-3;
+/// That so many workers are taken by chance while a request waits is left out.
+const MOST_HELD: u32 = 16;
 /// The part of the workers that higher ranks leave is taken to be at least this.
 const LEAST_LEFT: f64 = 0.05;
 
@@ -37,12 +39,44 @@ pub(super) struct Wait {
     pub(super) left: f64,
     pub(super) unsure: f64,
     pub(super) noise_us: f64,
+    pub(super) same: SamePriority,
+    /// The chance that requests before it hold all workers that are free.
+    pub(super) held: f64,
+}
+
+/// What requests of the same priority with shorter deadlines go on to bring before a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SamePriority {
+    /// The part of the workers.
+    part: f64,
+    /// The time (us) until which, and that time by the part.
+    until: f64,
+    brings: f64,
+    /// As [`Wait::noise_us`].
+    noise_us: f64,
+}
+
+impl SamePriority {
+    /// Adds a rank that takes this part for so long.
+    pub(super) fn add(&mut self, part: f64, noise_us: f64, until: f64) {
+        self.part += part;
+        self.brings += part * until;
+        self.noise_us += noise_us;
+        self.until = self.brings / self.part.max(f64::MIN_POSITIVE);
+    }
+
+    /// The same as a part of the workers that are free.
+    pub(super) fn of_free(self, times: f64) -> Self {
+        let SamePriority { part, until, brings, noise_us } = self;
+        SamePriority { part: part * times, until, brings: brings * times, noise_us: noise_us * times * times }
+    }
 }
 
 impl Wait {
     /// The expected wait.
     pub(super) fn expected(&self) -> f64 {
-        self.ahead / self.left.max(LEAST_LEFT)
+        let goes_on = self.ahead / (self.left - self.same.part).max(LEAST_LEFT);
+        goes_on.min((self.ahead + self.same.brings) / self.left.max(LEAST_LEFT))
     }
 
     /// The probability that the wait is longer than `time`: that a Brownian motion which starts at `ahead`, falls at
@@ -52,14 +86,20 @@ impl Wait {
     /// Near its mean this distribution is far from normal: of two requests with the same expected wait one starts soon, and
     /// the other meets a burst of higher ranks that takes all workers for a second.
     pub(super) fn outlasts(&self, time: f64) -> f64 {
-        if self.noise_us <= 0.0 || self.ahead <= 0.0 {
+        let same = &self.same;
+        if (self.noise_us <= 0.0 && same.part <= 0.0) || self.ahead <= 0.0 {
             return 0.0;
         }
         if time <= 0.0 {
             return 1.0;
         }
-        let fall = (self.left - self.unsure).max(LEAST_LEFT);
-        let noise_us = self.noise_us + self.variance * fall / self.ahead;
+        // Ranks of the same priority come before this request for a part of the time.
+        let within = (same.until / time).min(1.0);
+        let fall = (self.left - self.unsure - same.part * within).max(LEAST_LEFT);
+        let noise_us = self.noise_us + same.noise_us * within + self.variance * fall / self.ahead;
+        if noise_us <= 0.0 {
+            return f64::from(u8::from(self.ahead > fall * time));
+        }
         let deviation = sqrt(noise_us * time);
         let beyond = |x: f64| 0.5 * erfc(x / deviation * FRAC_1_SQRT_2);
         // The second term is the smaller one. Where it is infinity times zero it is negligible.
@@ -67,6 +107,19 @@ impl Wait {
         let reflected = if reflected.is_finite() { reflected } else { 0.0 };
         beyond(fall * time - self.ahead) - reflected
     }
+}
+
+/// The chance that a Poisson number with this mean is `least` or more; none from [`MOST_HELD`] on.
+pub(super) fn at_least(least: u32, mean: f64) -> f64 {
+    if mean <= 0.0 || least > MOST_HELD {
+        return 0.0;
+    }
+    let (mut term, mut below) = (exp(-mean), 0.0);
+    for number in 1..=least {
+        below += term;
+        term *= mean / f64::from(number);
+    }
+    (1.0 - below).max(0.0)
 }
 
 /// When workers become free.
@@ -125,7 +178,8 @@ mod tests {
     use crate::random::Random;
 
     fn wait(ahead: f64, left: f64, noise_us: f64) -> Wait {
-        Wait { ahead, variance: 0.0, third: 0.0, left, unsure: 0.0, noise_us }
+        let same = SamePriority::default();
+        Wait { ahead, variance: 0.0, third: 0.0, left, unsure: 0.0, noise_us, same, held: 0.0 }
     }
 
     /// How often the work ahead, to which small pieces are added at random, is not done within `time`.
@@ -149,6 +203,12 @@ mod tests {
             }
         });
         late.count() as f64 / f64::from(RUNS)
+    }
+
+    #[test]
+    fn few_workers_are_taken_by_chance() {
+        assert!((at_least(1, 0.01) - 0.00995).abs() < 1e-5 && (at_least(2, 1.0) - 0.26424).abs() < 1e-5);
+        assert_eq!((at_least(3, 0.0), at_least(MOST_HELD + 1, 5.0)), (0.0, 0.0));
     }
 
     #[test]

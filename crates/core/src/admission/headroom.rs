@@ -17,7 +17,7 @@ pub(crate) struct Headroom {
     part: AtomicU32,
 }
 
-/// The costliest requests of one rank of a site.
+/// The costliest requests of one promise of a site, and those of the same priority beside it at the plant.
 #[derive(Default)]
 pub(super) struct Costliest {
     /// What the costliest of its types needs (us): its mean, and by how much more. One type may have the longest mean and
@@ -70,8 +70,13 @@ impl Longest {
 impl Costliest {
     pub(super) fn get(&self) -> Needs {
         let us = |word: &AtomicU32| f64::from(word.load(Ordering::Relaxed));
+        Needs { mean: us(&self.mean_us), margin: us(&self.margin_us) }.max(self.told())
+    }
+
+    /// What those need whose size or cost was told.
+    pub(super) fn told(&self) -> Needs {
         let [mean, margin] = &self.told;
-        Needs { mean: us(&self.mean_us).max(mean.get()), margin: us(&self.margin_us).max(margin.get()) }
+        Needs { mean: mean.get(), margin: margin.get() }
     }
 
     /// Notes a request whose size or cost was told.
@@ -81,7 +86,7 @@ impl Costliest {
         margin.note(needs.margin);
     }
 
-    /// Sets what the types that came of late need.
+    /// Sets what the types that came of late need, of all sites of the priority.
     pub(super) fn set(&self, needs: Needs) {
         self.mean_us.store(needs.mean as u32, Ordering::Relaxed);
         self.margin_us.store(needs.margin as u32, Ordering::Relaxed);
@@ -98,6 +103,12 @@ impl Needs {
         Needs { mean: self.mean.max(other.mean), margin: self.margin.max(other.margin) }
     }
 
+    /// The same without so much of it (us).
+    pub(crate) fn less(self, us: f64) -> Needs {
+        let mean = (self.mean - us).max(0.0);
+        Needs { mean, margin: (self.margin - (us - self.mean).max(0.0)).max(0.0) }
+    }
+
     fn within(self, most_us: f64) -> Needs {
         let mean = self.mean.min(most_us);
         Needs { mean, margin: self.margin.min(most_us - mean) }
@@ -112,7 +123,12 @@ impl Headroom {
 
     /// What is kept free for the costliest requests, if at most `most_us` may be.
     pub(super) fn kept(&self, costliest: &Costliest, most_us: f64) -> Needs {
-        costliest.get().within(most_us * f64::from(self.part.load(Ordering::Relaxed)) * 1e-6)
+        costliest.get().within(most_us * self.part())
+    }
+
+    /// The part of the headroom that is kept: 1 where many requests are refused.
+    pub(super) fn part(&self) -> f64 {
+        f64::from(self.part.load(Ordering::Relaxed)) * 1e-6
     }
 
     /// All work that was ever refused (us).

@@ -1,25 +1,32 @@
 //! Unfinished work: what a plant has taken on and not yet done, by which `deadline.rs` admits requests.
 //!
-//! Waiting work is summed by *slot*, one for each rank (priority and relative deadline). Work in service is one sum
-//! ([`ResidualWork`]). The wait that follows from them is in `expected_wait.rs`. Within a priority the earlier deadline goes
-//! first. So of the work with a longer deadline only the part that is older than the difference of the two deadlines is
-//! ahead of a request.
+//! Waiting work is summed by *slot*, one for each rank (priority and relative deadline), and one for each class with a
+//! delay. Work in service is one sum ([`ResidualWork`]). The wait that follows from them is in `expected_wait.rs`. Within a
+//! priority the earlier deadline goes first. So of the work with a longer deadline only the part that is older than the
+//! difference of the two deadlines is ahead of a request (`waiting_by_age.rs`). What a shorter deadline goes on to bring is in
+//! `Slot::is_passed_by`.
 //!
-//! A request in service that is expected to take longer than the whole deadline of a slot holds its worker for as long as
-//! requests of that slot can wait. For them there is one worker less, and its residual work is not in the sum: a download
-//! of ten seconds delays a page by no more than the worker that it holds. Its start tells the slots that it matters to.
+//! A class with a delay has a quota of the workers, which it is given before any rank (`scheduling/queue.rs`): its requests
+//! are ahead of a request as far as the quota has room, and it takes what it uses of the quota.
+//!
+//! A request in service that takes longer than a whole deadline holds its worker for as long as requests with that deadline
+//! can wait (`held_workers.rs`). For them there is one worker less, and its residual work is not in the sum: a download
+//! of ten seconds delays a page by no more than the worker that it holds.
 //!
 //! Every sum has a sum of variances beside it, because actual service times, not expected ones, keep a promise. The work
 //! of a request is reserved once, moves into service once, and is finished once. Its permit keeps the amounts that were
 //! added, so that the sums return to zero whatever was learned meanwhile.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::expected_wait::{Wait, until_free};
+use crate::admission::expected_wait::{SamePriority, Wait, at_least, until_free};
 use crate::admission::headroom::Headroom;
+use crate::admission::held_workers::{HeldWorkers, Holding};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
+use crate::admission::waiting_by_age::{NO_PLACE, WaitingByAge};
 use crate::promises::Control;
 use crate::request::work::{Cost, CostFeatures, Work};
+use crate::scheduling::quota::{Quota, WORKER};
 use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
@@ -29,13 +36,26 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[derive(Clone, Default)]
 pub(crate) struct UnfinishedWork {
     /// By slot number, for life.
-    slots: Vec<(Rank, Arc<Slot>)>,
+    slots: Vec<SlotOf>,
+    /// By deadline, for life.
+    held: Vec<Arc<HeldWorkers>>,
     residual: Arc<ResidualWork>,
     /// The workers that no request uses, on average of late, in thousandths.
     unused: Arc<AtomicU32>,
     pub(super) rule: AdmissionRule,
-    /// The shortest deadline of the slots (us).
-    shortest_us: u64,
+}
+
+/// Which requests a slot is of.
+#[derive(Clone)]
+pub(crate) struct SlotOf {
+    pub(crate) rank: Rank,
+    /// The class and the quota, if it is of a class with a delay.
+    pub(crate) quota: Option<(u16, Arc<Quota>)>,
+    /// The place of its deadline among those for which workers are held; none without a deadline.
+    held: Option<usize>,
+    /// Whether a shorter deadline is of the same priority.
+    ages: bool,
+    pub(crate) slot: Arc<Slot>,
 }
 
 /// Work (us) and its variance (us^2).
@@ -49,12 +69,19 @@ pub(crate) struct Sum {
 #[derive(Default)]
 pub(crate) struct Slot {
     waiting: Sum,
-    /// The requests in service that take longer than the deadline of this slot, and their work.
-    long: AtomicU32,
-    long_work: ResidualWork,
+    by_age: WaitingByAge,
+    in_service: AtomicU32,
     pub(crate) headroom: Headroom,
     /// All work that was ever started (us), and, instead of the variance, its sum of squares.
     started: Sum,
+    /// The part of the plant that this rank takes of late, in millionths, and the variance of the work that it brings in a
+    /// unit of time (us).
+    load: AtomicU32,
+    load_noise_us: AtomicU32,
+    /// The part of its work that is refused, in millionths.
+    refused: AtomicU32,
+    /// The part of the plant that this rank and those before it leave, in millionths.
+    unused: AtomicU32,
     /// The part of the plant that higher ranks take, in millionths, and the variance of the work that they bring in a unit of
     /// time (us).
     taken: AtomicU32,
@@ -73,6 +100,19 @@ pub(crate) struct HigherRanks {
     pub(crate) noise_us: f64,
     /// The standard error of the part.
     pub(crate) unsure: f64,
+}
+
+/// The part of a rank's work that is refused from which on it brings only what admission lets it.
+const BOUNDED: f64 = 0.2;
+
+/// What one rank takes of a plant, as parts of its workers.
+pub(crate) struct OwnLoad {
+    pub(crate) part: f64,
+    pub(crate) noise_us: f64,
+    /// What it leaves together with the ranks before it.
+    pub(crate) unused: f64,
+    /// The part of its work that is refused.
+    pub(crate) refused: f64,
 }
 
 /// The workers of a plant at one moment.
@@ -107,18 +147,50 @@ impl Sum {
 
 impl UnfinishedWork {
     /// Adds a slot for each new rank, and changes to the admission law that the promises choose.
-    pub(crate) fn follow(&mut self, control: &Control, ranks: impl Iterator<Item = Rank>) {
+    pub(crate) fn follow(
+        &mut self,
+        control: &Control,
+        ranks: impl Iterator<Item = Rank>,
+        quotas: impl Iterator<Item = (u16, Rank, Arc<Quota>)>,
+    ) {
         let ranks: Vec<Rank> = ranks.collect();
         let mut shortest_ns = u64::MAX;
         for rank in ranks.iter().copied() {
             shortest_ns = shortest_ns.min(rank.deadline_ns);
-            if self.slots.iter().all(|(known, _)| *known != rank) {
-                self.slots.push((rank, Arc::default()));
+            if self.place_of(rank, None).is_none() {
+                self.add_slot(rank, None);
             }
         }
-        self.shortest_us = shortest_ns / 1000;
-        let slots = self.slots.iter().map(|(rank, _)| *rank);
+        for (class, rank, quota) in quotas {
+            match self.place_of(rank, Some(class)) {
+                Some(known) => self.slots[known].quota = Some((class, quota)),
+                None => self.add_slot(rank, Some((class, quota))),
+            }
+        }
+        let ranks_of_all: Vec<Rank> = self.slots.iter().map(|own| own.rank).collect();
+        for own in &mut self.slots {
+            let is_sooner = |other: &Rank| other.band == own.rank.band && *other < own.rank;
+            own.ages = own.held.is_some() && ranks_of_all.iter().any(is_sooner);
+        }
+        let slots = self.slots.iter().map(|own| own.rank);
         self.rule.follow(control, slots, &ranks, Duration::from_nanos(shortest_ns));
+    }
+
+    fn add_slot(&mut self, rank: Rank, quota: Option<(u16, Arc<Quota>)>) {
+        let place = self.held.iter().position(|held| held.deadline_ns == rank.deadline_ns);
+        let held = (rank.deadline_ns < u64::MAX).then(|| {
+            place.unwrap_or_else(|| {
+                self.held.push(Arc::new(HeldWorkers::new(rank.deadline_ns)));
+                self.held.len() - 1
+            })
+        });
+        self.slots.push(SlotOf { rank, quota, held, ages: false, slot: Arc::default() });
+    }
+
+    fn place_of(&self, rank: Rank, quota_of: Option<u16>) -> Option<usize> {
+        let is_it =
+            |own: &SlotOf| own.rank == rank && own.quota.as_ref().map(|(class, _)| *class) == quota_of;
+        self.slots.iter().position(is_it)
     }
 
     /// The budget, if admission goes by it.
@@ -137,13 +209,18 @@ impl UnfinishedWork {
 
     /// The waiting work of one band of ranks (us).
     pub(crate) fn waiting_us(&self, band: u16) -> u64 {
-        let own = self.slots.iter().filter(|(rank, _)| rank.band == band);
-        own.map(|(_, slot)| slot.waiting.get().0).sum()
+        let own = self.slots.iter().filter(|own| own.rank.band == band);
+        own.map(|own| own.slot.waiting.get().0).sum()
     }
 
     /// The slots of all ranks that ever were, by number.
-    pub(crate) fn slots(&self) -> &[(Rank, Arc<Slot>)] {
+    pub(crate) fn slots(&self) -> &[SlotOf] {
         &self.slots
+    }
+
+    /// The held workers, by deadline.
+    pub(crate) fn held(&self) -> &[Arc<HeldWorkers>] {
+        &self.held
     }
 
     /// The residual work of the requests in service (us), and its variance; without a clock, at the mean age.
@@ -151,83 +228,99 @@ impl UnfinishedWork {
         self.residual.at(now)
     }
 
-    /// Reserves a request's work.
-    pub(crate) fn reserve(&self, now: Instant, rank: Rank, features: CostFeatures, cost: Cost) -> Work {
-        let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
+    /// Reserves a request's work; `quota_of` is its class, if that has a quota.
+    pub(crate) fn reserve(
+        &self,
+        now: Instant,
+        (rank, quota_of): (Rank, Option<u16>),
+        (features, cost): (CostFeatures, Cost),
+    ) -> Work {
+        let slot = self.place_of(rank, quota_of).or_else(|| self.place_of(rank, None)).unwrap_or(0);
         let tag = self.rule.reserve(slot, now, cost.mean_us.into());
-        let reserved = Work { slot: slot as u16, tag, told: 0, features, cost };
-        self.slots[slot].1.waiting.add(reserved.summand());
+        let own = &self.slots[slot];
+        let add = || own.slot.by_age.add(now, own.rank.deadline_ns, cost.mean_us.into());
+        let place = if own.ages { add() } else { NO_PLACE };
+        let reserved = Work { slot: slot as u16, tag, told: 0, place, features, cost };
+        own.slot.waiting.add(reserved.summand());
         reserved
     }
 
     /// Gives back the work of a request that will not start.
     pub(crate) fn unreserve(&self, work: &Work) {
-        self.slots[usize::from(work.slot)].1.waiting.subtract(work.summand());
+        self.slot(work).no_longer_waits(work);
         self.rule.unreserve(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
     /// The headroom of the rank of a request whose work is reserved.
     pub(super) fn headroom(&self, work: &Work) -> &Headroom {
-        &self.slots[usize::from(work.slot)].1.headroom
+        &self.slot(work).headroom
+    }
+
+    fn slot(&self, work: &Work) -> &Slot {
+        &self.slots[usize::from(work.slot)].slot
     }
 
     /// Moves the work of a request into service.
     pub(crate) fn start(&self, now: Instant, work: &mut Work) {
-        let slot = &self.slots[usize::from(work.slot)].1;
-        slot.waiting.subtract(work.summand());
+        let slot = self.slot(work);
+        slot.no_longer_waits(work);
+        slot.in_service.fetch_add(1, Ordering::Relaxed);
         slot.started.add(work.mean_and_square());
         self.residual.start(now, work);
-        if work.outlasts_ns(self.shortest_us.saturating_mul(1000)) {
-            work.told = self.slots.len() as u16;
-            self.outlasted_by(work).for_each(|slot| {
-                slot.long.fetch_add(1, Ordering::Relaxed);
-                slot.long_work.start(now, work);
-            });
-        }
+        work.told = self.held.len() as u16;
+        self.held.iter().for_each(|held| held.start(now, work));
     }
 
     /// Ends the work of a request that started at `started` and took `took_us` of a worker.
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
+        self.slot(work).in_service.fetch_sub(1, Ordering::Relaxed);
         self.residual.finish(started, work);
-        self.outlasted_by(work).for_each(|slot| {
-            slot.long.fetch_sub(1, Ordering::Relaxed);
-            slot.long_work.finish(started, work);
-        });
+        let told = &self.held[..usize::from(work.told).min(self.held.len())];
+        let due = self.slots[usize::from(work.slot)].held.is_some();
+        told.iter().for_each(|held| held.finish(started, work, (took_us, due)));
         self.rule.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
-    /// The slots that were told of a long request, whose deadlines it outlasts.
-    fn outlasted_by<'a>(&'a self, work: &'a Work) -> impl Iterator<Item = &'a Slot> {
-        let told = &self.slots[..usize::from(work.told).min(self.slots.len())];
-        told.iter().filter(|(rank, _)| work.outlasts_ns(rank.deadline_ns)).map(|(_, slot)| &**slot)
-    }
-
     /// The workers that are free for a rank within its deadline, at least one, and the residual work at them (us) with its
-    /// variance. If long requests hold all workers, their work is waited for as well.
-    fn free_workers(&self, own: &Slot, workers: &Workers) -> (f64, (f64, f64)) {
-        let (all, long) = (workers.all.max(1), own.long.load(Ordering::Relaxed));
-        if long == 0 || long >= all {
+    /// variance. If all workers are held, what is left of those requests is waited for as well.
+    fn free_workers(&self, holding: &Holding, workers: &Workers) -> (f64, (f64, f64)) {
+        let all = workers.all.max(1);
+        if holding.workers == 0 {
             return (f64::from(all), workers.left);
         }
-        let held = own.long_work.at(workers.at);
-        (f64::from(all - long), ((workers.left.0 - held.0).max(0.0), (workers.left.1 - held.1).max(0.0)))
+        // What the types take on average is left of the young ones only.
+        let (old, others) = (f64::from(holding.old), f64::from(holding.others.max(1)));
+        let young = (1.0 - old / others).max(0.0);
+        let left = young * (workers.left.0 - holding.counted.0).max(0.0);
+        let variance = young * (workers.left.1 - holding.counted.1).max(0.0);
+        if holding.workers < all {
+            return (f64::from(all - holding.workers), (left, variance));
+        }
+        let held = holding.known.0 + old * holding.life_us;
+        (f64::from(all), (left + held, variance + holding.known.1 + old * holding.life_us * holding.life_us))
     }
 
     /// The wait of a request whose work is reserved (us), its own work not counted.
     pub(super) fn wait(&self, work: &Work, workers: &Workers) -> Wait {
-        let (rank, own) = &self.slots[usize::from(work.slot)];
-        let (s, serving) = self.free_workers(own, workers);
-        let left = 1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6;
+        let own = &self.slots[usize::from(work.slot)];
+        let (rank, all) = (own.rank, f64::from(workers.all.max(1)));
+        let holding = own.held.map_or(Holding::default(), |held| self.held[held].holding(workers.at));
+        let (s, serving) = self.free_workers(&holding, workers);
         let (mut ahead, mut variance, mut lives) = (0.0, 0.0, 0.0);
-        for (other, slot) in self.slots.iter().filter(|(other, _)| other.band <= rank.band) {
-            let (waiting, its_variance) = slot.waiting.get();
-            // Work with a longer deadline that arrived less than the difference of the deadlines ago is served after this
-            // request; at most so much time of all workers is of that age.
-            let more_ns = other.deadline_ns.saturating_sub(rank.deadline_ns);
-            let after = if other.band == rank.band { s * more_ns as f64 / 1e3 } else { 0.0 };
-            let before = (waiting as f64 - after).max(0.0);
+        let mut same = SamePriority::default();
+        for other in &self.slots {
+            let (waiting, its_variance) = other.slot.waiting.get();
+            let before = match &other.quota {
+                Some((_, quota)) if !core::ptr::eq(own, other) => other.slot.within(quota, waiting as f64),
+                _ if other.rank.band > rank.band => continue,
+                _ if other.rank.band < rank.band => waiting as f64,
+                _ => {
+                    own.slot.is_passed_by(other, rank, &mut same);
+                    other.older(waiting as f64, workers.at, rank)
+                }
+            };
             ahead += before;
-            lives += before * f64::from(slot.life_us.load(Ordering::Relaxed));
+            lives += before * f64::from(other.slot.life_us.load(Ordering::Relaxed));
             variance += its_variance as f64 * before / waiting.max(1) as f64;
         }
         let (own_us, own_variance) = work.mean_and_variance();
@@ -237,16 +330,33 @@ impl UnfinishedWork {
         let varies = (variance - own_variance as f64).max(0.0);
         let variance = (varies + free.serving * serving.1) / (s * s) + free.spread * free.spread;
         let third = 2.0 * varies * varies / ahead.max(1.0) / (s * s * s);
-        let noise_us = f64::from(own.noise_us.load(Ordering::Relaxed));
-        let unsure = f64::from(own.unsure.load(Ordering::Relaxed)) * 1e-6;
-        Wait { ahead: free.after, variance, third, left, noise_us, unsure }
+        // What ranks take is published as a part of all workers.
+        let (slot, of_free) = (&own.slot, all / s);
+        let taken = |word: &AtomicU32| f64::from(word.load(Ordering::Relaxed)) * of_free;
+        let (left, unsure) = (1.0 - taken(&slot.taken) * 1e-6, taken(&slot.unsure) * 1e-6);
+        let noise_us = taken(&slot.noise_us) * of_free;
+        let (same, held) = (same.of_free(of_free), at_least(s as u32, ahead * holding.per_work));
+        Wait { ahead: free.after, variance, third, left, noise_us, unsure, same, held }
+    }
+
+    /// Whether a request with reserved work would find an idle worker if no request of a lower rank were there, and less
+    /// than `part` of the workers would be used.
+    pub(super) fn would_idle(&self, work: &Work, part: f64, workers: &Workers) -> bool {
+        let own = &self.slots[usize::from(work.slot)];
+        let unused = f64::from(own.slot.unused.load(Ordering::Relaxed)) * 1e-6;
+        if unused <= 1.0 - part {
+            return false;
+        }
+        let before =
+            || self.slots.iter().filter(|other| other.quota.is_some() || other.rank.band <= own.rank.band);
+        let in_service: u32 = before().map(|other| other.slot.in_service.load(Ordering::Relaxed)).sum();
+        let waiting: u64 = before().map(|other| other.slot.waiting.get().0).sum();
+        in_service < workers.all && waiting <= work.summand().0
     }
 
     /// The expected wait of a request of this rank now.
     pub(crate) fn wait_of(&self, rank: Rank, workers: Workers) -> Duration {
-        let Some(slot) = self.slots.iter().position(|(known, _)| *known == rank) else {
-            return Duration::ZERO;
-        };
+        let Some(slot) = self.place_of(rank, None) else { return Duration::ZERO };
         if workers.idle {
             return Duration::ZERO;
         }
@@ -254,6 +364,7 @@ impl UnfinishedWork {
             slot: slot as u16,
             tag: 0,
             told: 0,
+            place: NO_PLACE,
             features: CostFeatures::default(),
             cost: Cost::default(),
         };
@@ -262,8 +373,22 @@ impl UnfinishedWork {
 
     /// All work that waits or is in service, in seconds of one worker.
     pub(crate) fn unfinished_seconds(&self) -> f64 {
-        let waiting: u64 = self.slots.iter().map(|(_, slot)| slot.waiting.get().0).sum();
+        let waiting: u64 = self.slots.iter().map(|own| own.slot.waiting.get().0).sum();
         (waiting as f64 + self.residual.about().0) * 1e-6
+    }
+}
+
+impl SlotOf {
+    /// The part of this waiting work of the same priority that goes before a request of another rank that comes now.
+    fn older(&self, waiting_us: f64, now: Option<Instant>, than: Rank) -> f64 {
+        let more_ns = self.rank.deadline_ns.saturating_sub(than.deadline_ns);
+        if more_ns == 0 {
+            return waiting_us;
+        }
+        let Some(now) = now.filter(|_| self.ages) else {
+            return waiting_us * (than.deadline_ns as f64 / self.rank.deadline_ns as f64);
+        };
+        (waiting_us - self.slot.by_age.lately(now, self.rank.deadline_ns, more_ns)).max(0.0)
     }
 }
 
@@ -275,6 +400,42 @@ impl Slot {
 
     pub(crate) fn set_life(&self, us: f64) {
         self.life_us.store(us as u32, Ordering::Relaxed);
+    }
+
+    /// The part of this waiting work that goes before every rank: what the quota has room for.
+    fn within(&self, quota: &Quota, waiting_us: f64) -> f64 {
+        let (whole, part) = quota.workers();
+        let room = f64::from(whole.saturating_sub(quota.in_service())) + f64::from(part) / f64::from(WORKER);
+        waiting_us.min(room * f64::from(self.life_us.load(Ordering::Relaxed)))
+    }
+
+    /// Takes away waiting work that starts, or will not.
+    fn no_longer_waits(&self, work: &Work) {
+        self.waiting.subtract(work.summand());
+        self.by_age.subtract(work.place, work.cost.mean_us.into());
+    }
+
+    /// Adds what another rank of the same priority goes on to bring before requests of this one. Its deadlines are the earlier
+    /// ones for the difference of the two only, but if it takes less of the plant it is counted as a higher priority. If it
+    /// takes more and many of its requests are refused, it takes what others leave, and yields to them.
+    fn is_passed_by(&self, other: &SlotOf, rank: Rank, same: &mut SamePriority) {
+        let sooner_us = rank.deadline_ns.saturating_sub(other.rank.deadline_ns) as f64 / 1e3;
+        if sooner_us > 0.0 {
+            let part = |word: &AtomicU32| f64::from(word.load(Ordering::Relaxed)) * 1e-6;
+            let (own, its) = (part(&self.load), part(&other.slot.load));
+            let takes_more = (its / own.max(1e-6) - 1.0).clamp(0.0, 1.0);
+            let counts = 1.0 - takes_more * (part(&other.slot.refused) / BOUNDED).min(1.0);
+            let noise_us = f64::from(other.slot.load_noise_us.load(Ordering::Relaxed));
+            same.add(counts * its, counts * noise_us, sooner_us / takes_more.max(1e-3));
+        }
+    }
+
+    pub(crate) fn set_load(&self, own: &OwnLoad) {
+        let millionths = |part: f64| (part * 1e6) as u32;
+        self.load.store(millionths(own.part), Ordering::Relaxed);
+        self.load_noise_us.store(own.noise_us as u32, Ordering::Relaxed);
+        self.unused.store(millionths(own.unused), Ordering::Relaxed);
+        self.refused.store(millionths(own.refused), Ordering::Relaxed);
     }
 
     pub(crate) fn set_higher_ranks(&self, higher: &HigherRanks) {

@@ -67,7 +67,10 @@ impl PublishedState {
         at_least: Option<Duration>,
     ) -> Duration {
         let at_least = at_least.unwrap_or(Duration::ZERO);
-        self.promised_return.unwrap_or_else(|| self.plants[plant].returns.draw(arrived, client)).max(at_least)
+        if let Some(promised) = self.promised_return {
+            return promised.max(at_least);
+        }
+        self.plants[plant].returns.draw(arrived, client, at_least)
     }
 }
 
@@ -253,13 +256,21 @@ impl PublishedClass {
         self.quota.is_some() || self.terms.deadline.is_some()
     }
 
+    /// The class, if it was promised a delay: its work is counted apart, since its quota goes before ranks.
+    pub(crate) fn quota_of(&self, class: u16) -> Option<u16> {
+        self.has_delay().then_some(class)
+    }
+
+    fn has_delay(&self) -> bool {
+        self.quota.as_ref().is_some_and(|quota| quota.turn == TurnRule::Quota)
+    }
+
     /// The rank of a request of this standing. A class with a delay has one rank for all its requests but exempt ones, since it
     /// has one quota.
     pub(crate) fn rank(&self, standing: Standing) -> Rank {
-        let has_delay = || self.quota.as_ref().is_some_and(|quota| quota.turn == TurnRule::Quota);
         match standing {
             Standing::Exempt => Rank::EXEMPT,
-            Standing::Guaranteed if !has_delay() => self.ranks[1],
+            Standing::Guaranteed if !self.has_delay() => self.ranks[1],
             Standing::Guaranteed | Standing::Ordinary => self.ranks[0],
         }
     }

@@ -8,6 +8,9 @@ use alloc::{format, string::String, vec::Vec};
 /// clients in a period, as many as a level loop may move in the steady state.
 pub const LEAST_REKEY_PERIODS: u32 = 200;
 
+/// The longest deadline: service times are told apart up to 17 minutes.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(15 * 60);
+
 impl Promises {
     /// Checks that an engine can be built from these promises.
     ///
@@ -160,8 +163,8 @@ impl Site {
             wrong.push(format!("{name}: the highest priority is 1"));
         }
         let deadlines = self.classes.iter().map(|class| class.deadline).chain([self.deadline]);
-        if deadlines.flatten().any(|deadline| deadline.is_zero()) {
-            wrong.push(format!("{name}: a deadline must be above 0"));
+        if deadlines.flatten().any(|deadline| deadline.is_zero() || deadline > LONGEST_DEADLINE) {
+            wrong.push(format!("{name}: a deadline is above 0 and at most 15 minutes"));
         }
         let shares = self.classes.iter().filter_map(|class| class.in_time).chain([self.in_time]);
         if shares.into_iter().any(|share| !(50.0..=99.9).contains(&share)) {

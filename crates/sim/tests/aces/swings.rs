@@ -1,7 +1,7 @@
-//! The sensitivity tests (AC, fig. 5, 7, 9 and 14, 15) before the server that the paper prints: sustained and occasional
-//! overload and light load. A unit of time is 100 periods, as in the paper for a single class. For two classes the paper's unit
-//! is 1,000 periods, so that the sustained overload here lasts as long as one of its units: 20 million requests for each scheme
-//! show the same.
+//! The sensitivity tests (AC, fig. 5, 7, 9 and 14, 15) before the server that the paper prints, without its disk, network and
+//! cache: sustained and occasional overload, and light load of the occasional length between them. A unit of time is 100
+//! periods, as in the paper for a single class. For two classes the paper's unit is 1,000 periods, so that the sustained
+//! overload here lasts as long as one of its units.
 
 use crate::heard::{ENGINE, Fate, HIGH, Heard, LOW, front, promises, tell, within};
 use crate::plant::{BOUND, poisson, printed_pages, printed_service, stream, workload};

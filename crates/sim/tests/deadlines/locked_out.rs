@@ -46,3 +46,20 @@ fn an_illness_is_forgotten_soon_after_it() {
         }
     }
 }
+
+/// Everything stands still for five seconds, and a server that is nearly idle takes what comes afterwards.
+#[test]
+fn a_pause_of_a_large_server_is_forgotten_at_once() {
+    for (workers, rate, pause) in [(256, 50.0, 5.0), (64, 20.0, 3.0), (256, 200.0, 2.0)] {
+        for seed in 8601..=8603 {
+            let page = Kind::new("/page-*.html", 1.0, ms(20), Law::Exponential);
+            let mut scene = Scene::new(workers, vec![Flow::new("pages", rate, vec![page])], 60.0, seed);
+            scene.slow((30.0, 30.0 + pause), f64::INFINITY);
+            let heard = scene.run();
+            let end = 30.0 + pause;
+            let [soon, then] = [(end, end + 5.0), (end + 5.0, 59.0)].map(|span| refused(&heard, span));
+            println!("{workers} workers, {rate}/s, {pause} s: {soon:.3} refused soon after, {then:.3} then");
+            assert!(soon <= 0.1 && then <= 0.002, "{soon} {then}");
+        }
+    }
+}

@@ -63,3 +63,20 @@ fn status_tells_the_mean_and_the_deviation_of_the_same_requests() {
         assert!((in_time - (1.0 - part)).abs() < 0.02, "{own:?}");
     }
 }
+
+/// Downloads that hold every worker are known to take long: a page is refused then, and does not wait in vain.
+#[test]
+fn pages_behind_downloads_at_every_worker_are_refused_at_once() {
+    for (workers, pages, download) in [(2, 25.0, (10, 10.0)), (1, 20.0, (10, 30.0)), (4, 60.0, (5, 2.0))] {
+        for path in ["/file-*.zip", "/film-*.html"] {
+            for seed in 8501..=8503 {
+                let heard = scene((workers, pages), path, download, seed).run();
+                let (missed, good) =
+                    (heard.missed(0, 0.5, (15.0, 119.0)), heard.in_time(0, 0.5, (15.0, 119.0)));
+                println!("{workers} workers, {download:?} {path}: missed {missed:.4}, in time {good:.3}");
+                let most = if workers == 1 { 0.015 } else { 0.01 };
+                assert!(missed <= most && good >= 0.3, "{missed} {good}");
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Types of requests in front of one server, some classes with a deadline, and how long each request took.
 
 use plimsoll_core::promises::{
-    Admission, Class, Condition, LAST_PRIORITY, Mode, Plant, Promises, Site, WorkerBounds,
+    Admission, Class, Condition, Delay, LAST_PRIORITY, Mode, Plant, Promises, Site, WorkerBounds,
 };
 use plimsoll_core::request::Outcome;
 use plimsoll_core::request::Reason;
@@ -61,13 +61,18 @@ pub(crate) struct Flow {
     pub(crate) rate: Vec<Phase>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) deadline: Option<Duration>,
+    /// A mean response time, instead of the deadline.
+    pub(crate) delay: Option<Duration>,
     pub(crate) priority: u8,
+    /// 0 is the scene's `site`; others are like it, each with a host of its own.
+    pub(crate) site: usize,
 }
 
 impl Flow {
     pub(crate) fn new(name: &'static str, rate: f64, kinds: Vec<Kind>) -> Self {
         let rate = vec![Phase { from: Duration::ZERO, rate, to: None }];
-        Flow { name, rate, kinds, deadline: Some(ms(1000)), priority: LAST_PRIORITY }
+        let deadline = Some(ms(1000));
+        Flow { name, rate, kinds, deadline, delay: None, priority: LAST_PRIORITY, site: 0 }
     }
 
     /// Another rate from a second on.
@@ -83,6 +88,16 @@ impl Flow {
 
     pub(crate) fn within(mut self, deadline: Option<Duration>) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    pub(crate) fn delay(mut self, mean: Duration) -> Self {
+        (self.deadline, self.delay) = (None, Some(mean));
+        self
+    }
+
+    pub(crate) fn at_site(mut self, site: usize) -> Self {
+        self.site = site;
         self
     }
 }
@@ -127,6 +142,11 @@ impl Answer {
     pub(crate) fn is_in_time(&self, deadline: f64) -> bool {
         self.reason.is_none() && self.response() <= deadline
     }
+}
+
+/// The host of a site, where there are several.
+fn host(site: usize) -> String {
+    format!("site{site}.example")
 }
 
 struct Clocks {
@@ -204,16 +224,26 @@ impl Scene {
     }
 
     pub(crate) fn promises(&self) -> Promises {
-        let mut site = self.site.clone();
         let class = |flow: &Flow| {
             let headers = vec![("x-class".to_owned(), flow.name.to_owned())];
             let condition = Condition { headers, ..Condition::default() };
-            Class { deadline: flow.deadline, priority: flow.priority, ..Class::new(flow.name, condition) }
+            let delay = flow.delay.map(|target| Delay { target, percentile: None });
+            let Flow { deadline, priority, .. } = *flow;
+            Class { deadline, delay, priority, ..Class::new(flow.name, condition) }
         };
-        site.classes = self.flows.iter().map(class).collect();
-        // Two flows may be of one class.
-        site.classes.dedup_by(|later, first| later.name == first.name);
-        let mut promises = Promises::of(self.plant.clone(), site);
+        let last = self.flows.iter().map(|flow| flow.site).max().unwrap_or(0);
+        let site = |number: usize| {
+            let mut site = self.site.clone();
+            site.classes = self.flows.iter().filter(|flow| flow.site == number).map(class).collect();
+            // Two flows may be of one class.
+            site.classes.dedup_by(|later, first| later.name == first.name);
+            if last > 0 {
+                (site.name, site.hosts) = (format!("site {number}"), vec![host(number)]);
+            }
+            site
+        };
+        let mut promises = Promises::of(self.plant.clone(), site(0));
+        promises.sites.extend((1..=last).map(site));
         (promises.control.mode, promises.control.admission) = (self.mode, self.admission);
         promises
     }
@@ -221,7 +251,7 @@ impl Scene {
     fn workload(&self) -> Workload {
         let page = |flow: &Flow, kind: &Kind| Page {
             method: "GET".to_owned(),
-            host: String::new(),
+            host: host(flow.site),
             path: kind.path.to_owned(),
             headers: [("x-class".to_owned(), flow.name.to_owned())]
                 .into_iter()

@@ -163,6 +163,10 @@ impl Budget {
             return Ok(());
         }
         let most = self.shares[party].most * capacity;
+        // A request that no period has room for takes a worker that idles; what it takes is carried over.
+        if work > most && workers.idle {
+            return Ok(());
+        }
         let next = Instant::from_nanos(self.next_ns.load(Ordering::Relaxed));
         Err((work <= most).then(|| next.since(workers.at.unwrap_or(next)).max(Duration::from_micros(1))))
     }
@@ -282,6 +286,8 @@ mod tests {
         assert_eq!(budget.admits(FIRST, 10_000, &workers(1)), Err(Some(Duration::from_millis(600))));
         assert_eq!(budget.admits(FIRST, 10_000, &workers(2)), Ok(()));
         budget.reserve(FIRST, 2_100_000);
-        assert_eq!(budget.admits(FIRST, 2_100_000, &workers(2)), Err(None));
+        assert_eq!(budget.admits(FIRST, 2_100_000, &workers(2)), Ok(()), "a worker idles");
+        let busy = Workers { idle: false, ..workers(2) };
+        assert_eq!(budget.admits(FIRST, 2_100_000, &busy), Err(None));
     }
 }

@@ -3,11 +3,14 @@
 //! A type that takes longer than its deadline even alone would never be admitted, and a wrong estimate would never be
 //! corrected. So one of its requests is admitted now and then, the more seldom the better its cost is known
 //! ([`TIMES_KNOWN`]), and one after the other on a server that has a worker to spare for it: nobody is locked out of an
-//! idle server.
+//! idle server. Once most of them are in time such a server takes [`MORE`] times as many: after a pause, in which all
+//! requests in service were late at once, the estimate is right again within a second.
 
+use super::types::PromisePlace;
 use crate::admission::estimates::{Alone, OwnTime, TypeEstimate};
 use crate::control::deadline::service_allowance::own_time;
-use crate::model::{Batch, ServiceHistogram, ServiceTime, SizeLaw, Sized};
+use crate::model::{Batch, ServiceHistogram, ServiceTime, SizeLaw, Sized, time_bin};
+use alloc::vec::Vec;
 use libm::sqrt;
 
 /// A type at one level. In microseconds, or of announced costs in millionths of the announcement.
@@ -19,6 +22,8 @@ pub(super) struct LearnedType {
     pub(super) requests: u64,
     /// Whether some of its requests had a deadline.
     pub(super) has_deadline: bool,
+    /// What a request takes beyond the longest time that counts, as it was known before the type was made (us).
+    beyond: f64,
     /// The time (s) since a request of the type was last served.
     silent: f64,
     /// The time (s) for which every request of the type was refused because of its cost.
@@ -30,6 +35,11 @@ pub(super) struct LearnedType {
 /// a worker.
 const TIMES_KNOWN: f64 = 5.0;
 const RARELY: f64 = 100.0;
+/// A request that takes no longer (us) is tried after the last one whether that was late or not.
+const CHEAP_US: f64 = 10e6;
+/// How many times as many requests of a type are tried on a server with workers to spare, once most of those before were in
+/// time.
+const MORE: u32 = 8;
 /// The time (s) after which a server with a worker to spare serves another request of a type that takes too long, if it did
 /// not hear of the last one.
 const SILENT: f64 = 60.0;
@@ -38,7 +48,8 @@ impl LearnedType {
     /// A type of which this much is known.
     pub(super) fn new(time: ServiceTime) -> Self {
         let (times, size) = (ServiceHistogram::default(), SizeLaw::default());
-        LearnedType { time, times, size, requests: 0, has_deadline: false, silent: 0.0, refused: 0.0 }
+        let (beyond, silent, refused) = (0.0, 0.0, 0.0);
+        LearnedType { time, times, size, requests: 0, has_deadline: false, beyond, silent, refused }
     }
 
     /// A type as another engine knew it.
@@ -51,8 +62,13 @@ impl LearnedType {
         LearnedType { size, requests, ..self }
     }
 
+    /// The type, whose requests took so much beyond the longest time that counts (us).
+    pub(super) fn with_beyond(self, beyond: f64) -> Self {
+        LearnedType { beyond, ..self }
+    }
+
     /// Learns from the requests released since the last call; returns whether there were any.
-    pub(super) fn learn(&mut self, row: &TypeEstimate, seconds: f64, soon: SoonEnough) -> bool {
+    pub(super) fn learn(&mut self, row: &TypeEstimate, seconds: f64, soon: SoonEnough<'_>) -> bool {
         let seen = row.take();
         let requests = seen.requests as f64;
         self.requests += seen.requests;
@@ -66,17 +82,34 @@ impl LearnedType {
         self.silent += seconds;
         if requests > 0.0 || self.silent >= SILENT {
             self.silent = 0.0;
-            row.invite_if_idle();
+            row.invite_if_idle(1);
         }
         if requests > 0.0 {
             self.refused = 0.0;
             // After a step the cost is that of as many requests as showed it.
             let remember = if stepped { self.time.weight() } else { f64::INFINITY };
-            self.times.learn(remember, row.take_times());
-            // After one that was in time the next follows at once: a few of them show that the type has become cheaper.
-            let was_in_time = batch.sum <= requests * soon.deadline_us;
-            if was_in_time && self.own_time(soon.deadline_us, soon.in_time).alone == Alone::Late {
+            let counts: Vec<(usize, u32)> = row.take_times().collect();
+            let in_time = |place: &PromisePlace| {
+                let below = time_bin(place.deadline_us() as u64);
+                counts.iter().filter(|(bin, _)| *bin < below).map(|(_, count)| count).sum::<u32>()
+            };
+            self.times.learn(remember, counts.iter().copied());
+            let is_late = |place: &&PromisePlace| {
+                self.own_time(place.deadline_us(), place.in_time).alone == Alone::Late
+            };
+            let most = |in_time: u32| u64::from(in_time) * 2 >= seen.requests;
+            // After one that was in time the next follows at once: a few of them show that the type has become cheaper. So it
+            // does after late ones that cost little, as far as their cut times tell.
+            let is_cheap = self.whole(soon.longest_us).0 <= CHEAP_US;
+            let follows = |place: &PromisePlace| {
+                batch.sum <= requests * place.deadline_us() && (is_cheap || most(in_time(place)))
+            };
+            if soon.places.iter().rev().find(is_late).is_some_and(follows) {
                 row.invite();
+            }
+            let in_time = soon.places.last().map_or(0, in_time);
+            if most(in_time) {
+                row.invite_if_idle(in_time.saturating_mul(MORE));
             }
         } else if seen.too_long {
             self.refused += seconds;
@@ -102,7 +135,10 @@ impl LearnedType {
     /// The mean time of its requests and its deviation, with what they take beyond the longest time that the estimate counts.
     pub(super) fn whole(&self, longest_us: f64) -> (f64, f64) {
         let (mean, deviation) = (self.time.mean(), self.time.deviation());
-        let (beyond, squares) = self.times.beyond(longest_us);
+        let (beyond, squares) = match self.times.counts().next() {
+            Some(_) => self.times.beyond(longest_us),
+            None => (self.beyond, self.beyond * (2.0 * mean + self.beyond)),
+        };
         let whole = mean + beyond;
         (whole, sqrt((deviation * deviation + mean * mean + squares - whole * whole).max(0.0)))
     }
@@ -110,11 +146,9 @@ impl LearnedType {
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SoonEnough {
-    /// The shortest deadline of its site.
-    pub(super) deadline_us: f64,
-    /// The part of its requests that keeps it.
-    pub(super) in_time: f64,
+pub(super) struct SoonEnough<'a> {
+    /// The promises of its site, the shortest deadline first; none for announced costs.
+    pub(super) places: &'a [PromisePlace],
     /// The longest time that estimates count.
     pub(super) longest_us: f64,
 }

@@ -15,6 +15,7 @@ mod found_conditions;
 mod known;
 mod learned_type;
 mod rates;
+mod room;
 mod service_allowance;
 mod types;
 
@@ -58,10 +59,11 @@ impl Loop for DeadlineLoop {
         if self.types.is_empty() { Due::Never } else { Due::Sample }
     }
 
-    fn step(&mut self, _now: Instant, (seconds, plants): Self::Inputs<'_>) {
+    fn step(&mut self, now: Instant, (seconds, plants): Self::Inputs<'_>) {
         self.types.iter_mut().for_each(|types| types.learn(seconds));
+        room::keep_room(&self.types);
         for (number, unfinished, workers) in plants {
-            self.rates[number].follow(unfinished, seconds, workers);
+            self.rates[number].follow(unfinished, (now, seconds), workers);
         }
     }
 
@@ -81,6 +83,8 @@ impl Loop for DeadlineLoop {
                     unit_us: unit_us(site, &promises.plants[site.plant]),
                     places: places_of(site),
                     longest_us: longest_deadline_us(promises, site),
+                    plants: site.plants().collect(),
+                    has_contract: site.guarantee.is_some(),
                 };
                 self.types.push(SiteTypes::new(promised, before));
             }

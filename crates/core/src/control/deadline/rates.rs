@@ -1,6 +1,9 @@
 //! The part of a plant that higher ranks take.
 
-use crate::admission::unfinished_work::{HigherRanks, Slot, UnfinishedWork};
+use crate::admission::held_workers::HeldWorkers;
+use crate::admission::unfinished_work::{HigherRanks, OwnLoad, Slot, SlotOf, UnfinishedWork};
+use crate::scheduling::quota::WORKER;
+use crate::time::Instant;
 use alloc::vec::Vec;
 use libm::sqrt;
 
@@ -8,6 +11,32 @@ use libm::sqrt;
 #[derive(Default)]
 pub(crate) struct PlantRates {
     slots: Vec<SlotRates>,
+    held: Vec<HeldRates>,
+}
+
+/// What old requests took beyond the time at which they became old.
+#[derive(Default)]
+struct HeldRates {
+    last: [u64; 2],
+    last_due: u64,
+    /// The sum and the sum of squares of late (us).
+    sums: [f64; 2],
+    /// What old requests have taken until the first of them ended (us).
+    running: f64,
+    /// What those with a deadline took of late, and their work that was started (us).
+    lately: [f64; 2],
+}
+
+/// What some ranks take of a plant, as parts of its workers.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    /// As a short and as a long mean.
+    fast: f64,
+    slow: f64,
+    /// The variance of the work that they bring in a unit of time (us), by both.
+    noise: [f64; 2],
+    /// The time between two looks.
+    seconds: f64,
 }
 
 /// The rates of one rank.
@@ -28,6 +57,8 @@ const FAST: f64 = 0.5;
 const SLOW: f64 = 0.1;
 /// The short mean counts once it is this many deviations above the long one.
 const RISEN: f64 = 2.5;
+/// The part of what is known of old requests that is forgotten whenever one ended.
+const HELD: f64 = 1.0 / 64.0;
 /// The gain of the mean of refusals.
 const REFUSED: f64 = 0.2;
 
@@ -35,39 +66,149 @@ impl PlantRates {
     /// Takes the work started in the last `seconds`, and publishes to each rank the part that higher ranks take. The short mean
     /// replaces the long one where it exceeds it by more than chance, so that a rising load shows at once; its larger
     /// uncertainty is published with it.
-    pub(crate) fn follow(&mut self, unfinished: &UnfinishedWork, seconds: f64, workers: u32) {
+    pub(crate) fn follow(
+        &mut self,
+        unfinished: &UnfinishedWork,
+        (now, seconds): (Instant, f64),
+        workers: u32,
+    ) {
         let slots = unfinished.slots();
         self.slots.resize(slots.len(), SlotRates::default());
-        for ((_, slot), own) in slots.iter().zip(&mut self.slots) {
-            let (work, squares) = slot.started();
-            own.follow_refusals(slot, work);
+        for (of, own) in slots.iter().zip(&mut self.slots) {
+            let (work, squares) = of.slot.started();
+            own.follow_refusals(&of.slot, work);
             for (index, now) in [work, squares].into_iter().enumerate() {
                 let rate = now.wrapping_sub(own.last[index]) as f64 / seconds;
                 own.fast[index] += FAST * (rate - own.fast[index]);
                 own.slow[index] += SLOW * (rate - own.slow[index]);
                 own.last[index] = now;
             }
-            slot.set_life(own.slow[1] / own.slow[0].max(1.0) / 2.0);
+            of.slot.set_life(own.slow[1] / own.slow[0].max(1.0) / 2.0);
         }
+        let due = slots.iter().zip(&self.slots).filter(|(of, _)| of.rank.deadline_ns < u64::MAX);
+        let started = due.map(|(_, own)| own.slow[0]).sum::<f64>() * seconds;
+        self.follow_held(unfinished, (now, seconds), started);
         let s = f64::from(workers.max(1));
         let load: f64 = self.slots.iter().map(|own| own.fast[0].max(own.slow[0]) * 1e-6).sum();
         unfinished.set_unused_workers((s - load).max(0.0));
-        for (rank, slot) in slots {
-            let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
-            let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>() * 1e-6;
-            let (fast, slow) = (sum(|own| own.fast[0]) / s, sum(|own| own.slow[0]) / s);
-            // With compound Poisson arrivals the variance of the work in a time w is w times the rate of squares, and s
-            // workers share it.
-            let noise_us = sum(|own| own.slow[1]).max(sum(|own| own.fast[1])) / (s * s);
-            let unsure = |gain: f64| sqrt(noise_us * 1e-6 / seconds * gain / (2.0 - gain));
-            let has_risen = fast - slow > RISEN * unsure(FAST);
-            let (part, unsure) = if has_risen { (fast, unsure(FAST)) } else { (slow, unsure(SLOW)) };
-            slot.set_higher_ranks(&HigherRanks { part: part.min(1.0), noise_us, unsure });
+        let taken: Vec<Taken> =
+            slots.iter().zip(&self.slots).map(|(of, own)| own.taken(of, s, seconds)).collect();
+        for ((of, own), rates) in slots.iter().zip(&taken).zip(&self.slots) {
+            let mut higher = Taken { seconds, ..Taken::default() };
+            let mut before = own.most();
+            for (other, its) in slots.iter().zip(&taken).filter(|(other, _)| !core::ptr::eq(*other, of)) {
+                if other.quota.is_some() || other.rank.band < of.rank.band {
+                    higher.add(its);
+                }
+                if other.quota.is_some() || other.rank.band <= of.rank.band {
+                    before += its.most();
+                }
+            }
+            let part = higher.part();
+            let unsure = higher.unsure(if higher.has_risen() { FAST } else { SLOW });
+            of.slot.set_higher_ranks(&HigherRanks {
+                part: part.min(1.0),
+                noise_us: higher.noise_us(),
+                unsure,
+            });
+            of.slot.set_load(&OwnLoad {
+                part: own.part(),
+                noise_us: own.noise_us(),
+                unused: (1.0 - before).max(0.0),
+                refused: rates.refused,
+            });
         }
+    }
+
+    /// Learns what is left of requests that have been in service for long.
+    fn follow_held(&mut self, unfinished: &UnfinishedWork, time: (Instant, f64), started: f64) {
+        self.held.resize_with(unfinished.held().len(), HeldRates::default);
+        unfinished.held().iter().zip(&mut self.held).for_each(|(held, own)| own.follow(held, time, started));
+    }
+}
+
+impl HeldRates {
+    fn follow(&mut self, held: &HeldWorkers, (now, seconds): (Instant, f64), started: f64) {
+        let deadline_us = held.deadline_ns as f64 / 1e3;
+        let (sum, squares) = held.beyond();
+        let last = core::mem::replace(&mut self.last, [sum, squares]);
+        let came = [sum.wrapping_sub(last[0]), squares.wrapping_sub(last[1])];
+        let due = held.beyond_due();
+        let came_due = due.wrapping_sub(core::mem::replace(&mut self.last_due, due));
+        for (known, came) in self.lately.iter_mut().zip([came_due as f64, started]) {
+            *known += HELD * (came - *known);
+        }
+        if sum == last[0] {
+            // As long as none has ended, as much is left as they have run.
+            if self.sums[0] <= 0.0 {
+                self.running += seconds * 1e6 * f64::from(held.old(now));
+                held.set_life(self.running.max(deadline_us));
+            }
+            return;
+        }
+        if self.sums[0] <= 0.0 {
+            // As many as one of them says that a deadline is left.
+            self.sums = [deadline_us, 2.0 * deadline_us * deadline_us];
+        }
+        for (known, came) in self.sums.iter_mut().zip(came) {
+            *known += came as f64 - HELD * *known;
+        }
+        let life_us = self.sums[1] / self.sums[0] / 2.0;
+        held.set_life(life_us);
+        held.set_per_work(self.lately[0] / self.lately[1].max(1.0) / life_us.max(1.0));
+    }
+}
+
+impl Taken {
+    /// The short mean replaces the long one where it exceeds it by more than chance.
+    fn has_risen(&self) -> bool {
+        self.fast - self.slow > RISEN * self.unsure(FAST)
+    }
+
+    fn part(&self) -> f64 {
+        if self.has_risen() { self.fast } else { self.slow }
+    }
+
+    fn most(&self) -> f64 {
+        self.fast.max(self.slow)
+    }
+
+    fn noise_us(&self) -> f64 {
+        self.noise[0].max(self.noise[1])
+    }
+
+    fn unsure(&self, gain: f64) -> f64 {
+        sqrt(self.noise_us() * 1e-6 / self.seconds * gain / (2.0 - gain))
+    }
+
+    fn add(&mut self, other: &Taken) {
+        self.seconds = other.seconds;
+        (self.fast, self.slow) = (self.fast + other.fast, self.slow + other.slow);
+        self.noise = [self.noise[0] + other.noise[0], self.noise[1] + other.noise[1]];
     }
 }
 
 impl SlotRates {
+    /// What the rank takes of so many workers. A class with a quota takes no more than that before others.
+    fn taken(&self, of: &SlotOf, workers: f64, seconds: f64) -> Taken {
+        let quota = of.quota.as_ref().map_or(f64::INFINITY, |(_, quota)| {
+            let (whole, part) = quota.workers();
+            f64::from(whole) + f64::from(part) / f64::from(WORKER)
+        });
+        let used = self.fast[0].max(self.slow[0]) * 1e-6;
+        let within = if used > quota { quota / used } else { 1.0 };
+        let part = |rate: f64| within * rate * 1e-6 / workers;
+        // With compound Poisson arrivals the variance of the work in a time w is w times the rate of squares, and s workers
+        // share it.
+        let noise = |rate: f64| part(rate) / workers;
+        Taken {
+            fast: part(self.fast[0]),
+            slow: part(self.slow[0]),
+            noise: [noise(self.fast[1]), noise(self.slow[1])],
+            seconds,
+        }
+    }
+
     /// Learns which part of the rank's work is refused.
     fn follow_refusals(&mut self, slot: &Slot, started: u64) {
         let all = slot.headroom.refused_us();

@@ -9,7 +9,12 @@
 //!
 //! so that its wait takes at most the part 1 - p of the chance that it has. Where F(D) is near 1 this is the quantile p.
 //! Where it is not, a plain quantile would lie beyond the deadline: every request of a type would be refused because a
-//! few of them take long.
+//! few of them take long. Where p is small and F(D) is larger, p itself is promised, so x is no less than the quantile p
+//! as far as that leaves the wait [`ALL`] of the chance.
+//!
+//! A type is *likely* to be in time if its chance is at least what was promised, or [`LIKELY`] where more was promised than
+//! that. One that is not, and is in time more often than late, is served where it takes the place of no other of its
+//! priority; it is admitted as long as its chance is even, since no less is lost by refusing it.
 
 use crate::admission::estimates::{Alone, OwnTime};
 use crate::model::{ServiceHistogram, ServiceTime};
@@ -18,8 +23,10 @@ use libm::log;
 /// The least chance of a request that is admitted when its work delays others: as for a normal time whose mean and one
 /// deviation reach to the deadline.
 const LIKELY: f64 = 0.84;
-/// The least chance of a request that finds an idle worker.
+/// The least chance of a request that takes no other's place.
 const EVEN: f64 = 0.5;
+/// The part of its chance of which no wait takes more, where less than that was promised.
+const ALL: f64 = 0.95;
 
 /// What requests of a type need within a deadline that this part of them keeps, in the unit of the estimate.
 pub(super) fn own_time(
@@ -30,10 +37,14 @@ pub(super) fn own_time(
     let chance = if deadline.is_finite() { times.within(deadline, known) } else { 1.0 };
     let alone = match chance {
         chance if chance < EVEN => Alone::Late,
-        chance if chance < LIKELY => Alone::Even,
+        chance if chance < LIKELY.min(in_time) => Alone::Even,
         _ => Alone::Likely,
     };
-    let needs = times.quantile(in_time * chance, known, deadline);
+    let part = match alone {
+        Alone::Even => EVEN,
+        _ => (in_time * chance).max(in_time.min(ALL * chance)),
+    };
+    let needs = times.quantile(part, known, deadline);
     // A type that varies little may need less than the width of a bin of its histogram. So no request needs more deviations
     // above its mean than an exponential time has above zero at this quantile.
     let most = known.mean() - log(1.0 - in_time) * known.deviation();

@@ -27,10 +27,15 @@ pub(crate) struct SiteTypes {
     places: Vec<PromisePlace>,
     /// The longest deadline beside which its requests stand.
     longest_us: u64,
+    /// The plants that serve it, and whether it has a contract.
+    pub(super) plants: Vec<usize>,
+    pub(super) has_contract: bool,
     /// By row and place: the time (s) since a request came.
     absent: Vec<f64>,
     /// The time (s) since requests of known size or cost were last forgotten.
     remembered: f64,
+    /// What the server reported of late, and what the same requests took.
+    reported: [f64; 2],
     pub(crate) estimates: Arc<Estimates>,
     /// By row: types by levels, then the same of announced costs.
     pub(super) rows: Vec<LearnedType>,
@@ -46,6 +51,8 @@ pub(crate) struct PromisedTypes {
     pub(crate) unit_us: f64,
     pub(crate) places: Vec<PromisePlace>,
     pub(crate) longest_us: u64,
+    pub(crate) plants: Vec<usize>,
+    pub(crate) has_contract: bool,
 }
 
 /// What a class was promised, the shortest deadline first.
@@ -59,13 +66,15 @@ pub(crate) struct PromisePlace {
 
 /// Room is kept for types that had a request in so many seconds.
 const OF_LATE: f64 = 60.0;
+/// The part of what was reported that is forgotten at each look at which some was.
+const REPORTED: f64 = 0.02;
 /// The real time of an announced second until it is learned, in millionths.
 const AS_ANNOUNCED: f64 = 1e6;
 /// The relative deviation of an announced cost, until it is learned.
 const ANNOUNCED_VARIES: f64 = 0.05;
 
 impl PromisePlace {
-    fn deadline_us(&self) -> f64 {
+    pub(super) fn deadline_us(&self) -> f64 {
         self.deadline.as_secs_f64() * 1e6
     }
 }
@@ -73,20 +82,16 @@ impl PromisePlace {
 impl SiteTypes {
     /// Keeps what `before` has learned of the same types; all of it if nothing changed.
     pub(crate) fn new(promised: PromisedTypes, before: Option<SiteTypes>) -> Self {
-        let same = |known: &SiteTypes| {
-            known.types == promised.types
-                && known.levels == promised.levels
-                && known.unit_us == promised.unit_us
-                && known.places == promised.places
-        };
         let mut before = match before {
-            Some(known) if same(&known) => {
+            Some(known) if known.are(&promised) => {
                 known.estimates.set_longest(promised.longest_us);
-                return SiteTypes { longest_us: promised.longest_us, ..known };
+                let PromisedTypes { longest_us, plants, has_contract, .. } = promised;
+                return SiteTypes { longest_us, plants, has_contract, ..known };
             }
             other => other,
         };
-        let PromisedTypes { site, types, finds, levels, unit_us, places, longest_us } = promised;
+        let PromisedTypes { site, types, finds, levels, unit_us, places, longest_us, plants, has_contract } =
+            promised;
         let kept = before.as_mut().and_then(|known| known.found.take_if(|_| finds && known.levels == levels));
         let keeps = kept.is_some();
         let found = kept.or_else(|| finds.then(|| FoundTypes::new(levels.len())));
@@ -115,7 +120,7 @@ impl SiteTypes {
         }
         let absent = rows.iter().map(|row| if row.requests > 0 { 0.0 } else { OF_LATE });
         let absent = absent.flat_map(|seconds| places.iter().map(move |_| seconds)).collect();
-        let remembered = 0.0;
+        let (remembered, reported) = (0.0, [0.0; 2]);
         let learned = SiteTypes {
             site,
             types,
@@ -124,13 +129,24 @@ impl SiteTypes {
             unit_us,
             places,
             longest_us,
+            plants,
+            has_contract,
             absent,
             remembered,
+            reported,
             estimates,
             rows,
         };
         (0..learned.rows.len()).for_each(|row| learned.publish(row));
         learned
+    }
+
+    /// Whether the same was promised before.
+    fn are(&self, promised: &PromisedTypes) -> bool {
+        self.types == promised.types
+            && self.levels == promised.levels
+            && self.unit_us == promised.unit_us
+            && self.places == promised.places
     }
 
     /// The names of a row's type and level, and whether it is of announced costs.
@@ -154,7 +170,10 @@ impl SiteTypes {
     pub(super) fn publish(&self, number: usize) {
         let us = |value: f64| value.clamp(0.0, f64::from(u32::MAX)) as u32;
         let (row, learned) = (&self.estimates.rows()[number], &self.rows[number]);
-        row.set(Cost { mean_us: us(learned.time.mean()), deviation_us: us(learned.time.deviation()) });
+        let (mean, deviation) = (learned.time.mean(), learned.time.deviation());
+        let (whole, _) = learned.whole(self.longest_us(number));
+        let stretch = us(f64::from(Cost::ONCE) * whole / mean.max(1.0));
+        row.set(Cost { mean_us: us(mean), deviation_us: us(deviation), stretch });
         row.set_block(learned.size.slope());
         for (place, promise) in self.places.iter().enumerate() {
             // An announced cost is learned as a part of the announcement, whatever the deadline.
@@ -178,7 +197,6 @@ impl SiteTypes {
 
     /// Learns from the requests released in the last `seconds`.
     pub(crate) fn learn(&mut self, seconds: f64) {
-        let shortest = self.places[0];
         for number in 0..self.rows.len() {
             for place in 0..self.places.len() {
                 let (absent, came) = (
@@ -188,14 +206,16 @@ impl SiteTypes {
                 *absent = if came { 0.0 } else { *absent + seconds };
                 self.rows[number].has_deadline |= came;
             }
-            // Whether an announced cost is in time depends on what was announced.
-            let deadline_us = if self.is_announced(number) { f64::INFINITY } else { shortest.deadline_us() };
-            let soon =
-                SoonEnough { deadline_us, in_time: shortest.in_time, longest_us: self.longest_us(number) };
+            let soon = SoonEnough {
+                // Whether an announced cost is in time depends on what was announced.
+                places: if self.is_announced(number) { &[] } else { &self.places },
+                longest_us: self.longest_us(number),
+            };
             if self.rows[number].learn(&self.estimates.rows()[number], seconds, soon) {
                 self.publish(number);
             }
         }
+        self.learn_reported();
         self.remembered += seconds;
         if self.remembered >= OF_LATE {
             self.remembered = 0.0;
@@ -204,7 +224,29 @@ impl SiteTypes {
         let regrouped = self.found.as_mut().map_or_else(Vec::new, |found| found.step(seconds));
         regrouped.iter().for_each(|group| self.regroup(group));
         self.expect();
-        (0..self.places.len()).for_each(|place| self.estimates.set_costliest(place, self.costliest(place)));
+    }
+
+    /// Learns what a reported cost is in time.
+    fn learn_reported(&mut self) {
+        let lately = self.estimates.take_reported();
+        if lately[0] > 0.0 {
+            for (known, lately) in self.reported.iter_mut().zip(lately) {
+                *known += lately - REPORTED * *known;
+            }
+            self.estimates.set_per_reported(self.reported[1] / self.reported[0]);
+        }
+    }
+
+    /// What the costliest requests of each of its promises need.
+    pub(super) fn costliest_by_place(&self) -> impl Iterator<Item = (PromisePlace, Needs)> + '_ {
+        let needs = |place| self.costliest(place).max(self.estimates.costliest_told(place));
+        self.places.iter().enumerate().map(move |(place, promise)| (*promise, needs(place)))
+    }
+
+    /// Keeps room for what requests with each of its promises stand beside.
+    pub(super) fn keep_room(&self, needs: impl Fn(&PromisePlace) -> Needs) {
+        let places = self.places.iter().enumerate();
+        places.for_each(|(place, promise)| self.estimates.set_costliest(place, needs(promise)));
     }
 
     /// The longest time that the estimate of a row counts.
@@ -227,7 +269,8 @@ impl SiteTypes {
                 None => ServiceTime::expected(ratio * self.rows[parent].time.mean()),
             };
             let size = self.rows[parent].size.clone();
-            self.rows[row] = LearnedType::new(time).after(size, requests as u64);
+            let beyond = known.map_or(0.0, |(mean, _)| (mean - longest).max(0.0));
+            self.rows[row] = LearnedType::new(time).after(size, requests as u64).with_beyond(beyond);
             let absent = if known.is_some() { 0.0 } else { OF_LATE };
             self.absent[row * self.places.len()..][..self.places.len()].fill(absent);
             self.publish(row);

@@ -143,7 +143,8 @@ impl Lane {
         let Target { request_type, announced_us, blocks, shape, exempt, .. } = *target;
         let features = CostFeatures { request_type, announced_us, blocks, shape };
         let (arrived, level) = (permit.arrived, permit.level);
-        let candidate = Candidate { arrived, rank: class.rank(standing), features, level, exempt };
+        let quota_of = class.quota_of(target.class).filter(|_| !exempt);
+        let candidate = Candidate { arrived, rank: class.rank(standing), quota_of, features, level, exempt };
         let at_plant = (&plant.unfinished, plant.workers(Some(arrived)));
         let (work, decision) = deadline::admit(at_plant, (estimates, &class.terms), &candidate);
         permit.work = Some(work);

@@ -65,7 +65,7 @@ impl Lane {
             (permit.work, permit.streams) = (waiting.work, waiting.streams);
             if let (Standing::Exempt, Some(work)) = (standing, &mut permit.work) {
                 let unfinished = &published.plants[plant].unfinished;
-                *work = unfinished.reserve(now, rank, work.features, work.cost);
+                *work = unfinished.reserve(now, (rank, None), (work.features, work.cost));
             }
             start(published, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
@@ -95,7 +95,9 @@ impl Lane {
         let features = waiting.work.map(|work| (work.features, work.cost));
         unreserve(from, waiting.work.take());
         if to.has_deadlines {
-            waiting.work = features.map(|(own, cost)| to.unfinished.reserve(now, waiting.rank, own, cost));
+            let quota_of = published.classes[usize::from(waiting.class)].quota_of(waiting.class);
+            let rank = (waiting.rank, quota_of.filter(|_| waiting.standing != Standing::Exempt));
+            waiting.work = features.map(|work| to.unfinished.reserve(now, rank, work));
         }
         let drop =
             |waiting: &Waiting, reason| drop_waiting(published, &self.counters, waiting, number, reason);

@@ -238,7 +238,8 @@ impl Lane {
         let Some(estimates) = class.estimates.as_ref().filter(|_| self.may_teach(permit, service)) else {
             return;
         };
-        let cost_ns = service.cost.map_or(took_ns, |cost| cost.as_nanos() as u64);
+        let cost_ns =
+            service.cost.map_or(took_ns, |cost| estimates.of_reported(cost.as_nanos() as u64, took_ns));
         estimates.note(work.features, permit.level, cost_ns);
     }
 

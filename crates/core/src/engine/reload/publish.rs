@@ -25,11 +25,11 @@ impl Engine {
     pub(super) fn publish(&mut self) {
         let before = self.published();
         let promises = &self.registry.promises;
-        let plant = |(number, plant): (usize, &Plant)| {
+        let plant = |(number, plant): (usize, &Plant), classes: &[PublishedClass]| {
             let known = before.plants.get(number);
             let gate = known.map_or_else(|| self.new_gate(number), |known| known.gate.clone());
             let mut unfinished = known.map_or_else(UnfinishedWork::default, |known| known.unfinished.clone());
-            unfinished.follow(&promises.control, self.ranks_at(number));
+            unfinished.follow(&promises.control, self.ranks_at(number), self.quotas_at(number, classes));
             PublishedPlant {
                 gate,
                 streams: known.map_or_else(Arc::default, |known| known.streams.clone()),
@@ -68,6 +68,7 @@ impl Engine {
                 None => classes.push(fresh),
             }
         }
+        let plants = promises.plants.iter().enumerate().map(|own| plant(own, &classes)).collect();
         let next = PublishedState {
             generation: before.generation.wrapping_add(1),
             rules: Classifier::of(&self.registry, self.seed, |site| self.loops.deadlines.shapes(site)),
@@ -75,7 +76,7 @@ impl Engine {
             promised_return: promises.control.retry_after,
             turn: AtomicU64::new(before.turn.load(Relaxed)),
             classes,
-            plants: promises.plants.iter().enumerate().map(plant).collect(),
+            plants,
             lanes: self.sensors.counters.clone(),
         };
         let quotas: Vec<_> = next.classes.iter().map(|class| class.quota.clone()).collect();
@@ -127,6 +128,24 @@ impl Engine {
             terms: DeadlineTerms::NONE,
             estimates: None,
         }
+    }
+
+    /// The classes with a delay that a plant with deadlines may be asked to serve, with rank and quota.
+    fn quotas_at<'a>(
+        &'a self,
+        plant: usize,
+        classes: &'a [PublishedClass],
+    ) -> impl Iterator<Item = (u16, Rank, Arc<Quota>)> + 'a {
+        let keeps = self.registry.promises.has_deadlines(plant);
+        let members = self
+            .registry
+            .classes()
+            .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
+        members.filter_map(|member| {
+            let (number, own) = (member.class as u16, &classes[member.class]);
+            own.quota_of(number)?;
+            Some((number, own.ranks[0], own.quota.clone()?))
+        })
     }
 
     /// The ranks of all requests that a plant may be asked to serve.

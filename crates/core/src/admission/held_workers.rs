@@ -1,0 +1,241 @@
+//! The workers that requests hold for longer than a request with some deadline can wait.
+//!
+//! Some requests are known to take long when they start. Others show it by their age only: of a type whose requests take 20 ms,
+//! and one in a hundred of them five seconds, most requests in service are long ones, though the mean says nothing of
+//! them. So requests in service are counted by the time of their start. The ones that have been in service for
+//! [`OLD`] of the deadline are *old*. What is left of an old request is learned from those that ended; if that is at
+//! least a deadline, an old request holds its worker as a long one does.
+//!
+//! A request that waits may find all workers held by those before it. So how many of them hold a worker is learned too,
+//! for each unit of work with a deadline.
+//!
+//! The counts are in a ring of words by start time, each with the number of its part of time. A word that is used again
+//! gives what it held to the count of old requests, so no timer is needed, and a request that ends knows by its start where
+//! it was counted.
+
+use crate::admission::residual_work::ResidualWork;
+use crate::admission::unfinished_work::Sum;
+use crate::request::work::Work;
+use crate::time::Instant;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// The requests in service at a plant, as requests with one relative deadline see them.
+pub(crate) struct HeldWorkers {
+    pub(crate) deadline_ns: u64,
+    /// The length of a part of time, and the age at which a request is old.
+    width_ns: u64,
+    old_us: u64,
+    /// The requests that are known to outlast the deadline, their work as the plant counts it, and with their whole times.
+    long: AtomicU32,
+    long_work: ResidualWork,
+    long_whole: ResidualWork,
+    /// The others by their start: the number of a part of time above, the count below.
+    by_start: [AtomicU64; PARTS],
+    /// Those that started before the ring.
+    old: AtomicU32,
+    /// What old requests took beyond [`OLD`] of the deadline until they ended (us), and its square.
+    beyond: Sum,
+    /// The same (us) of those that have a deadline themselves.
+    beyond_due: AtomicU64,
+    /// The mean residual life of an old request (us).
+    life_us: AtomicU32,
+    /// How many requests become old for each microsecond of work that starts (f32 bits), of those that have a deadline.
+    per_work: AtomicU32,
+}
+
+/// The requests in service at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Holding {
+    /// The workers that long and old requests hold.
+    pub(super) workers: u32,
+    /// The residual work of those that are known to be long (us), and its variance, as the plant counts it, and with their
+    /// whole times.
+    pub(super) counted: (f64, f64),
+    pub(super) known: (f64, f64),
+    /// The old ones among the others, and all of the others.
+    pub(super) old: u32,
+    pub(super) others: u32,
+    /// What is left of an old one (us).
+    pub(super) life_us: f64,
+    /// How many requests that will hold their workers are in each microsecond of work.
+    pub(super) per_work: f64,
+}
+
+const PARTS: usize = 8;
+/// The part of a deadline after which a request in service is old.
+const OLD: f64 = 0.25;
+/// The longest time beyond it that counts (us), so that squares do not wrap.
+const MOST_BEYOND_US: u64 = 1 << 30;
+
+impl HeldWorkers {
+    pub(crate) fn new(deadline_ns: u64) -> Self {
+        let old_ns = deadline_ns as f64 * OLD;
+        HeldWorkers {
+            deadline_ns,
+            width_ns: (old_ns / PARTS as f64).max(1.0) as u64,
+            old_us: (old_ns / 1e3) as u64,
+            long: AtomicU32::new(0),
+            long_work: ResidualWork::default(),
+            long_whole: ResidualWork::default(),
+            by_start: Default::default(),
+            old: AtomicU32::new(0),
+            beyond: Sum::default(),
+            beyond_due: AtomicU64::new(0),
+            life_us: AtomicU32::new((deadline_ns / 1000).min(u32::MAX.into()) as u32),
+            per_work: AtomicU32::new(0),
+        }
+    }
+
+    /// The number of the part of time that an instant is in.
+    fn part(&self, at: Instant) -> u32 {
+        (at.as_nanos() / self.width_ns) as u32
+    }
+
+    pub(super) fn start(&self, now: Instant, work: &Work) {
+        if work.outlasts_ns(self.deadline_ns) {
+            self.long.fetch_add(1, Relaxed);
+            self.long_work.start(now, work);
+            return self.long_whole.start(now, &work.whole());
+        }
+        let part = self.part(now);
+        let mut gone = 0;
+        let count = |word: u64| {
+            let (known, count) = parts(word);
+            gone = 0;
+            if known == part {
+                return Some(word + 1);
+            }
+            // A thread that was held up is older than the ring.
+            let is_late = known.wrapping_sub(part) < u32::MAX / 2 && count > 0;
+            gone = if is_late { 1 } else { count };
+            (!is_late).then_some(u64::from(part) << 32 | 1)
+        };
+        _ = self.by_start[part as usize % PARTS].fetch_update(Relaxed, Relaxed, count);
+        if gone > 0 {
+            self.old.fetch_add(gone, Relaxed);
+        }
+    }
+
+    /// Ends a request; `due`: it has a deadline.
+    pub(super) fn finish(&self, started: Instant, work: &Work, (took_us, due): (u64, bool)) {
+        if work.outlasts_ns(self.deadline_ns) {
+            self.long.fetch_sub(1, Relaxed);
+            self.long_work.finish(started, work);
+            return self.long_whole.finish(started, &work.whole());
+        }
+        let part = self.part(started);
+        let word = &self.by_start[part as usize % PARTS];
+        let count = |word: u64| (parts(word).0 == part && parts(word).1 > 0).then(|| word - 1);
+        if word.fetch_update(Relaxed, Relaxed, count).is_err() {
+            self.old.fetch_sub(1, Relaxed);
+        }
+        let beyond_us = took_us.saturating_sub(self.old_us).min(MOST_BEYOND_US);
+        if beyond_us > 0 {
+            self.beyond.add((beyond_us, beyond_us.saturating_mul(beyond_us)));
+            if due {
+                self.beyond_due.fetch_add(beyond_us, Relaxed);
+            }
+        }
+    }
+
+    /// The requests in service now; without a clock, as of the last start.
+    pub(super) fn holding(&self, now: Option<Instant>) -> Holding {
+        let life_us = f64::from(self.life_us.load(Relaxed));
+        // A thread may be between the two counts of a request.
+        let (mut old, mut young) = ((self.old.load(Relaxed) as i32).max(0) as u32, 0);
+        let newest = now.map(|now| self.part(now));
+        for word in &self.by_start {
+            let (part, count) = parts(word.load(Relaxed));
+            let is_old = newest.is_some_and(|newest| newest.wrapping_sub(part) as i32 >= PARTS as i32);
+            *(if is_old { &mut old } else { &mut young }) += count;
+        }
+        let long = self.long.load(Relaxed);
+        let holds = life_us * 1e3 >= self.deadline_ns as f64;
+        let (hold, per_work) =
+            if holds { (old, f32::from_bits(self.per_work.load(Relaxed)).into()) } else { (0, 0.0) };
+        Holding {
+            workers: long + hold,
+            counted: if long > 0 { self.long_work.at(now) } else { (0.0, 0.0) },
+            known: if long > 0 { self.long_whole.at(now) } else { (0.0, 0.0) },
+            old: hold,
+            others: old + young,
+            life_us,
+            per_work,
+        }
+    }
+
+    /// The old requests in service, if they hold their workers.
+    pub(crate) fn old(&self, now: Instant) -> u32 {
+        self.holding(Some(now)).old
+    }
+
+    /// All that old requests ever took beyond the time at which they became old (us), and the squares.
+    pub(crate) fn beyond(&self) -> (u64, u64) {
+        self.beyond.get()
+    }
+
+    /// The same of those that have a deadline.
+    pub(crate) fn beyond_due(&self) -> u64 {
+        self.beyond_due.load(Relaxed)
+    }
+
+    /// Sets the mean residual life of an old request.
+    pub(crate) fn set_life(&self, us: f64) {
+        self.life_us.store(us as u32, Relaxed);
+    }
+
+    /// Sets how many requests become old for each microsecond of work.
+    pub(crate) fn set_per_work(&self, requests: f64) {
+        self.per_work.store((requests as f32).to_bits(), Relaxed);
+    }
+}
+
+fn parts(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::work::Cost;
+    use crate::time::Duration;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(90_000 + ms)
+    }
+
+    fn counts(held: &HeldWorkers, ms: u64) -> (u32, u32) {
+        let holding = held.holding(Some(at(ms)));
+        (holding.workers, holding.others)
+    }
+
+    #[test]
+    fn a_request_holds_its_worker_once_it_is_old() {
+        let held = HeldWorkers::new(1_600_000_000);
+        let work = Work::of(Cost { mean_us: 20_000, deviation_us: 20_000, stretch: 0 });
+        held.start(at(0), &work);
+        (1..=40).for_each(|n| held.start(at(20 * n), &work));
+        assert_eq!(counts(&held, 810), (23, 41));
+        assert_eq!(counts(&held, 3000), (41, 41), "without a start they become old too");
+        held.finish(at(0), &work, (3_000_000, true));
+        (30..=40).for_each(|n| held.finish(at(20 * n), &work, (20_000, true)));
+        assert_eq!(counts(&held, 3000), (29, 29));
+        assert_eq!(held.beyond().0, 2_600_000);
+        (1..30).for_each(|n| held.finish(at(20 * n), &work, (20_000, true)));
+        assert_eq!(counts(&held, 3000), (0, 0));
+        held.set_life(700_000.0);
+        held.start(at(4000), &work);
+        assert_eq!(counts(&held, 6000), (0, 1), "those that end soon hold no worker");
+    }
+
+    #[test]
+    fn what_is_known_to_be_long_is_left_with_its_whole_time() {
+        let held = HeldWorkers::new(500_000_000);
+        let work = Work::of(Cost { mean_us: 500_000, deviation_us: 0, stretch: 160 });
+        held.start(at(0), &work);
+        let holding = held.holding(Some(at(4000)));
+        assert_eq!((holding.workers, holding.others, holding.known.0), (1, 0, 1_000_000.0));
+        held.finish(at(0), &work, (10_000_000, true));
+        assert_eq!(held.holding(Some(at(4000))).workers, 0);
+    }
+}

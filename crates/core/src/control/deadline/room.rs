@@ -1,0 +1,47 @@
+//! The room that each priority keeps for its costliest requests, whatever site they are of.
+//!
+//! Requests of one priority wait in the order of their deadlines, so that a cheap one of one site fills the queue before a
+//! costly one of another. A costly request whose deadline is later by some time has so much more time itself, and needs
+//! less room.
+
+use super::types::{PromisePlace, SiteTypes};
+use crate::admission::headroom::Needs;
+use alloc::vec::Vec;
+
+/// What the requests of one priority with one deadline need at a plant.
+struct Beside {
+    /// A plant, whether the site has a contract, and the priority.
+    of: (usize, bool, u8),
+    deadline_us: f64,
+    needs: Needs,
+}
+
+/// Keeps room at each site for the costliest requests of its priorities at all sites of its plants.
+pub(super) fn keep_room(types: &[SiteTypes]) {
+    let mut members: Vec<Beside> = Vec::new();
+    for site in types {
+        for (promise, needs) in site.costliest_by_place() {
+            for plant in &site.plants {
+                let of = (*plant, site.has_contract, promise.priority);
+                let deadline_us = promise.deadline_us();
+                let is_same = |own: &&mut Beside| own.of == of && own.deadline_us == deadline_us;
+                match members.iter_mut().find(is_same) {
+                    Some(known) => known.needs = known.needs.max(needs),
+                    None => members.push(Beside { of, deadline_us, needs }),
+                }
+            }
+        }
+    }
+    for site in types {
+        site.keep_room(|promise: &PromisePlace| {
+            let is_beside = |own: &&Beside| {
+                let (plant, has_contract, priority) = own.of;
+                site.plants.contains(&plant)
+                    && (has_contract, priority) == (site.has_contract, promise.priority)
+            };
+            let beside = members.iter().filter(is_beside);
+            let needs = beside.map(|own| own.needs.less((own.deadline_us - promise.deadline_us()).max(0.0)));
+            needs.fold(Needs::default(), Needs::max)
+        });
+    }
+}

@@ -1,0 +1,39 @@
+//! Deadlines of minutes, and deadlines far apart under admission by budget.
+
+use crate::scene::{Flow, Kind, Scene, ms};
+use plimsoll_core::promises::Admission;
+use plimsoll_sim::workload::Law;
+
+/// Jobs within ten minutes before one worker.
+fn jobs(seconds: u64, every: f64, seed: u64) -> Scene {
+    let job = Kind::new("/job-*", 1.0, ms(1000 * seconds), Law::Lognormal { variation: 0.05 });
+    Scene::new(1, vec![Flow::new("jobs", 1.0 / every, vec![job]).within(Some(ms(600_000)))], 60_000.0, seed)
+}
+
+#[test]
+fn jobs_longer_than_the_deadline_are_not_started_one_after_the_other() {
+    for seed in 8711..=8713 {
+        let heard = jobs(700, 100.0, seed).run();
+        let started = heard.of(0, 0.0).filter(|job| job.is_admitted()).count();
+        println!("{started} of {} were started", heard.answers.len());
+        assert!((1..=12).contains(&started), "{started}");
+    }
+}
+
+#[test]
+fn a_budget_of_short_periods_does_not_refuse_long_requests_on_an_idle_server() {
+    for (pages, seed) in [(0.01, 8721), (5.0, 8722)] {
+        let page = Kind::new("/page-*", 1.0, ms(2), Law::Lognormal { variation: 0.3 });
+        let report = Kind::new("/report-*", 1.0, ms(150), Law::Lognormal { variation: 0.3 });
+        let flows = vec![
+            Flow::new("pages", pages, vec![page]).within(Some(ms(100))),
+            Flow::new("reports", 1.0, vec![report]).within(Some(ms(10_000))),
+        ];
+        let mut scene = Scene::new(1, flows, 200.0, seed);
+        scene.admission = Admission::Budget;
+        let heard = scene.run();
+        let good = heard.in_time(1, 10.0, (20.0, 190.0));
+        println!("beside {pages}/s: {good:.3} in time");
+        assert!(good >= 0.75, "{good}");
+    }
+}
