@@ -7,6 +7,8 @@
  * Each child attaches to the shared state. A child that cannot serves as if the module were not there, says so, and tries again.
  */
 #include <httpd.h>
+#include <ap_listen.h>
+#include <apr_portable.h>
 #include <http_config.h>
 #include <http_core.h>
 #include <http_log.h>
@@ -19,6 +21,8 @@
 #include <util_filter.h>
 #include <mod_status.h>
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <plimsoll.h>
 #include <strings.h>
 
@@ -178,12 +182,31 @@ static int reject(request_rec *r, const plimsoll_decision_t *decision) {
     return (int)decision->status;
 }
 
+/* How many connections wait for a process, at all ports; -1 if the kernel does not say. */
+static int waiting(void) {
+    int sum = -1;
+    for (ap_listen_rec *one = ap_listeners; one; one = one->next) {
+        struct tcp_info info;
+        socklen_t length = sizeof info;
+        apr_os_sock_t listener;
+        /* For a socket that listens, what is not acknowledged is what is not accepted. */
+        if (one->sd && apr_os_sock_get(&listener, one->sd) == APR_SUCCESS &&
+            getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_state == TCP_LISTEN)
+            sum = (sum < 0 ? 0 : sum) + (int)info.tcpi_unacked;
+    }
+    return sum;
+}
+
 static int translate_name(request_rec *r) {
     server_t *config = ap_get_module_config(r->server->module_config, &plimsoll_module);
     /* What a request brings about inside the server is a part of it. */
     if (!config->attachment || r->main || r->prev || r->uri[0] != '/') return DECLINED;
     plimsoll_t *handle = attached(config->attachment, r->server);
     if (!handle) return DECLINED;
+
+    /* Each connection has been accepted once. */
+    int queue = r->connection->keepalives ? -1 : waiting();
+    if (queue >= 0) plimsoll_saw_queue(handle, (uint32_t)queue);
 
     plimsoll_request_t request = {.method = r->method,
                                   .host = r->hostname,

@@ -7,6 +7,7 @@
 #![expect(non_camel_case_types, reason = "the names in C")]
 
 use crate::fault::Fault;
+use crate::reasons::{REASONS, c_reason};
 use crate::server::Server;
 use crate::view::Fields;
 use plimsoll_core::request::{Outcome, Reason};
@@ -201,6 +202,21 @@ pub unsafe extern "C" fn plimsoll_adapt(
         // SAFETY: not null, and may be written to as the caller sees to.
         unsafe { decision.write(decided) };
         Ok(())
+    })
+}
+
+/// Says how many connections waited in the server's listen queue after this process had accepted one; to be called for each of
+/// them, or not at all. While there is always one no worker is free, and the controller lowers the load although the calls show
+/// less: a worker is also busy before plimsoll_adapt and after plimsoll_done. On Linux that number is `tcpi_unacked` of
+/// TCP_INFO, for a socket that listens. Returns 0 or an error.
+///
+/// # Safety
+/// `handle` is of plimsoll_init and not closed, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_saw_queue(handle: *const plimsoll_t, waiting: u32) -> c_int {
+    guarded(|| {
+        // SAFETY: null or a handle, as the caller sees to.
+        unsafe { server(handle)? }.saw_queue(waiting)
     })
 }
 
@@ -412,31 +428,6 @@ unsafe fn call<'a>(header: plimsoll_header_t, context: *mut c_void, name: &str) 
         let value = header(context, name.as_ptr());
         if value.is_null() { None } else { CStr::from_ptr(value).to_str().ok() }
     }
-}
-
-/// The most bytes of a reason's word, with its NUL.
-const REASON_BYTES: usize = 24;
-
-/// The words of all reasons as C reads them, by number.
-static REASONS: [[u8; REASON_BYTES]; Reason::ALL.len()] = {
-    let mut words = [[0; REASON_BYTES]; Reason::ALL.len()];
-    let mut number = 0;
-    while number < words.len() {
-        let word = Reason::ALL[number].as_str().as_bytes();
-        assert!(word.len() < REASON_BYTES);
-        let mut place = 0;
-        while place < word.len() {
-            words[number][place] = word[place];
-            place += 1;
-        }
-        number += 1;
-    }
-    words
-};
-
-/// The reason as C reads it.
-fn c_reason(reason: Reason) -> *const c_char {
-    REASONS[reason as usize].as_ptr().cast()
 }
 
 #[cfg(test)]

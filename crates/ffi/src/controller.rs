@@ -2,7 +2,7 @@
 //! publishes what it sets, and returns what dead processes held.
 
 use crate::fault::Fault;
-use crate::layout::{Changing, Layout};
+use crate::layout::{Changing, Layout, ListenQueue};
 use crate::mapping::{Contents, Mapping};
 use crate::owner;
 use crate::server::now;
@@ -26,10 +26,13 @@ pub struct Controller {
     engine: Engine,
     words: SharedWords,
     changing: &'static Changing,
+    queue: &'static ListenQueue,
     lanes: Vec<LaneSlot>,
     versions: Vec<u64>,
     verdicts: Verdicts,
     own: u64,
+    /// T.
+    period: Duration,
 }
 
 /// Whether the state was made or taken over.
@@ -68,7 +71,8 @@ impl Controller {
         let words = mapping.words();
         let engine = Engine::of_processes(&configuration.promises, mapping.header().seed, words, &counters)?;
         let (versions, verdicts) = (Vec::with_capacity(lanes.len()), Vec::new());
-        Ok((Controller { engine, words, changing, lanes, versions, verdicts, own }, taken))
+        let (queue, period) = (&mapping.header().queue, configuration.promises.control.period);
+        Ok((Controller { engine, words, changing, queue, lanes, versions, verdicts, own, period }, taken))
     }
 
     /// Goes on from what an earlier controller has learned; returns what of it was left out.
@@ -92,7 +96,8 @@ impl Controller {
         self.changing.heartbeat_ns.store(start.as_nanos(), Relaxed);
         self.return_from_dead();
         let unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
-        let readings = Readings { unix_time, ..Readings::default() };
+        let queue_stands = self.queue.stands(start, self.period);
+        let readings = Readings { unix_time, queue_stands, ..Readings::default() };
         let next = self.engine.tick(start, &readings, &mut self.verdicts);
         self.engine.publish_words(self.words);
         self.changing.generation.fetch_add(1, Release);

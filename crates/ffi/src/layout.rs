@@ -13,13 +13,16 @@ use crate::fault::Fault;
 use plimsoll_core::processes::{
     ClassCounters, PlantCounters, SharedClass, SharedPlant, SharedShape, SharedSite,
 };
+use plimsoll_core::time::Instant;
 use std::mem::size_of;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
 
 /// "PLIMSOLL".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSOLL");
 /// Changes when the same sizes mean something else.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Two cache lines, since a processor fetches two at a time.
 const ALIGN: usize = 128;
 /// The most that a header may announce, so that no sum of sizes overflows.
@@ -45,6 +48,7 @@ pub(crate) struct Header {
     /// T in nanoseconds, by which a controller is late.
     pub(crate) period_ns: u64,
     pub(crate) changing: Changing,
+    pub(crate) queue: ListenQueue,
 }
 
 /// The words of the header that change, on lines of their own.
@@ -62,6 +66,36 @@ pub(crate) struct Changing {
     /// Lanes whose process was found dead, and the requests that it held.
     pub(crate) deaths: AtomicU64,
     pub(crate) returned: AtomicU64,
+}
+
+/// What processes have seen of the server's listen queue, on a line of its own: each of them writes it, and each reads the
+/// words above for every request.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub(crate) struct ListenQueue {
+    /// Since when each look has found somebody (ns); 0 if the last one found nobody.
+    since_ns: AtomicU64,
+    /// When a process last looked (ns).
+    seen_ns: AtomicU64,
+}
+
+impl ListenQueue {
+    /// A process has looked. Where another one looks at the same moment, the next look mends what either wrote.
+    pub(crate) fn saw(&self, now: Instant, waiting: u32) {
+        let now = now.as_nanos();
+        self.seen_ns.store(now, Relaxed);
+        if (self.since_ns.load(Relaxed) == 0) == (waiting > 0) {
+            self.since_ns.store(if waiting > 0 { now } else { 0 }, Relaxed);
+        }
+    }
+
+    /// For how long every look has found somebody. Zero if nobody has looked for `recent`.
+    pub(crate) fn stands(&self, now: Instant, recent: Duration) -> Duration {
+        let [since, seen] = [&self.since_ns, &self.seen_ns].map(|word| word.load(Relaxed));
+        let is_recent = u128::from(now.as_nanos().saturating_sub(seen)) < recent.as_nanos();
+        let stands = if since > 0 && is_recent { now.as_nanos().saturating_sub(since) } else { 0 };
+        Duration::from_nanos(stands)
+    }
 }
 
 /// The beginning of a lane.
@@ -195,6 +229,21 @@ mod tests {
         assert!(all.iter().all(|part| part.is_multiple_of(ALIGN)), "{all:?}");
         assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
         assert_eq!(layout.length() - layout.lane_plants(3), 3 * size_of::<PlantCounters>());
+    }
+
+    #[test]
+    fn a_queue_stands_while_each_look_finds_somebody() {
+        let queue = ListenQueue::default();
+        let at = |seconds: u64| Instant::from_nanos(1_000_000_000 * seconds);
+        let stands = |now: u64| queue.stands(at(now), Duration::from_secs(2)).as_secs();
+        assert_eq!(stands(9), 0, "nobody has looked");
+        let looks = [(10, 1), (11, 40), (12, 3), (13, 0), (14, 0), (15, 2), (16, 1)];
+        let found = looks.map(|(second, waiting)| {
+            queue.saw(at(second), waiting);
+            stands(second)
+        });
+        assert_eq!(found, [0, 1, 2, 0, 0, 0, 1]);
+        assert_eq!((stands(17), stands(18)), (2, 0), "a look of two seconds ago says nothing");
     }
 
     #[test]

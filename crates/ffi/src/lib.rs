@@ -16,6 +16,7 @@
 //! - `slot`: a lane of the mapping, and whose it is
 //! - `controller`: the process that ticks
 //! - `server`: a process that serves requests
+//! - `reasons`: the words of reasons as C reads them
 //! - `report`: what a process tells of the shared state
 //! - `view`: a request as the engine reads it
 //! - `fault`: what can go wrong, by number
@@ -27,6 +28,7 @@ mod fault;
 mod layout;
 mod mapping;
 mod owner;
+mod reasons;
 mod report;
 mod server;
 mod slot;

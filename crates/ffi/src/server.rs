@@ -174,6 +174,18 @@ impl Server {
         rewrites.into_iter().flatten().map(|rewrite| rewrite.prefix.len()).max().unwrap_or(0)
     }
 
+    /// Notes how many connections waited in the server's listen queue after this process had taken one.
+    ///
+    /// # Errors
+    /// The process was forked from the one that attached.
+    pub fn saw_queue(&self, waiting: u32) -> Result<(), Fault> {
+        if !self.is_own() {
+            return Err(Fault::Forked);
+        }
+        self.mapping.header().queue.saw(now(), waiting);
+        Ok(())
+    }
+
     /// Counts bytes of a response as they are delivered.
     ///
     /// # Errors

@@ -10,14 +10,13 @@
 //! line as the server, it turns away two thirds at 2.5 times the capacity, though lighter pages would do.
 
 use crate::waits::{Flow, Heard, Scene};
-use plimsoll_core::promises::{Level, Mode, Promises, Site};
+use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_core::request::{Outcome, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::Request;
 use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order, Start};
-use plimsoll_sim::workload::Law;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -34,8 +33,6 @@ const SEEDS: std::ops::RangeInclusive<u64> = 11..=20;
 /// What is promised to the first class: half of the second one's response time, or this mean.
 const RATIO: f64 = 2.0;
 const DELAY: Duration = Duration::from_millis(12);
-/// Apache's, by default.
-const LISTEN_QUEUE: u32 = 511;
 /// As many as the gate of a server's processes has room for.
 const WIDE: u32 = 65_535;
 
@@ -49,11 +46,6 @@ struct Both {
     known: BTreeMap<u64, (Request, Target)>,
     /// m of the first class, at each tick.
     levels: Vec<(f64, f64)>,
-    /// After this time a client has left, which the server sees when it writes the response, and not before.
-    patience: Option<Duration>,
-    /// Whether such a service counts.
-    is_counted: bool,
-    arrived: BTreeMap<u64, Instant>,
     /// How long after the server has ended with a request the gateway knows it and the next one is there.
     hop: Duration,
     /// What the server has ended with and the gateway does not know yet, in the order of time.
@@ -81,9 +73,6 @@ impl Both {
             top_level: promises.sites[0].levels.len() as u8,
             known: BTreeMap::new(),
             levels: Vec::new(),
-            patience: None,
-            is_counted: true,
-            arrived: BTreeMap::new(),
             hop: Duration::ZERO,
             returning: VecDeque::new(),
             own: BTreeMap::new(),
@@ -121,26 +110,6 @@ impl Both {
             Decision::Reject(reason) => Err(reason),
             Decision::Wait => panic!("nothing waits inside a server"),
         }
-    }
-
-    /// The server's listen queue in the gateway's place: first come, first served, until a process takes a request.
-    fn behind_listen_queue(mut self, scene: &Scene, waits_unseen: bool) -> Both {
-        let mut inside = scene.promises().inside_servers();
-        (inside.plants[0].max_connections, inside.plants[0].waits_unseen) = (WIDE, waits_unseen);
-        self.server = Some(Gateway::new(&inside, scene.seed).expect("the promises are valid"));
-        let mut queue = scene.promises().before_servers();
-        queue.control.mode = Mode::Off;
-        (queue.plants[0].queue.max_wait, queue.plants[0].queue.max_waiting) =
-            (Some(Duration::from_secs(1000)), LISTEN_QUEUE);
-        queue.plants[0].max_connections = scene.workers;
-        self.gateway = Gateway::new(&queue, scene.seed).expect("the promises are valid");
-        self.patience = scene.flows[0].patience;
-        self
-    }
-
-    fn has_left(&self, now: Instant, token: Token) -> bool {
-        let since = self.arrived.get(&token.0).map(|arrived| now.since(*arrived));
-        self.patience.zip(since).is_some_and(|(patience, since)| since > patience)
     }
 
     /// The server has answered 503.
@@ -193,7 +162,6 @@ impl Front for Both {
         self.come_back(now, orders);
         let (token, mut given) = (arrival.token, Vec::new());
         self.known.insert(token.0, (arrival.request.clone(), arrival.target));
-        self.arrived.insert(token.0, now);
         let own = Token(self.arrivals);
         self.arrivals += 1;
         self.own.insert(token.0, own);
@@ -217,16 +185,14 @@ impl Front for Both {
     }
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
-        let representative = service.representative && (self.is_counted || !self.has_left(now, token));
         if let Some(server) = &mut self.server {
-            server.release(now, token, Service { representative, ..service }, &mut Vec::new());
+            server.release(now, token, service, &mut Vec::new());
         }
         self.returning.push_back((now + self.hop, Return::Released(self.own[&token.0], service)));
         self.come_back(now, orders);
     }
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
-        let outcome = if self.has_left(now, token) { Outcome::Abandoned } else { outcome };
         if let Some(server) = &mut self.server {
             server.depart(now, token, outcome, &mut Vec::new());
         }
@@ -447,49 +413,6 @@ fn every_twin_fails() {
             println!("doubled {times} {seed}: {doubled:?}");
             // At 1.5 times the capacity it depends on the seed which of the two loops wins.
             assert!(times < 2.0 || doubled.turned_away > 0.3, "{times} {seed}: {doubled:?}");
-        }
-    }
-}
-
-/// A prefork server at three times its capacity, whose requests wait in its listen queue unseen, and whose clients leave
-/// after a second, which it sees when it writes.
-fn prefork(seed: u64) -> Scene {
-    let capacity = 40.0;
-    let patience = Duration::from_secs(1);
-    let flow = Flow::new("only", 0.5 * capacity).then(STEP, 3.0 * capacity).patience(patience);
-    let mut scene = Scene { law: Law::Deterministic, ..scene(3.0, seed, |flow, _| flow) };
-    (scene.flows, scene.workers, scene.plant.workers) = (vec![flow], 8, 8);
-    scene.service = Duration::from_millis(200);
-    scene.site.levels[0].cost_ratio = Some(0.15);
-    scene
-}
-
-/// The server gets out of a full listen queue, although all that it takes from there are requests of clients that have left.
-/// The twin takes what it takes for all that comes, and services for clients that have left for no work.
-#[test]
-fn a_server_gets_out_of_a_listen_queue_whose_clients_have_left() {
-    let allowed = (0.85 / 3.0 - 0.15) / 0.85;
-    for (seed, is_counted) in SEEDS.flat_map(|seed| [(seed, true), (seed, false)]) {
-        let scene = prefork(seed);
-        let mut both = Both::new(&scene.promises(), seed, true).behind_listen_queue(&scene, is_counted);
-        both.is_counted = is_counted;
-        // Its clients stay in the simulation, as their requests do in the listen queue.
-        let staying = scene.flows.iter().map(|flow| Flow { patience: None, ..flow.clone() }).collect();
-        let heard = Scene { flows: staying, ..scene }.run_with(&mut both);
-        let judged = || heard.answers.iter().filter(|answer| (STEP + 12.0..JUDGED).contains(&answer.arrived));
-        let late = judged().filter(|answer| answer.response() > 1.0).count() as f64 / judged().count() as f64;
-        let full = judged().filter(|answer| answer.level == 2).count() as f64 / judged().count() as f64;
-        println!(
-            "{seed} {is_counted}: late {late:.3}, full {full:.3} of {allowed:.3}, U {:.3}",
-            utilization(&heard)
-        );
-        if is_counted {
-            // One client in twenty at most: a burst in these seconds is still a burst.
-            assert!((0.0..=0.05).contains(&late), "{seed}: {late}");
-            assert!((full - allowed).abs() < 0.03, "{seed}: {full}");
-            assert!((0.83..=0.87).contains(&utilization(&heard)), "{seed}: {}", utilization(&heard));
-        } else {
-            assert!(late > 0.8, "{seed}: {late}");
         }
     }
 }

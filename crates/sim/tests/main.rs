@@ -26,6 +26,7 @@ mod hour_of_log;
 mod impatient;
 mod late_refusals;
 mod levels_and_deadline;
+mod listen_queue;
 mod load_line;
 mod long_incidents;
 mod long_requests;

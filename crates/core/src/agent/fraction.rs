@@ -136,6 +136,7 @@ impl FractionLaw {
             unconfirmed: load.rose(),
             best_effort_waits: false,
             waits_unseen: false,
+            full_at: None,
         });
         self.service_level = match target {
             LawTarget::Load(load) => next_level(&load, self.service_level, &demand),

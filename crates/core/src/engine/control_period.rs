@@ -212,7 +212,7 @@ impl Engine {
             if idle_periods > 0 {
                 self.loops.utilization[plant].end_idle(idle_periods);
             }
-            self.step_plant(now, plant, processors);
+            self.step_plant(now, plant, (processors, readings.queue_stands >= self.timers.period));
         }
         if something_came || self.sensors.heavy.is_behind {
             self.find_heavy();
@@ -230,7 +230,7 @@ impl Engine {
     }
 
     /// One control period of a plant: what was counted, the loop's step, and its levels published.
-    fn step_plant(&mut self, now: Instant, plant: usize, processors: Option<f64>) {
+    fn step_plant(&mut self, now: Instant, plant: usize, (processors, queue_stands): (Option<f64>, bool)) {
         self.lane.touch(now, plant);
         let state: &PublishedState = &self.lane.published;
         let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
@@ -253,6 +253,7 @@ impl Engine {
             costs: &mut loops.costs,
             rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
             processors,
+            queue_stands,
             max_wait: queue.longest_wait(),
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             possible_workers: loops.searches[plant].as_ref().map_or(1.0, |search| search.possible()),

@@ -349,6 +349,40 @@ mod tests {
         assert_eq!((sums.arrived, sums.rejected, sums.ended), (240, 1, 197));
     }
 
+    /// m after six seconds in which two processes were busy for so many fiftieths of their time, by what they count.
+    fn level_where_queue(stands: bool, busy: u64) -> f64 {
+        let mut site = Site::new("site", &["light", "full"]);
+        site.levels[0].cost_ratio = Some(0.25);
+        let promises = Promises::of(Plant::new("server", 2), site);
+        let (words, counters) = shared(&promises);
+        let mut engine = Engine::of_processes(&promises, 1, words, &counters).expect("an engine");
+        let (mut verdicts, mut queue_stands) = (Verdicts::new(), Duration::ZERO);
+        engine.tick(at(0), &Readings::default(), &mut verdicts);
+        engine.publish_words(words);
+        let mut lane = Lane::in_process(&promises, 1, words, counters[0]).expect("a lane");
+        for ms in (0..=6000).step_by(25) {
+            let arrival = lane.arrive(at(ms), target(ms), Token(0), &mut verdicts);
+            if let Arrival::Serve(mut permit) = arrival {
+                let service = Service { response_bytes: 1000, representative: true, cost: None };
+                lane.release(at(ms + busy), &mut permit, service, &mut verdicts);
+                lane.depart(at(ms + busy), permit, Outcome::Completed, &mut verdicts);
+            }
+            queue_stands = if stands { queue_stands + Duration::from_millis(25) } else { Duration::ZERO };
+            let readings = Readings { queue_stands, ..Readings::default() };
+            engine.tick(at(ms + busy), &readings, &mut verdicts);
+        }
+        engine.service_level(0)
+    }
+
+    #[test]
+    fn a_listen_queue_that_is_never_empty_lowers_the_load_whatever_processes_count() {
+        assert_eq!(level_where_queue(false, 20), 2.0);
+        let lowered = level_where_queue(true, 20);
+        assert!(lowered < 1.7, "{lowered}");
+        // They wait for something else.
+        assert_eq!(level_where_queue(true, 5), 2.0);
+    }
+
     #[test]
     fn a_new_controller_takes_what_was_counted_before_for_no_news() {
         let promises = Promises::of(Plant::new("server", 2), Site::new("site", &["full"]));

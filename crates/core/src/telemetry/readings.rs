@@ -20,6 +20,9 @@ pub struct Readings {
     /// The index of each plant of several servers, and the share of it that is in use, in (0, 1]. It holds until the next
     /// reading. A plant has at once so many fewer workers and places, before its loop has seen that services take longer.
     pub available: Vec<(usize, f64)>,
+    /// For how long the listen queue of a server that decides inside has never been empty. Zero while it is empty, and where
+    /// nobody looks.
+    pub queue_stands: Duration,
     /// The time since the Unix epoch, UTC: by its hour rates are predicted, and by it the choice of clients turns.
     /// `None`: the origin of time was the epoch.
     pub unix_time: Option<Duration>,

@@ -86,6 +86,8 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) rejection_cost: f64,
     /// The utilization of these processors, if it was read.
     pub(crate) processors: Option<f64>,
+    /// Whether the server's listen queue was never empty in the period, as far as its processes tell.
+    pub(crate) queue_stands: bool,
     /// The longest time that a request may wait in the queue.
     pub(crate) max_wait: Duration,
     /// Whether the number of workers was promised, or has been found.

@@ -19,6 +19,10 @@ const DEGRADES_AT: f64 = 0.95;
 /// The part of the longest wait for which requests without a promised time may wait behind what a pause has left.
 const TOLERATED_WAIT: f64 = 0.5;
 
+/// The least part of its workers' time that a server counts where its listen queue is never empty because of what it serves.
+/// If it counts less, its processes wait for heads or keep idle connections, and lighter pages free none of them.
+const LEAST_COUNTED: f64 = 0.3;
+
 /// What stepped in a period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
@@ -67,6 +71,9 @@ impl<'a> Observation<'a> {
         // Unless m is applied, the measurement does not depend on it and must not move the bias.
         let controls = stages.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
+        // No worker is free while requests wait for one, whatever part of its time is counted.
+        let is_full = plant.promised.waits_unseen && input.queue_stands && controls;
+        let full_at = Some(sensed.utilization).filter(|counted| is_full && *counted >= LEAST_COUNTED);
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
         let fills = stages.set_point >= 1.0 && input.sheds;
@@ -75,7 +82,7 @@ impl<'a> Observation<'a> {
             set_point: if degrades { DEGRADES_AT } else { stages.set_point },
             capacity: plant.capacity(stages.mode).map(|all| all * (1.0 - input.set_point_reduction)),
             possible_workers: input.possible_workers,
-            measured: if overridden { 1.0 } else { sensed.utilization },
+            measured: if overridden || full_at.is_some() { 1.0 } else { sensed.utilization },
             served: stages.served,
             overridden,
             steady: stages.steps.is_steady && controls,
@@ -95,6 +102,7 @@ impl<'a> Observation<'a> {
             best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
             unconfirmed: stages.steps.unconfirmed,
             waits_unseen: plant.promised.waits_unseen,
+            full_at,
         }
     }
 }

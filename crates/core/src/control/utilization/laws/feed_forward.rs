@@ -23,7 +23,9 @@
 //! - Inside a server requests wait in its listen queue, which nobody sees. While it is full the server takes as many as it can,
 //!   however many come: the load seems to be just what it does, and would lower m by a few hundredths a period, while
 //!   clients leave. So after some periods in which all workers were busy all the time the load is halved, period by period,
-//!   until they are not.
+//!   until they are not. A queue that was never empty in a period says so too, where the server's processes look at it: a
+//!   process is also held before it decides and after it has answered, so that the busy time that it counts stays below 1.
+//!   What it counts then stands for 1, and the bias falls at once by what U* is too high for that.
 //! - m does not leave M while the plant is measured well below its set point and no request waits.
 //! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
 //!   backlog had drained.)
@@ -127,6 +129,10 @@ impl FeedForward {
         } else if at_an_end && seen.level >= top {
             // While m stays at M the bias of the last overload fades.
             self.bias *= 1.0 - INTEGRAL;
+        }
+        // Nothing says sooner by what part U* is too high than the most that the plant can count.
+        if let Some(counted) = seen.full_at {
+            self.bias = self.bias.min((counted - 1.0) * seen.set_point);
         }
         self.was_steady = seen.steady;
         trustworthy
@@ -233,6 +239,7 @@ mod tests {
             best_effort_waits: false,
             ordinary_backlog: 0.0,
             waits_unseen: false,
+            full_at: None,
         }
     }
 

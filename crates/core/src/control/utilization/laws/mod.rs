@@ -25,7 +25,9 @@ pub struct Observation<'a> {
     /// The load up to which no request is rejected; `None` where that is the set point, since the queue is not seen or a
     /// promise needs the room.
     pub capacity: Option<f64>,
-    /// Measured utilization of the period, in [0, 1]; 1 when the response-time override holds.
+    /// Measured utilization of the period, in [0, 1]; 1 when the response-time override holds, and where [`full_at`] is known.
+    ///
+    /// [`full_at`]: Observation::full_at
     pub measured: f64,
     /// R times the cost at the levels given in the period, without backlog. Unclipped.
     pub served: f64,
@@ -63,6 +65,9 @@ pub struct Observation<'a> {
     pub unconfirmed: bool,
     /// Whether requests wait where nobody sees them: in the listen queue of a server that decides inside.
     pub waits_unseen: bool,
+    /// Where that queue was never empty in the period, what the server counted of its workers' time, in [0, 1]: as much as it
+    /// can count, since no worker was free.
+    pub full_at: Option<f64>,
 }
 
 /// What a law asks for in the next period.

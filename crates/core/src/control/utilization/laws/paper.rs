@@ -88,6 +88,7 @@ mod tests {
                 service_periods: 0.01,
                 unconfirmed: false,
                 waits_unseen: false,
+                full_at: None,
                 best_effort_waits: false,
                 ordinary_backlog: 0.0,
                 at_lowest: false,
