@@ -57,12 +57,12 @@ impl Apache {
     /// Serves the pages of a model from an application with as many workers as Apache has processes: each is held by its
     /// request for the page's time, and no process is made for it.
     pub fn holding(page: &Path, model: ServerModel) -> Apache {
-        Apache::before_application(page, model, "")
+        Apache::before_application(page, model, model.workers, "")
     }
 
-    /// The same, and its processes decide by what `control` publishes. Each page names its level. Clients have the addresses
-    /// that a gateway tells.
-    pub fn deciding(page: &Path, model: ServerModel, control: &Control) -> Apache {
+    /// The same with so many processes, which decide by what `control` publishes. Each page names its level. Clients have the
+    /// addresses that a gateway tells.
+    pub fn deciding(page: &Path, model: ServerModel, processes: u32, control: &Control) -> Apache {
         let (library, state) = (module().display(), control.state());
         let content = format!(
             "LoadModule plimsoll_module {library}/mod_plimsoll.so\nPlimsollState {}\n\
@@ -70,10 +70,10 @@ impl Apache {
              Header set X-Plimsoll \"level=%{{PLIMSOLL_LEVEL}}e; reason=%{{PLIMSOLL_REASON}}e\"\n",
             state.display()
         );
-        Apache::before_application(page, model, &content)
+        Apache::before_application(page, model, processes, &content)
     }
 
-    fn before_application(page: &Path, model: ServerModel, more: &str) -> Apache {
+    fn before_application(page: &Path, model: ServerModel, processes: u32, more: &str) -> Apache {
         let folder = Folder::new();
         let (application, socket) = application(&folder, page, model);
         // The application closes after each answer.
@@ -83,7 +83,7 @@ impl Apache {
             socket.display()
         );
         let modules = ["proxy", "proxy_scgi", "headers", "remoteip", "status"];
-        let apache = Apache::with(folder, (model.workers, model.queue), &modules, &content);
+        let apache = Apache::with(folder, (processes, model.queue), &modules, &content);
         Apache { _application: Some(application), ..apache }
     }
 

@@ -47,8 +47,8 @@ fn isolation_priorities_excess_and_bandwidth_are_answered_and_accounted_for_once
 /// it away.
 #[test]
 fn a_promise_of_the_gateway_before_the_module_is_answered_and_accounted_for_once() {
-    for promise in [Promise::Ratio, Promise::Delay] {
-        let scene = scenes::before_module(promise).shorter(0.15);
+    for (promise, wider) in [(Promise::Ratio, 1), (Promise::Delay, 2)] {
+        let scene = scenes::before_module(promise, wider).shorter(0.15);
         let (gateway, _control, apache, flown) = scene.before_inside(page(), PATIENCE);
         let count = |end: End| flown.iter().map(|flow| flow.all().count(end)).sum::<usize>() as u64;
         let sent = flown.iter().map(|flow| flow.all().requests()).sum::<usize>() as u64;
@@ -68,7 +68,7 @@ fn a_site_inside_its_contract_has_full_quality_while_others_overload_the_server(
     let scene = scenes::contracts().on_prefork();
     let contracted = 0.25 * scene.model.capacity();
     let control = Control::start(&scene.for_module().file(([127, 0, 0, 1], 9).into(), false));
-    let apache = Apache::deciding(page(), scene.model, &control);
+    let apache = Apache::deciding(page(), scene.model, scene.model.workers, &control);
     let others = [Flow::new("others.test", "/page", &[(8.0, 4.0 * scene.model.capacity())])];
     let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn a_host_that_no_site_has_is_misdirected() {
     let scene = scenes::priorities();
     let file = scene.for_module().file(([127, 0, 0, 1], 9).into(), false);
     let control = Control::start(&file.replace("name = \"shop\"", "name = \"shop\"\nhost = \"shop.test\""));
-    let apache = Apache::deciding(page(), scene.model, &control);
+    let apache = Apache::deciding(page(), scene.model, scene.model.workers, &control);
     let answer = ask(apache.direct, "elsewhere.test");
     assert_eq!((answer.status, answer.header("x-plimsoll")), (421, Some("level=0; reason=no-site")));
     assert_eq!(answer.header("retry-after"), None);

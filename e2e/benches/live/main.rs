@@ -2,8 +2,8 @@
 //! then the agent, the papers' experiments inside a server, the profiler, the laws of promised means, what a rejection costs,
 //! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
 //! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
-//! queueing-model`) only those parts run: scenes, agent, module, profile, queueing-model, rejections, rejections-inside,
-//! dashboard.
+//! queueing-model`) only those parts run: scenes, agent, module, module-again, before-module, module-contracts, profile,
+//! queueing-model, rejections, rejections-inside, dashboard.
 
 mod agent;
 mod dashboard;
@@ -51,7 +51,10 @@ fn main() {
     }
     for (part, show) in [
         ("agent", agent::show as fn()),
-        ("module", module::show),
+        ("module", module::show_overloads),
+        ("module-again", module::show_again),
+        ("before-module", module::show_before_module),
+        ("module-contracts", module::show_contracts),
         ("profile", profile::show),
         ("queueing-model", queueing_model::show),
         ("rejections", rejections::show),

@@ -39,21 +39,39 @@ fn show_scene(scene: &Scene) {
     );
 }
 
-/// The gateway's promise before a server that decides itself; in virtual time: `crates/sim/tests/both_engines.rs`.
-fn show_before(scene: &Scene) {
-    println!("{:<42} {:>9} {:>15}", scene.name, "both", "gateway alone");
-    let (page, patience) = (Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
-    let (gateway, control, apache, both) = scene.before_inside(page, patience);
-    let both_clock = scene.utilization(&apache);
-    drop((gateway, apache, control));
-    let (apache, alone) = scene.behind_gateway(page, patience);
-    let clocks = [both_clock, scene.utilization(&apache)];
-    drop(apache);
-    for figure in &scene.figures {
-        let [both, alone] = [&both, &alone].map(|flown| (figure.of)(flown));
-        println!("  {:<40} {both:>9.3} {alone:>15.3}  {:?}", figure.what, figure.bounds);
+/// What became of the flows, and the server's utilization by its own clock.
+struct Ran {
+    flown: Vec<Flown>,
+    clock: f64,
+}
+
+/// The gateway's promise before a server that decides itself, with as many processes as the application has workers, and with
+/// more; in virtual time: `crates/sim/tests/both_engines.rs`.
+fn show_before(promise: Promise) {
+    const WIDER: [u32; 3] = [1, 2, 3];
+    let (page, scene) = (Path::new(PAGE), scenes::before_module(promise, 1));
+    let patience = scene.patience.unwrap_or(PATIENCE);
+    let mut ran = Vec::new();
+    for wider in WIDER {
+        let scene = scenes::before_module(promise, wider);
+        let (gateway, control, apache, flown) = scene.before_inside(page, patience);
+        ran.push(Ran { flown, clock: scene.utilization(&apache) });
+        drop((gateway, apache, control));
     }
-    println!("  {:<40} {:>9.3} {:>15.3}", "U by the server's own clock", clocks[0], clocks[1]);
+    let (apache, flown) = scene.behind_gateway(page, patience);
+    ran.push(Ran { flown, clock: scene.utilization(&apache) });
+    drop(apache);
+    let heads = WIDER.map(|wider| format!("both, {wider}x"));
+    let heads = heads.iter().map(String::as_str).chain(["gateway alone"]);
+    println!("{:<62} {}", scene.name, heads.map(|head| format!("{head:>13}")).collect::<String>());
+    let row = |what: &str, of: &dyn Fn(&Ran) -> f64, asked: &str| {
+        let values: String = ran.iter().map(|ran| format!("{:>13.3}", of(ran))).collect();
+        println!("  {what:<60} {values}  {asked}");
+    };
+    for figure in &scene.figures {
+        row(figure.what, &|ran| (figure.of)(&ran.flown), &format!("{:?}", figure.bounds));
+    }
+    row("time in Apache's processes, of the workers'", &|ran| ran.clock, "");
 }
 
 fn head(name: &str) {
@@ -61,14 +79,35 @@ fn head(name: &str) {
     println!("{name:<42} {}", columns.join(" "));
 }
 
-pub(super) fn show() {
+/// Up to three times the capacity.
+pub(super) fn show_overloads() {
     for multiple in [3.0, 2.0, 1.0] {
         head(&format!("prefork at {multiple} of its capacity"));
         show_scene(&scenes::overload_of(multiple));
     }
-    for promise in [Promise::Ratio, Promise::Delay, Promise::Nothing] {
-        show_before(&scenes::before_module(promise));
+}
+
+/// Three times the capacity, the module alone: how much the figures differ from run to run, and what the loop measured.
+pub(super) fn show_again() {
+    let scene = scenes::overload_of(3.0);
+    println!("prefork at 3 of its capacity, the module in three runs");
+    for run in 1..=3 {
+        let (control, apache, flown) = scene.inside(Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
+        let clock = scene.utilization(&apache);
+        drop((apache, control));
+        let figures =
+            scene.figures.iter().map(|figure| format!("{} {:.3}", figure.what, (figure.of)(&flown)));
+        println!("  {run}: {}, by its clock {clock:.3}", figures.collect::<Vec<_>>().join(", "));
     }
+}
+
+/// Behind a gateway that keeps a ratio, a mean, or nothing.
+pub(super) fn show_before_module() {
+    [Promise::Ratio, Promise::Delay, Promise::Nothing].into_iter().for_each(show_before);
+}
+
+/// Isolation, priorities, excess and bandwidth.
+pub(super) fn show_contracts() {
     for scene in [scenes::contracts(), scenes::priorities(), scenes::excess(), scenes::bandwidth()] {
         head(scene.name);
         show_scene(&scene.on_prefork());

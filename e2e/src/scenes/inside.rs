@@ -70,8 +70,8 @@ const TWICE: f64 = 2.0;
 const DELAY: f64 = 0.05;
 
 /// PR 4 or QM 3 in the gateway before UC 6 in the server, with one file: the first class is promised half of the others'
-/// response time, or a mean.
-pub fn before_module(promise: Promise) -> Scene {
+/// response time, or a mean. The server has so many times as many processes as the application behind it has workers.
+pub fn before_module(promise: Promise, wider: u32) -> Scene {
     let [first, others] = match promise {
         Promise::Ratio => ["ratio = 1".to_owned(), "default_ratio = 2\n".to_owned()],
         Promise::Delay => [format!("delay = \"{}ms\"", DELAY * 1e3), String::new()],
@@ -80,7 +80,8 @@ pub fn before_module(promise: Promise) -> Scene {
     let workers = DIFFERENT.workers;
     let upstream = format!(
         "{GATEWAY}\n[upstream.server]\naddress = \"{{upstream}}\"\ndecides_itself = true\n\
-         capacity = {{ workers = {workers} }}\n"
+         max_connections = {}\ncapacity = {{ workers = {workers} }}\n",
+        wider * workers
     );
     let class = format!("[[site.class]]\nname = \"first\"\nmatch = {{ path = \"/first/*\" }}\n{first}\n");
     let rate = 0.5 * TWICE * DIFFERENT.capacity();
@@ -144,10 +145,10 @@ impl Scene {
     /// Runs it in real time with the gateway before a prefork server that decides itself, both with the same file; all of them,
     /// still there, and what became of its flows.
     pub fn before_inside(&self, page: &Path, patience: Duration) -> (Plimsoll, Control, Apache, Vec<Flown>) {
-        let file = |upstream| self.for_module().file(upstream, false);
+        let file = |upstream| self.with_status().file(upstream, false);
         // Nothing but the gateway reads the address.
         let control = Control::start(&file(SocketAddr::from(([127, 0, 0, 1], 9))));
-        let apache = Apache::deciding(page, self.model, &control);
+        let apache = Apache::deciding(page, self.model, self.places(), &control);
         let gateway = Plimsoll::run(&file(apache.upstream));
         let flown = drive(gateway.address, &self.flows, patience, || ());
         gateway.wait_for_metric("plimsoll_in_flight", 0.0);
@@ -159,15 +160,27 @@ impl Scene {
         Scene { model: ServerModel { queue: LISTEN_QUEUE, ..self.model }, ..self }
     }
 
-    /// The scene with a gate as wide as that of a server that decides itself, and `/server-status` exempt at each site.
+    /// The places that the file gives the server.
+    fn places(&self) -> u32 {
+        let line = self.configuration.lines().find_map(|line| line.strip_prefix("max_connections = "));
+        line.and_then(|number| number.parse().ok()).unwrap_or(self.model.workers)
+    }
+
+    /// The scene with `/server-status` exempt at each site.
+    fn with_status(&self) -> Scene {
+        let exempt = "[[site]]\nexempt = [{ path = \"/server-status\" }]\n";
+        Scene { configuration: self.configuration.replace("[[site]]\n", exempt), ..self.clone() }
+    }
+
+    /// The same, with a gate as wide as that of a server that decides itself.
     pub fn for_module(&self) -> Scene {
-        let exempt = "exempt = [{ path = \"/server-status\" }]\n";
+        let mut scene = self.with_status();
         let line = |line: &str| match line {
             line if line.starts_with("max_connections") => format!("max_connections = {WIDE}\n"),
-            "[[site]]" => format!("[[site]]\n{exempt}"),
             line => format!("{line}\n"),
         };
-        Scene { configuration: self.configuration.lines().map(line).collect(), ..self.clone() }
+        scene.configuration = scene.configuration.lines().map(line).collect();
+        scene
     }
 
     /// Runs it in real time on a prefork server that decides itself: the controller and the server, still there, and what
@@ -175,7 +188,7 @@ impl Scene {
     pub fn inside(&self, page: &Path, patience: Duration) -> (Control, Apache, Vec<Flown>) {
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 9));
         let control = Control::start(&self.for_module().file(anywhere, false));
-        let apache = Apache::deciding(page, self.model, &control);
+        let apache = Apache::deciding(page, self.model, self.model.workers, &control);
         let flown = drive(apache.direct, &self.flows, patience, || ());
         (control, apache, flown)
     }
