@@ -373,7 +373,7 @@ const HOP: Duration = Duration::from_millis(1);
 fn over_a_way_that_takes_time_more_places_than_workers_keep_both_halves() {
     let runs = [(1.5, 2), (2.5, 3)]
         .into_iter()
-        .flat_map(|(times, wider)| (11..=13).map(move |seed| (times, wider * WORKERS, seed)));
+        .flat_map(|(times, wider)| (11..=20).map(move |seed| (times, wider * WORKERS, seed)));
     for (times, places, seed) in runs {
         for (name, promised) in [("ratio", with_ratio(times, seed)), ("delay", with_delay(times, seed))] {
             let over = |places: u32| {

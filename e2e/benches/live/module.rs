@@ -62,10 +62,10 @@ fn show_before(promise: Promise) {
     ran.push(Ran { flown, clock: scene.utilization(&apache) });
     drop(apache);
     let heads = WIDER.map(|wider| format!("both, {wider}x"));
-    let heads = heads.iter().map(String::as_str).chain(["gateway alone"]);
-    println!("{:<62} {}", scene.name, heads.map(|head| format!("{head:>13}")).collect::<String>());
+    let heads = heads.iter().map(String::as_str).chain([" gateway alone"]);
+    println!("{:<62} {}", scene.name, heads.map(|head| format!("{head:>14}")).collect::<String>());
     let row = |what: &str, of: &dyn Fn(&Ran) -> f64, asked: &str| {
-        let values: String = ran.iter().map(|ran| format!("{:>13.3}", of(ran))).collect();
+        let values: String = ran.iter().map(|ran| format!("{:>14.3}", of(ran))).collect();
         println!("  {what:<60} {values}  {asked}");
     };
     for figure in &scene.figures {

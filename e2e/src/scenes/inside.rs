@@ -67,7 +67,9 @@ const DIFFERENT: ServerModel = ServerModel {
 };
 /// Twice what it can do at full quality.
 const TWICE: f64 = 2.0;
-const DELAY: f64 = 0.05;
+/// Twice a full page's service. The server degrades for its load line and not for a promise of the gateway, so that a mean near
+/// a full page's own service would be sought by turning the others away.
+const DELAY: f64 = 0.1;
 
 /// PR 4 or QM 3 in the gateway before UC 6 in the server, with one file: the first class is promised half of the others'
 /// response time, or a mean. The server has so many times as many processes as the application behind it has workers.
@@ -99,7 +101,7 @@ pub fn before_module(promise: Promise, wider: u32) -> Scene {
             Figure::new("the others of the first", 1.8..=2.2, |flown| {
                 flown[1].during(10.0..39.0).mean() / flown[0].during(10.0..39.0).mean()
             }),
-            Figure::new("the first's mean, of 50 ms", 0.3..=1.1, |flown| {
+            Figure::new("the first's mean, of 100 ms", 0.3..=1.1, |flown| {
                 flown[0].during(10.0..39.0).mean() / DELAY
             }),
             Figure::new("U by the pages served", 0.8..=0.9, |flown| {
@@ -135,7 +137,7 @@ impl Promise {
     fn name(self) -> &'static str {
         match self {
             Promise::Ratio => "a ratio of 1 : 2 before the module, at twice the capacity (PR 4)",
-            Promise::Delay => "a mean of 50 ms before the module, at twice the capacity (QM 3)",
+            Promise::Delay => "a mean of 100 ms before the module, at twice the capacity (QM 3)",
             Promise::Nothing => "no promise before the module, at twice the capacity",
         }
     }
