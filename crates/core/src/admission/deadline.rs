@@ -73,7 +73,8 @@ pub(crate) fn admit(
     let Candidate { arrived, rank, quota_of, features, level, exempt } = *candidate;
     let cost = estimates.cost(features, level);
     let own = estimates.own_time(features, level, terms);
-    let work = unfinished.reserve(arrived, (rank, quota_of), (features, cost));
+    let stretch = estimates.stretch(features, level);
+    let work = unfinished.reserve(arrived, (rank, quota_of), (features, cost, stretch));
     let retry_after = match will_be_in_time((unfinished, workers), (estimates, terms), (&work, level), own) {
         Err(retry_after) if !exempt => retry_after,
         _ => return (work, Ok(())),

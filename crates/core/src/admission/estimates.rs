@@ -9,9 +9,9 @@
 use crate::admission::headroom::{Costliest, Needs};
 use crate::model::{ServiceTime, TIME_BINS, time_bin};
 use crate::request::shape_table::ShapeTable;
-use crate::request::work::{Cost, CostFeatures, DeadlineTerms};
+use crate::request::work::{Cost, CostFeatures, DeadlineTerms, Work};
 use alloc::{sync::Arc, vec::Vec};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// The estimates of a site.
 pub(crate) struct Estimates {
@@ -42,7 +42,7 @@ struct Word(AtomicU64);
 impl Word {
     fn get(&self) -> Cost {
         let word = self.0.load(Ordering::Relaxed);
-        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32, stretch: Cost::ONCE }
+        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
     }
 
     fn set(&self, cost: Cost) {
@@ -53,8 +53,8 @@ impl Word {
 /// The estimate and the sums of one type at one level.
 pub(crate) struct TypeEstimate {
     estimate: Word,
-    /// See [`Cost::stretch`].
-    stretch: AtomicU32,
+    /// See [`Work::stretch`].
+    stretch: AtomicU16,
     /// The cost of each block of a body (ns).
     block_ns: AtomicU64,
     /// Sums of blocks, of their squares, and of their products with the time that the request took (us).
@@ -75,7 +75,7 @@ impl Default for TypeEstimate {
     fn default() -> Self {
         TypeEstimate {
             estimate: Word::default(),
-            stretch: AtomicU32::new(Cost::ONCE),
+            stretch: AtomicU16::new(Work::ONCE),
             block_ns: AtomicU64::new(0),
             blocks: Default::default(),
             requests: AtomicU64::new(0),
@@ -94,7 +94,7 @@ impl Cost {
     fn and_sized(self, sized_us: u64) -> Cost {
         let sized = sized_us.min(u64::from(u32::MAX / 2)) as u32;
         let deviation = SIZED_VARIES * f64::from(sized) + f64::from(self.deviation_us);
-        Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32, ..self }
+        Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32 }
     }
 }
 
@@ -242,7 +242,12 @@ impl Estimates {
             return if features.blocks > 0 { known.and_sized(row.sized_us(features.blocks)) } else { known };
         }
         let of = |part| of_announced(announced_us, part);
-        Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us), ..known }
+        Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
+    }
+
+    /// How many times as long such requests take if no time is cut, as [`Work::stretch`] has it.
+    pub(super) fn stretch(&self, features: CostFeatures, level: u8) -> u16 {
+        self.row(features, level).stretch.load(Ordering::Relaxed)
     }
 
     /// What a request took by the cost that the server reported, whose unit is the server's own: as a part of what all of
@@ -354,12 +359,15 @@ pub(crate) struct TypeSums {
 
 impl TypeEstimate {
     pub(crate) fn get(&self) -> Cost {
-        Cost { stretch: self.stretch.load(Ordering::Relaxed), ..self.estimate.get() }
+        self.estimate.get()
     }
 
     pub(crate) fn set(&self, cost: Cost) {
         self.estimate.set(cost);
-        self.stretch.store(cost.stretch, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_stretch(&self, stretch: u16) {
+        self.stretch.store(stretch, Ordering::Relaxed);
     }
 
     /// Has the next request admitted that takes too long.
@@ -394,7 +402,7 @@ impl TypeEstimate {
     /// Adds a time, cut to the outlier bound and to the longest time that counts; returns the time that was added.
     fn note(&self, took: u64, longest: u64) -> u64 {
         self.times[time_bin(took)].fetch_add(1, Ordering::Relaxed);
-        let Cost { mean_us, deviation_us, .. } = self.estimate.get();
+        let Cost { mean_us, deviation_us } = self.estimate.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
         let took = took.min(clip.max(1)).min(longest);
         self.requests.fetch_add(1, Ordering::Relaxed);

@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_request_holds_its_worker_once_it_is_old() {
         let held = HeldWorkers::new(1_600_000_000);
-        let work = Work::of(Cost { mean_us: 20_000, deviation_us: 20_000, stretch: 0 });
+        let work = Work::of(Cost { mean_us: 20_000, deviation_us: 20_000 });
         held.start(at(0), &work);
         (1..=40).for_each(|n| held.start(at(20 * n), &work));
         assert_eq!(counts(&held, 810), (23, 41));
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_known_to_be_long_is_left_with_its_whole_time() {
         let held = HeldWorkers::new(500_000_000);
-        let work = Work::of(Cost { mean_us: 500_000, deviation_us: 0, stretch: 160 });
+        let work = Work { stretch: 160, ..Work::of(Cost { mean_us: 500_000, deviation_us: 0 }) };
         held.start(at(0), &work);
         let holding = held.holding(Some(at(4000)));
         assert_eq!((holding.workers, holding.others, holding.known.0), (1, 0, 1_000_000.0));

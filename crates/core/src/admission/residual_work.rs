@@ -106,7 +106,7 @@ mod tests {
     use crate::time::Duration;
 
     fn work(mean_us: u32, deviation_us: u32) -> Work {
-        Work::of(Cost { mean_us, deviation_us, stretch: Cost::ONCE })
+        Work::of(Cost { mean_us, deviation_us })
     }
 
     /// An instant years after the origin, where the sum has wrapped.

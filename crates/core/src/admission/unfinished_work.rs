@@ -233,14 +233,14 @@ impl UnfinishedWork {
         &self,
         now: Instant,
         (rank, quota_of): (Rank, Option<u16>),
-        (features, cost): (CostFeatures, Cost),
+        (features, cost, stretch): (CostFeatures, Cost, u16),
     ) -> Work {
         let slot = self.place_of(rank, quota_of).or_else(|| self.place_of(rank, None)).unwrap_or(0);
         let tag = self.rule.reserve(slot, now, cost.mean_us.into());
         let own = &self.slots[slot];
         let add = || own.slot.by_age.add(now, own.rank.deadline_ns, cost.mean_us.into());
         let place = if own.ages { add() } else { NO_PLACE };
-        let reserved = Work { slot: slot as u16, tag, told: 0, place, features, cost };
+        let reserved = Work { slot: slot as u16, tag, told: 0, place, stretch, features, cost };
         own.slot.waiting.add(reserved.summand());
         reserved
     }
@@ -267,8 +267,8 @@ impl UnfinishedWork {
         slot.in_service.fetch_add(1, Ordering::Relaxed);
         slot.started.add(work.mean_and_square());
         self.residual.start(now, work);
-        work.told = self.held.len() as u16;
-        self.held.iter().for_each(|held| held.start(now, work));
+        work.told = self.held.len().min(u8::MAX.into()) as u8;
+        self.held.iter().take(work.told.into()).for_each(|held| held.start(now, work));
     }
 
     /// Ends the work of a request that started at `started` and took `took_us` of a worker.
@@ -365,6 +365,7 @@ impl UnfinishedWork {
             tag: 0,
             told: 0,
             place: NO_PLACE,
+            stretch: Work::ONCE,
             features: CostFeatures::default(),
             cost: Cost::default(),
         };

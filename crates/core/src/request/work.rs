@@ -20,14 +20,6 @@ pub(crate) struct CostFeatures {
 pub(crate) struct Cost {
     pub(crate) mean_us: u32,
     pub(crate) deviation_us: u32,
-    /// How many times as long its requests take on average if no time is cut at the longest deadline, in sixteenths; at 16 or
-    /// less, as long.
-    pub(crate) stretch: u32,
-}
-
-impl Cost {
-    /// A stretch of 1.
-    pub(crate) const ONCE: u32 = 16;
 }
 
 /// The work that was reserved for a request, as it was expected at its arrival.
@@ -40,9 +32,12 @@ pub(crate) struct Work {
     /// The tag under which the admission law has reserved it.
     pub(crate) tag: u16,
     /// The number of deadlines for which its start was counted (`HeldWorkers`).
-    pub(crate) told: u16,
+    pub(crate) told: u8,
     /// Its place among the waiting work of its rank by arrival (`WaitingByAge`).
     pub(crate) place: u8,
+    /// How many times as long such requests take on average if no time is cut at the longest deadline, in sixteenths; at 16 or
+    /// less, as long.
+    pub(crate) stretch: u16,
     pub(crate) features: CostFeatures,
     pub(crate) cost: Cost,
 }
@@ -80,15 +75,19 @@ const LONG_NS: u64 = 1050;
 const MOST_VARIANCE: u64 = 1 << 48;
 
 impl Work {
+    /// A stretch of 1.
+    pub(crate) const ONCE: u16 = 16;
+
     #[cfg(test)]
     pub(crate) fn of(cost: Cost) -> Self {
-        Work { slot: 0, tag: 0, told: 0, place: u8::MAX, features: CostFeatures::default(), cost }
+        let (stretch, features) = (Self::ONCE, CostFeatures::default());
+        Work { slot: 0, tag: 0, told: 0, place: u8::MAX, stretch, features, cost }
     }
 
     /// The latest start with which the request may still be in time.
     pub(crate) fn latest_start(&self, arrived: Instant, terms: &DeadlineTerms) -> Instant {
         let Some(deadline) = terms.deadline else { return Instant::FAR };
-        let Cost { mean_us, deviation_us, .. } = self.cost;
+        let Cost { mean_us, deviation_us } = self.cost;
         let least_us = f64::from(mean_us) - LUCK * f64::from(deviation_us);
         let least = Duration::from_micros(least_us.max(0.0) as u64);
         arrived + deadline.saturating_sub(least)
@@ -101,8 +100,8 @@ impl Work {
 
     /// The same work with the whole time that it takes.
     pub(crate) fn whole(&self) -> Work {
-        let mean_us = u64::from(self.cost.mean_us) * u64::from(self.cost.stretch.max(Cost::ONCE))
-            / u64::from(Cost::ONCE);
+        let mean_us =
+            u64::from(self.cost.mean_us) * u64::from(self.stretch.max(Self::ONCE)) / u64::from(Self::ONCE);
         Work { cost: Cost { mean_us: mean_us.min(u32::MAX.into()) as u32, ..self.cost }, ..*self }
     }
 

@@ -36,7 +36,7 @@ pub(super) struct LearnedType {
 const TIMES_KNOWN: f64 = 5.0;
 const RARELY: f64 = 100.0;
 /// A request that takes no longer (us) is tried after the last one whether that was late or not.
-const CHEAP_US: f64 = 10e6;
+const CHEAP_US: f64 = 60e6;
 /// How many times as many requests of a type are tried on a server with workers to spare, once most of those before were in
 /// time.
 const MORE: u32 = 8;

@@ -8,7 +8,7 @@ use crate::admission::estimates::{Alone, Estimates};
 use crate::admission::headroom::Needs;
 use crate::control::deadline::learned_type::{LearnedType, SoonEnough};
 use crate::model::{Moments, ServiceTime};
-use crate::request::work::Cost;
+use crate::request::work::{Cost, Work};
 use crate::telemetry::status::TypeStatus;
 use crate::time::Duration;
 use alloc::{string::String, sync::Arc, vec::Vec};
@@ -172,8 +172,8 @@ impl SiteTypes {
         let (row, learned) = (&self.estimates.rows()[number], &self.rows[number]);
         let (mean, deviation) = (learned.time.mean(), learned.time.deviation());
         let (whole, _) = learned.whole(self.longest_us(number));
-        let stretch = us(f64::from(Cost::ONCE) * whole / mean.max(1.0));
-        row.set(Cost { mean_us: us(mean), deviation_us: us(deviation), stretch });
+        row.set(Cost { mean_us: us(mean), deviation_us: us(deviation) });
+        row.set_stretch((f64::from(Work::ONCE) * whole / mean.max(1.0)).min(u16::MAX.into()) as u16);
         row.set_block(learned.size.slope());
         for (place, promise) in self.places.iter().enumerate() {
             // An announced cost is learned as a part of the announcement, whatever the deadline.

@@ -65,7 +65,7 @@ impl Lane {
             (permit.work, permit.streams) = (waiting.work, waiting.streams);
             if let (Standing::Exempt, Some(work)) = (standing, &mut permit.work) {
                 let unfinished = &published.plants[plant].unfinished;
-                *work = unfinished.reserve(now, (rank, None), (work.features, work.cost));
+                *work = unfinished.reserve(now, (rank, None), (work.features, work.cost, work.stretch));
             }
             start(published, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
@@ -92,7 +92,7 @@ impl Lane {
         let from = &published.plants[plant];
         let to = &published.plants[number];
         let (limit, shared) = places(published, number);
-        let features = waiting.work.map(|work| (work.features, work.cost));
+        let features = waiting.work.map(|work| (work.features, work.cost, work.stretch));
         unreserve(from, waiting.work.take());
         if to.has_deadlines {
             let quota_of = published.classes[usize::from(waiting.class)].quota_of(waiting.class);
