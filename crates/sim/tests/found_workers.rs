@@ -130,6 +130,29 @@ fn requests_that_start_and_end_together_hide_no_worker() {
     }
 }
 
+/// Each quarter of a second tells of more departures than the evidence remembers.
+#[test]
+fn the_workers_of_a_large_server_are_found() {
+    for (workers, load) in [(60, 2.0), (200, 0.95), (200, 2.0)] {
+        for seed in SEEDS.step_by(4) {
+            let flows = vec![Flow::new("default", load * 25.0 * f64::from(workers))];
+            let mut scene =
+                Scene::new(workers, Duration::from_millis(40), flows, 20.0, seed).finding_workers(true);
+            scene.plant.set_point = 0.85;
+            let heard = scene.run();
+            let found: Vec<f64> = heard.workers[10..].iter().map(|workers| f64::from(*workers)).collect();
+            let (found, busy) = (mean(&found) / f64::from(workers), mean(&heard.busy[10..]));
+            println!(
+                "{workers} workers, {load} times the capacity: {found:.2} times as many found, busy {busy:.3}"
+            );
+            assert!(
+                (0.85..1.6).contains(&found) && busy > 0.83,
+                "{workers}, {load}, {seed}: {found}, {busy}"
+            );
+        }
+    }
+}
+
 /// The twin: a number as low as the search once came to turns away a third, and the server idles.
 #[test]
 fn the_twin_with_two_workers_turns_away_what_the_server_could_carry() {

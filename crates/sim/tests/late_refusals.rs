@@ -41,6 +41,35 @@ fn shares(heard: &Heard) -> [f64; 3] {
     ]
 }
 
+/// Nothing is told but the address.
+fn found(load: f64, listen_queue: usize, seed: u64) -> Scene {
+    scene(load, listen_queue, seed).finding_workers(true)
+}
+
+/// What is left of a higher limit holds the places of a lower one until it is given up. A search that takes the idle server of
+/// that time for the effect of the lower limit raises it with each trial: to 1,000 workers for eight, with a quarter failed.
+#[test]
+fn the_workers_of_a_server_that_drops_connections_are_found() {
+    for (load, queue) in [(1.3, 2), (1.8, 2), (3.2, 2), (1.8, 5), (3.2, 5), (3.2, 20)] {
+        let heard: Vec<Heard> = (9431..=9446).map(|seed| found(load, queue, seed).run()).collect();
+        let lost: Vec<f64> = heard.iter().map(|heard| shares(heard)[..2].iter().sum()).collect();
+        let busy: Vec<f64> = heard.iter().map(|heard| mean(&heard.busy[SETTLED as usize..])).collect();
+        let settled = heard.iter().flat_map(|heard| heard.workers[2 * SETTLED as usize..].iter().copied());
+        let settled: Vec<u32> = settled.collect();
+        let (least, most) =
+            (settled.iter().min().copied().unwrap_or(0), settled.iter().max().copied().unwrap_or(0));
+        let own = mean(&settled.into_iter().map(f64::from).collect::<Vec<_>>());
+        println!(
+            "{load} times, queue {queue}: workers {least} to {most}, {own:.1} on average, failed or late {:.4}, busy {:.3}",
+            mean(&lost),
+            mean(&busy)
+        );
+        assert!(least >= 6 && most <= 128 && own <= 20.0, "{load} {queue}: {least} to {most}");
+        assert!(mean(&lost) <= 0.02, "{load} {queue}: {lost:?}");
+        assert!((0.83..=1.0).contains(&mean(&busy)), "{load} {queue}: {busy:?}");
+    }
+}
+
 /// Connections that are not answered hold places of the gateway until they are given up, so few are begun: with sixteen workers
 /// told for eight, 0.5 % of what comes fails, where 61 % would fail and 17 % be late without control.
 #[test]

@@ -1,7 +1,8 @@
 //! How many workers a plant has and how many requests it is given at once: promised, or found by the worker search, and of
 //! these the share that is there, where some of its servers are out of use.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::time::Instant;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The words of one plant. The worker search, the loop of refusals and the readings write them, requests read the first three.
 #[repr(C)]
@@ -18,6 +19,8 @@ pub(crate) struct Capacity {
     available: AtomicU32,
     /// While a higher limit is tried: the one that holds again after a refusal. Else 0.
     tried_from: AtomicU32,
+    /// When the search last lowered the limit [ns].
+    lowered_ns: AtomicU64,
     /// Whether the plant refuses requests. Then answers are counted by how many were in service, too.
     refuses: AtomicBool,
     /// Whether the number of workers is searched for. Then time and departures are counted by how many were in service.
@@ -36,6 +39,7 @@ impl Capacity {
             is_known: word(0),
             available: word(1_f32.to_bits()),
             tried_from: word(0),
+            lowered_ns: AtomicU64::new(0),
             refuses: AtomicBool::new(false),
             is_searched,
         };
@@ -76,6 +80,16 @@ impl Capacity {
     pub(crate) fn set_refuses(&self, refuses: bool, tried_from: Option<u32>) {
         self.refuses.store(refuses, Ordering::Relaxed);
         self.tried_from.store(tried_from.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The search lowers the limit.
+    pub(crate) fn lower(&self, now: Instant) {
+        self.lowered_ns.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Whether the limit was lowered since then.
+    pub(crate) fn was_lowered_since(&self, started: Instant) -> bool {
+        started.as_nanos() <= self.lowered_ns.load(Ordering::Relaxed)
     }
 
     /// The plant refused a request that started as the n-th.

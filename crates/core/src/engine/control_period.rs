@@ -85,6 +85,7 @@ impl Engine {
                 lanes: &self.sensors.counters,
                 plant,
                 waits,
+                in_service: gate.in_service(),
                 held_back: waits || !self.loops.utilization[plant].is_at_top(),
                 service_time: self.loops.utilization[plant].service_time(),
                 limits: self.registry.promises.control.mode != Mode::Off,
@@ -93,6 +94,9 @@ impl Engine {
             };
             let ([was, _], found) = (capacity.whole(), search.step(now, input));
             capacity.set(found.workers, found.limit, found.is_known);
+            if found.is_lower {
+                capacity.lower(now);
+            }
             if found.is_other {
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {

@@ -265,6 +265,8 @@ pub(crate) struct LoadCounters {
     pub(crate) service_ns: [Counter; LOADS],
     pub(crate) work_started: [Counter; LOADS],
     pub(crate) squares: Counter,
+    /// Ends of service of requests that were started before the limit was last lowered.
+    pub(crate) overtaken: Counter,
     /// Requests that the plant refused, and while it does those that it answered, by how many were in service right after
     /// their start.
     pub(crate) refused: [Counter; LOADS],
@@ -299,6 +301,7 @@ impl Default for LoadCounters {
             service_ns: none(),
             work_started: none(),
             squares: Counter::new(),
+            overtaken: Counter::new(),
             refused: none(),
             answered: none(),
             refusals: Counter::new(),

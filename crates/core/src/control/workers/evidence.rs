@@ -28,7 +28,8 @@ use libm::log;
 const STRETCH: f64 = 100.0;
 /// The fewest departures at a number in service for it to have been seen.
 const SEEN: f64 = 5.0;
-/// Departures on both sides of s, `D D' / (D + D')`, that the evidence about it remembers.
+/// Departures on both sides of s, `D D' / (D + D')`, that the evidence about it remembers. However many a stretch has, it
+/// outweighs no more of what is known than it can say.
 const MEMORY: f64 = 400.0;
 /// A smaller difference in L is chance: half the square of three and a half deviations.
 const EVIDENCE: f64 = 6.0;
@@ -214,7 +215,7 @@ impl Evidence {
                 below += departures;
             }
             let both_sides = 0.5 * below * (all - below) / all;
-            self.gains[bin] *= 1.0 - (both_sides / MEMORY).min(1.0);
+            self.gains[bin] *= 1.0 - (both_sides / MEMORY).min(MOST_OF_STRETCH / MOST);
             self.gains[bin] += pair[1] - pair[0];
         }
         self.highest = known.map_or(self.highest, |(bin, ..)| middle(*bin) as u32);

@@ -25,6 +25,9 @@ pub(crate) use refusals::{RefusalInput, RefusalLoop};
 /// let an overload wait for long.
 const MOST_POSSIBLE: f64 = 8.0 / 7.0;
 
+/// What holds its place for longer than this after the limit was lowered is no connection that waits for an answer.
+const LONGEST_SETTLING: Duration = Duration::from_secs(10);
+
 /// The loop of one plant.
 pub(crate) struct WorkerSearch {
     law: WorkersLaw,
@@ -34,6 +37,9 @@ pub(crate) struct WorkerSearch {
     measured_with: u32,
     /// The share of the plant that was there when its number was found.
     found_with: f64,
+    /// When the limit was last lowered, and how many requests are in service that were started before.
+    lowered: Instant,
+    overtaken: f64,
     /// As counted up to the last step.
     before: Sums,
 }
@@ -46,6 +52,7 @@ struct Sums {
     service_ns: Vec<u64>,
     work_started: Vec<u64>,
     squares: u64,
+    overtaken: u64,
 }
 
 /// What a step observes.
@@ -54,6 +61,8 @@ pub(crate) struct SearchInput<'a> {
     pub(crate) plant: usize,
     /// Whether requests wait.
     pub(crate) waits: bool,
+    /// How many are in service.
+    pub(crate) in_service: u32,
     /// Whether they wait, are served at a lighter level or are rejected, because of the load.
     pub(crate) held_back: bool,
     /// Mean service time of the last period.
@@ -75,6 +84,8 @@ pub(crate) struct FoundWorkers {
     pub(crate) limit: u32,
     /// Whether throughput was seen to level off, or the server reports its workers.
     pub(crate) is_known: bool,
+    /// Whether the limit is lower than before.
+    pub(crate) is_lower: bool,
     /// Whether the number is another, by more than a quarter, than the costs of requests were measured with. These are shares
     /// of the workers, so they are to be measured anew.
     pub(crate) is_other: bool,
@@ -89,13 +100,18 @@ impl Loop for WorkerSearch {
         Due::Sample
     }
 
-    fn step(&mut self, _now: Instant, input: SearchInput<'_>) -> FoundWorkers {
+    fn step(&mut self, now: Instant, input: SearchInput<'_>) -> FoundWorkers {
+        let was = self.law.limit();
         if input.limits {
             let counted = self.count(&input);
             self.law.set_ceiling(input.ceiling);
-            if self.goes_on(input.available) {
+            if self.goes_on(input.available) && self.has_settled(now) {
                 self.law.observe(&counted);
             }
+        }
+        let is_lower = self.law.limit() < was;
+        if is_lower {
+            (self.lowered, self.overtaken) = (now, f64::from(input.in_service));
         }
         // What was found while some servers were out is of their share.
         let whole = |n: u32| if self.law.found() { (f64::from(n) / self.found_with + 0.5) as u32 } else { n };
@@ -105,7 +121,7 @@ impl Loop for WorkerSearch {
         if is_other {
             self.measured_with = workers;
         }
-        FoundWorkers { workers, limit, is_known: self.law.found(), is_other }
+        FoundWorkers { workers, limit, is_known: self.law.found(), is_lower, is_other }
     }
 
     /// Within the same bounds the search goes on from what was found, else it begins anew at the present limit.
@@ -139,12 +155,26 @@ impl WorkerSearch {
         true
     }
 
+    /// Whether what was started under a higher limit is gone, but for an eighth of the limit, or stays for long. It holds
+    /// places of the new limit. Connections that a full listen queue does not answer do so for seconds. Meanwhile the server
+    /// idles, so that it would seem to do less because of the lower limit, and each trial of a higher one would raise it.
+    fn has_settled(&self, now: Instant) -> bool {
+        8.0 * self.overtaken <= f64::from(self.law.limit()) || now.since(self.lowered) >= LONGEST_SETTLING
+    }
+
     pub(crate) fn new(bounds: WorkerBounds, start: u32, guard: Duration) -> Self {
         let none = || alloc::vec![0; LOADS];
-        let before =
-            Sums { time_ns: none(), work: none(), service_ns: none(), work_started: none(), squares: 0 };
+        let before = Sums {
+            time_ns: none(),
+            work: none(),
+            service_ns: none(),
+            work_started: none(),
+            squares: 0,
+            overtaken: 0,
+        };
         let law = WorkersLaw::new(bounds, start);
-        WorkerSearch { measured_with: law.workers(), found_with: 1.0, law, guard, before }
+        let (lowered, overtaken) = (Instant::ZERO, 0.0);
+        WorkerSearch { measured_with: law.workers(), found_with: 1.0, law, guard, lowered, overtaken, before }
     }
 
     /// What was found, to be kept.
@@ -218,6 +248,7 @@ impl WorkerSearch {
             counted.work_started[bin] = since(&mut before.work_started[bin], &|c| c.work_started[bin].get());
         }
         counted.squares = since(&mut before.squares, &|c| c.squares.get());
+        self.overtaken = (self.overtaken - since(&mut before.overtaken, &|c| c.overtaken.get())).max(0.0);
         counted
     }
 }
@@ -240,13 +271,15 @@ mod tests {
             lanes: &lanes,
             plant: 0,
             waits: true,
+            in_service: 0,
             held_back: true,
             service_time: Duration::from_millis(200),
             limits,
             available: 1.0,
             ceiling: None,
         };
-        let start = FoundWorkers { workers: 16, limit: 16, is_known: false, is_other: false };
+        let start =
+            FoundWorkers { workers: 16, limit: 16, is_known: false, is_lower: false, is_other: false };
         assert_eq!(one.step(Instant::ZERO, input(false)), start);
         let counted = one.count(&input(true));
         assert_eq!((counted.work[load_bin(3)], counted.seconds[load_bin(3)]), (40.0, 1.0));
@@ -258,13 +291,13 @@ mod tests {
         assert!(one.is_reported());
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
-            FoundWorkers { workers: 5, limit: 5, is_known: true, is_other: true }
+            FoundWorkers { workers: 5, limit: 5, is_known: true, is_lower: false, is_other: true }
         );
         one.reload((WorkerBounds { least: 8, ..bounds }, Duration::MAX));
         assert!(!one.is_reported());
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
-            FoundWorkers { workers: 8, limit: 8, is_known: false, is_other: false }
+            FoundWorkers { workers: 8, limit: 8, is_known: false, is_lower: false, is_other: false }
         );
     }
 
@@ -286,6 +319,7 @@ mod tests {
             lanes: &[],
             plant: 0,
             waits: true,
+            in_service: 0,
             held_back: true,
             service_time: Duration::ZERO,
             limits: false,

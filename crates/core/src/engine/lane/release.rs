@@ -65,8 +65,8 @@ impl Lane {
         // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
         let served_until = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
         self.count_release(served_until, permit, (class, counters));
-        if service.representative && (own.capacity.is_searched || own.capacity.refuses()) {
-            self.count_work(served_until, permit, change.before);
+        if own.capacity.is_searched || own.capacity.refuses() {
+            self.count_work(served_until, permit, service, change.before);
         }
         if permit.has_quota {
             permit.failed = !service.representative && service.response_bytes > 0;
@@ -192,13 +192,20 @@ impl Lane {
     /// Counts the work of a service at a plant whose workers are searched for, or which refuses others; `in_service` requests
     /// were there until its end.
     /// A failed request is no work: a plant that refuses what is too much would seem to do more, the more it refuses.
-    fn count_work(&self, now: Instant, permit: &Permit, in_service: u32) {
+    fn count_work(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
+        let capacity = &self.published.plants[permit.plant()].capacity;
+        let counters = &self.counters.plants[permit.plant()].by_load;
+        if capacity.was_lowered_since(permit.started) {
+            counters.overtaken.add(1);
+        }
+        if !service.representative {
+            return;
+        }
         let words = &self.published.classes[usize::from(permit.class)].words;
         let loads = [permit.in_service_at_start, in_service];
         let service_ns = now.nanos_since(permit.started);
-        let counters = &self.counters.plants[permit.plant()].by_load;
         counters.depart(loads, service_ns, words.usual(permit.level));
-        if self.published.plants[permit.plant()].capacity.refuses() {
+        if capacity.refuses() {
             counters.answered[load_bin(loads[0])].add(1);
         }
     }
