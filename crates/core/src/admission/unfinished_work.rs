@@ -246,6 +246,7 @@ impl UnfinishedWork {
     }
 
     /// Gives back the work of a request that will not start.
+    #[inline(never)]
     pub(crate) fn unreserve(&self, work: &Work) {
         self.slot(work).no_longer_waits(work);
         self.rule.unreserve(work.slot.into(), work.tag, work.cost.mean_us.into());
@@ -261,6 +262,7 @@ impl UnfinishedWork {
     }
 
     /// Moves the work of a request into service.
+    #[inline(never)]
     pub(crate) fn start(&self, now: Instant, work: &mut Work) {
         let slot = self.slot(work);
         slot.no_longer_waits(work);
@@ -272,6 +274,7 @@ impl UnfinishedWork {
     }
 
     /// Ends the work of a request that started at `started` and took `took_us` of a worker.
+    #[inline(never)]
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
         self.slot(work).in_service.fetch_sub(1, Ordering::Relaxed);
         self.residual.finish(started, work);
