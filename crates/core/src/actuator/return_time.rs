@@ -35,7 +35,6 @@ impl AtomicReturnTimes {
 
     /// After what time a request of this client that came at this instant is to come again, if it is not to come sooner
     /// than after `at_least`.
-    #[inline(never)]
     pub(crate) fn draw(&self, arrived: Instant, client: u64, at_least: Duration) -> Duration {
         let word = self.0.load(Ordering::Relaxed);
         let [soonest, latest] = [word >> 32, word & u64::from(u32::MAX)].map(Duration::from_millis);

@@ -60,6 +60,7 @@ impl PublishedState {
 impl PublishedState {
     /// After what time a request of this client that came then and is turned away at a plant is to come again; `at_least` is
     /// what admission says of it.
+    #[inline(never)]
     pub(crate) fn retry_after(
         &self,
         plant: usize,
