@@ -37,8 +37,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(crate) struct UnfinishedWork {
     /// By slot number, for life.
     slots: Vec<SlotOf>,
-    /// By deadline, for life.
-    held: Vec<Arc<HeldWorkers>>,
+    /// By deadline, for life. One word, so that a plant is no longer than it need be.
+    held: Arc<Vec<Arc<HeldWorkers>>>,
     residual: Arc<ResidualWork>,
     /// The workers that no request uses, on average of late, in thousandths.
     unused: Arc<AtomicU32>,
@@ -180,7 +180,7 @@ impl UnfinishedWork {
         let place = self.held.iter().position(|held| held.deadline_ns == rank.deadline_ns);
         let held = (rank.deadline_ns < u64::MAX).then(|| {
             place.unwrap_or_else(|| {
-                self.held.push(Arc::new(HeldWorkers::new(rank.deadline_ns)));
+                Arc::make_mut(&mut self.held).push(Arc::new(HeldWorkers::new(rank.deadline_ns)));
                 self.held.len() - 1
             })
         });
