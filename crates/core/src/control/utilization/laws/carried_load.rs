@@ -159,7 +159,10 @@ mod tests {
         let many = Carries { arrivals_error: 0.01, ..Carries::all(0.5) };
         assert!(many.carries(1.0, &mut sustained, 1.05, 0.3), "the queue takes it up");
         assert!(!many.carries(1.0, &mut sustained, 1.05, 0.5), "it is full");
-        assert!(!many.carries(1.0, &mut sustained, 1.05, 0.0), "it is empty again, and the excess is still there");
+        assert!(
+            !many.carries(1.0, &mut sustained, 1.05, 0.0),
+            "it is empty again, and the excess is still there"
+        );
         assert!(many.carries(1.0, &mut sustained, 1.02, 0.0), "no more than chance");
         assert!(many.carries(1.0, &mut sustained, 1.05, 0.0), "so another one begins");
         // An excess of so few arrivals is chance.
