@@ -19,7 +19,7 @@ pub(crate) struct Capacity {
     available: AtomicU32,
     /// While a higher limit is tried: the one that holds again after a refusal. Else 0.
     tried_from: AtomicU32,
-    /// When the search last lowered the limit [ns].
+    /// When the search last lowered the limit (ns).
     lowered_ns: AtomicU64,
     /// Whether the plant refuses requests. Then answers are counted by how many were in service, too.
     refuses: AtomicBool,
