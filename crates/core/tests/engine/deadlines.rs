@@ -104,7 +104,7 @@ fn a_request_that_can_no_longer_be_in_time_is_dropped_as_late() {
         panic!("the worker is free")
     };
     let Arrival::Wait(_first) = lane.arrive(ms(1), script, Token(1), &mut verdicts) else { panic!("busy") };
-    let Arrival::Wait(_second) = lane.arrive(ms(400), script, Token(2), &mut verdicts) else {
+    let Arrival::Wait(_second) = lane.arrive(ms(300), script, Token(2), &mut verdicts) else {
         panic!("busy")
     };
     // The server hangs.
