@@ -124,9 +124,6 @@ impl Loop for UtilizationLoop {
         let demand = &mut self.demand;
         demand.estimate(plant, measured, &costs);
         let served = self.served.sum(plant, measured, &costs);
-        // Below the line nothing is rejected, whatever chance may make of the load.
-        let is_crowded = demand.whole.offered(1.0, 0.0) > self.set_point;
-        let arrivals_error = if is_crowded { costs.arrivals_error(plant, measured) } else { 0.0 };
         let (target, terms) = self.law.target(&Observation::of(&StagesBefore {
             plant,
             input: &input,
@@ -136,10 +133,9 @@ impl Loop for UtilizationLoop {
             at_lowest: self.allocation.is_at_lowest(plant),
             sensed: &sensed,
             steps,
+            costs: &costs,
             demand: &demand.whole,
             served: served.total,
-            load_error: costs.load_error(plant, measured),
-            arrivals_error,
         }));
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);

@@ -1,6 +1,7 @@
 //! What a law is told of a period, out of the stages before it.
 
 use super::PlantInput;
+use super::costs::RequestCosts;
 use super::demand::Demand;
 use super::laws::Observation;
 use super::sense::Sensed;
@@ -57,17 +58,15 @@ pub(super) struct StagesBefore<'a> {
     pub(super) at_lowest: bool,
     pub(super) sensed: &'a Sensed,
     pub(super) steps: Steps,
+    pub(super) costs: &'a RequestCosts<'a>,
     pub(super) demand: &'a Demand,
     /// R times the cost at the levels given.
     pub(super) served: f64,
-    /// As in [`Observation`].
-    pub(super) load_error: f64,
-    pub(super) arrivals_error: f64,
 }
 
 impl<'a> Observation<'a> {
     pub(super) fn of(stages: &StagesBefore<'a>) -> Self {
-        let StagesBefore { plant, input, sensed, .. } = *stages;
+        let StagesBefore { plant, input, sensed, costs, .. } = *stages;
         // Unless m is applied, the measurement does not depend on it and must not move the bias.
         let controls = stages.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
@@ -78,6 +77,8 @@ impl<'a> Observation<'a> {
         let wait_periods = input.max_wait.as_secs_f64() / period;
         let fills = stages.set_point >= 1.0 && input.sheds;
         let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < stages.set_point;
+        // Below the line nothing is rejected, whatever chance may make of the load.
+        let is_crowded = stages.demand.offered(1.0, 0.0) > stages.set_point;
         Observation {
             set_point: if degrades { DEGRADES_AT } else { stages.set_point },
             capacity: plant.capacity(stages.mode).map(|all| all * (1.0 - input.set_point_reduction)),
@@ -91,8 +92,8 @@ impl<'a> Observation<'a> {
             demand: stages.demand,
             ordinary_backlog: if fills && !degrades { DISREGARDED_BACKLOG } else { 0.0 },
             wait_periods,
-            load_error: stages.load_error,
-            arrivals_error: stages.arrivals_error,
+            load_error: costs.load_error(plant, &input.measured),
+            arrivals_error: if is_crowded { costs.arrivals_error(plant, &input.measured) } else { 0.0 },
             tolerated_backlog: if plant.promised.set_point < 1.0 {
                 TOLERATED_WAIT * wait_periods
             } else {
