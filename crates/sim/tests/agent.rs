@@ -453,7 +453,7 @@ fn who_sees_the_queue_loses_next_to_nobody_at_a_step() {
     // Chance makes some queues longer than their mean.
     let in_time = seen.iter().filter(|(after, lost)| *after < spared && *lost == 0).count();
     assert!(in_time >= 14 && seen.iter().all(|(after, _)| (0.2..1.2).contains(after)), "{seen:?}");
-    assert!(mean(&seen) < 10.0 && mean(&in_vain) > 60.0, "{seen:?}, {in_vain:?}");
+    assert!(mean(&seen) < 10.0 && mean(&in_vain) > 50.0, "{seen:?}, {in_vain:?}");
     // Nor is everybody degraded for a queue that comes and goes.
     for (load, seed) in [(0.6, 12), (0.8, 13)] {
         let scene = Scene { shown: Shown::Queue, ..Scene::new(seed) };

@@ -3,9 +3,10 @@
 //! `mean += gain (sample - mean)`, unless a run, the latest samples that all lie on one side of the mean, is together more than
 //! 4.5 standard deviations off. Then the load has changed, averaging with older samples would delay the answer by several
 //! periods, and the mean becomes that of the run. A run of one sample is a plain outlier test; longer runs find steps at low
-//! rates, where one sample is little evidence. Samples after a step, or after the beginning, are averaged plainly with it for
-//! some periods, since one sample of a hundred requests a second is off by a fifth. The variance of the innovations is
-//! learned, and is at least that of Poisson arrivals, so that usual bursts are not taken for steps.
+//! rates, where one sample is little evidence; a sample far beyond the run begins another one. Samples after a step, or after
+//! the beginning, are averaged plainly with it for some periods, since one sample of a hundred requests a second is off by a
+//! fifth. The variance of the innovations is learned, and is at least that of Poisson arrivals, so that usual bursts are not
+//! taken for steps.
 //!
 //! After arrivals that were very uneven this variance is large for a while, and would hide the end of a crowd. So a run that
 //! Poisson arrivals would not make is judged by itself too: it is a step if the mean lies more than 4.5 deviations of its
@@ -101,6 +102,8 @@ const TIMES_USUAL: f64 = 4.0;
 /// for longer is a mean that is a little off, or a step.
 const USUAL_GAIN: f64 = 1.0 / 8.0;
 const STEP_DEVIATIONS: f64 = 4.5;
+/// The square of the deviations by which a sample lies beyond the run before it.
+const BEYOND_RUN: f64 = 9.0;
 const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
 
 impl Tracker {
@@ -170,6 +173,18 @@ impl Tracker {
         taken
     }
 
+    /// Whether a sample on the run's side of the mean is so far beyond the run that it begins another. Even arrivals stay on
+    /// one side for minutes, and a step would be averaged with all of them.
+    fn is_of_another_run(&self, rate: f64, seconds: f64) -> bool {
+        if self.run.samples == 0 {
+            return false;
+        }
+        let own = self.run.requests / self.run.seconds;
+        let variance = self.variance.max(own.max(rate) / seconds);
+        let (beyond, off) = (rate - own, rate - self.mean);
+        fabs(off) > fabs(beyond) && beyond * off > 0.0 && beyond * beyond > BEYOND_RUN * variance
+    }
+
     /// Whether no request ever came. Then counts of zero change nothing.
     fn knows_nothing(&self) -> bool {
         self.mean == 0.0 && self.variance == 0.0 && self.samples > 0
@@ -183,6 +198,8 @@ impl Tracker {
         if above != self.run.above || self.samples == 0 || self.run.lies_above(self.mean) != above {
             self.run = Run { above, ..Run::default() };
         }
+        let begins_another =
+            !Self::is_near(count as f64, self.mean * seconds) && self.is_of_another_run(rate, seconds);
         self.run.samples += 1;
         self.run.requests += count as f64;
         self.run.seconds += seconds;
@@ -201,6 +218,8 @@ impl Tracker {
         self.rose = step.is_some() && above && self.run.samples == 1;
         if step.is_some() {
             self.run = Run::default();
+        } else if begins_another {
+            self.run = Run { above, samples: 1, requests: count as f64, seconds };
         }
         step.is_some()
     }
@@ -372,6 +391,34 @@ mod tests {
                 (0..after).for_each(|_| _ = tracker.count(noisy(to), 0.25));
                 let error = tracker.mean() / (4.0 * to) - 1.0;
                 assert!(error.abs() < 0.4, "from {from} to {to} in {slope}: {error:.2}");
+            }
+        }
+    }
+
+    /// Even arrivals leave the mean a little below each sample for minutes, so that all of them are one run.
+    #[test]
+    fn a_step_after_even_arrivals_is_not_averaged_with_them() {
+        for (before, after) in [(3.988, 72.235), (11.9, 100.0), (81.2, 300.0), (300.7, 40.0), (72.235, 6.0)] {
+            for seconds in [10.0, 40.0, 300.0] {
+                let (mut tracker, mut counted) = (Tracker::default(), 0);
+                let mut seen = None;
+                for sample in 1..=(4.0 * seconds) as u32 + 8 {
+                    let at = f64::from(sample) * 0.25;
+                    let total = (before * at.min(seconds) + after * (at - seconds).max(0.0)) as u64;
+                    if tracker.count(total - counted, 0.25) && at > seconds {
+                        seen = seen.or(Some(at - seconds));
+                    }
+                    counted = total;
+                }
+                assert!(
+                    seen.is_some_and(|after| after <= 1.0),
+                    "{before} to {after} after {seconds} s: {seen:?}"
+                );
+                assert!(
+                    (tracker.mean() / after - 1.0).abs() < 0.15,
+                    "{before} to {after}: {}",
+                    tracker.mean()
+                );
             }
         }
     }
