@@ -36,6 +36,9 @@ const SHARE_ZERO: f64 = 0.5;
 /// A request is dropped for its wait only if its chance is below this: of exponential service times, so many are within
 /// three deviations of their mean.
 const LIKELY: f64 = 0.98;
+/// A percentile is missed now while the next late departure is not overdue: so many times the departures between two late
+/// ones where as many are late as may be.
+const LATE_AGAIN: f64 = 2.0;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
 /// A class has no traffic any more when none of it waits, and nothing has come or ended for the time of so many requests.
@@ -62,6 +65,8 @@ pub(super) struct DelayClass {
     /// Whether all workers could keep the promise; if it is missed then, other classes are in the way.
     possible: bool,
     reduction: SetPointReduction,
+    /// Departures since the last one that was late.
+    since_late: f64,
     /// The time of the last update.
     updated: Instant,
     /// When a request of the class arrived or waited last, and how many had arrived then. A server that stands still ends
@@ -112,6 +117,7 @@ impl DelayClass {
             load: 0.0,
             possible: false,
             reduction: SetPointReduction::default(),
+            since_late: 0.0,
             updated: Instant::default(),
             present: Instant::default(),
             arrived: 0,
@@ -353,12 +359,17 @@ impl DelayClass {
             if self.promise.delay.percentile.is_none() { Delay::MISSED_MEAN } else { Delay::MISSED_SHARE };
         self.status.missed = (1.0 + error > most && is_evidence) || self.loses(seen);
         (self.status.response, self.status.late, self.status.lost) = (seen.response, seen.late, seen.lost);
+        self.since_late = if seen.fresh_late > 0.0 { 0.0 } else { self.since_late + seen.fresh };
         self.reduction.step(&ClassState {
             fresh: seen.fresh,
             window: self.promise.delay.window(),
             rate: self.rate,
             load: self.load,
-            error: if error > 0.0 { (error - CHANCE * (most - 1.0)).max(0.0) } else { error },
+            error: match error {
+                _ if error <= 0.0 => error,
+                _ if self.is_late_now(seen) => (error - CHANCE * (most - 1.0)).max(0.0),
+                _ => 0.0,
+            },
             idle: (!has_all).then_some(1.0 - self.wanted / given.workers),
             others_can_yield: self.possible && !self.lowest && is_evidence,
             taken: given.taken,
@@ -381,6 +392,15 @@ impl DelayClass {
         let (served, lost) = (1.0 - seen.lost, seen.lost);
         let count = if served > 0.0 { seen.departures * lost / served } else { f64::INFINITY };
         lost > Delay::MISSED_SHARE * may && count >= Delay::TELLING
+    }
+
+    /// Whether the latest departures are late too. The window still holds the beginning of a crowd for a thousand departures
+    /// after it, in which the others would yield for nothing.
+    fn is_late_now(&self, seen: &Seen) -> bool {
+        match self.late() {
+            None => seen.recent_response > self.promise.delay.target.as_secs_f64(),
+            Some(late) => self.since_late * late < LATE_AGAIN,
+        }
     }
 
     /// The part of the promise by which it is missed.
