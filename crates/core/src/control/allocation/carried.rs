@@ -45,7 +45,9 @@ impl CarriedGroups {
             self.judge(wants, target, carries, &beyond);
             if beyond.iter().any(|place| self.carried[*place]) {
                 let least = self.least(wants, target, shares);
+                let before = shares.to_vec();
                 share_out(wants, target.load, target.drain, &least, shares);
+                self.keep(wants, &before, shares);
             }
         }
         &self.carried
@@ -82,6 +84,15 @@ impl CarriedGroups {
             if needs { claim.groups.clone().map(needed).sum() } else { 0.0 }
         };
         wants.claims.iter().map(of_site).collect()
+    }
+
+    /// Gives the other groups of a site with a carried one their shares back: what is carried would be spent by the highest
+    /// priority first.
+    fn keep(&self, wants: Wants<'_>, before: &[GroupShare], shares: &mut [GroupShare]) {
+        let needy = wants.claims.iter().filter(|claim| self.carried[claim.groups.clone()].contains(&true));
+        for place in needy.flat_map(|claim| claim.groups.clone()).filter(|place| !self.carried[*place]) {
+            shares[place].load = shares[place].load.min(before[place].load);
+        }
     }
 
     /// No request comes.
@@ -131,5 +142,17 @@ mod tests {
         assert!(shared(0.6, 1).1, "one period may be chance");
         let ([first, second], carried) = shared(0.6, 50);
         assert!(!carried && (first - 0.425).abs() < 1e-6 && (second - 0.425).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_a_lower_priority_is_carried_with_is_not_spent_by_the_higher_one() {
+        let claims = [Claim { promised: 0.0, fixed: 0.0, weight: 1.0, shares: true, groups: 0..2 }];
+        let groups = [Demand::arriving(&[0.0, 0.15, 0.84]), Demand::arriving(&[0.0, 0.1])];
+        let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.7) };
+        let mut shares = [GroupShare::default(); 2];
+        let wants = Wants { claims: &claims, groups: &groups };
+        let carried = CarriedGroups::new(2).share_out(wants, &target, &mut shares).to_vec();
+        assert_eq!(carried, [false, true]);
+        assert!((shares[0].load - 0.7).abs() < 1e-6, "{shares:?}");
     }
 }
