@@ -9,6 +9,7 @@ mod apache_processes;
 mod arrival_processes;
 mod available;
 mod bad_days;
+mod beginnings;
 mod best_effort;
 mod both_engines;
 mod calm;
