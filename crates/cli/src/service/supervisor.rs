@@ -43,30 +43,39 @@ pub(crate) struct Watchdog {
     /// The longest silence that the supervisor takes for life.
     limit: Option<Duration>,
     said: Option<std::time::Instant>,
-    /// The engine's time at the last word.
-    at: Option<Instant>,
+    /// The engine's time at its last period, and since when it has been that.
+    last: Option<(Instant, std::time::Instant)>,
 }
 
 impl Watchdog {
     pub(crate) fn new() -> Self {
-        Watchdog { limit: sd_notify::watchdog_enabled(), said: None, at: None }
+        Watchdog { limit: sd_notify::watchdog_enabled(), said: None, last: None }
     }
 
     /// Takes a look at the loops; says that they run if they do and it is time.
     pub(crate) fn look(&mut self, status: &Status) {
-        if self.is_due(std::time::Instant::now(), status.at) {
+        if self.is_due(std::time::Instant::now(), status.at, status.period) {
             tell(&[NotifyState::Watchdog]);
         }
     }
 
-    /// The engine's time must have moved since the last word: between two ticks it stands.
-    fn is_due(&mut self, now: std::time::Instant, at: Instant) -> bool {
+    /// The engine's time stands from one period to the next, which may be longer than the supervisor's limit. So the loops run
+    /// as long as that time is no older than a period, and than a period is ever late.
+    fn is_due(&mut self, now: std::time::Instant, at: Instant, period: Duration) -> bool {
         let Some(limit) = self.limit else { return false };
+        let since = match self.last {
+            Some((known, since)) if known == at => since,
+            _ => {
+                self.last = Some((at, now));
+                now
+            }
+        };
         // A third of the limit, so that two words may be late.
-        let is_time = self.said.is_none_or(|said| now.duration_since(said) >= limit / 3);
-        let is_due = is_time && self.at != Some(at);
+        let pause = limit / 3;
+        let is_time = self.said.is_none_or(|said| now.duration_since(said) >= pause);
+        let is_due = is_time && now.duration_since(since) <= period + pause;
         if is_due {
-            (self.said, self.at) = (Some(now), Some(at));
+            self.said = Some(now);
         }
         is_due
     }
@@ -76,16 +85,44 @@ impl Watchdog {
 mod tests {
     use super::*;
 
-    #[test]
-    fn life_is_told_while_the_loops_run() {
-        let mut watchdog = Watchdog { limit: Some(Duration::from_secs(9)), said: None, at: None };
+    const LOOK: Duration = Duration::from_millis(250);
+
+    fn watchdog(limit: u64) -> Watchdog {
+        Watchdog { limit: Some(Duration::from_secs(limit)), said: None, last: None }
+    }
+
+    /// The moments of words (s), where the loops run with this period for so long, and looks go on for as long again.
+    fn words(mut watchdog: Watchdog, period: u64, runs: u64) -> Vec<f64> {
         let began = std::time::Instant::now();
-        let mut looked = |second: u64, at: u64| {
-            watchdog.is_due(began + Duration::from_secs(second), Instant::from_nanos(at * 1_000_000_000))
-        };
-        assert!(looked(0, 1) && !looked(1, 2) && !looked(2, 3), "not more often than it must");
-        assert!(looked(3, 4) && !looked(5, 4) && !looked(6, 4) && !looked(7, 4), "the loops stand still");
-        assert!(looked(8, 5), "and run again");
-        assert!(!Watchdog { limit: None, said: None, at: None }.is_due(began, Instant::ZERO));
+        let mut words = Vec::new();
+        for look in 0..8 * runs as u32 {
+            let now = LOOK * look;
+            let periods = now.as_secs().min(runs) / period;
+            let at = Instant::from_nanos(periods * period * 1_000_000_000);
+            if watchdog.is_due(began + now, at, Duration::from_secs(period)) {
+                words.push(now.as_secs_f64());
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn life_is_told_while_the_loops_run_whatever_their_period_is() {
+        for (limit, period) in [(30, 1), (30, 20), (30, 60), (1, 1), (3, 60)] {
+            let words = words(watchdog(limit), period, 240);
+            let longest = words.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
+            let third = limit as f64 / 3.0;
+            assert!(longest <= third + 0.25, "{longest} s between two words, of {limit} s at most");
+            assert!(words.windows(2).all(|two| two[1] - two[0] >= third), "not more often than it must");
+            let last = words[words.len() - 1];
+            let latest = (240 / period * period + period) as f64 + third;
+            assert!((239.0 - third..=latest).contains(&last), "the loops stand still from 240 s on: {last}");
+        }
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_told() {
+        let none = Watchdog { limit: None, said: None, last: None };
+        assert!(words(none, 1, 10).is_empty());
     }
 }

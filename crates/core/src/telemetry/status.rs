@@ -12,7 +12,7 @@ use alloc::{string::String, vec::Vec};
 /// A snapshot, taken by [`Engine::status`](crate::Engine::status).
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// When the last tick ran.
+    /// When the last control period ended.
     pub at: Instant,
     /// Control, observe or off.
     pub mode: Mode,
