@@ -168,13 +168,14 @@ fn samples<'a>(page: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
     })
 }
 
-fn signal(process: u32, signal: Signal) {
+/// Sends a signal to a process.
+pub fn signal(process: u32, signal: Signal) {
     // An error means that it has ended.
     let _ = kill(Pid::from_raw(process.cast_signed()), signal);
 }
 
 /// Whether a process that is nobody's child here has ended: nobody may wait for it in a container.
-fn is_gone(process: u32) -> bool {
+pub fn is_gone(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.starts_with(" Z"))
 }

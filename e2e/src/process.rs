@@ -100,7 +100,7 @@ impl Drop for Process {
 }
 
 /// Looks again and again until there is something; `None` when the time is over.
-pub(crate) fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
         let found = look();

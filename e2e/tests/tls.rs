@@ -280,6 +280,38 @@ fn a_reload_under_keep_alive_loses_no_request() {
     assert_eq!(connections, 1, "it is one connection: {text}");
 }
 
+/// Clients that keep their connections ask all the while, in each version of HTTP; each process serves some of it.
+#[test]
+fn an_upgrade_loses_no_request_over_tls() {
+    let mut site = Secure::shop();
+    let (pages, tls, authority) = (80, site.tls, site.file("shop.pem"));
+    let clients: Vec<_> = ["--http1.1", "--http2"]
+        .map(|version| {
+            let authority = authority.clone();
+            std::thread::spawn(move || {
+                let print = "%{http_code} %{num_connects}\n";
+                let limit =
+                    [version, "--cacert", &authority, "--rate", "20/s", "-o", "/dev/null", "-w", print];
+                curl(tls, "shop.test", &format!("/page.html?[1-{pages}]"), &limit)
+            })
+        })
+        .into();
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(700));
+        let old = site.gateway.pid();
+        site.gateway.upgrade();
+        site.gateway.wait_for_end_of(old);
+    }
+    for client in clients {
+        let (code, text) = client.join().expect("curl ends");
+        assert_eq!(code, 0, "{text}");
+        assert_eq!(text.matches("200 ").count(), pages, "{text}");
+        let connections: usize =
+            text.lines().filter_map(|line| line.split(' ').nth(1)?.parse::<usize>().ok()).sum();
+        assert!(connections >= 2, "one for each process that was replaced, at least: {text}");
+    }
+}
+
 #[test]
 fn clients_are_told_apart_by_their_certificates() {
     let more = "[[site]]\nname = \"site\"\n[[site.class]]\nname = \"partners\"\npriority = 1\n\
@@ -301,23 +333,20 @@ fn clients_are_told_apart_by_their_certificates() {
         let own = who.map(|who| [site.file(&format!("{who}.pem")), site.file(&format!("{who}.key"))]);
         let own: Vec<&str> =
             own.iter().flat_map(|[chain, key]| ["--cert", chain.as_str(), "--key", key]).collect();
-        curl(
-            site.tls,
-            "shop.test",
-            "/page.html",
-            &[&["--cacert", &authority, "--http1.1"], &own[..], more].concat(),
-        )
+        curl(site.tls, "shop.test", "/page.html", &[&["--cacert", &authority], &own[..], more].concat())
     };
-    assert_eq!(ask(Some("partner"), &[]).0, 0);
-    assert_eq!(ask(None, &["--header", "x-client: partner.test"]).0, 0);
-    let (code, text) = ask(Some("stranger"), &[]);
-    assert_ne!(code, 0, "{text}");
+    for version in ["--http1.1", "--http2"] {
+        assert_eq!(ask(Some("partner"), &[version]).0, 0);
+        assert_eq!(ask(None, &[version, "--header", "x-client: partner.test"]).0, 0);
+        let (code, text) = ask(Some("stranger"), &[version]);
+        assert_ne!(code, 0, "{text}");
+    }
     site.gateway.wait_for_metric("plimsoll_in_flight", 0.0);
     assert!(site.gateway.stop().success());
     let log = site.gateway.file().parent().unwrap_or(Path::new("")).join("access.log");
     let lines = fs::read_to_string(log).expect("the log");
     let classes: Vec<bool> = lines.lines().map(|line| line.contains("\"partners\"")).collect();
-    assert_eq!(classes, [true, false], "{lines}");
+    assert_eq!(classes, [true, false, true, false], "{lines}");
 }
 
 #[test]

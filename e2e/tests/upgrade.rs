@@ -2,11 +2,12 @@
 
 use nix::sys::signal::Signal;
 use plimsoll_e2e::configuration::{before, two_levels};
-use plimsoll_e2e::{Folder, Plimsoll, Process, SLOW_PAGES, binary, get};
+use plimsoll_e2e::{Folder, Plimsoll, Process, SLOW_PAGES, binary, get, is_gone, signal, wait_until};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -169,6 +170,8 @@ fn a_process_that_cannot_start_changes_nothing() {
     assert_eq!(gateway.ask_admin("/healthz").status, 200);
 }
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// How long the gateway leaves an idle connection open for one more request.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -204,6 +207,14 @@ fn an_idle_connection_has_time_for_one_more_request() {
     assert_eq!((client.seen.answered, client.open.is_some()), (1, true));
 }
 
+/// As systemd starts it: the first socket is descriptor 3, and the variable names the process that it is for.
+fn run_supervised(socket: OwnedFd, folder: &Folder, file: &Path) -> Process {
+    let mut shell = Command::new("sh");
+    let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" run \"$1\"";
+    shell.arg("-c").arg(script).arg(binary()).arg(file);
+    Process::spawn_with("plimsoll", &mut shell, socket.into(), &folder.path().join("log"))
+}
+
 #[test]
 fn a_socket_that_was_opened_for_it_is_taken() {
     let origin = SLOW_PAGES.origin(&[]);
@@ -215,16 +226,43 @@ fn a_socket_that_was_opened_for_it_is_taken() {
     let folder = Folder::new();
     let file = folder.write("own.toml", text.replacen("127.0.0.1:0", &address.to_string(), 1));
     let descriptor = OwnedFd::from(socket.try_clone().expect("there are descriptors"));
-    let mut shell = Command::new("sh");
-    // As systemd does: the first socket is descriptor 3, and the variable names the process that it is for.
-    let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" run \"$1\"";
-    shell.arg("-c").arg(script).arg(binary()).arg(file);
-    let mut process =
-        Process::spawn_with("plimsoll", &mut shell, descriptor.into(), &folder.path().join("log"));
+    let mut process = run_supervised(descriptor, &folder, &file);
     process.wait_for("its address", |log| log.contains(&format!("listening on {address}\n")).then_some(()));
     assert_eq!(early.join().expect("it does not panic"), 200);
     assert_eq!(get(address, "/page").status, 200);
     process.signal(Signal::SIGTERM);
     assert_eq!(process.wait().code(), Some(0), "{}", process.log());
     drop(socket);
+}
+
+/// Its supervisor goes on listening there, so that clients must still find it, whichever process was the last to serve.
+#[test]
+fn a_unix_socket_of_a_supervisor_stays_at_its_path() {
+    let origin = SLOW_PAGES.origin(&[]);
+    for upgrades in [0, 2] {
+        let folder = Folder::new();
+        let path = folder.path().join("front.sock");
+        let socket = UnixListener::bind(&path).expect("it can be bound");
+        let own = format!("\"unix:{}\"", path.display());
+        let text = before(origin.address(), &two_levels()).replacen("\"127.0.0.1:0\"", &own, 1);
+        let file = folder.write("own.toml", text);
+        let descriptor = OwnedFd::from(socket.try_clone().expect("there are descriptors"));
+        let mut process = run_supervised(descriptor, &folder, &file);
+        process.wait_for("its address", |log| log.contains("admin on ").then_some(()));
+        let mut serving = process.pid();
+        for nth in 1..=upgrades {
+            signal(serving, Signal::SIGUSR2);
+            let next = wait_until(PATIENCE, || successor(&process.log(), nth));
+            serving = next.unwrap_or_else(|| panic!("no upgrade:\n{}", process.log()));
+        }
+        signal(serving, Signal::SIGTERM);
+        let ended = wait_until(PATIENCE, || (process.ended().is_some() && is_gone(serving)).then_some(()));
+        assert!(ended.is_some(), "{}", process.log());
+        assert!(path.exists(), "after {upgrades} upgrades it is gone:\n{}", process.log());
+    }
+}
+
+/// The process that was the nth to take over.
+fn successor(log: &str, nth: usize) -> Option<u32> {
+    log.split("handed over to process ").nth(nth)?.split(':').next()?.parse().ok()
 }

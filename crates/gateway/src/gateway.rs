@@ -5,7 +5,7 @@ use crate::client::spill_files::Storage;
 use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
 use crate::listen::bound::BoundSocket;
-use crate::listen::inherited::Inherited;
+use crate::listen::inherited::{Inherited, ListeningSocket};
 use crate::listen::placement::SpareTime;
 use crate::request::loop_mark::LoopMark;
 use crate::runtime::Clock;
@@ -23,7 +23,7 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::{Engine, Lane, LearnedState};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
@@ -45,7 +45,9 @@ pub struct Gateway {
     /// Whether another process has taken over the sockets.
     is_replaced: bool,
     /// The sockets that listen, for the process that takes this one's place.
-    listeners: Vec<OwnedFd>,
+    listeners: Vec<ListeningSocket>,
+    /// The paths of Unix sockets that go with the gateway: all but those of a supervisor.
+    own_paths: Vec<PathBuf>,
 }
 
 /// What a gateway has of the one before it.
@@ -95,7 +97,7 @@ impl Gateway {
         let tls = TlsServer::new()?;
         tls.install(tls.prepare(settings.tls.as_ref()).map_err(|wrong| invalid(wrong.join("\n")))?);
         let pools = PoolParts::prepare(&settings, threads).map_err(|wrong| invalid(wrong.join("\n")))?;
-        let Bound { listeners: listening, sockets, kept: listeners } =
+        let Bound { listeners: listening, sockets, kept: listeners, own_paths } =
             bind_all(&settings.listen, threads, &mut before.sockets)?;
         if let Some((learned, at_once)) = before.learned.take() {
             before.left_out = engine.restore(&learned, at_once);
@@ -132,6 +134,7 @@ impl Gateway {
             listening,
             is_replaced,
             listeners,
+            own_paths,
         };
         // An early return drops the gateway, which stops what was started.
         gateway.start_operator(&mut before.sockets)?;
@@ -145,8 +148,8 @@ impl Gateway {
         let (engine, shared, owner) = (self.engine.clone(), self.shared.clone(), self.owner.clone());
         if let Some(address) = settings.admin {
             let (engine, shared, owner) = (engine.clone(), shared.clone(), owner.clone());
-            let listener = Operator::listen(address, inherited)?;
-            self.listeners.push(listener.try_clone()?.into());
+            let (listener, kept) = Operator::listen(address, inherited)?;
+            self.listeners.push(kept);
             self.operator = Some(Operator::start(listener, engine, shared, owner)?);
         }
         if let Some(metrics) = settings.metrics {
@@ -247,7 +250,7 @@ impl Gateway {
 
     /// Client connections open now, by thread.
     pub fn connections_by_thread(&self) -> Vec<usize> {
-        self.shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).collect()
+        self.shared.connections_by_thread()
     }
 
     /// How long the settings in force let requests under way take after the order to stop.
@@ -256,7 +259,7 @@ impl Gateway {
     }
 
     /// The sockets that listen, those of the operator's listener included, to be handed to another process.
-    pub fn listeners(&self) -> &[OwnedFd] {
+    pub fn listeners(&self) -> &[ListeningSocket] {
         &self.listeners
     }
 
@@ -325,11 +328,9 @@ impl Gateway {
         if let Some(operator) = &mut self.operator {
             operator.stop();
         }
-        for listener in self.listening.drain(..).filter(|_| !self.is_replaced) {
-            if let Address::Unix(path) = listener.address {
-                // Somebody may have removed it.
-                let _ = std::fs::remove_file(path);
-            }
+        for path in self.own_paths.drain(..).filter(|_| !self.is_replaced) {
+            // Somebody may have removed it.
+            let _ = std::fs::remove_file(path);
         }
     }
 }

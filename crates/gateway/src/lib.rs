@@ -37,7 +37,7 @@ mod transport;
 mod upstream;
 
 pub use gateway::{Before, FaultNews, Gateway};
-pub use listen::inherited::Inherited;
+pub use listen::inherited::{Inherited, ListeningSocket};
 pub use runtime::reload::{Reloaded, Reloader, Reloads};
 pub use settings::Settings;
 pub use upstream::roster::ServerNews;

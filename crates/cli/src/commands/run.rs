@@ -22,8 +22,7 @@ use crate::service::{certificates, log, own_listeners};
 use plimsoll_config::Configuration;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::admin::WhatIf;
-use plimsoll_gateway::{Before, FaultNews, Gateway, ServerNews, Settings};
-use std::os::fd::OwnedFd;
+use plimsoll_gateway::{Before, FaultNews, Gateway, ListeningSocket, ServerNews, Settings};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -174,7 +173,7 @@ fn tell_server(news: &ServerNews) {
 
 fn begin_upgrade(upgrade: &Upgrade, gateway: &Gateway, reload: &Reload) {
     reload.forecast.save(&reload.gateway);
-    let sockets = gateway.listeners().iter().map(OwnedFd::try_clone).collect();
+    let sockets = gateway.listeners().iter().map(ListeningSocket::try_clone).collect();
     upgrade.begin(sockets, reload.state.hand_over(&reload.gateway));
 }
 

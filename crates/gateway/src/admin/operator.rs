@@ -4,7 +4,7 @@ use super::journal::{JournalDocument, Sight, View};
 use super::listener::serve;
 use super::{AdminTokens, Owner, Scrape};
 use crate::listen::binding::named;
-use crate::listen::inherited::Inherited;
+use crate::listen::inherited::{Inherited, ListeningSocket};
 use crate::runtime::lock;
 use crate::runtime::worker::Shared;
 use crate::settings::Address;
@@ -108,14 +108,19 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// The listener of this address: taken over, or bound.
-    pub(crate) fn listen(address: SocketAddr, inherited: &mut Inherited) -> io::Result<TcpListener> {
+    /// The listener of this address, taken over or bound, and the same to be handed over.
+    pub(crate) fn listen(
+        address: SocketAddr,
+        inherited: &mut Inherited,
+    ) -> io::Result<(TcpListener, ListeningSocket)> {
         let address_of_it = Address::from(address);
         let taken = inherited.take(&address_of_it).and_then(|(_, sockets)| sockets.into_iter().next());
-        match taken {
-            Some(socket) => Ok(socket.into()),
-            None => TcpListener::bind(address).map_err(|error| named(&address_of_it, &error)),
-        }
+        let (listener, is_supervised): (TcpListener, bool) = match taken {
+            Some(ListeningSocket { socket, is_supervised }) => (socket.into(), is_supervised),
+            None => (TcpListener::bind(address).map_err(|error| named(&address_of_it, &error))?, false),
+        };
+        let kept = ListeningSocket { socket: listener.try_clone()?.into(), is_supervised };
+        Ok((listener, kept))
     }
 
     pub(crate) fn start(

@@ -1,10 +1,11 @@
 //! The sockets of all listeners, one for each listener and thread: taken over or bound.
 
 use super::bound::{BoundSocket, Unstarted, bind_tcp, bind_unix, ensure_free};
-use super::inherited::{Inherited, spread};
+use super::inherited::{Inherited, ListeningSocket, spread};
 use crate::settings::{Address, Listener};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 /// Sockets that do not accept yet.
 pub(crate) struct Bound {
@@ -13,7 +14,9 @@ pub(crate) struct Bound {
     /// By thread.
     pub sockets: Vec<Vec<BoundSocket>>,
     /// The same sockets, to be handed over.
-    pub kept: Vec<OwnedFd>,
+    pub kept: Vec<ListeningSocket>,
+    /// The paths of Unix sockets that go with the gateway.
+    pub own_paths: Vec<PathBuf>,
 }
 
 /// Takes over the sockets of these listeners, or binds one for each thread. For port 0 a port is picked once per listener.
@@ -22,7 +25,7 @@ pub(crate) struct Bound {
 /// An address is taken by another process.
 pub(crate) fn bind_all(listen: &[Listener], threads: usize, inherited: &mut Inherited) -> io::Result<Bound> {
     let sockets = (0..threads).map(|_| Vec::new()).collect();
-    let mut bound = Bound { listeners: Vec::new(), sockets, kept: Vec::new() };
+    let mut bound = Bound { listeners: Vec::new(), sockets, kept: Vec::new(), own_paths: Vec::new() };
     for wanted in listen {
         let address = match inherited.take(&wanted.address) {
             Some((address, taken)) => bound.take_over(taken, wanted).map(|()| address),
@@ -35,8 +38,13 @@ pub(crate) fn bind_all(listen: &[Listener], threads: usize, inherited: &mut Inhe
 }
 
 impl Bound {
-    fn take_over(&mut self, taken: Vec<OwnedFd>, wanted: &Listener) -> io::Result<()> {
+    fn take_over(&mut self, taken: Vec<ListeningSocket>, wanted: &Listener) -> io::Result<()> {
         let is_unix = matches!(wanted.address, Address::Unix(_));
+        if let Address::Unix(path) = &wanted.address
+            && taken.iter().all(|socket| !socket.is_supervised)
+        {
+            self.own_paths.push(path.clone());
+        }
         for (thread, socket) in spread(&taken, self.sockets.len())? {
             self.sockets[thread]
                 .push(BoundSocket { socket: Unstarted::taken(socket, is_unix), tls: wanted.tls });
@@ -54,7 +62,7 @@ impl Bound {
                 for own in &mut self.sockets {
                     let socket = bind_tcp(address)?;
                     address = socket.local_addr()?;
-                    self.kept.push(socket.as_fd().try_clone_to_owned()?);
+                    self.kept.push(own_socket(socket.as_fd().try_clone_to_owned()?));
                     own.push(BoundSocket { socket: Unstarted::Tcp(socket), tls });
                 }
                 Ok(address.into())
@@ -64,11 +72,17 @@ impl Bound {
                 for own in &mut self.sockets {
                     own.push(BoundSocket { socket: Unstarted::Unix(listener.try_clone()?), tls });
                 }
-                self.kept.push(listener.into());
+                self.kept.push(own_socket(listener.into()));
+                self.own_paths.push(path.clone());
                 Ok(wanted.address.clone())
             }
         }
     }
+}
+
+/// A socket that the gateway has bound itself.
+fn own_socket(socket: OwnedFd) -> ListeningSocket {
+    ListeningSocket { socket, is_supervised: false }
 }
 
 /// The error of an address that cannot be listened on.

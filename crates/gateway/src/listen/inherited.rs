@@ -10,18 +10,38 @@ use socket2::SockRef;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
 
+/// A socket that listens.
+#[derive(Debug)]
+pub struct ListeningSocket {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// Whether a supervisor has opened it, which keeps it: the path of a Unix socket then stays where it is when the gateway
+    /// ends.
+    pub is_supervised: bool,
+}
+
+impl ListeningSocket {
+    /// The same socket under another descriptor.
+    ///
+    /// # Errors
+    /// There are no more descriptors.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(ListeningSocket { socket: self.socket.try_clone()?, ..*self })
+    }
+}
+
 /// Sockets that listen, by their addresses.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<(Address, OwnedFd)>);
+pub struct Inherited(Vec<(Address, ListeningSocket)>);
 
 impl Inherited {
     /// Takes over sockets that listen for TCP connections, or on the path of a Unix socket.
     ///
     /// # Errors
     /// One of them is none.
-    pub fn new(sockets: Vec<OwnedFd>) -> Result<Self> {
-        let of = |socket: OwnedFd| {
-            let own = SockRef::from(&socket);
+    pub fn new(sockets: Vec<ListeningSocket>) -> Result<Self> {
+        let of = |socket: ListeningSocket| {
+            let own = SockRef::from(&socket.socket);
             let address = address(&own)?;
             if !own.is_listener()? {
                 let what = format!("the socket of {address} that was handed over does not listen");
@@ -39,7 +59,7 @@ impl Inherited {
     }
 
     /// Takes the sockets of an address, which is returned with them; `None` if there are none.
-    pub(crate) fn take(&mut self, wanted: &Address) -> Option<(Address, Vec<OwnedFd>)> {
+    pub(crate) fn take(&mut self, wanted: &Address) -> Option<(Address, Vec<ListeningSocket>)> {
         let matches = |address: &Address| match (wanted, address) {
             (Address::Tcp(wanted), Address::Tcp(address)) if wanted.port() == 0 => {
                 address.ip() == wanted.ip()
@@ -49,7 +69,7 @@ impl Inherited {
         let address = self.addresses().find(|address| matches(address))?.clone();
         let (taken, left) = std::mem::take(&mut self.0).into_iter().partition(|(other, _)| *other == address);
         self.0 = left;
-        let taken: Vec<(Address, OwnedFd)> = taken;
+        let taken: Vec<(Address, ListeningSocket)> = taken;
         Some((address, taken.into_iter().map(|(_, socket)| socket).collect()))
     }
 }
@@ -62,9 +82,9 @@ fn address(socket: &SockRef<'_>) -> Result<Address> {
 }
 
 /// The sockets for each of so many threads: at least one for each thread, and each socket for at least one.
-pub(super) fn spread(taken: &[OwnedFd], threads: usize) -> Result<Vec<(usize, OwnedFd)>> {
+pub(super) fn spread(taken: &[ListeningSocket], threads: usize) -> Result<Vec<(usize, OwnedFd)>> {
     let shares = (0..threads.max(taken.len()))
-        .map(|number| Ok((number % threads, taken[number % taken.len()].try_clone()?)));
+        .map(|number| Ok((number % threads, taken[number % taken.len()].socket.try_clone()?)));
     shares.collect()
 }
 
@@ -73,6 +93,10 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use std::net::{SocketAddr, TcpListener, TcpStream};
+
+    fn own(socket: impl Into<OwnedFd>) -> ListeningSocket {
+        ListeningSocket { socket: socket.into(), is_supervised: false }
+    }
 
     fn listener(address: &str) -> TcpListener {
         TcpListener::bind(address).expect("a port is free")
@@ -83,7 +107,7 @@ mod tests {
         let [one, two] = ["127.0.0.1:0", "127.0.0.2:0"].map(listener);
         let [first, second] = [&one, &two].map(|socket| socket.local_addr().unwrap());
         let again = one.try_clone().unwrap();
-        let mut all = Inherited::new([one, two, again].map(OwnedFd::from).into()).unwrap();
+        let mut all = Inherited::new([one, two, again].map(own).into()).unwrap();
         let mut take =
             |address: SocketAddr| all.take(&address.into()).map_or(0, |(_, sockets)| sockets.len());
         assert_eq!(take("127.0.0.3:0".parse().unwrap()), 0);
@@ -97,14 +121,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let mut all = Inherited::new(vec![socket.into()]).unwrap();
+        let mut all = Inherited::new(vec![own(socket)]).unwrap();
         assert!(all.take(&Address::Unix(folder.path().join("other"))).is_none());
         assert!(all.take(&Address::Unix(path)).is_some_and(|(_, sockets)| sockets.len() == 1));
     }
 
     #[test]
     fn every_thread_has_a_socket_and_every_socket_a_thread() {
-        let three: Vec<OwnedFd> = (0..3).map(|_| listener("127.0.0.1:0").into()).collect();
+        let three: Vec<ListeningSocket> = (0..3).map(|_| own(listener("127.0.0.1:0"))).collect();
         for threads in [1, 2, 3, 5] {
             let spread = spread(&three, threads).unwrap();
             let owners: BTreeSet<usize> = spread.iter().map(|(thread, _)| *thread).collect();
@@ -120,7 +144,7 @@ mod tests {
     fn what_does_not_listen_is_refused() {
         let listening = listener("127.0.0.1:0");
         let connected = TcpStream::connect(listening.local_addr().unwrap()).unwrap();
-        let error = Inherited::new(vec![connected.into()]).unwrap_err();
+        let error = Inherited::new(vec![own(connected)]).unwrap_err();
         assert!(error.to_string().contains("does not listen"), "{error}");
     }
 }

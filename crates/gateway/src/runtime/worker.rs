@@ -69,6 +69,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Client connections that are open, by thread.
+    pub(crate) fn connections_by_thread(&self) -> Vec<usize> {
+        self.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).collect()
+    }
+
     pub(crate) fn give(&self, thread: usize, accepted: Accepted) {
         self.mailboxes[thread].connections.fetch_add(1, Relaxed);
         self.mailboxes[thread].post(Message::Connection(accepted));

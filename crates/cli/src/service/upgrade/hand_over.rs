@@ -1,6 +1,7 @@
 //! The process that hands over: it starts the next one, and waits until that one is ready.
 
 use super::{PREDECESSOR, READY, passing};
+use plimsoll_gateway::ListeningSocket;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -28,7 +29,7 @@ enum Stage {
 
 impl Upgrade {
     /// Starts the next process, and waits for it on a thread of its own. `sockets` and `learned` are what it is handed.
-    pub(crate) fn begin(&self, sockets: io::Result<Vec<OwnedFd>>, learned: String) {
+    pub(crate) fn begin(&self, sockets: io::Result<Vec<ListeningSocket>>, learned: String) {
         if !matches!(*self.stage(), Stage::None) {
             return tracing::info!("an upgrade is under way already");
         }
@@ -70,7 +71,7 @@ impl Upgrade {
         }
     }
 
-    fn run(&self, sockets: &[OwnedFd], learned: &str) -> Result<(), String> {
+    fn run(&self, sockets: &[ListeningSocket], learned: &str) -> Result<(), String> {
         let (mut own, other) = UnixStream::pair().map_err(|error| error.to_string())?;
         let child = start(other).map_err(|error| format!("the program cannot be started again: {error}"))?;
         let process = child.id();

@@ -1,5 +1,7 @@
-//! Descriptors and a text over a Unix socket: `+` with each descriptor, then `.`, the text's length and the text.
+//! Sockets that listen and a text over a Unix socket: `+` with each descriptor, or `=` if a supervisor has opened it, then `.`,
+//! the text's length and the text.
 
+use plimsoll_gateway::ListeningSocket;
 use rustix::cmsg_space;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -7,24 +9,26 @@ use rustix::net::{
 };
 use std::io::{self, Error, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-const DESCRIPTOR: u8 = b'+';
+const OWN: u8 = b'+';
+const SUPERVISED: u8 = b'=';
 const TEXT: u8 = b'.';
 /// The longest text: what was learned of a thousand sites is much shorter.
 const LONGEST: u64 = 64 << 20;
 
-/// Sends descriptors and a text.
-pub(super) fn send(socket: &UnixStream, descriptors: &[OwnedFd], text: &str) -> io::Result<()> {
-    for descriptor in descriptors {
-        let descriptor: &[BorrowedFd<'_>] = &[descriptor.as_fd()];
+/// Sends sockets that listen and a text.
+pub(super) fn send(socket: &UnixStream, listeners: &[ListeningSocket], text: &str) -> io::Result<()> {
+    for listener in listeners {
+        let kind = if listener.is_supervised { SUPERVISED } else { OWN };
+        let descriptor: &[BorrowedFd<'_>] = &[listener.socket.as_fd()];
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !control.push(SendAncillaryMessage::ScmRights(descriptor)) {
             return Err(Error::other("a descriptor has no room in its message"));
         }
-        sendmsg(socket, &[IoSlice::new(&[DESCRIPTOR])], &mut control, SendFlags::NOSIGNAL)?;
+        sendmsg(socket, &[IoSlice::new(&[kind])], &mut control, SendFlags::NOSIGNAL)?;
     }
     let mut socket = socket;
     socket.write_all(&[TEXT])?;
@@ -33,8 +37,8 @@ pub(super) fn send(socket: &UnixStream, descriptors: &[OwnedFd], text: &str) -> 
 }
 
 /// Receives what [`send`] has sent.
-pub(super) fn receive(socket: &UnixStream) -> io::Result<(Vec<OwnedFd>, String)> {
-    let mut descriptors = Vec::new();
+pub(super) fn receive(socket: &UnixStream) -> io::Result<(Vec<ListeningSocket>, String)> {
+    let mut listeners = Vec::new();
     loop {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -43,12 +47,13 @@ pub(super) fn receive(socket: &UnixStream) -> io::Result<(Vec<OwnedFd>, String)>
             recvmsg(socket, &mut [IoSliceMut::new(&mut kind)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(some) = message {
-                descriptors.extend(some);
+                let is_supervised = kind[0] == SUPERVISED;
+                listeners.extend(some.map(|socket| ListeningSocket { socket, is_supervised }));
             }
         }
         match (received.bytes, kind[0]) {
             (0, _) => return Err(ErrorKind::UnexpectedEof.into()),
-            (_, DESCRIPTOR) => {}
+            (_, OWN | SUPERVISED) => {}
             (_, TEXT) => break,
             _ => return Err(Error::new(ErrorKind::InvalidData, "what was handed over is not understood")),
         }
@@ -61,7 +66,7 @@ pub(super) fn receive(socket: &UnixStream) -> io::Result<(Vec<OwnedFd>, String)>
     }
     let mut text = String::new();
     socket.take(length).read_to_string(&mut text)?;
-    Ok((descriptors, text))
+    Ok((listeners, text))
 }
 
 #[cfg(test)]
@@ -77,14 +82,19 @@ mod tests {
             (0..300).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let addresses: Vec<_> = listeners.iter().map(|one| one.local_addr().unwrap()).collect();
         let sent = thread::spawn(move || {
-            let all: Vec<OwnedFd> = listeners.into_iter().map(OwnedFd::from).collect();
+            let own = |(number, one): (usize, TcpListener)| ListeningSocket {
+                socket: one.into(),
+                is_supervised: number % 3 == 0,
+            };
+            let all: Vec<ListeningSocket> = listeners.into_iter().enumerate().map(own).collect();
             send(&one, &all, &"ä".repeat(100_000)).unwrap();
             one
         });
-        let (descriptors, text) = receive(&other).unwrap();
+        let (received, text) = receive(&other).unwrap();
         let _one = sent.join().unwrap();
+        assert!(received.iter().enumerate().all(|(number, one)| one.is_supervised == (number % 3 == 0)));
         let received: Vec<_> =
-            descriptors.into_iter().map(|one| TcpListener::from(one).local_addr().unwrap()).collect();
+            received.into_iter().map(|one| TcpListener::from(one.socket).local_addr().unwrap()).collect();
         assert!(received == addresses && text == "ä".repeat(100_000));
     }
 

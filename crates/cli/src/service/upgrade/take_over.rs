@@ -3,7 +3,7 @@
 use super::{PREDECESSOR, READY, passing};
 use crate::output::failure::Failure;
 use listenfd::ListenFd;
-use plimsoll_gateway::Inherited;
+use plimsoll_gateway::{Inherited, ListeningSocket};
 use std::env;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -78,7 +78,7 @@ fn take_over(process: u32) -> io::Result<Start> {
 }
 
 /// The sockets that systemd has opened (`LISTEN_FDS`, sd_listen_fds(3)).
-fn from_systemd() -> io::Result<Vec<OwnedFd>> {
+fn from_systemd() -> io::Result<Vec<ListeningSocket>> {
     let mut given = ListenFd::from_env();
     let count = given.len();
     let mut take = |number| match given.take_tcp_listener(number) {
@@ -86,5 +86,6 @@ fn from_systemd() -> io::Result<Vec<OwnedFd>> {
         // A socket of another kind stays where it was.
         Err(_) => given.take_unix_listener(number).map(|taken| taken.map(OwnedFd::from)),
     };
-    (0..count).filter_map(|number| take(number).transpose()).collect()
+    let sockets = (0..count).filter_map(|number| take(number).transpose());
+    sockets.map(|socket| Ok(ListeningSocket { socket: socket?, is_supervised: true })).collect()
 }
