@@ -691,6 +691,10 @@ buffers: BuffersDocument,
  */
 http2: Http2Document, 
 /**
+ * Client connections that are open.
+ */
+connections: number, 
+/**
  * Connections that were closed when they came, by why.
  */
 connections_turned_away: { [key in string]: number }, 

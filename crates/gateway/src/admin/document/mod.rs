@@ -103,6 +103,8 @@ document! {
         buffers: BuffersDocument = BuffersDocument::new(scrape.buffered),
         /// The bounds of HTTP/2.
         http2: Http2Document = Http2Document::new(scrape.http2),
+        /// Client connections that are open.
+        connections: usize = scrape.connections,
         /// Connections that were closed when they came, by why.
         connections_turned_away: BTreeMap<&'static str, u64> =
             scrape.turned_away.map(|(why, count)| (why.as_str(), count)).into(),

@@ -38,6 +38,8 @@ pub(in crate::admin) struct Scrape {
     /// Until when certificates are valid.
     pub(in crate::admin) certificate_ends: Vec<CertificateEnd>,
     pub(in crate::admin) http2: Http2Status,
+    /// Client connections that are open.
+    pub(in crate::admin) connections: usize,
     /// Connections that were closed when they came, by why.
     pub(in crate::admin) turned_away: TurnedAwayCounts,
     /// When the loops last ran, in Unix time.
@@ -61,6 +63,7 @@ impl Scrape {
             buffered: shared.storage.buffered(),
             handshakes: shared.tls.handshakes.counts(),
             certificate_ends: shared.tls.certificate_ends(),
+            connections: shared.connections_by_thread().iter().sum(),
             turned_away: shared.clients.turned_away(),
             http2: shared.floods.status(shared.tables.current().settings.limits.streams),
         }
@@ -107,6 +110,8 @@ metrics! {
             .map(|(file, end)| (label("certificate", file), *end)).collect::<Vec<_>>());
     "plimsoll_http2_connections_ended_total", "Connections of HTTP/2 that were ended for frames that ask for nothing, by the frame.",
         Gateway(|all| all.http2.ended.map(|(flood, count)| (label("flood", flood.as_str()), count)));
+    "plimsoll_connections", "Client connections that are open.",
+        Gateway(|all| all.connections as u64);
     "plimsoll_connections_turned_away_total", "Connections that were closed when they came, unread, by why.",
         Gateway(|all| all.turned_away.map(|(why, count)| (label("reason", why.as_str()), count)));
     "plimsoll_workers", "Requests that the upstream works on at once.",
