@@ -5,7 +5,7 @@ use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, answer};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n";
 
@@ -65,6 +65,35 @@ fn the_client_is_the_one_that_the_header_names() {
     for wrong in [&[REQUEST][..], &[b"PROXY TCP4 192.0.2.7\r\n", REQUEST], &[b"PROXY TCP4 192"], &[]] {
         assert_eq!(send(gateway.address, wrong), "", "a connection without its header is closed");
     }
+}
+
+/// A load balancer has connected, and sends its header and a request once the process that accepted is about to go.
+#[test]
+fn a_header_that_comes_when_the_process_was_replaced_is_read_all_the_same() {
+    let text = configuration(told(PlayedUpstream::new()), "proxy_protocol = \"127.0.0.0/8\"", "");
+    let mut gateway = Plimsoll::run(&text.replace("head = \"500ms\"", "head = \"60s\""));
+    let mut waiting: Vec<TcpStream> =
+        (0..4).map(|_| TcpStream::connect(gateway.address).expect("the gateway accepts")).collect();
+    gateway.wait_for_metric("plimsoll_connections", 4.0);
+    let began = Instant::now();
+    gateway.upgrade();
+    let answers: Vec<String> = waiting
+        .iter_mut()
+        .map(|stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
+            // A process that has closed reads no more.
+            drop(stream.write_all(&[b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n", REQUEST].concat()));
+            let mut answer = Vec::new();
+            drop(stream.read_to_end(&mut answer));
+            String::from_utf8_lossy(&answer).into_owned()
+        })
+        .collect();
+    // Only a machine that has kept the upgrade waiting for longer than idle connections have may find them ended.
+    assert!(
+        answers.iter().all(|answer| answer.ends_with("x-forwarded-for: 192.0.2.7"))
+            || began.elapsed() >= Duration::from_secs(5),
+        "{answers:?}"
+    );
 }
 
 #[test]

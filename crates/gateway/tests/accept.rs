@@ -4,7 +4,7 @@ use crate::support::{self, *};
 use plimsoll_core::promises::Network;
 use plimsoll_gateway::Gateway;
 use plimsoll_gateway::settings::{Limits, Settings};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -110,17 +110,35 @@ fn the_client_behind_a_proxy_header_is_bounded() {
 /// connection has one request, read or not, and each is counted once, with its reason.
 #[test]
 fn a_client_that_would_be_rejected_is_turned_away_unread_and_counted_once() {
+    turned_away_unread(false);
+}
+
+/// The same where a load balancer has made all connections, and its header names the client.
+#[test]
+fn a_client_behind_a_proxy_header_is_turned_away_unread_too() {
+    turned_away_unread(true);
+}
+
+fn turned_away_unread(is_proxied: bool) {
     let origin = ten_a_second();
     let mut promises = promises(1);
     promises.sites[0].guarantee = None;
     promises.sites[0].levels.truncate(1);
-    let settings = Settings { reject_at_accept: true, ..settings(&[origin.address]) };
+    let proxy = Network { address: Ipv4Addr::LOCALHOST.into(), prefix_bits: 32 };
+    let proxy_protocol = if is_proxied { vec![proxy] } else { Vec::new() };
+    let settings = Settings { reject_at_accept: true, proxy_protocol, ..settings(&[origin.address]) };
     let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let number = AtomicU32::new(1);
     // Many clients, since one alone would be rejected by chance.
     let connect = || {
         let [_, _, high, low] = number.fetch_add(1, SeqCst).to_be_bytes();
-        connect_from([127, 1, high, low], &gateway)
+        if !is_proxied {
+            return connect_from([127, 1, high, low], &gateway);
+        }
+        let mut connection = connect_from([127, 0, 0, 1], &gateway);
+        let header = format!("PROXY TCP4 10.1.{high}.{low} 10.0.0.1 1000 80\r\n");
+        connection.write_all(header.as_bytes()).expect("it is open");
+        connection
     };
     let ask = |connection: TcpStream| {
         let mut peer = Peer::new(connection);

@@ -2,7 +2,8 @@
 //! each of its requests would be rejected.
 //!
 //! Behind a proxy that is believed the address is not the client's: such connections always pass. So do those of Unix sockets,
-//! whose clients have none.
+//! whose clients have none. Where the proxy's connection begins with a header of the PROXY protocol, the same is asked once
+//! that has told the client's address.
 
 use super::clients::TurnedAway;
 use crate::client::response_fields::Requested;
@@ -12,7 +13,7 @@ use crate::request::peer::is_in;
 use crate::runtime::worker::Worker;
 use crate::settings::Settings;
 use crate::transport::plain::DetachedSocket;
-use plimsoll_core::request::Rejection;
+use std::net::IpAddr;
 
 /// The connection, if it is to be served. `scratch` is for the answer to one that is not.
 pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u8>) -> Option<Accepted> {
@@ -23,15 +24,32 @@ pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
     }
     let clients = &worker.shared.clients;
     accepted.place = clients.enter(accepted.peer, settings.limits.connections_per_client).ok()?;
-    if settings.reject_at_accept && !is_redirected(settings, &accepted) {
-        let rejection = worker.lane.borrow_mut().reject_client(worker.now(), accepted.peer);
-        if let Some(rejection) = rejection {
-            clients.count(TurnedAway::Overload);
-            reject(worker, settings, &accepted, rejection, scratch);
-            return None;
+    if is_rejected(worker, accepted.peer, accepted.tls, scratch) {
+        // The answer goes into the empty buffer of the socket at once; whether it arrives is not waited for.
+        if !scratch.is_empty() {
+            accepted.io.send_once(scratch);
         }
+        return None;
     }
     Some(accepted)
+}
+
+/// Whether each request of a client would be rejected for the load. Then its connection counts as one, and `answer` is what
+/// it is to be sent: nothing where it speaks TLS, since it could not read it.
+pub(crate) fn is_rejected(worker: &Worker, client: IpAddr, tls: bool, answer: &mut Vec<u8>) -> bool {
+    let tables = worker.tables();
+    let settings = &tables.settings;
+    if !settings.reject_at_accept || is_redirected(settings, tls) {
+        return false;
+    }
+    let rejection = worker.lane.borrow_mut().reject_client(worker.now(), client);
+    let Some(rejection) = rejection else { return false };
+    worker.shared.clients.count(TurnedAway::Overload);
+    answer.clear();
+    if !tls {
+        write_rejection(answer, settings, &worker.date.borrow(), rejection, Requested::default());
+    }
+    true
 }
 
 /// Whether the other end is the client itself.
@@ -43,23 +61,6 @@ fn is_told_by_address(settings: &Settings, accepted: &Accepted) -> bool {
 }
 
 /// Whether requests without TLS are redirected here, which is no arrival.
-fn is_redirected(settings: &Settings, accepted: &Accepted) -> bool {
-    !accepted.tls && settings.tls.as_ref().is_some_and(|tls| tls.redirect.is_some())
-}
-
-/// Answers a client without TLS, which has not been read, with the answer to a rejected request. A client with TLS could not
-/// read it. The answer goes into the empty buffer of the socket at once; whether it arrives is not waited for.
-fn reject(
-    worker: &Worker,
-    settings: &Settings,
-    accepted: &Accepted,
-    rejection: Rejection,
-    scratch: &mut Vec<u8>,
-) {
-    if accepted.tls {
-        return;
-    }
-    scratch.clear();
-    write_rejection(scratch, settings, &worker.date.borrow(), rejection, Requested::default());
-    accepted.io.send_once(scratch);
+fn is_redirected(settings: &Settings, tls: bool) -> bool {
+    !tls && settings.tls.as_ref().is_some_and(|tls| tls.redirect.is_some())
 }

@@ -5,7 +5,7 @@
 //! A connection stays on the thread that it was given to until it ends.
 
 pub(crate) mod acceptor;
-mod at_accept;
+pub(crate) mod at_accept;
 pub(crate) mod binding;
 pub(crate) mod bound;
 pub(crate) mod clients;

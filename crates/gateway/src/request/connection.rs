@@ -16,6 +16,7 @@ use crate::http1::Refusal;
 use crate::http1::scan::HeadScan;
 use crate::http2::frames::PREFACE;
 use crate::runtime::worker::Worker;
+use crate::transport::plain::PlainSocket;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -128,6 +129,20 @@ impl SlotGuard {
 }
 
 impl SlotGuard {
+    /// Answers a client that has not been read, and ends. The proxy that has made the connection may have sent more already.
+    pub(super) async fn turn_away(&self, mut io: PlainSocket, answer: Vec<u8>) {
+        if answer.is_empty() {
+            return;
+        }
+        // It fits into the empty buffer of the socket; whether it arrives is not waited for.
+        poll_fn(|context| {
+            let _ = Pin::new(&mut io).poll_write(context, &answer);
+            Poll::Ready(())
+        })
+        .await;
+        self.linger(Socket::Plain(io)).await;
+    }
+
     /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which may overtake the response.
     async fn linger(&self, mut io: Socket) {
         self.slot.arm(Some(self.worker.after(LINGER)));

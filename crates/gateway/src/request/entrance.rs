@@ -2,6 +2,7 @@
 
 use super::peer::{Origin, is_in};
 use super::{connection, handshake, proxied, streams};
+use crate::listen::at_accept;
 use crate::listen::clients::ClientPlace;
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
@@ -59,6 +60,11 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
             let most = most.filter(|_| !is_in(&tables.settings.trusted_proxies, source));
             let Ok(taken) = guard.worker.shared.clients.enter(source, most) else { return };
             (peer, place) = (source, taken);
+            let is_client = !is_in(&tables.settings.trusted_proxies, source);
+            let mut answer = Vec::new();
+            if is_client && at_accept::is_rejected(&guard.worker, source, tls, &mut answer) {
+                return Box::pin(guard.turn_away(io, answer)).await;
+            }
         }
         Socket::Plain(io)
     } else {

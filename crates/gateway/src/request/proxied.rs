@@ -20,7 +20,7 @@ pub(super) async fn source(guard: &SlotGuard, io: &mut PlainSocket, proxy: IpAdd
     let mut before = Vec::new();
     let header = poll_fn(|context| match poll_header(io, &mut before, context) {
         Poll::Ready(header) => Poll::Ready(header.ok()),
-        Poll::Pending if slot.expired() || worker.is_draining() => Poll::Ready(None),
+        Poll::Pending if slot.expired() || worker.ends_idle() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     })
     .await;
