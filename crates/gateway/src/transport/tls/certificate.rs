@@ -13,8 +13,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use x509_cert::Certificate as Parsed;
 use x509_cert::der::Decode;
+use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::ext::pkix::SubjectAltName;
-use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
+use x509_cert::name::Name;
+
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// A certificate, with what an operator wants to know of it.
 #[derive(Clone, Debug)]
@@ -167,12 +171,37 @@ pub(crate) fn client_name(certificate: &CertificateDer<'_>) -> Option<String> {
         | GeneralName::UniformResourceIdentifier(name) => Some(name.as_str().to_owned()),
         _ => None,
     });
-    let subject = || {
-        let subject = tbs.subject().to_string();
-        let common = subject.split(',').find_map(|part| part.strip_prefix("CN=")).map(str::to_owned);
-        common.unwrap_or(subject)
-    };
+    let subject = || common_name(tbs.subject()).unwrap_or_else(|| tbs.subject().to_string());
     // It becomes a field of a request.
     let name = other.unwrap_or_else(subject);
-    name.chars().all(|char| char == ' ' || char.is_ascii_graphic()).then_some(name)
+    // Blanks around it would be lost on the way, and the server would see another name than classes do.
+    let is_whole = name.trim() == name && !name.is_empty();
+    (is_whole && name.chars().all(|char| char == ' ' || char.is_ascii_graphic())).then_some(name)
+}
+
+/// The last common name of a subject: that of whom it is about, where others are about what he belongs to. It is read as it is
+/// encoded; in the subject's text, the value of another attribute may look like one.
+fn common_name(subject: &Name) -> Option<String> {
+    let last = subject.iter().filter(|one| one.oid == COMMON_NAME).last()?;
+    DirectoryString::try_from(&last.value).ok().map(String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_common_name_is_that_of_its_attribute_and_of_no_text_in_another() {
+        for (subject, name) in [
+            ("CN=partner.test,O=Shop", Some("partner.test")),
+            (r"O=x\,CN=partner.test,CN=stranger.test", Some("stranger.test")),
+            (r"CN=Shop\, Ltd,O=x", Some("Shop, Ltd")),
+            ("OU=x+CN=in a group,O=x", Some("in a group")),
+            ("CN=host,CN=department,O=x", Some("host")),
+            ("O=x", None),
+        ] {
+            let parsed: Name = subject.parse().unwrap_or_else(|error| panic!("{subject}: {error}"));
+            assert_eq!(common_name(&parsed).as_deref(), name, "{subject}");
+        }
+    }
 }
