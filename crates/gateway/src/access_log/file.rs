@@ -22,13 +22,18 @@ impl LogFile {
         let file = BufWriter::new(open(&path)?);
         Ok(LogFile { path, file, reopen, lost })
     }
+
+    /// Counts the lines in the buffer, which cannot be written.
+    fn lose(&self) {
+        let lines = self.file.buffer().iter().filter(|byte| **byte == b'\n').count();
+        self.lost.fetch_add(lines as u64, Relaxed);
+    }
 }
 
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.file.flush().is_err() {
-            let lines = self.file.buffer().iter().filter(|byte| **byte == b'\n').count();
-            self.lost.fetch_add(lines as u64, Relaxed);
+            self.lose();
         }
     }
 }
@@ -41,9 +46,14 @@ impl Write for LogFile {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         if self.reopen.swap(false, Relaxed) {
             // What was written before belongs to the old file. If no new one can be opened the old one goes on.
-            let _ = self.file.flush();
+            let flushed = self.file.flush();
             if let Ok(file) = open(&self.path) {
-                self.file = BufWriter::new(file);
+                if flushed.is_err() {
+                    self.lose();
+                }
+                let old = std::mem::replace(&mut self.file, BufWriter::new(file));
+                // It does not try once more what is counted as lost.
+                drop(old.into_parts());
             }
         }
         self.file.write(piece)
@@ -66,6 +76,22 @@ mod tests {
         log.write_all(b"first\nsecond\n")?;
         drop(log);
         assert_eq!(lost.load(Relaxed), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn lines_that_a_full_disk_has_not_taken_are_counted_when_the_file_is_opened_anew() -> io::Result<()> {
+        let (lost, reopen) = (Arc::<AtomicU64>::default(), Arc::new(AtomicBool::new(false)));
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("access.log");
+        std::os::unix::fs::symlink("/dev/full", &path)?;
+        let mut log = LogFile::open(path.clone(), reopen.clone(), lost.clone())?;
+        log.write_all(b"first\nsecond\n")?;
+        fs::remove_file(&path)?;
+        reopen.store(true, Relaxed);
+        log.write_all(b"third\n")?;
+        drop(log);
+        assert_eq!((lost.load(Relaxed), fs::read_to_string(path)?.as_str()), (2, "third\n"));
         Ok(())
     }
 
