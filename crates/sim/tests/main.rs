@@ -18,6 +18,7 @@ mod comparators;
 mod conservation;
 mod contract_deadlines;
 mod damaged_logs;
+mod damaged_state;
 mod delay_ranks;
 mod delays;
 mod found_workers;

@@ -34,9 +34,9 @@ impl FractionCalibration {
         self.log_ratio
     }
 
-    /// Goes on from a calibration and the service level that was set by it.
-    pub(crate) fn restore(&mut self, log_ratio: f64, set: f64) {
-        (self.log_ratio, self.set) = (log_ratio.clamp(-MOST, MOST), set);
+    /// Goes on from a calibration and the service level that was set by it; `top` is M. What is kept may have been damaged.
+    pub(crate) fn restore(&mut self, log_ratio: f64, set: f64, top: f64) {
+        (self.log_ratio, self.set) = (log_ratio.clamp(-MOST, MOST), set.clamp(0.0, top));
     }
 
     /// The service level at which requests are served as m says; `top` is M.

@@ -71,7 +71,8 @@ impl LearnedType {
     pub(super) fn learn(&mut self, row: &TypeEstimate, seconds: f64, soon: SoonEnough<'_>) -> bool {
         let seen = row.take();
         let requests = seen.requests as f64;
-        self.requests += seen.requests;
+        // What was kept of an earlier run may be any number.
+        self.requests = self.requests.saturating_add(seen.requests);
         self.has_deadline |= seen.too_long;
         let [blocks, squares, products] = seen.blocks.map(|sum| sum as f64);
         // The sum excludes the time of the blocks.

@@ -62,7 +62,7 @@ impl UtilizationLoop {
                 self.allocation.set_group_level(&self.view, class, own.allocated.max(0.0));
                 lowest = lowest.min(own.allocated);
             }
-            self.levels.restore(place, own.calibration, own.set);
+            self.levels.restore(place, own.calibration, own.set, self.view.top);
         }
         self.allocation.rejects = lowest < 1.0;
     }

@@ -65,8 +65,8 @@ impl Levels {
     }
 
     /// Goes on from what was learned of a class of the view, and from the service level that was set.
-    pub(super) fn restore(&mut self, place: usize, calibration: f64, set: f64) {
-        self.shares[place].restore(calibration, set);
+    pub(super) fn restore(&mut self, place: usize, calibration: f64, set: f64, top: f64) {
+        self.shares[place].restore(calibration, set, top);
     }
 
     /// The levels that apply the allocation.
