@@ -129,7 +129,10 @@ fn a_failure_in_the_log_says_where_it_is_what_it_is_and_what_to_write() {
             &["run", &place("key.toml")],
             &[" ERROR 2 errors in ", "key.toml:\nerror[", "did you mean `listen`?"],
         ),
-        (&["control", &place("found.toml"), "--state", &state], &["found.toml: app: ", "`workers`"]),
+        (
+            &["control", &place("found.toml"), "--state", &state],
+            &["found.toml: app: ", "`workers` under [upstream.app.capacity]"],
+        ),
         (&["run", &folder.path().display().to_string()], &["That is a folder"]),
         (&["agent", &place("missing.toml")], &["examples/agent.toml"]),
     ];

@@ -103,7 +103,10 @@ impl SharedShape {
 /// What is promised that only a queue in front of the server keeps.
 fn needing_a_queue(promises: &Promises) -> Vec<String> {
     let searched = promises.plants.iter().filter(|plant| plant.find_workers.is_some()).map(|plant| {
-        format!("{}: a server cannot search its own workers; say how many it has (`workers`)", plant.name)
+        let name = &plant.name;
+        format!(
+            "{name}: a server cannot search its own workers; say how many it has: `workers` under [upstream.{name}.capacity]"
+        )
     });
     let promised = promises.sites.iter().filter_map(|site| {
         let classes = || site.classes.iter();
