@@ -4,7 +4,7 @@ use super::metadata::Metadata;
 use super::qualities::{Codec, Picture};
 use super::raster::Raster;
 use jpeg_decoder::{Decoder, PixelFormat};
-use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, SamplingFactor, rgb_to_ycbcr};
 
 pub(super) const CODEC: Codec = Codec { qualities: 10..=92, read, write };
 
@@ -57,9 +57,44 @@ fn write(raster: &Raster, quality: usize, metadata: &Metadata) -> Option<Vec<u8>
         encoder.add_icc_profile(profile).ok()?;
     }
     let [width, height] = [raster.width, raster.height].map(|side| u16::try_from(side).ok());
-    let color = if raster.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
-    encoder.encode(&raster.samples, width?, height?, color).ok()?;
+    encoder.encode_image(Rows { raster, width: width?, height: height? }).ok()?;
     Some(written)
+}
+
+/// A gray or coloured raster as the encoder reads it. `Encoder::encode` would have the whole encoder compiled once for each
+/// of its own nine types of images.
+struct Rows<'a> {
+    raster: &'a Raster,
+    width: u16,
+    height: u16,
+}
+
+impl ImageBuffer for Rows<'_> {
+    fn get_jpeg_color_type(&self) -> JpegColorType {
+        if self.raster.channels == 1 { JpegColorType::Luma } else { JpegColorType::Ycbcr }
+    }
+
+    fn width(&self) -> u16 {
+        self.width
+    }
+
+    fn height(&self) -> u16 {
+        self.height
+    }
+
+    fn fill_buffers(&self, y: u16, buffers: &mut [Vec<u8>; 4]) {
+        let length = self.raster.width * self.raster.channels;
+        let row = &self.raster.samples[usize::from(y) * length..][..length];
+        if self.raster.channels == 1 {
+            return buffers[0].extend_from_slice(row);
+        }
+        for [red, green, blue] in row.as_chunks().0 {
+            let (light, toward_blue, toward_red) = rgb_to_ycbcr(*red, *green, *blue);
+            buffers[0].push(light);
+            buffers[1].push(toward_blue);
+            buffers[2].push(toward_red);
+        }
+    }
 }
 
 #[cfg(test)]
