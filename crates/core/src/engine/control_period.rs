@@ -61,6 +61,7 @@ impl Engine {
             return;
         }
         let span = SampledSpan::new(sampled_ns, &mut self.timers);
+        // No request arrives at the lane of `tick`, which is the last.
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
         self.sensors.classes.sample(lanes, span.idle_samples, span.sample_seconds, span.last_seconds);
         self.learn_from_refusals(now);
@@ -122,17 +123,18 @@ impl Engine {
             let is_whole = capacity.available() >= 1.0;
             let input = RefusalInput { lanes: &self.sensors.counters, plant, waits, is_whole };
             let found = self.loops.refusals[plant].step(now, input);
-            let was = (capacity.refuses(), capacity.workers());
+            let (refused, workers_before) = (capacity.refuses(), capacity.workers());
             capacity.set_refuses(found.refuses, found.tried_from);
             let promised = &self.registry.promises.plants[plant];
-            if (was.0 || found.refuses) && promised.find_workers.is_none() {
+            if (refused || found.refuses) && promised.find_workers.is_none() {
                 let (workers, limit) = promised_capacity(promised);
                 let most = found.ceiling.unwrap_or(u32::MAX);
                 capacity.set(workers.min(most), limit.min(most), true);
-                let now = capacity.workers();
-                if now != was.1 {
+                let workers = capacity.workers();
+                if workers != workers_before {
                     // A trial of one more is no other server.
-                    self.take_promised_costs(Some(plant), now.abs_diff(was.1) * 4 > was.1);
+                    let is_other = workers.abs_diff(workers_before) * 4 > workers_before;
+                    self.take_promised_costs(Some(plant), is_other);
                 }
             }
         }
@@ -192,9 +194,7 @@ impl Engine {
             return self.loops.rejection.learn(classes, readings.gateway_cpu);
         }
         let idle_periods = core::mem::take(&mut self.idle.periods);
-        let lanes =
-            &self.sensors.counters[..self.sensors.counters.len() - usize::from(!self.sensors.has_counted)];
-        let something_came = self.sensors.classes.observe(lanes);
+        let something_came = self.sensors.observe_classes();
         if self.timers.stood_still(elapsed) {
             return self.pass_over(now);
         }
@@ -211,8 +211,8 @@ impl Engine {
             }
         }
         self.loops.rejection.learn(classes, readings.gateway_cpu);
-        for place in 0..self.loops.order.len() {
-            let plant = self.loops.order[place];
+        for index in 0..self.loops.order.len() {
+            let plant = self.loops.order[index];
             if idle_periods > 0 {
                 self.loops.utilization[plant].end_idle(idle_periods);
             }
@@ -285,7 +285,7 @@ impl Engine {
         }
     }
 
-    /// Searches for heavy clients, and publishes which they are.
+    /// Searches for heavy clients, and publishes which they are. No request arrives at the lane of `tick`.
     fn find_heavy(&mut self) {
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
         let classes = &self.lane.published.classes;

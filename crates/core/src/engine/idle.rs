@@ -51,12 +51,11 @@ impl Engine {
     /// Whether the period is idle: since its beginning no request arrived or departed and none is there, and no class is
     /// degraded.
     pub(super) fn is_idle(&self) -> bool {
-        let lanes = self.sensors.counting_lanes();
         let is_empty = |plant: &PublishedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
         self.idle.may_be_idle
             && self.published().plants.iter().all(is_empty)
             && self.sensors.plants.iter().all(|monitor| monitor.reported.is_empty())
-            && self.sensors.classes.is_current(lanes)
+            && self.sensors.is_current()
     }
 
     /// Counts idle periods.

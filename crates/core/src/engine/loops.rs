@@ -40,9 +40,20 @@ impl Sensors {
             .for_each(|(number, plant)| _ = plant.observe(&self.counters, number));
     }
 
-    /// The lanes that may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
-    pub(crate) fn counting_lanes(&self) -> &[Arc<LaneCounters>] {
-        &self.counters[..self.counters.len() - usize::from(!self.has_counted)]
+    /// How many lanes may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
+    fn counting(&self) -> usize {
+        self.counters.len() - usize::from(!self.has_counted)
+    }
+
+    /// Measures each class over the period that ends; returns whether anything happened in it.
+    pub(crate) fn observe_classes(&mut self) -> bool {
+        let counting = self.counting();
+        self.classes.observe(&self.counters[..counting])
+    }
+
+    /// Whether nothing has happened since the last period.
+    pub(crate) fn is_current(&self) -> bool {
+        self.classes.is_current(&self.counters[..self.counting()])
     }
 }
 

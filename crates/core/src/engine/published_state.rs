@@ -55,9 +55,7 @@ impl PublishedState {
             lanes,
         }
     }
-}
 
-impl PublishedState {
     /// After what time a request of this client that came then and is turned away at a plant is to come again; `at_least` is
     /// what admission says of it.
     #[inline(never)]

@@ -67,8 +67,15 @@ impl LearnedType {
         LearnedType { beyond, ..self }
     }
 
-    /// Learns from the requests released since the last call; returns whether there were any.
-    pub(super) fn learn(&mut self, row: &TypeEstimate, seconds: f64, soon: SoonEnough<'_>) -> bool {
+    /// Learns from the requests released since the last call; returns whether there were any. `places` are the promises of its
+    /// site, the shortest deadline first, none for announced costs; `longest_us` is the longest time that estimates count.
+    pub(super) fn learn(
+        &mut self,
+        row: &TypeEstimate,
+        seconds: f64,
+        places: &[PromisePlace],
+        longest_us: f64,
+    ) -> bool {
         let seen = row.take();
         let requests = seen.requests as f64;
         // What was kept of an earlier run may be any number.
@@ -101,21 +108,21 @@ impl LearnedType {
             let most = |in_time: u32| u64::from(in_time) * 2 >= seen.requests;
             // After one that was in time the next follows at once: a few of them show that the type has become cheaper. So it
             // does after late ones that cost little, as far as their cut times tell.
-            let is_cheap = self.whole(soon.longest_us).0 <= CHEAP_US;
+            let is_cheap = self.whole(longest_us).0 <= CHEAP_US;
             let follows = |place: &PromisePlace| {
                 batch.sum <= requests * place.deadline_us() && (is_cheap || most(in_time(place)))
             };
-            if soon.places.iter().rev().find(is_late).is_some_and(follows) {
+            if places.iter().rev().find(is_late).is_some_and(follows) {
                 row.invite();
             }
-            let in_time = soon.places.last().map_or(0, in_time);
+            let in_time = places.last().map_or(0, in_time);
             if most(in_time) {
                 row.invite_if_idle(in_time.saturating_mul(MORE));
             }
         } else if seen.too_long {
             self.refused += seconds;
             let times = (TIMES_KNOWN * self.time.weight()).min(RARELY);
-            if self.refused >= times * self.whole(soon.longest_us).0 * 1e-6 {
+            if self.refused >= times * self.whole(longest_us).0 * 1e-6 {
                 self.refused = 0.0;
                 row.invite();
             }
@@ -143,13 +150,4 @@ impl LearnedType {
         let whole = mean + beyond;
         (whole, sqrt((deviation * deviation + mean * mean + squares - whole * whole).max(0.0)))
     }
-}
-
-/// How long a request may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SoonEnough<'a> {
-    /// The promises of its site, the shortest deadline first; none for announced costs.
-    pub(super) places: &'a [PromisePlace],
-    /// The longest time that estimates count.
-    pub(super) longest_us: f64,
 }

@@ -6,7 +6,7 @@
 use super::found::{FoundTypes, Regrouped, is_room};
 use crate::admission::estimates::{Alone, Estimates};
 use crate::admission::headroom::Needs;
-use crate::control::deadline::learned_type::{LearnedType, SoonEnough};
+use crate::control::deadline::learned_type::LearnedType;
 use crate::model::{Moments, ServiceTime};
 use crate::request::work::{Cost, Work};
 use crate::telemetry::status::TypeStatus;
@@ -206,12 +206,10 @@ impl SiteTypes {
                 *absent = if came { 0.0 } else { *absent + seconds };
                 self.rows[number].has_deadline |= came;
             }
-            let soon = SoonEnough {
-                // Whether an announced cost is in time depends on what was announced.
-                places: if self.is_announced(number) { &[] } else { &self.places },
-                longest_us: self.longest_us(number),
-            };
-            if self.rows[number].learn(&self.estimates.rows()[number], seconds, soon) {
+            // Whether an announced cost is in time depends on what was announced.
+            let places = if self.is_announced(number) { &[][..] } else { &self.places };
+            let longest_us = self.longest_us(number);
+            if self.rows[number].learn(&self.estimates.rows()[number], seconds, places, longest_us) {
                 self.publish(number);
             }
         }
