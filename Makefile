@@ -30,8 +30,12 @@ test: deps ## everything, from a fresh Debian machine with a Rust toolchain
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
 	@.ci/deps
 
-# All packages and targets with any features, so that what others wrote is compiled once.
+# What all parts of `check` look at. They compile what others wrote with the same features, and so only once.
+FEATURES := --features plimsoll/wire,plimsoll-e2e/wire,plimsoll-fuzz/program
 LINTS := $(CARGO) clippy --quiet --workspace --all-targets --locked
+
+# Naming an example lets cargo choose features as it does for tests.
+DOCUMENTS := $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items --lib --bins --example watch $(FEATURES)
 
 check: ## format, lints, licences, sources and advisories, documentation, purity and layers of the core, the dashboard
 	$(CARGO) fmt --all --check
@@ -40,10 +44,9 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	.ci/book
 	cd dashboard && node_modules/.bin/tsc && node build.mjs --check
 	python3 -m unittest discover --quiet -s bench
-	$(LINTS) --features plimsoll/wire,plimsoll-e2e/wire -- -D warnings
-	$(LINTS) --no-default-features -- -D warnings
-	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --no-default-features --target-dir $(TARGET)
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
+	$(LINTS) $(FEATURES) -- -D warnings
+	$(LINTS) --no-default-features --features plimsoll-e2e/wire,plimsoll-fuzz/program -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(DOCUMENTS)
 	$(CARGO) deny --log-level error check bans licenses sources
 	.ci/advisories
 
@@ -76,9 +79,10 @@ fuzz-smoke: ## a short, seeded run of every fuzz target over its kept corpus (pa
 
 # New inputs are kept in out/corpus; `cargo fuzz cmin` makes a small corpus of them.
 fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
-	for target in $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))); do \
+	for target in $(notdir $(wildcard crates/fuzz/corpus/*)); do \
 		mkdir -p out/corpus/$$target; \
-		$(CARGO) +nightly fuzz run $$target out/corpus/$$target fuzz/corpus/$$target -- -max_total_time=60 || exit 1; \
+		TARGET=$$target $(CARGO) +nightly fuzz run --fuzz-dir crates/fuzz --features libfuzzer any \
+			out/corpus/$$target crates/fuzz/corpus/$$target -- -max_total_time=60 -artifact_prefix=out/$$target- || exit 1; \
 	done
 
 bench: shipped ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)

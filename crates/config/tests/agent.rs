@@ -3,7 +3,7 @@
 //! After a change of the texts: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test agent`.
 
 use plimsoll_config::{Agent, Chooser, Code, CountersAt, OnExit, parse_agent};
-use plimsoll_core::agent::{LoadSense, Policy, Threshold};
+use plimsoll_core::agent::{AgentPolicy, LoadSense, Threshold};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ fn the_example_is_an_agent_beside_nginx() {
     let Chooser::Nginx(nginx) = agent.chooser else { panic!("{:?}", agent.chooser) };
     assert_eq!((nginx.file.as_path(), nginx.seed), (Path::new("/etc/nginx/plimsoll.conf"), None));
     assert_eq!((nginx.variable.as_str(), nginx.client.as_str()), ("plimsoll_tree", "$remote_addr"));
-    assert_eq!(agent.settings.policy, Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) });
+    assert_eq!(agent.settings.policy, AgentPolicy::Fraction { step: 0.05, apart: Duration::from_secs(5) });
     assert_eq!(agent.settings.threshold, Threshold::Queue(511));
     assert_eq!((agent.settings.load_line, agent.settings.back_line), (0.85, 0.75));
     assert_eq!(agent.on_exit, OnExit::Restore);
@@ -52,7 +52,7 @@ fn a_link_goes_between_folders_named_from_the_files_own() {
         panic!()
     };
     assert!((per_request_seconds - 1.6e-3).abs() < 1e-12 && (per_byte_seconds - 63e-9).abs() < 1e-18);
-    assert_eq!((bandwidth, agent.settings.policy), (None, Policy::Relay));
+    assert_eq!((bandwidth, agent.settings.policy), (None, AgentPolicy::Relay));
     let with_pid = read(&LINK.replace("costs", "pid = \"apache2.pid\"\ncosts"));
     assert_eq!((agent.pid, with_pid.pid), (None, Some("etc/apache2.pid".into())));
     let promised = read(&LINK.replace("costs", "response_time = \"300ms\"\ncosts"));

@@ -1,8 +1,8 @@
 //! What must hold of every parser and state machine that meets bytes from outside, as one function of bytes each.
 //!
 //! A function returns if what it says holds for these bytes, whatever they are, and panics otherwise. It runs in two places:
-//! under cargo-fuzz, which looks for bytes that break it (`make fuzz`, one binary of `fuzz/` for each), and in `make test`,
-//! which replays the bytes that were kept in `fuzz/corpus` and some damage to them (`tests/corpus.rs`).
+//! under cargo-fuzz, which looks for bytes that break it (`make fuzz`), and in `make test`, which replays the bytes that were
+//! kept in `corpus/` and some damage to them (`tests/corpus.rs`).
 //!
 //! - [`messages`]: heads and bodies of HTTP/1.1, and what is written of them
 //! - [`differential`]: the same messages beside hyper
@@ -25,7 +25,7 @@ pub mod wire;
 /// A target's name, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All targets. Each has its binary in `fuzz/fuzz_targets` and its corpus in `fuzz/corpus`.
+/// All targets. Each has its corpus in `corpus/`.
 pub const TARGETS: &[Target] = &[
     ("access_log", texts::access_log),
     ("adaptation", texts::adaptation),

@@ -11,7 +11,7 @@ use crate::http1::scan::HeadScan;
 use crate::http2::head::StreamStart;
 use crate::request::head::Outgoing;
 use crate::request::loop_mark::LoopMark;
-use crate::request::peer::{Origin, Peer};
+use crate::request::peer::{ConnectionSource, Peer};
 use crate::settings::Settings;
 use crate::traces::context::TraceContext;
 use crate::transport::proxy_header::Header;
@@ -41,7 +41,7 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
     let mut head = RequestHead::default();
     head.parse(bytes).ok()?;
-    let peer = Peer::new(&Origin::plain(peer), &settings.trusted_proxies);
+    let peer = Peer::new(&ConnectionSource::plain(peer), &settings.trusted_proxies);
     let client = peer.client(bytes, &head, settings);
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
@@ -75,7 +75,7 @@ pub fn forwarded_stream(
     }
     let start = StreamStart { goes_on: has_body, nonce: 0 };
     crate::http2::head::request(&parts, start, &mut bytes, &mut head).ok()?;
-    let peer = Peer::new(&Origin::plain(peer), &settings.trusted_proxies);
+    let peer = Peer::new(&ConnectionSource::plain(peer), &settings.trusted_proxies);
     let mut written = Vec::new();
     let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
     let rules = &HeaderRules::default();

@@ -37,7 +37,7 @@ pub(crate) enum Fate {
 
 /// Counters of the heaviest paths.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HeavyHitters {
+pub(crate) struct HeavyPaths {
     counters: Vec<Heavy>,
     /// From a path's hash to its counter. Two paths with one hash share a counter, which 64 bits make unlikely.
     places: BTreeMap<u64, usize>,
@@ -48,7 +48,7 @@ pub(crate) struct HeavyHitters {
     cursor: usize,
 }
 
-impl HeavyHitters {
+impl HeavyPaths {
     pub(crate) fn note(&mut self, path: &str, fate: Fate) {
         let hash = hash(path);
         let place = if self.last.0 == hash && !self.counters.is_empty() {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_heavy_are_found_among_many() {
-        let mut top = HeavyHitters::default();
+        let mut top = HeavyPaths::default();
         for round in 0..20_000_u64 {
             top.note(&format!("/once/{round}"), Fate::Degraded);
             if round % 4 == 0 {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn few_paths_are_counted_exactly() {
-        let mut top = HeavyHitters::default();
+        let mut top = HeavyPaths::default();
         for _ in 0..3 {
             top.note("/a", Fate::Rejected);
             top.note("/b", Fate::Degraded);

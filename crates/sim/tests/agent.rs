@@ -2,7 +2,8 @@
 //! them. Each scenario of overload has a twin without the agent, or without its hysteresis, that fails.
 
 use plimsoll_core::agent::{
-    Counters, LoadSense, Machine, Policy, Probe, ProcessorTime, SAMPLES, Sample, Settings, Threshold,
+    AgentLoop, AgentLoopSettings, AgentPolicy, Counters, LoadSense, Probe, ProcessorTime, SAMPLES, Sample,
+    Threshold,
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::time::{Duration, Instant};
@@ -33,8 +34,8 @@ fn linear(scale: f64) -> LoadSense {
     }
 }
 
-fn settings(policy: Policy) -> Settings {
-    Settings {
+fn settings(policy: AgentPolicy) -> AgentLoopSettings {
+    AgentLoopSettings {
         policy,
         threshold: Threshold::Queue(QUEUE as u32),
         every: EVERY,
@@ -44,11 +45,11 @@ fn settings(policy: Policy) -> Settings {
     }
 }
 
-const FRACTION: Policy = Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
+const FRACTION: AgentPolicy = AgentPolicy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
 
 /// What moves the tree.
 enum By {
-    Agent(Box<Machine>),
+    Agent(Box<AgentLoop>),
     /// Nobody.
     Nobody,
     /// The paper's minimal agent, both ways by response time.
@@ -197,11 +198,11 @@ impl Scene {
         let probe = Probe { waiting: self.probe_from.map(|from| now.since(from)), ..self.probe };
         let load = sense.utilization(&counters, seconds).map(|u| (counters.requests, u));
         let fraction = match by {
-            By::Agent(machine) => {
+            By::Agent(agent_loop) => {
                 let waiting = (self.shown != Shown::QueueInVain).then(|| sense.waiting(&counters));
                 let least = sense.least_utilization(&counters, seconds);
                 let sample = Sample { seconds, load, least, waiting, probe, applied: self.fraction };
-                machine.sample(now, &sample).map(|change| change.fraction)
+                agent_loop.sample(now, &sample).map(|change| change.fraction)
             }
             By::Nobody => None,
             By::ResponseTime(limit) => {
@@ -254,8 +255,8 @@ fn run_with(mut scene: Scene, mut by: By, sense: LoadSense, steps: &[(f64, f64)]
     scene.told
 }
 
-fn agent(policy: Policy) -> By {
-    By::Agent(Box::new(Machine::new(settings(policy), 1.0)))
+fn agent(policy: AgentPolicy) -> By {
+    By::Agent(Box::new(AgentLoop::new(settings(policy), 1.0)))
 }
 
 /// Calm, 2.4 times the capacity for a minute and a half, hardly anything.
@@ -265,7 +266,7 @@ const GAP: LoadSense = LoadSense::Gap { workers: None };
 #[test]
 fn the_relay_switches_once_and_comes_back_within_ten_seconds() {
     for (sense, seed) in [(linear(1.0), 1), (linear(1.0), 2), (GAP, 3), (GAP, 4)] {
-        let told = run(agent(Policy::Relay), sense, &STEP, seed);
+        let told = run(agent(AgentPolicy::Relay), sense, &STEP, seed);
         assert_eq!(told.changes.len(), 2, "{:?}", told.changes);
         let [(down, degraded), (back, full)] = told.changes[..] else { panic!() };
         assert_eq!((degraded, full), (0.0, 1.0));
@@ -292,7 +293,7 @@ fn next_to_nobody_is_lost_up_to_the_papers_ratio() {
     let late_losses = |part: f64| {
         let runs = (0..5).map(|seed| {
             let steps = [(10.0, 0.5), (300.0, part * ratio)];
-            let told = run(agent(Policy::Relay), linear(1.0), &steps, 200 + seed);
+            let told = run(agent(AgentPolicy::Relay), linear(1.0), &steps, 200 + seed);
             assert_eq!(told.changes.len(), 1, "{:?}", told.changes);
             (told.lost(40, 310), told.arrived(40, 310))
         });
@@ -307,7 +308,7 @@ fn next_to_nobody_is_lost_up_to_the_papers_ratio() {
 /// minute to know.
 #[test]
 fn of_few_requests_that_are_left_it_is_soon_known_that_they_are_few() {
-    for (policy, within) in [(Policy::Relay, 1.0..7.5), (FRACTION, 1.0..12.0)] {
+    for (policy, within) in [(AgentPolicy::Relay, 1.0..7.5), (FRACTION, 1.0..12.0)] {
         for seed in 0..100 {
             let sense = if seed % 2 == 0 { linear(1.0) } else { GAP };
             let told = run(agent(policy), sense, &[(8.0, 0.5), (60.0, 2.4), (15.0, 0.06)], 100 + seed);
@@ -343,7 +344,7 @@ fn by_response_time_alone_it_oscillates_and_with_hysteresis_it_does_not() {
     let naive = run(By::ResponseTime(limit), GAP, &steady, 5);
     assert!(naive.changes(20.0, 190.0) >= 20, "the twin is calm: {:?}", naive.changes);
     for sense in [linear(1.0), GAP] {
-        let told = run(agent(Policy::Relay), sense, &steady, 5);
+        let told = run(agent(AgentPolicy::Relay), sense, &steady, 5);
         assert_eq!(told.changes.len(), 1, "{:?}", told.changes);
     }
 }
@@ -351,7 +352,7 @@ fn by_response_time_alone_it_oscillates_and_with_hysteresis_it_does_not() {
 #[test]
 fn around_the_capacity_it_stays_where_it_is() {
     for (load, most) in [(0.7, 0), (0.95, 1), (1.05, 1)] {
-        let told = run(agent(Policy::Relay), GAP, &[(300.0, load)], 6);
+        let told = run(agent(AgentPolicy::Relay), GAP, &[(300.0, load)], 6);
         assert!(told.changes.len() <= most, "at {load}: {:?}", told.changes);
     }
 }
@@ -359,7 +360,7 @@ fn around_the_capacity_it_stays_where_it_is() {
 /// Told a third of the true costs it believes that full quality fits at twice the capacity, and comes back in vain.
 #[test]
 fn however_wrong_the_model_it_switches_at_most_once_in_thirty_seconds() {
-    let told = run(agent(Policy::Relay), linear(0.3), &[(10.0, 0.5), (600.0, 2.0), (20.0, 0.2)], 7);
+    let told = run(agent(AgentPolicy::Relay), linear(0.3), &[(10.0, 0.5), (600.0, 2.0), (20.0, 0.2)], 7);
     assert!(told.changes.len() >= 4, "the model is not wrong: {:?}", told.changes);
     for (number, (at, _)) in told.changes.iter().enumerate() {
         assert!(number as f64 <= 1.0 + (at - 10.0) / 30.0, "{:?}", told.changes);
@@ -373,7 +374,7 @@ fn a_fraction_is_degraded_and_the_server_held_at_its_line() {
     let steps = [(20.0, 0.5), (160.0, 1.7), (30.0, 0.2)];
     for (sense, seed) in [(linear(1.0), 8), (linear(1.0), 9), (GAP, 10), (GAP, 11)] {
         // The price of a relay, in CA Fig. 7: all requests are degraded, and 1 - 1.7 x 0.374 of the server idles.
-        let relay = run(agent(Policy::Relay), sense, &steps, seed).utilization(100, 180);
+        let relay = run(agent(AgentPolicy::Relay), sense, &steps, seed).utilization(100, 180);
         assert!((0.60..0.67).contains(&relay), "{relay}");
         let told = run(agent(FRACTION), sense, &steps, seed);
         // With a fraction all of it is used, and no more (CA Fig. 8).
@@ -437,8 +438,8 @@ fn who_sees_the_queue_loses_next_to_nobody_at_a_step() {
     let spared = QUEUE as f64 / ((load - 1.0) * CAPACITY * load);
     let losses = |shown: Shown| -> Vec<(f64, u32)> {
         let of = |seed: u64| {
-            let settings = Settings { threshold: Threshold::Promised(EVERY), ..settings(FRACTION) };
-            let by = By::Agent(Box::new(Machine::new(settings, 1.0)));
+            let settings = AgentLoopSettings { threshold: Threshold::Promised(EVERY), ..settings(FRACTION) };
+            let by = By::Agent(Box::new(AgentLoop::new(settings, 1.0)));
             // The step comes at any moment of a period.
             let (scene, step) = (Scene { shown, ..Scene::new(300 + seed) }, 20.0 + 0.05 * seed as f64);
             let told = run_with(scene, by, GAP, &[(step, 0.5), (60.0, load)]);

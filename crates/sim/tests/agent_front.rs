@@ -1,7 +1,7 @@
 //! The agent as a front of a simulated run (`plimsoll simulate agent.toml`), in the scenes of `agent.rs`: there the test asks
 //! the machine by hand, here the run does, with the server's own counters and probes through its queue.
 
-use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
+use plimsoll_core::agent::{AgentLoopSettings, AgentPolicy, LoadSense, Threshold};
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::front::{AgentSettings, Comparator, ShownCounters};
@@ -15,7 +15,7 @@ const QUEUE: usize = 128;
 /// CA's costs of 64 KB and of 8 KB, 32 times as slow.
 const FULL: f64 = 32.0 * 5.636e-3;
 const LIGHT_COST: f64 = 2.108 / 5.636;
-const FRACTION: Policy = Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
+const FRACTION: AgentPolicy = AgentPolicy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
 const GAP: (LoadSense, ShownCounters) = (LoadSense::Gap { workers: Some(WORKERS) }, ShownCounters::Requests);
 const BUSY: (LoadSense, ShownCounters) = (LoadSense::Gap { workers: None }, ShownCounters::BusyWorkers);
 /// CA's coefficients, slowed down likewise, in time of the whole server.
@@ -28,8 +28,8 @@ const LINEAR: (LoadSense, ShownCounters) = (
     ShownCounters::Log,
 );
 
-fn agent(policy: Policy, (sense, shown): (LoadSense, ShownCounters)) -> Comparator {
-    let settings = Settings {
+fn agent(policy: AgentPolicy, (sense, shown): (LoadSense, ShownCounters)) -> Comparator {
+    let settings = AgentLoopSettings {
         policy,
         threshold: Threshold::Queue(QUEUE as u32),
         every: Duration::from_millis(500),
@@ -109,7 +109,7 @@ fn utilization(run: &Run, from: f64, to: f64) -> f64 {
 #[test]
 fn the_relay_switches_down_and_comes_back_within_ten_seconds() {
     for (sense, seed) in [(GAP, 41), (BUSY, 42), (LINEAR, 43)] {
-        let found = run(&agent(Policy::Relay, sense), &[(20.0, 0.5), (90.0, 2.4), (30.0, 0.2)], seed);
+        let found = run(&agent(AgentPolicy::Relay, sense), &[(20.0, 0.5), (90.0, 2.4), (30.0, 0.2)], seed);
         let changes = changes(&found);
         println!("{sense:?}: {changes:?}, lost {:.4}", lost(&found, 20.0, 110.0));
         // The row in which it changes has a mean.
@@ -148,6 +148,6 @@ fn it_stands_beside_one_server() {
     };
     let plant = workload::Plant::new(Discipline::Workers(1), 1, Duration::from_millis(1));
     let two = workload::Workload { plants: vec![plant.clone(), plant], ..workload::Workload::default() };
-    let wrong = agent(Policy::Relay, GAP).front(&promises, &two, 1).err().expect("two servers");
+    let wrong = agent(AgentPolicy::Relay, GAP).front(&promises, &two, 1).err().expect("two servers");
     assert!(wrong[0].contains("beside one server, and there are 2"), "{wrong:?}");
 }

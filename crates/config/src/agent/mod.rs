@@ -1,14 +1,14 @@
 //! The file of `plimsoll agent`: an unmodified server, how its load is seen, two content trees, and what chooses.
 //!
 //! Comes in: the text of the file. Goes out: [`Agent`], plain data. The settings of the deciding part are the core's own type
-//! ([`plimsoll_core::agent::Settings`]).
+//! ([`plimsoll_core::agent::AgentLoopSettings`]).
 
 pub(crate) mod keys;
 mod resolve;
 mod values;
 
 use crate::diagnostic::Diagnostics;
-use plimsoll_core::agent::{LoadSense, Settings};
+use plimsoll_core::agent::{AgentLoopSettings, LoadSense};
 use plimsoll_core::promises::{Condition, Plant, Promises, Site};
 use std::fmt;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Agent {
     /// Where the server writes its process id, if that is known.
     pub pid: Option<PathBuf>,
     /// How it is decided.
-    pub settings: Settings,
+    pub settings: AgentLoopSettings,
     /// The tree of full quality: a folder for a link, else what the server puts in its place.
     pub full: String,
     /// The degraded one.

@@ -4,7 +4,7 @@ use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx, Scheme};
 use crate::diagnostic::{Findings, exclusive, places, refuse};
 use crate::syntax::{Located, Text};
-use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
+use plimsoll_core::agent::{AgentLoopSettings, AgentPolicy, LoadSense, Threshold};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,7 @@ fn chooser(
     file: &AgentKeys,
     at: &dyn Fn(&Text) -> PathBuf,
     findings: &mut Findings,
-) -> Option<(Chooser, Policy)> {
+) -> Option<(Chooser, AgentPolicy)> {
     exclusive(&places!(file => link, nginx, apache), "keep one of them", findings);
     match (&file.link, &file.nginx, &file.apache) {
         (Some(keys), ..) => link(&keys.value.0, at),
@@ -135,11 +135,11 @@ fn chooser(
     }
 }
 
-fn link(keys: &LinkKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Policy)> {
-    Some((Chooser::Link(at(&keys.path.as_ref()?.value)), Policy::Relay))
+fn link(keys: &LinkKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, AgentPolicy)> {
+    Some((Chooser::Link(at(&keys.path.as_ref()?.value)), AgentPolicy::Relay))
 }
 
-fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Policy)> {
+fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, AgentPolicy)> {
     let program = &keys.program.value;
     let nginx = Nginx {
         file: at(&keys.file.as_ref()?.value),
@@ -151,19 +151,19 @@ fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Po
         configuration: keys.configuration.as_ref().map(|file| at(&file.value)),
         seed: keys.seed.as_ref().map(|seed| seed.value.0),
     };
-    Some((Chooser::Nginx(nginx), Policy::Fraction { step: keys.step.value.0, apart: keys.apart.value }))
+    Some((Chooser::Nginx(nginx), AgentPolicy::Fraction { step: keys.step.value.0, apart: keys.apart.value }))
 }
 
 fn apache(
     keys: &ApacheKeys,
     at: &dyn Fn(&Text) -> PathBuf,
     period: &Located<Duration>,
-) -> Option<(Chooser, Policy)> {
-    let policy = Policy::Fraction { step: APACHE_STEP, apart: period.value };
+) -> Option<(Chooser, AgentPolicy)> {
+    let policy = AgentPolicy::Fraction { step: APACHE_STEP, apart: period.value };
     Some((Chooser::Apache(at(&keys.map.as_ref()?.value)), policy))
 }
 
-fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settings {
+fn settings(file: &AgentKeys, policy: AgentPolicy, findings: &mut Findings) -> AgentLoopSettings {
     let ServerKeys { every, response_time, queue, load_line, back_line, .. } = &file.server.value;
     let period = &file.control.value.period;
     for (key, time, least) in [("every", every, 50), ("period", period, 200)] {
@@ -180,7 +180,7 @@ fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settin
             "the way back would begin above the load line",
             help: format!("write at most {}: the load would be too high again at once", load_line.value.0));
     }
-    Settings {
+    AgentLoopSettings {
         policy,
         threshold: match response_time {
             Some(promised) => Threshold::Promised(promised.value),

@@ -30,9 +30,9 @@ use relay::Relay;
 
 /// The settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct AgentLoopSettings {
     /// What the agent can change.
-    pub policy: Policy,
+    pub policy: AgentPolicy,
     /// When the answer to a probe means overload.
     pub threshold: Threshold,
     /// Time from one probe to the next.
@@ -50,7 +50,7 @@ pub const SAMPLES: u32 = crate::model::Tracker::SAMPLES_PER_PERIOD;
 
 /// What the agent can change.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Policy {
+pub enum AgentPolicy {
     /// One tree for all clients: a link.
     Relay,
     /// The fraction of clients at full quality, which the server reads.
@@ -162,8 +162,8 @@ enum AgentLaw {
 }
 
 /// The agent's decisions.
-pub struct Machine {
-    settings: Settings,
+pub struct AgentLoop {
+    settings: AgentLoopSettings,
     overload: Overload,
     load: OfferedLoad,
     law: AgentLaw,
@@ -173,16 +173,18 @@ pub struct Machine {
     blindness: Blindness,
 }
 
-impl Machine {
+impl AgentLoop {
     /// Starts with the F that the server was left with.
-    pub fn new(settings: Settings, applied: f64) -> Self {
+    pub fn new(settings: AgentLoopSettings, applied: f64) -> Self {
         let law = match settings.policy {
-            Policy::Relay => AgentLaw::Relay(Relay::new(applied)),
-            Policy::Fraction { step, apart } => AgentLaw::Fraction(FractionLaw::new(applied, step, apart)),
+            AgentPolicy::Relay => AgentLaw::Relay(Relay::new(applied)),
+            AgentPolicy::Fraction { step, apart } => {
+                AgentLaw::Fraction(FractionLaw::new(applied, step, apart))
+            }
         };
         let overload = Overload::new(settings.threshold, settings.every);
         let (load, blindness) = (OfferedLoad::default(), Blindness::default());
-        Machine { settings, overload, load, law, samples: 0, unread: 0, blindness }
+        AgentLoop { settings, overload, load, law, samples: 0, unread: 0, blindness }
     }
 
     /// Takes a sample; returns the change to make, if any.
@@ -232,11 +234,12 @@ mod tests {
     use super::*;
 
     /// When full quality comes back to a degraded server that answers its probes, while its counters show this load.
-    fn back_after(policy: Policy, load: Option<(u64, f64)>) -> Option<u32> {
+    fn back_after(policy: AgentPolicy, load: Option<(u64, f64)>) -> Option<u32> {
         let every = Duration::from_millis(500);
         let (threshold, period) = (Threshold::Promised(every), Duration::from_secs(1));
-        let settings = Settings { policy, threshold, every, period, load_line: 0.85, back_line: 0.75 };
-        let mut machine = Machine::new(settings, 0.0);
+        let settings =
+            AgentLoopSettings { policy, threshold, every, period, load_line: 0.85, back_line: 0.75 };
+        let mut agent_loop = AgentLoop::new(settings, 0.0);
         let mut probe = Probe::default();
         (0..4 * 120).find(|number| {
             // For the first half of a minute the load is high and known.
@@ -244,14 +247,14 @@ mod tests {
             probe = probe.next(Some(Duration::from_millis(5)));
             let sample = Sample { seconds: 0.25, load, least: 0.0, waiting: None, probe, applied: 0.0 };
             let now = Instant::from_secs_f64(0.25 * f64::from(*number));
-            machine.sample(now, &sample).is_some_and(|change| change.fraction > 0.0)
+            agent_loop.sample(now, &sample).is_some_and(|change| change.fraction > 0.0)
         })
     }
 
     #[test]
     fn counters_that_cannot_be_read_are_no_reason_to_give_full_quality() {
-        let fraction = Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
-        for policy in [Policy::Relay, fraction] {
+        let fraction = AgentPolicy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
+        for policy in [AgentPolicy::Relay, fraction] {
             assert_eq!(back_after(policy, None), None, "blind");
             assert!(
                 back_after(policy, Some((0, 0.0))).is_some_and(|number| number > 120),
@@ -263,11 +266,12 @@ mod tests {
     /// An nginx that serves files: 38,000 requests a second and none in service whenever it is asked, while its processes use
     /// this part of their processor; clients are degraded at the beginning. For how long it was blind, and whether full
     /// quality came back.
-    fn beside_static_files(policy: Policy, processor: Option<f64>) -> (u32, bool) {
+    fn beside_static_files(policy: AgentPolicy, processor: Option<f64>) -> (u32, bool) {
         let every = Duration::from_millis(500);
         let (threshold, period) = (Threshold::Promised(every), Duration::from_secs(1));
-        let settings = Settings { policy, threshold, every, period, load_line: 0.85, back_line: 0.75 };
-        let mut machine = Machine::new(settings, 0.0);
+        let settings =
+            AgentLoopSettings { policy, threshold, every, period, load_line: 0.85, back_line: 0.75 };
+        let mut agent_loop = AgentLoop::new(settings, 0.0);
         let (mut probe, mut blind, mut back) = (Probe::default(), 0, false);
         let sense = LoadSense::Gap { workers: Some(8) };
         let time = |part: f64| ProcessorTime { used_seconds: part * 0.25, seconds: 0.25, processors: 1.0 };
@@ -289,22 +293,22 @@ mod tests {
                 probe,
                 applied: 0.0,
             };
-            let change = machine.sample(Instant::from_secs_f64(0.25 * f64::from(number)), &sample);
+            let change = agent_loop.sample(Instant::from_secs_f64(0.25 * f64::from(number)), &sample);
             back |= change.is_some_and(|change| change.fraction > 0.0);
-            blind += u32::from(machine.figures().blind);
+            blind += u32::from(agent_loop.figures().blind);
         }
         (blind, back)
     }
 
     #[test]
     fn where_no_sense_shows_the_load_nothing_goes_back_to_full_quality() {
-        let fraction = Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
-        for policy in [Policy::Relay, fraction] {
+        let fraction = AgentPolicy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
+        for policy in [AgentPolicy::Relay, fraction] {
             let (blind, back) = beside_static_files(policy, None);
             assert!(blind > 4 * 290 && !back, "{policy:?}: blind for {blind} samples, back: {back}");
             let (blind, back) = beside_static_files(policy, Some(0.8));
             assert!(blind == 0, "{policy:?} sees by the processor");
-            assert!(!back || policy != Policy::Relay, "four times 0.8 does not fit");
+            assert!(!back || policy != AgentPolicy::Relay, "four times 0.8 does not fit");
             let (blind, back) = beside_static_files(policy, Some(0.1));
             assert!(blind == 0 && back, "{policy:?}: a tenth of it leaves room");
         }

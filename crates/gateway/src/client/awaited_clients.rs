@@ -17,7 +17,7 @@ const RENEWING: u64 = 16 * 1024;
 
 /// The clients of a thread that are waited for.
 #[derive(Debug, Default)]
-pub(crate) struct StandingClients {
+pub(crate) struct AwaitedClients {
     /// By the order in which the wait for them began.
     clients: BTreeMap<u64, Waited>,
     begun: u64,
@@ -30,7 +30,7 @@ struct Waited {
     bytes: usize,
 }
 
-impl StandingClients {
+impl AwaitedClients {
     /// How many bytes they hold.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -64,7 +64,7 @@ impl StandingClients {
 
 /// Gives up the client whose bytes have been in a file the longest while it stood, so that others find room in files. The last
 /// one stays.
-pub(crate) fn make_room_in_files(clients: &RefCell<StandingClients>) {
+pub(crate) fn make_room_in_files(clients: &RefCell<AwaitedClients>) {
     let mut clients = clients.borrow_mut();
     if clients.clients.len() > 1 {
         clients.give_up_first();
@@ -73,7 +73,7 @@ pub(crate) fn make_room_in_files(clients: &RefCell<StandingClients>) {
 
 /// A client's places among those that are waited for, if it has any.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct AwaitedClient {
     place: Option<Place>,
     /// Its place among those whose bytes are in files.
     filed: Option<Place>,
@@ -82,15 +82,15 @@ pub(crate) struct Standing {
 
 #[derive(Debug)]
 struct Place {
-    clients: Rc<RefCell<StandingClients>>,
+    clients: Rc<RefCell<AwaitedClients>>,
     number: u64,
 }
 
-impl Standing {
+impl AwaitedClient {
     /// Notes that the client which waits in `slot` holds `bytes` now. All of `clients` together may hold `most`.
     pub(crate) fn hold(
         &mut self,
-        clients: &Rc<RefCell<StandingClients>>,
+        clients: &Rc<RefCell<AwaitedClients>>,
         slot: &Rc<Slot>,
         bytes: usize,
         most: usize,
@@ -108,7 +108,7 @@ impl Standing {
     }
 
     /// Notes that bytes of the client which waits in `slot` are in a file. `clients` are those of which this is so.
-    pub(crate) fn hold_file(&mut self, clients: &Rc<RefCell<StandingClients>>, slot: &Rc<Slot>) {
+    pub(crate) fn hold_file(&mut self, clients: &Rc<RefCell<AwaitedClients>>, slot: &Rc<Slot>) {
         self.filed.get_or_insert_with(|| {
             let number = clients.borrow_mut().begin(slot);
             Place { clients: clients.clone(), number }
@@ -154,8 +154,8 @@ mod tests {
     fn the_first_is_given_up_for_the_last() {
         let (mut slots, all) = (Slots::default(), Rc::default());
         let slots: Vec<Rc<Slot>> = (0..4).map(|_| slots.add()).collect();
-        let mut standing: Vec<Standing> = (0..3).map(|_| Standing::default()).collect();
-        let mut hold = |at: usize, bytes| Standing::hold(&mut standing[at], &all, &slots[at], bytes, 30);
+        let mut awaited: Vec<AwaitedClient> = (0..3).map(|_| AwaitedClient::default()).collect();
+        let mut hold = |at: usize, bytes| AwaitedClient::hold(&mut awaited[at], &all, &slots[at], bytes, 30);
         (0..3).for_each(|at| hold(at, 10));
         assert_eq!(expired(&slots), [false; 4], "thirty bytes fit");
         hold(1, 20);
@@ -164,11 +164,11 @@ mod tests {
         // A client that was given up counts no more, whatever comes of it.
         hold(0, 50);
         assert_eq!(all.borrow().bytes(), 30);
-        assert!(standing[0].is_given_up() && !standing[1].is_given_up());
-        let mut large = Standing::default();
+        assert!(awaited[0].is_given_up() && !awaited[1].is_given_up());
+        let mut large = AwaitedClient::default();
         large.hold(&all, &slots[3], 40, 30);
         assert_eq!(expired(&slots), [true, true, true, false]);
-        drop(standing);
+        drop(awaited);
         assert_eq!(all.borrow().bytes(), 40, "the last one stays, however much it holds");
         large.end();
         assert_eq!(all.borrow().bytes(), 0);
@@ -179,15 +179,15 @@ mod tests {
     fn who_moves_enough_is_the_last_again() {
         let (mut slots, all) = (Slots::default(), Rc::default());
         let slots: Vec<Rc<Slot>> = (0..3).map(|_| slots.add()).collect();
-        let mut standing: Vec<Standing> = (0..3).map(|_| Standing::default()).collect();
+        let mut awaited: Vec<AwaitedClient> = (0..3).map(|_| AwaitedClient::default()).collect();
         for at in [0, 1] {
-            standing[at].hold(&all, &slots[at], 10, 20);
+            awaited[at].hold(&all, &slots[at], 10, 20);
         }
-        standing[0].moved(RENEWING);
-        standing[0].hold(&all, &slots[0], 10, 20);
-        standing[1].moved(RENEWING - 1);
-        standing[1].hold(&all, &slots[1], 10, 20);
-        standing[2].hold(&all, &slots[2], 10, 20);
+        awaited[0].moved(RENEWING);
+        awaited[0].hold(&all, &slots[0], 10, 20);
+        awaited[1].moved(RENEWING - 1);
+        awaited[1].hold(&all, &slots[1], 10, 20);
+        awaited[2].hold(&all, &slots[2], 10, 20);
         assert_eq!(expired(&slots), [false, true, false]);
     }
 }

@@ -1,6 +1,6 @@
 //! A client, and the bytes in flight on its wire.
 
-use super::awaited_clients::Standing;
+use super::awaited_clients::AwaitedClient;
 use super::buffers;
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
@@ -66,7 +66,7 @@ impl<W: Wire> Client<W> {
     /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read: a stream is aborted
     /// then.
     pub(crate) async fn flush(&mut self, worker: &Worker, permit: Option<&PermitGuard>) -> bool {
-        let mut standing = Standing::default();
+        let mut awaited = AwaitedClient::default();
         let mut taking = Taking::start(worker.coarse(), worker.tables().settings.timeouts.send);
         let has_all = poll_fn(|context| {
             while !self.has_all() {
@@ -76,20 +76,20 @@ impl<W: Wire> Client<W> {
                             permit.sent(written.body);
                         }
                         taking.accepted(written.bytes);
-                        standing.moved(written.bytes);
+                        awaited.moved(written.bytes);
                     }
                     Poll::Ready(Err(_)) => return Poll::Ready(false),
                     Poll::Pending => {
                         let now = worker.coarse();
                         taking.look(now, false, || self.io.unacknowledged());
-                        if standing.is_given_up() || taking.deadline(false) <= now {
+                        if awaited.is_given_up() || taking.deadline(false) <= now {
                             return Poll::Ready(false);
                         }
                         self.slot.arm(Some(taking.deadline(false).min(taking.next_look(false))));
                         if buffers::exceed(worker.buffer_memory()) {
                             self.pack();
                         }
-                        standing.hold(&worker.slow, &self.slot, self.held(), worker.standing_memory());
+                        awaited.hold(&worker.slow, &self.slot, self.held(), worker.standing_memory());
                         return Poll::Pending;
                     }
                 }

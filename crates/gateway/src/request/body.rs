@@ -8,7 +8,7 @@
 //! A client that waits for `100 Continue` gets it from the gateway, since the server is asked only once the body is there.
 
 use super::lifecycle::Way;
-use crate::client::awaited_clients::Standing;
+use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers;
 use crate::client::early_body::EarlyBody;
 use crate::client::inbox::Inbox;
@@ -55,7 +55,7 @@ struct Reading {
     /// The pace to keep while room in files is scarce and this body holds some.
     floor: Pace,
     /// Its client's place among those that are waited for.
-    standing: Standing,
+    awaited: AwaitedClient,
 }
 
 impl<W: Wire> Way<W> {
@@ -90,7 +90,7 @@ impl<W: Wire> Way<W> {
             stored: None,
             pace,
             floor,
-            standing: Standing::default(),
+            awaited: AwaitedClient::default(),
         };
         let result = poll_fn(|context| reading.poll(&self.worker, &mut self.client, context)).await;
         self.client.slot.arm(None);
@@ -164,7 +164,7 @@ impl Reading {
                 Poll::Ready(Ok(count)) => {
                     self.pace.earn(worker.coarse(), count as u64);
                     self.floor.earn(worker.coarse(), count as u64);
-                    self.standing.moved(count as u64);
+                    self.awaited.moved(count as u64);
                 }
                 Poll::Pending if client.slot.expired() && self.is_late(worker) => {
                     let late = Refusal::with(408, "the request body did not come in time");
@@ -175,9 +175,9 @@ impl Reading {
                     let look = self.stored.as_ref().map(|_| worker.after(SCARCITY_LOOK));
                     let deadline = self.deadline(worker);
                     client.slot.arm(Some(look.map_or(deadline, |look| deadline.min(look))));
-                    self.standing.hold(&worker.slow, &client.slot, client.held(), worker.standing_memory());
+                    self.awaited.hold(&worker.slow, &client.slot, client.held(), worker.standing_memory());
                     if self.stored.is_some() {
-                        self.standing.hold_file(&worker.filed, &client.slot);
+                        self.awaited.hold_file(&worker.filed, &client.slot);
                     }
                     return Poll::Pending;
                 }
@@ -200,7 +200,7 @@ impl Reading {
 
     /// Whether the client has had its time, or its memory is needed.
     fn is_late(&mut self, worker: &Worker) -> bool {
-        self.standing.is_given_up() || self.deadline(worker) <= worker.coarse()
+        self.awaited.is_given_up() || self.deadline(worker) <= worker.coarse()
     }
 
     /// Until when more of the body must come.

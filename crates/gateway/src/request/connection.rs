@@ -6,8 +6,8 @@
 
 use super::entrance::SlotGuard;
 use super::lifecycle::{Next, Way};
-use super::peer::Origin;
-use crate::client::awaited_clients::Standing;
+use super::peer::ConnectionSource;
+use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::{self, SMALL};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
@@ -37,7 +37,7 @@ struct PartialHead {
     /// An empty line before the head was skipped.
     skipped: bool,
     /// Its place among the thread's unfinished heads, if it had to wait for its next bytes.
-    standing: Standing,
+    awaited: AwaitedClient,
 }
 
 /// What came of the wait for a head.
@@ -60,10 +60,14 @@ enum Left {
 
 /// Serves HTTP/1 on a socket until one side ends it. Where the client turns out to speak HTTP/2, the socket is returned with
 /// the bytes that came.
-pub(super) async fn run(guard: &SlotGuard, io: Socket, origin: &Origin) -> Option<(Socket, Vec<u8>)> {
+pub(super) async fn run(
+    guard: &SlotGuard,
+    io: Socket,
+    source: &ConnectionSource,
+) -> Option<(Socket, Vec<u8>)> {
     guard.slot.idle_from(guard.worker.coarse());
     let mut resting = Some(io);
-    let mut may_be_http2 = guard.worker.tables().settings.h2c && !origin.is_secure;
+    let mut may_be_http2 = guard.worker.tables().settings.h2c && !source.is_secure;
     while let Some(mut io) = resting.take() {
         let mut inbox = Inbox::default();
         if !guard.rest(&mut io, &mut inbox).await {
@@ -74,7 +78,7 @@ pub(super) async fn run(guard: &SlotGuard, io: Socket, origin: &Origin) -> Optio
         }
         let ready = &guard.worker.ready;
         ready.set(ready.get() + 1);
-        let left = serve_until_idle(guard, io, inbox, origin).await;
+        let left = serve_until_idle(guard, io, inbox, source).await;
         ready.set(ready.get() - 1);
         match left {
             Left::Rest(io) => resting = Some(io),
@@ -92,10 +96,10 @@ fn serve_until_idle(
     guard: &SlotGuard,
     io: Socket,
     inbox: Inbox,
-    origin: &Origin,
+    source: &ConnectionSource,
 ) -> Pin<Box<impl Future<Output = Left>>> {
     let client = Client { io, inbox, outbox: Outbox::default(), slot: guard.slot.clone(), besides: 0 };
-    let mut way = Way::new(guard.worker.clone(), client, origin);
+    let mut way = Way::new(guard.worker.clone(), client, source);
     // Lent to what is awaited: a way that moved into it would have its room twice.
     Box::pin(async move {
         match way.serve().await {
@@ -294,6 +298,6 @@ impl PartialHead {
         if buffers::are_many() || client.inbox.held() > SMALL {
             client.inbox.pack();
         }
-        self.standing.hold(&worker.heads, &client.slot, client.held(), worker.head_memory());
+        self.awaited.hold(&worker.heads, &client.slot, client.held(), worker.head_memory());
     }
 }

@@ -1,6 +1,6 @@
 //! An accepted connection until what is spoken on it is known: it takes its slot, and goes on as that protocol's connection.
 
-use super::peer::{Origin, is_in};
+use super::peer::{ConnectionSource, is_in};
 use super::{connection, handshake, proxied, streams};
 use crate::listen::at_accept;
 use crate::listen::clients::ClientPlace;
@@ -70,23 +70,23 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
     } else {
         Socket::accepted(io)
     };
-    let mut origin = Origin { is_secure: tls, ..Origin::plain(peer) };
+    let mut source = ConnectionSource { is_secure: tls, ..ConnectionSource::plain(peer) };
     let (io, protocol) = if tls {
         let Ok(io) = io.into_plain() else { return };
         // On the heap, where it takes memory only while it lasts.
         let Some(agreed) = Box::pin(handshake::agree(&guard, io)).await else { return };
-        origin.certificate = agreed.certificate;
+        source.certificate = agreed.certificate;
         (Socket::Tls(agreed.io), agreed.protocol)
     } else {
         (io, Protocol::Http1)
     };
     let http2 = match protocol {
-        Protocol::Http1 => connection::run(&guard, io, &origin).await,
+        Protocol::Http1 => connection::run(&guard, io, &source).await,
         Protocol::Http2 => Some((io, Vec::new())),
     };
     if let Some((io, first)) = http2 {
         // On the heap, so that the task of a connection of HTTP/1 has no room for it.
-        Box::pin(streams::run(&guard, io, first, &origin)).await;
+        Box::pin(streams::run(&guard, io, first, &source)).await;
     }
     drop(place);
 }

@@ -4,7 +4,7 @@ use super::answer::report;
 use super::head::Outgoing;
 use super::lifecycle::{Next, Way};
 use super::tunnel;
-use crate::client::awaited_clients::Standing;
+use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::Buffer;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::response_fields::{LevelReport, Requested};
@@ -148,7 +148,7 @@ impl<W: Wire> Way<W> {
                 stops_when_abandoned: tables.plants[plant].stops_when_abandoned,
                 is_abandoned: false,
                 waited_since: None,
-                standing: Standing::default(),
+                awaited: AwaitedClient::default(),
             };
             let end = retry::carry(&mut exchange, variants).await;
             (end, After::of(&mut exchange))

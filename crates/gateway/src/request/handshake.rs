@@ -4,7 +4,7 @@
 //! the memory that it holds. Until its first byte its connection is idle, and may be ended to make room for another.
 
 use super::entrance::SlotGuard;
-use crate::client::awaited_clients::Standing;
+use crate::client::awaited_clients::AwaitedClient;
 use crate::transport::plain::PlainSocket;
 use crate::transport::protocol::Protocol;
 use crate::transport::tls::certificate::client_name;
@@ -31,14 +31,14 @@ pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket) -> Option<Agreed> 
     let mut io = TlsSocket::accept(io, server.current()?).ok()?;
     slot.idle_from(worker.coarse());
     slot.arm(Some(worker.after(worker.tables().settings.timeouts.head)));
-    let mut standing = Standing::default();
+    let mut awaited = AwaitedClient::default();
     let is_agreed = poll_fn(|context| match io.poll_handshake(context) {
         Poll::Ready(result) => Poll::Ready(result.is_ok()),
         Poll::Pending if slot.expired() || worker.ends_idle() => Poll::Ready(false),
         Poll::Pending => {
             if io.received() > 0 {
                 slot.busy();
-                standing.hold(&worker.heads, slot, UNFINISHED + io.received(), worker.head_memory());
+                awaited.hold(&worker.heads, slot, UNFINISHED + io.received(), worker.head_memory());
             }
             Poll::Pending
         }

@@ -3,7 +3,7 @@
 use super::body::NoBody;
 use super::decision::NotStarted;
 use super::loop_mark;
-use super::peer::{Origin, Peer};
+use super::peer::{ConnectionSource, Peer};
 use crate::access_log::entry::{CLIENT_LEFT, Entry, Why};
 use crate::client::early_body::EarlyBody;
 use crate::client::response_fields::Requested;
@@ -54,10 +54,10 @@ pub(crate) struct Way<W> {
 }
 
 impl<W: Wire> Way<W> {
-    pub(super) fn new(worker: Rc<Worker>, client: Client<W>, origin: &Origin) -> Self {
+    pub(super) fn new(worker: Rc<Worker>, client: Client<W>, source: &ConnectionSource) -> Self {
         Way {
             client,
-            peer: Peer::new(origin, &worker.tables().settings.trusted_proxies),
+            peer: Peer::new(source, &worker.tables().settings.trusted_proxies),
             worker,
             head: RequestHead::default(),
             reply: ResponseHead::default(),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// Where a connection comes from, as it began.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct ConnectionSource {
     pub address: IpAddr,
     /// Whether it speaks TLS.
     pub is_secure: bool,
@@ -17,10 +17,10 @@ pub(crate) struct Origin {
     pub certificate: Option<Rc<str>>,
 }
 
-impl Origin {
+impl ConnectionSource {
     /// A connection without TLS.
     pub(crate) fn plain(address: IpAddr) -> Self {
-        Origin { address, is_secure: false, certificate: None }
+        ConnectionSource { address, is_secure: false, certificate: None }
     }
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(origin: &Origin, trusted_proxies: &[Network]) -> Self {
-        let address = origin.address.to_canonical();
+    pub(crate) fn new(source: &ConnectionSource, trusted_proxies: &[Network]) -> Self {
+        let address = source.address.to_canonical();
         Peer {
             address,
             text: address.to_string(),
             trusted: is_in(trusted_proxies, address),
-            is_secure: origin.is_secure,
-            certificate: origin.certificate.clone(),
+            is_secure: source.is_secure,
+            certificate: source.certificate.clone(),
         }
     }
 

@@ -17,8 +17,8 @@
 
 use super::entrance::SlotGuard;
 use super::lifecycle::Way;
-use super::peer::Origin;
-use crate::client::awaited_clients::Standing;
+use super::peer::ConnectionSource;
+use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::LARGE;
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
@@ -78,7 +78,7 @@ enum State {
 
 struct Streams<'a, T> {
     guard: &'a SlotGuard,
-    origin: &'a Origin,
+    source: &'a ConnectionSource,
     h2: Connection<Metered<T>, Chunk>,
     /// The socket below, which is flushed once a turn.
     wire: Rc<RefCell<GatheringSocket<T>>>,
@@ -97,9 +97,9 @@ struct Streams<'a, T> {
     unfinished: Option<(u64, Instant)>,
     armed: Option<Instant>,
     /// Its place among the connections with unfinished heads.
-    standing: Standing,
+    awaited: AwaitedClient,
     /// Its place among all connections of HTTP/2, and what it counts for there.
-    place: Standing,
+    place: AwaitedClient,
     held: usize,
     looked: Instant,
 }
@@ -109,7 +109,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     guard: &SlotGuard,
     io: T,
     first: Vec<u8>,
-    origin: &Origin,
+    source: &ConnectionSource,
 ) {
     let (worker, slot) = (&guard.worker, &guard.slot);
     let tables = worker.tables();
@@ -128,7 +128,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         .enable_connect_protocol();
     slot.busy();
     slot.arm(Some(worker.after(timeouts.head)));
-    let mut place = Standing::default();
+    let mut place = AwaitedClient::default();
     place.hold(&worker.http2, slot, A_CONNECTION, worker.http2_memory());
     let begun = {
         let mut handshake = pin!(builder.handshake(Metered::new(&wire, first, meter.clone())));
@@ -142,7 +142,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     let Some(h2) = begun else { return };
     let mut streams = Streams {
         guard,
-        origin,
+        source,
         h2,
         wire,
         meter,
@@ -154,7 +154,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         idle_since: None,
         unfinished: None,
         armed: None,
-        standing: Standing::default(),
+        awaited: AwaitedClient::default(),
         place,
         held: 0,
         looked: worker.coarse(),
@@ -231,7 +231,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
     fn accept(&mut self, request: Request<RecvStream>, respond: SendResponse<Chunk>) {
         let (guard, open) = (self.guard, self.open.clone());
         let worker = &guard.worker;
-        self.standing.end();
+        self.awaited.end();
         self.idle_since = None;
         guard.slot.busy();
         open.set(open.get() + 1);
@@ -244,7 +244,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let io = Stream::new(receive, respond);
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
         let client = Client { io, inbox, outbox, slot: slot.clone(), besides: 0 };
-        let way = Way::new(worker.clone(), client, self.origin);
+        let way = Way::new(worker.clone(), client, self.source);
         let (worker, connection, meter) = (worker.clone(), guard.slot.clone(), self.meter.clone());
         tokio::task::spawn_local(serve(StreamGuard { worker, slot, connection, open }, way, parts, meter));
     }
@@ -254,7 +254,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let (worker, open) = (&self.guard.worker, self.open.get());
         let ahead = self.meter.heads().saturating_sub(self.begun);
         let past = self.most_open.saturating_sub(open);
-        let itself = if self.origin.is_secure { A_CONNECTION + ITS_TLS } else { A_CONNECTION };
+        let itself = if self.source.is_secure { A_CONNECTION + ITS_TLS } else { A_CONNECTION };
         let itself = itself + self.wire.borrow().held();
         let held = itself + open * A_STREAM + ahead * A_STREAM_AHEAD + past * A_PAST_STREAM;
         let moved = self.meter.take_moved();
@@ -315,9 +315,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
             None => slot.idle_from(since),
         }
         if unfinished > 0 {
-            self.standing.hold(&worker.heads, slot, unfinished, worker.head_memory());
+            self.awaited.hold(&worker.heads, slot, unfinished, worker.head_memory());
         } else {
-            self.standing.end();
+            self.awaited.end();
         }
         let until = since + timeouts.keep_alive;
         self.arm(Some(unfinished_until.map_or(until, |head| head.min(until))));
@@ -336,7 +336,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
     fn leave(&mut self) -> Look {
         self.state = State::Leaving;
         self.idle_since = None;
-        self.standing.end();
+        self.awaited.end();
         self.arm(None);
         self.h2.graceful_shutdown();
         Look::Again
@@ -344,7 +344,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
 
     fn close(&mut self, reason: Reason) -> Look {
         self.state = State::Closing;
-        self.standing.end();
+        self.awaited.end();
         self.place.end();
         let worker = &self.guard.worker;
         self.guard.slot.busy();

@@ -3,7 +3,7 @@
 //! The place at the plant was given back at the switch, unless the upstream's tunnels keep theirs. Bytes to the client
 //! count either way.
 
-use crate::client::awaited_clients::Standing;
+use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::{self, Buffer};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Bytes;
@@ -32,7 +32,7 @@ struct Tunnel<'a, W> {
     up: Flow,
     down: Flow,
     /// The client's place among those that are waited for.
-    standing: Standing,
+    awaited: AwaitedClient,
 }
 
 /// Copies until both directions have ended, one direction fails, or nothing moves for too long.
@@ -48,8 +48,8 @@ pub(crate) async fn run<W: Wire>(
     }
     let timeout = worker.tables().settings.timeouts.tunnel_idle;
     let from_server = Inbox::default();
-    let (standing, up, down) = (Standing::default(), Flow::Open, Flow::Open);
-    let mut tunnel = Tunnel { client, server, from_server, permit, up, down, standing };
+    let (awaited, up, down) = (AwaitedClient::default(), Flow::Open, Flow::Open);
+    let mut tunnel = Tunnel { client, server, from_server, permit, up, down, awaited };
     tunnel.client.slot.arm(Some(worker.after(timeout)));
     poll_fn(|context| {
         loop {
@@ -65,7 +65,7 @@ pub(crate) async fn run<W: Wire>(
                 return Poll::Ready(());
             }
             if moved {
-                tunnel.standing.end();
+                tunnel.awaited.end();
                 tunnel.client.slot.arm(Some(worker.after(timeout)));
             } else if tunnel.client.slot.expired() {
                 return Poll::Ready(());
@@ -87,7 +87,7 @@ impl<W: Wire> Tunnel<'_, W> {
         }
         let held = self.client.inbox.held() + self.client.outbox.held() + self.from_server.held();
         if held > 0 {
-            self.standing.hold(&worker.slow, &self.client.slot, held, worker.standing_memory());
+            self.awaited.hold(&worker.slow, &self.client.slot, held, worker.standing_memory());
         }
     }
 

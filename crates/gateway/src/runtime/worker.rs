@@ -10,7 +10,7 @@ use super::reload::Reloads;
 use super::slots::{Slot, Slots, lane_of, token_of};
 use super::tables::{PublishedTables, ThreadTables};
 use crate::admin::Journal;
-use crate::client::awaited_clients::{StandingClients, make_room_in_files};
+use crate::client::awaited_clients::{AwaitedClients, make_room_in_files};
 use crate::client::buffers;
 use crate::client::spill_files::Storage;
 use crate::http2::floods::EndedConnections;
@@ -96,14 +96,14 @@ pub(crate) struct Worker {
     pub lane: RefCell<Lane>,
     pub slots: RefCell<Slots>,
     /// Clients that have not sent all of a head, and all others that are waited for.
-    pub heads: Rc<RefCell<StandingClients>>,
-    pub slow: Rc<RefCell<StandingClients>>,
+    pub heads: Rc<RefCell<AwaitedClients>>,
+    pub slow: Rc<RefCell<AwaitedClients>>,
     /// Connections of HTTP/2, and what they hold besides their clients' bytes.
-    pub http2: Rc<RefCell<StandingClients>>,
+    pub http2: Rc<RefCell<AwaitedClients>>,
     /// What requests that wait for their place hold, in bytes.
     pub waiting: Cell<usize>,
     /// Those of the others whose bytes are in files.
-    pub filed: Rc<RefCell<StandingClients>>,
+    pub filed: Rc<RefCell<AwaitedClients>>,
     /// How many connections serve requests, or did a moment ago.
     pub ready: Cell<usize>,
     memory: Cell<HighWater>,

@@ -47,7 +47,7 @@ impl Tried {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct ServerChoice {
     pub number: usize,
     /// Whether the request is the one that tries a server out of use.
     pub is_trial: bool,
@@ -61,12 +61,12 @@ pub(super) fn choose(
     tried: &Tried,
     turn: usize,
     patience: Duration,
-) -> Option<Choice> {
+) -> Option<ServerChoice> {
     let count = servers.len();
     let untried = || (0..count).filter(|number| !tried.has(*number));
     let mut out = untried().filter(|number| servers[*number].is_out());
     if let Some(number) = out.find(|number| servers[*number].claim_trial(now, patience)) {
-        return Some(Choice { number, is_trial: true });
+        return Some(ServerChoice { number, is_trial: true });
     }
     let in_use = |number: &usize| !servers[*number].is_out();
     let wants = |number: &usize| {
@@ -77,7 +77,7 @@ pub(super) fn choose(
         // All that are in use start, and pass this turn.
         .or_else(|| two_choices(servers, turn, || untried().filter(in_use)))
         .or_else(|| two_choices(servers, turn, untried))?;
-    Some(Choice { number: chosen, is_trial: false })
+    Some(ServerChoice { number: chosen, is_trial: false })
 }
 
 /// The one with fewer requests under way of two candidates: the first goes round, the other is drawn.
@@ -130,7 +130,11 @@ mod tests {
         let mut tried = Tried::default();
         tried.add(0);
         let next = choose(&servers, at(0), &tried, 0, PATIENCE);
-        assert_eq!(next, Some(Choice { number: 1, is_trial: false }), "it is out, and there is no other");
+        assert_eq!(
+            next,
+            Some(ServerChoice { number: 1, is_trial: false }),
+            "it is out, and there is no other"
+        );
         tried.add(1);
         assert_eq!(choose(&servers, at(0), &tried, 0, PATIENCE), None);
     }
@@ -139,7 +143,7 @@ mod tests {
     fn one_request_tries_a_server_whose_time_is_over() {
         let servers = servers(2);
         servers[0].eject(at(500));
-        let trial = Some(Choice { number: 0, is_trial: true });
+        let trial = Some(ServerChoice { number: 0, is_trial: true });
         assert_eq!(choose(&servers, at(500), &Tried::default(), 1, PATIENCE), trial);
         assert!(
             (0..100).all(|turn| chosen(&servers, at(2499), turn) == 1),

@@ -19,7 +19,7 @@ use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
 use super::retry;
 use super::servers::Upstream;
-use crate::client::awaited_clients::Standing;
+use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers;
 use crate::client::pace::SCARCITY_LOOK;
 use crate::client::permit_guard::PermitGuard;
@@ -80,7 +80,7 @@ pub(crate) struct Exchange<'a, W> {
     /// Since when the upstream waits for the client alone.
     pub waited_since: Option<Instant>,
     /// The client's place among those that are waited for.
-    pub standing: Standing,
+    pub awaited: AwaitedClient,
 }
 
 impl<W: Wire> Exchange<'_, W> {
@@ -140,7 +140,7 @@ impl<W: Wire> Exchange<'_, W> {
                     }
                     if written.bytes > 0 {
                         self.progress.client_accepted(written.bytes);
-                        self.standing.moved(written.bytes);
+                        self.awaited.moved(written.bytes);
                         moved = true;
                     }
                 }
@@ -179,7 +179,7 @@ impl<W: Wire> Exchange<'_, W> {
                     *moved = true;
                     let owed = self.client_owes();
                     self.progress.client_sent(self.worker.coarse(), count as u64, owed);
-                    self.standing.moved(count as u64);
+                    self.awaited.moved(count as u64);
                     if let Err(refusal) = self.request.check(&self.client.inbox) {
                         return Some(self.fail(refusal));
                     }
@@ -392,7 +392,7 @@ impl<W: Wire> Exchange<'_, W> {
             self.waited_since = Some(self.worker.now());
         }
         let deadline = self.progress.deadline(waits, &self.worker.tables().settings.timeouts);
-        if (waits.client_reads || waits.client_sends) && self.standing.is_given_up() {
+        if (waits.client_reads || waits.client_sends) && self.awaited.is_given_up() {
             let overdue = if waits.client_reads { Overdue::ClientReads } else { Overdue::ClientSends };
             return Poll::Ready(self.overdue(overdue));
         }
@@ -413,7 +413,7 @@ impl<W: Wire> Exchange<'_, W> {
     /// Counts a client that is waited for with the others. Where memory is short it keeps what cannot be stored.
     fn stand(&mut self, waits: Waits) {
         if !waits.client_reads && !waits.client_sends {
-            return self.standing.end();
+            return self.awaited.end();
         }
         if self.is_memory_short() || self.is_standing_memory_short() {
             if self.may_store() {
@@ -424,9 +424,9 @@ impl<W: Wire> Exchange<'_, W> {
             self.client.pack();
         }
         let held = self.client.held() + self.response.held();
-        self.standing.hold(&self.worker.slow, &self.client.slot, held, self.worker.standing_memory());
+        self.awaited.hold(&self.worker.slow, &self.client.slot, held, self.worker.standing_memory());
         if self.client.outbox.stored() > 0 {
-            self.standing.hold_file(&self.worker.filed, &self.client.slot);
+            self.awaited.hold_file(&self.worker.filed, &self.client.slot);
         }
     }
 

@@ -6,7 +6,7 @@
 //! A request whose server cannot be reached is tried at the next one: at [`Tried::MOST`] servers, in twice the time-out of a
 //! connection, and within the [budget](super::retry_budget) of all requests.
 
-use super::choice::{Choice, Tried, choose};
+use super::choice::{ServerChoice, Tried, choose};
 use super::connect::{Secured, connect};
 use super::pool::{ConnectionBounds, Lease, Pool, Ticket};
 use super::roster::Trouble;
@@ -190,7 +190,7 @@ impl Upstream {
             }
             let turn = self.pool.next_turn();
             let choice = choose(&self.servers, now, &tried, turn, options.connect_timeout);
-            let Some(Choice { number, is_trial }) = choice else { return Err(last) };
+            let Some(ServerChoice { number, is_trial }) = choice else { return Err(last) };
             let server = &self.servers[number];
             if !options.fresh
                 && !is_trial

@@ -9,7 +9,9 @@ use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, ServerProbe, Start};
 use crate::request::Request;
 use crate::workload::Workload;
-use plimsoll_core::agent::{Counters, LoadSense, Machine, Policy, Probe, SAMPLES, Sample, Settings};
+use plimsoll_core::agent::{
+    AgentLoop, AgentLoopSettings, AgentPolicy, Counters, LoadSense, Probe, SAMPLES, Sample,
+};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
@@ -19,7 +21,7 @@ use plimsoll_core::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
     /// How it is decided.
-    pub settings: Settings,
+    pub settings: AgentLoopSettings,
     /// How the counters become a utilization.
     pub sense: LoadSense,
     /// What the server's counters show.
@@ -45,7 +47,7 @@ const ALL_CLIENTS: f64 = (1_u64 << 56) as f64;
 /// The agent beside one server.
 pub(super) struct AgentFront {
     full: FullQuality,
-    machine: Machine,
+    agent_loop: AgentLoop,
     own: AgentSettings,
     workers: u32,
     probe_takes: Duration,
@@ -85,7 +87,7 @@ impl AgentFront {
         let mean = if plant.service.is_zero() { Duration::from_millis(10) } else { plant.service };
         Ok(AgentFront {
             full,
-            machine: Machine::new(own.settings.clone(), 1.0),
+            agent_loop: AgentLoop::new(own.settings.clone(), 1.0),
             own: own.clone(),
             workers: plant.discipline.servers(),
             probe_takes: mean.mul_f64(PROBE_PART),
@@ -133,10 +135,10 @@ impl AgentFront {
             probe: Probe { waiting: waiting_since, ..self.probe },
             applied: self.fraction,
         };
-        if let Some(change) = self.machine.sample(now, &sample) {
+        if let Some(change) = self.agent_loop.sample(now, &sample) {
             self.fraction = match self.own.settings.policy {
-                Policy::Relay => change.fraction.round(),
-                Policy::Fraction { .. } => change.fraction,
+                AgentPolicy::Relay => change.fraction.round(),
+                AgentPolicy::Fraction { .. } => change.fraction,
             };
         }
     }

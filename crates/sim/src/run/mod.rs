@@ -19,7 +19,7 @@ pub use outcome::{Error, Event, Progress, Run, Watch};
 use crate::arrivals::{self, Source};
 use crate::fault::tells_what_is_there;
 use crate::front::{Front, Gateway, Order, ServerProbe};
-use crate::heavy_hitters::HeavyHitters;
+use crate::heavy_hitters::HeavyPaths;
 use crate::plant::{Server, Work};
 use crate::record::Recorder;
 use crate::request::Request;
@@ -120,7 +120,7 @@ struct Simulation<'a> {
     /// Some clients come again, or ask for more after an answer.
     may_return: bool,
     recorder: Recorder,
-    heavy: HeavyHitters,
+    heavy: HeavyPaths,
     plan: ServicePlan,
     /// Draws service times by the server's law.
     work: Random,
@@ -175,7 +175,7 @@ impl<'a> Simulation<'a> {
                 || workload.plants.iter().any(|plant| plant.reports || tells_what_is_there(&plant.faults)),
             may_return: workload.streams.iter().any(|stream| stream.retry.is_some() || stream.waits()),
             recorder: Recorder::new(promises.control.period, servers, classes),
-            heavy: HeavyHitters::default(),
+            heavy: HeavyPaths::default(),
             plan: ServicePlan::new(promises, workload),
             work,
             now: Instant::ZERO,

@@ -9,7 +9,7 @@ use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::service::signals::{Requested, Signals};
 use plimsoll_config::Agent;
-use plimsoll_core::agent::{Change, Counters, LoadSense, Machine, SAMPLES, Sample};
+use plimsoll_core::agent::{AgentLoop, Change, Counters, LoadSense, SAMPLES, Sample};
 use plimsoll_core::time::Instant as CoreInstant;
 use plimsoll_gateway::access_log::LossyWriter;
 use std::sync::mpsc;
@@ -57,9 +57,9 @@ impl Drop for Restored {
     }
 }
 
-/// The agent at work: a sample of the server a few times a period, and what the machine makes of it.
+/// The agent at work: a sample of the server a few times a period, and what its loop makes of it.
 pub(super) struct AgentRun {
-    machine: Machine,
+    agent_loop: AgentLoop,
     chooser: Restored,
     probes: Probes,
     /// The probes that had ended at the last sample.
@@ -94,7 +94,7 @@ impl AgentRun {
     ) -> AgentRun {
         let now = Instant::now();
         AgentRun {
-            machine: Machine::new(agent.settings.clone(), chooser.applied),
+            agent_loop: AgentLoop::new(agent.settings.clone(), chooser.applied),
             chooser,
             probes,
             probed: 0,
@@ -139,7 +139,7 @@ impl AgentRun {
             }
             if let Some(out) = self.figures.as_ref().filter(|_| number.is_multiple_of(SAMPLES.into())) {
                 let seconds = self.started.elapsed().as_secs_f64();
-                let figures = self.machine.figures();
+                let figures = self.agent_loop.figures();
                 let own = (self.chooser.applied, self.changes);
                 let line = messages::json(seconds, &figures, own, &mut self.totals);
                 out.write(format!("{line}\n").as_bytes());
@@ -150,7 +150,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Takes one sample, and makes the change that the machine decides on.
+    /// Takes one sample, and makes the change that the loop decides on.
     fn sample(&mut self) {
         let now = Instant::now();
         let mut load = self.source.look(now);
@@ -178,7 +178,7 @@ impl AgentRun {
             applied: self.chooser.applied,
         };
         let at = CoreInstant::from_secs_f64(now.duration_since(self.started).as_secs_f64());
-        let change = self.machine.sample(at, &sample);
+        let change = self.agent_loop.sample(at, &sample);
         self.report_blindness();
         if let Some(change) = change.or(self.pending) {
             self.apply(change);
@@ -191,7 +191,7 @@ impl AgentRun {
     }
 
     fn apply(&mut self, change: Change) {
-        let figures = self.machine.figures();
+        let figures = self.agent_loop.figures();
         if self.dry {
             return tracing::info!("{}", messages::change(&change, &figures, false));
         }
@@ -213,7 +213,7 @@ impl AgentRun {
 
     /// Says once that requests come of which no sense shows anything, and once that they are seen again.
     fn report_blindness(&mut self) {
-        let figures = self.machine.figures();
+        let figures = self.agent_loop.figures();
         if figures.blind != std::mem::replace(&mut self.blind, figures.blind) {
             match figures.blind {
                 true => tracing::warn!("{}", messages::blind(figures.request_rate)),

@@ -2,7 +2,7 @@
 //! server's counters; out goes the content tree that the server takes.
 //!
 //! ```text
-//! probe.rs (thread) --------> machine: plimsoll_core::agent ------> chooser/: link, nginx, apache
+//! probe.rs (thread) --------> loop: plimsoll_core::agent ---------> chooser/: link, nginx, apache
 //! counters/: log, status, ---> (four times a period)   \---------> messages.rs
 //!            processor
 //! ```

@@ -1,5 +1,5 @@
 use super::*;
-use crate::request::peer::Origin;
+use crate::request::peer::ConnectionSource;
 use crate::settings::{ForwardedFields, RealIpHeader};
 use plimsoll_core::promises::Network;
 
@@ -20,7 +20,8 @@ fn ruled(
 ) -> String {
     let mut head = RequestHead::default();
     head.parse(text.as_bytes()).expect("a good request");
-    let peer = Peer::new(&Origin::plain(peer.parse().expect("an address")), &settings.trusted_proxies);
+    let peer =
+        Peer::new(&ConnectionSource::plain(peer.parse().expect("an address")), &settings.trusted_proxies);
     let mut out = Vec::new();
     let (bytes, fallback_host, mark) = (text.as_bytes(), "origin:80", &LoopMark::default());
     Outgoing {
@@ -61,7 +62,7 @@ fn an_upstream_with_a_host_of_its_own_is_asked_for_it_and_told_the_clients() {
         bytes: text.as_bytes(),
         head: &head,
         rewrite: None,
-        peer: &Peer::new(&Origin::plain([1, 2, 3, 4].into()), &[]),
+        peer: &Peer::new(&ConnectionSource::plain([1, 2, 3, 4].into()), &[]),
         settings: &settings,
         fallback_host: "origin:80",
         own_host: Some("app.internal"),
@@ -187,7 +188,7 @@ fn the_client_is_the_last_that_is_not_trusted() {
         let mut head = RequestHead::default();
         head.parse(text.as_bytes()).expect("a good request");
         let settings = Settings { trusted_proxies: trusted.to_vec(), real_ip_header, ..Settings::default() };
-        Peer::new(&Origin::plain(peer.parse().expect("an address")), &trusted)
+        Peer::new(&ConnectionSource::plain(peer.parse().expect("an address")), &trusted)
             .client(text.as_bytes(), &head, &settings)
             .to_string()
     };
