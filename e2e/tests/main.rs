@@ -41,6 +41,7 @@ mod servers;
 mod signed;
 mod slow_clients;
 mod slow_reader;
+mod slow_tls;
 mod spoofing;
 mod state;
 mod supervisor;
