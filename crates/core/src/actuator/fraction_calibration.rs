@@ -7,14 +7,18 @@
 //! calibration follows this ratio, and the service level is set to F / ratio.
 //!
 //! The law's bias cannot do this: a bias adds to the set point, and this is a factor that may be a thousand.
+//!
+//! Each pair of neighbouring levels has a ratio of its own. Clients that are rejected try again, those that get lighter pages
+//! do not, so what is learned between rejection and the lowest level says nothing of the levels above.
 
+use crate::promises::MAX_LEVELS;
 use libm::{exp, fabs, log, pow};
 
 /// The calibration of one class's service level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FractionCalibration {
-    /// ln of the ratio.
-    log_ratio: f64,
+    /// ln of the ratio, by the lower one of two levels.
+    log_ratios: [f64; MAX_LEVELS],
     /// The service level that was set last.
     set: f64,
 }
@@ -29,14 +33,15 @@ const FEWEST: u64 = 20;
 const MOST: f64 = 7.0;
 
 impl FractionCalibration {
-    /// The calibration, as the logarithm of a ratio.
+    /// The calibration at the service level that was set last, as the logarithm of a ratio.
     pub(crate) fn log_ratio(&self) -> f64 {
-        self.log_ratio
+        self.log_ratios[lower_level(self.set)]
     }
 
     /// Goes on from a calibration and the service level that was set by it; `top` is M. What is kept may have been damaged.
     pub(crate) fn restore(&mut self, log_ratio: f64, set: f64, top: f64) {
-        (self.log_ratio, self.set) = (log_ratio.clamp(-MOST, MOST), set.clamp(0.0, top));
+        self.set = set.clamp(0.0, top);
+        self.log_ratios[lower_level(self.set)] = log_ratio.clamp(-MOST, MOST);
     }
 
     /// The service level at which requests are served as m says; `top` is M.
@@ -44,35 +49,45 @@ impl FractionCalibration {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));
         let fraction = (m - whole).clamp(0.0, 1.0);
         // At a fraction of 1 every client gets the higher level, whatever the calibration.
-        let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-self.log_ratio)).min(1.0) };
+        let log_ratio = self.log_ratios[lower_level(whole)];
+        let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-log_ratio)).min(1.0) };
         self.set = whole + scaled;
         self.set
     }
 
     /// Fades over so many idle periods.
     pub(crate) fn idle(&mut self, periods: u32) {
-        if self.log_ratio != 0.0 {
-            self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
+        for log_ratio in self.log_ratios.iter_mut().filter(|own| **own != 0.0) {
+            *log_ratio *= pow(1.0 - GAIN, f64::from(periods));
         }
     }
 
-    /// Takes a period's counts of requests by level 0..=M, decided at the service level that was set last.
+    /// Takes a period's counts of requests by level 0..=M, decided at the service level that was set last. What was learned of
+    /// other levels fades.
     pub(crate) fn learn(&mut self, decided: &[u64]) {
         let whole = libm::floor(self.set);
+        let own = lower_level(self.set);
+        let known = self.log_ratios[own];
+        self.log_ratios.iter_mut().for_each(|log_ratio| *log_ratio *= 1.0 - GAIN);
+        let log_ratio = &mut self.log_ratios[own];
         let fraction = self.set - whole;
         let total: u64 = decided.iter().sum();
         let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
         let none_expected = upper == 0.0 && fraction * (total as f64) < 1.0;
         if fraction <= 0.0 || total < FEWEST || none_expected {
             // All requests were served alike, so the calibration fades.
-            self.log_ratio *= 1.0 - GAIN;
             return;
         }
         let seen = log(upper.max(0.5) / total as f64 / fraction);
-        let error = seen - self.log_ratio;
-        self.log_ratio += if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
-        self.log_ratio = self.log_ratio.clamp(-MOST, MOST);
+        let error = seen - known;
+        let moved = known + if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
+        *log_ratio = moved.clamp(-MOST, MOST);
     }
+}
+
+/// The lower one of the levels that a service level lies between.
+fn lower_level(m: f64) -> usize {
+    (m as usize).min(MAX_LEVELS - 1)
 }
 
 #[cfg(test)]
@@ -106,6 +121,24 @@ mod tests {
         }
         let clients = calibration.service_level(wanted, 1.0);
         assert!(fabs(clients - 0.6) < 0.06, "{clients}");
+    }
+
+    /// Beyond the retries of rejected clients a lighter page is asked for as often as a full one.
+    #[test]
+    fn what_rejected_clients_teach_is_not_said_of_lighter_pages() {
+        let mut calibration = FractionCalibration::default();
+        for _ in 0..100 {
+            let clients = calibration.service_level(0.01, 2.0);
+            let (served, rejected) = (1e4 * clients, 1e5 * (1.0 - clients));
+            calibration.learn(&[rejected as u64, served as u64, 0]);
+        }
+        assert!(calibration.service_level(0.01, 2.0) > 0.05, "{calibration:?}");
+        let light_for_most = calibration.clone().service_level(1.3, 2.0);
+        assert!(fabs(light_for_most - 1.3) < 1e-9, "{light_for_most}");
+        // And a period at lighter pages does not forget what rejected clients taught.
+        calibration.service_level(1.5, 2.0);
+        calibration.learn(&[0, 500, 500]);
+        assert!(calibration.service_level(0.01, 2.0) > 0.05, "{calibration:?}");
     }
 
     #[test]
