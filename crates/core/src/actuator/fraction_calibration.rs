@@ -19,6 +19,8 @@ use libm::{exp, fabs, log, pow};
 pub(crate) struct FractionCalibration {
     /// ln of the ratio, by the lower one of two levels.
     log_ratios: [f64; MAX_LEVELS],
+    /// Whether any ratio was learned: most classes never learn one.
+    has_learned: bool,
     /// The service level that was set last.
     set: f64,
 }
@@ -40,7 +42,7 @@ impl FractionCalibration {
 
     /// Goes on from a calibration and the service level that was set by it; `top` is M. What is kept may have been damaged.
     pub(crate) fn restore(&mut self, log_ratio: f64, set: f64, top: f64) {
-        self.set = set.clamp(0.0, top);
+        (self.set, self.has_learned) = (set.clamp(0.0, top), true);
         self.log_ratios[lower_level(self.set)] = log_ratio.clamp(-MOST, MOST);
     }
 
@@ -57,7 +59,7 @@ impl FractionCalibration {
 
     /// Fades over so many idle periods.
     pub(crate) fn idle(&mut self, periods: u32) {
-        for log_ratio in self.log_ratios.iter_mut().filter(|own| **own != 0.0) {
+        for log_ratio in self.log_ratios.iter_mut().filter(|_| self.has_learned) {
             *log_ratio *= pow(1.0 - GAIN, f64::from(periods));
         }
     }
@@ -68,7 +70,9 @@ impl FractionCalibration {
         let whole = libm::floor(self.set);
         let own = lower_level(self.set);
         let known = self.log_ratios[own];
-        self.log_ratios.iter_mut().for_each(|log_ratio| *log_ratio *= 1.0 - GAIN);
+        if self.has_learned {
+            self.log_ratios.iter_mut().for_each(|log_ratio| *log_ratio *= 1.0 - GAIN);
+        }
         let log_ratio = &mut self.log_ratios[own];
         let fraction = self.set - whole;
         let total: u64 = decided.iter().sum();
@@ -82,6 +86,7 @@ impl FractionCalibration {
         let error = seen - known;
         let moved = known + if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
         *log_ratio = moved.clamp(-MOST, MOST);
+        self.has_learned = true;
     }
 }
 
