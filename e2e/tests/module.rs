@@ -99,6 +99,24 @@ fn the_example_in_c_makes_no_mistake_with_memory() {
     assert!(second.contains("in all 2300 arrived, 2300 ended, 0 in service"), "{second}");
 }
 
+/// What the program asks of the kernel does not depend on how many requests it has: it is all of the start, the attachment and
+/// the end.
+#[test]
+fn the_three_calls_ask_nothing_of_the_kernel() {
+    let (control, folder) = (Control::start(&configuration()), Folder::new());
+    let (plain, trace) = (example(folder.path(), &[]), folder.path().join("trace"));
+    let calls = |requests: &str| {
+        let mut traced = Command::new(program("strace"));
+        traced.arg("-f").arg("-o").arg(&trace).arg(&plain).arg(control.state()).arg(requests);
+        let told = said(&mut traced);
+        assert!(told.contains(&format!("served {requests}, rejected 0")), "{told}");
+        fs::read_to_string(&trace).expect("the trace").lines().count()
+    };
+    let (few, many) = (calls("10"), calls("20000"));
+    assert!(few > 20, "the start is seen: {few}");
+    assert_eq!(many, few);
+}
+
 #[test]
 fn what_is_no_state_is_told_from_one() {
     let folder = Folder::new();

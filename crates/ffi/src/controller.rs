@@ -96,8 +96,8 @@ impl Controller {
         self.changing.heartbeat_ns.store(start.as_nanos(), Relaxed);
         self.return_from_dead();
         let unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
-        let queue_stands = self.queue.stands(start, self.period);
-        let readings = Readings { unix_time, queue_stands, ..Readings::default() };
+        let (queue_stands, queue_waiting) = self.queue.read(start, self.period);
+        let readings = Readings { unix_time, queue_stands, queue_waiting, ..Readings::default() };
         let next = self.engine.tick(start, &readings, &mut self.verdicts);
         self.engine.publish_words(self.words);
         self.changing.generation.fetch_add(1, Release);

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// "PLIMSOLL".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSOLL");
 /// Changes when the same sizes mean something else.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// Two cache lines, since a processor fetches two at a time.
 const ALIGN: usize = 128;
 /// The most that a header may announce, so that no sum of sizes overflows.
@@ -77,6 +77,8 @@ pub(crate) struct ListenQueue {
     since_ns: AtomicU64,
     /// When a process last looked (ns).
     seen_ns: AtomicU64,
+    /// How many it found.
+    waiting: AtomicU32,
 }
 
 impl ListenQueue {
@@ -84,17 +86,21 @@ impl ListenQueue {
     pub(crate) fn saw(&self, now: Instant, waiting: u32) {
         let now = now.as_nanos();
         self.seen_ns.store(now, Relaxed);
+        self.waiting.store(waiting, Relaxed);
         if (self.since_ns.load(Relaxed) == 0) == (waiting > 0) {
             self.since_ns.store(if waiting > 0 { now } else { 0 }, Relaxed);
         }
     }
 
-    /// For how long every look has found somebody. Zero if nobody has looked for `recent`.
-    pub(crate) fn stands(&self, now: Instant, recent: Duration) -> Duration {
+    /// For how long every look has found somebody, and how many the last one has found. Nothing if nobody has looked for
+    /// `recent`.
+    pub(crate) fn read(&self, now: Instant, recent: Duration) -> (Duration, Option<u32>) {
         let [since, seen] = [&self.since_ns, &self.seen_ns].map(|word| word.load(Relaxed));
-        let is_recent = u128::from(now.as_nanos().saturating_sub(seen)) < recent.as_nanos();
-        let stands = if since > 0 && is_recent { now.as_nanos().saturating_sub(since) } else { 0 };
-        Duration::from_nanos(stands)
+        if seen == 0 || u128::from(now.as_nanos().saturating_sub(seen)) >= recent.as_nanos() {
+            return (Duration::ZERO, None);
+        }
+        let stands = if since > 0 { now.as_nanos().saturating_sub(since) } else { 0 };
+        (Duration::from_nanos(stands), Some(self.waiting.load(Relaxed)))
     }
 }
 
@@ -235,15 +241,18 @@ mod tests {
     fn a_queue_stands_while_each_look_finds_somebody() {
         let queue = ListenQueue::default();
         let at = |seconds: u64| Instant::from_nanos(1_000_000_000 * seconds);
-        let stands = |now: u64| queue.stands(at(now), Duration::from_secs(2)).as_secs();
-        assert_eq!(stands(9), 0, "nobody has looked");
+        let read = |now: u64| queue.read(at(now), Duration::from_secs(2));
+        let stands = |now: u64| read(now).0.as_secs();
+        assert_eq!(read(9), (Duration::ZERO, None), "nobody has looked");
         let looks = [(10, 1), (11, 40), (12, 3), (13, 0), (14, 0), (15, 2), (16, 1)];
         let found = looks.map(|(second, waiting)| {
             queue.saw(at(second), waiting);
+            assert_eq!(read(second).1, Some(waiting));
             stands(second)
         });
         assert_eq!(found, [0, 1, 2, 0, 0, 0, 1]);
-        assert_eq!((stands(17), stands(18)), (2, 0), "a look of two seconds ago says nothing");
+        assert_eq!((stands(17), read(17).1), (2, Some(1)));
+        assert_eq!(read(18), (Duration::ZERO, None), "a look of two seconds ago says nothing");
     }
 
     #[test]

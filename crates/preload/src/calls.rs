@@ -125,9 +125,9 @@ unsafe fn pieces<'a>(start: *const iovec, count: usize) -> &'a [iovec] {
     unsafe { slice::from_raw_parts(start, count) }
 }
 
-fn accepted(descriptor: c_int) -> c_int {
+fn accepted(listener: c_int, descriptor: c_int) -> c_int {
     if descriptor >= 0 {
-        watch::accepted(descriptor);
+        watch::accepted(listener, descriptor);
     }
     descriptor
 }
@@ -147,9 +147,9 @@ macro_rules! functions {
 }
 
 functions! {
-    fn accept(socket: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = |call| accepted(call());
+    fn accept(socket: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int = |call| accepted(socket, call());
     fn accept4(socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int =
-        |call| accepted(call());
+        |call| accepted(socket, call());
     fn read(socket: c_int, buffer: *mut c_void, length: size_t) -> ssize_t =
         |call| reading(socket, &Places::piece(buffer, length), 0, call);
     fn readv(socket: c_int, vectors: *const iovec, count: c_int) -> ssize_t =

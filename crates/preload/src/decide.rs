@@ -105,9 +105,22 @@ impl UnderWay {
     }
 }
 
+/// Tells how many connections wait behind one that the server has accepted. A process that has had no request yet does not
+/// look: it may be a parent, which has none and needs no lane.
+pub(crate) fn saw_queue(waiting: impl FnOnce() -> Option<u32>) {
+    let Ok(own) = OWN.try_lock() else { return };
+    let server = own.0.filter(|server| server.is_own());
+    if let Some((server, waiting)) = server.and_then(|server| Some((server, waiting()?))) {
+        // A child that was forked meanwhile tells nothing.
+        let _ = server.saw_queue(waiting);
+    }
+}
+
+/// The attachment of this process, and when it is tried again.
+static OWN: Mutex<(Option<&'static Server>, Option<Instant>)> = Mutex::new((None, None));
+
 /// The attachment of this process. None if there is none, and while another thread attaches.
 fn server() -> Option<&'static Server> {
-    static OWN: Mutex<(Option<&'static Server>, Option<Instant>)> = Mutex::new((None, None));
     static FAULT: Once = Once::new();
     const TRIES: usize = 1000;
     let mut own = (0..TRIES).find_map(|_| match OWN.try_lock() {

@@ -11,6 +11,9 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 
+/// `TCP_LISTEN` of the kernel.
+const LISTENS: u32 = 10;
+
 /// A descriptor that the server has passed in a call, during that call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Socket(BorrowedFd<'static>);
@@ -27,6 +30,21 @@ impl Socket {
         let own = SocketAddr::try_from(rustix::net::getsockname(self.0).ok()?).ok()?;
         let client = SocketAddr::try_from(rustix::net::getpeername(self.0).ok()??).ok()?;
         Some((own.port(), client.ip().to_canonical()))
+    }
+
+    /// How many connections wait at a socket that listens until they are accepted; `None` if the kernel does not say.
+    pub(crate) fn waiting(self) -> Option<u32> {
+        let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&self.0);
+        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+        // SAFETY: the kernel writes as many bytes as there are at most, and any bytes are a value of these numbers.
+        let info = unsafe {
+            let into = info.as_mut_ptr().cast();
+            let asked = libc::getsockopt(number, libc::IPPROTO_TCP, libc::TCP_INFO, into, &raw mut length);
+            (asked == 0).then(|| info.assume_init())
+        }?;
+        // For a socket that listens, what is not acknowledged is what is not accepted.
+        (u32::from(info.tcpi_state) == LISTENS).then_some(info.tcpi_unacked)
     }
 
     /// Looks at what has come, and leaves it where it is; it waits as the server's own call would.

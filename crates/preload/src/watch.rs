@@ -1,7 +1,7 @@
 //! What each kind of call does beside what it does.
 
 use crate::connection::{Connection, LONGEST_HEAD, Reading, Step};
-use crate::decide::decide;
+use crate::decide::{decide, saw_queue};
 use crate::places::Places;
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -31,12 +31,15 @@ pub fn start() {
     quietly(|| Some(Settings::own()));
 }
 
-/// The server has accepted a connection.
-pub fn accepted(descriptor: c_int) {
+/// The server has accepted a connection at a socket that listens.
+pub fn accepted(listener: c_int, descriptor: c_int) {
     quietly(|| {
         let ends = Socket::new(descriptor)?.ends().filter(|(port, _)| Settings::own().watches(*port));
         if ends.is_none() && !table::is_watched(descriptor) {
             return None;
+        }
+        if ends.is_some() {
+            saw_queue(|| Socket::new(listener)?.waiting());
         }
         table::with(descriptor, |connection| {
             // One whose end was not seen.

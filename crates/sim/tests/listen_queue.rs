@@ -8,13 +8,8 @@
 
 use crate::waits::{Answer, Flow, Heard, Scene};
 use plimsoll_core::promises::{Level, Site};
-use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
-use plimsoll_core::telemetry::Readings;
-use plimsoll_core::time::Instant;
-use plimsoll_sim::Request;
-use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order};
+use plimsoll_sim::front::{Inside, QueueLook, ServerProcesses};
 use plimsoll_sim::workload::Law;
-use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 const WORKERS: u32 = 8;
@@ -29,137 +24,7 @@ const JUDGED: f64 = STEP + 12.0;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bounds were chosen on those from 11 to 50.
 const SEEDS: std::ops::RangeInclusive<u64> = 51..=60;
-/// Apache's, by default.
-const LISTEN_QUEUE: usize = 511;
-/// As many as the gate of a server's processes has room for.
-const WIDE: u32 = 65_535;
-
-/// What a server is, beside its model.
-#[derive(Clone, Copy, Debug)]
-struct Processes {
-    /// How long one is held after each response, and by a rejection, beyond what it counts: until its client has seen the end,
-    /// and it has its turn to take the next connection.
-    held: Duration,
-    /// Whether the controller is told how long the queue stands.
-    looks: bool,
-    /// Whether the controller knows that requests wait unseen, and a service for a client that has left is work.
-    is_counted: bool,
-}
-
-/// Such a server: its listen queue, its processes, and the engine by which they decide.
-struct Prefork {
-    engine: Gateway,
-    is: Processes,
-    queue: VecDeque<(Token, Request, Target)>,
-    free: u32,
-    /// When processes that are held are free again, in the order of time.
-    returning: VecDeque<Instant>,
-    /// Since when every process has found another request behind the one that it took; `None` if the last one did not.
-    stands_since: Option<Instant>,
-    arrived: BTreeMap<u64, Instant>,
-}
-
-impl Prefork {
-    fn new(scene: &Scene, is: Processes) -> Prefork {
-        let mut promises = scene.promises().inside_servers();
-        (promises.plants[0].max_connections, promises.plants[0].waits_unseen) = (WIDE, is.is_counted);
-        Prefork {
-            engine: Gateway::new(&promises, scene.seed).expect("the promises are valid"),
-            is,
-            queue: VecDeque::new(),
-            free: WORKERS,
-            returning: VecDeque::new(),
-            stands_since: None,
-            arrived: BTreeMap::new(),
-        }
-    }
-
-    fn has_left(&self, now: Instant, token: Token) -> bool {
-        self.arrived.get(&token.0).is_some_and(|arrived| now.since(*arrived) > PATIENCE)
-    }
-
-    /// Free processes take requests and decide.
-    fn take(&mut self, now: Instant, orders: &mut Vec<Order>) {
-        while self.returning.front().is_some_and(|free| *free <= now) {
-            self.returning.pop_front();
-            self.free += 1;
-        }
-        while self.free > 0
-            && let Some((token, request, target)) = self.queue.pop_front()
-        {
-            self.free -= 1;
-            self.stands_since = (!self.queue.is_empty()).then(|| self.stands_since.unwrap_or(now));
-            let arriving = Arriving { request: &request, target, token };
-            match self.engine.arrive(now, arriving, &mut Vec::new()) {
-                Decision::Start(start) => orders.push(Order::Start(token, start)),
-                Decision::Reject(reason) => {
-                    orders.push(Order::Drop(token, reason));
-                    self.hold(now);
-                }
-                Decision::Wait => panic!("nothing waits inside a server"),
-            }
-        }
-    }
-
-    /// A process has ended with a request.
-    fn hold(&mut self, now: Instant) {
-        if self.is.held.is_zero() {
-            self.free += 1;
-        } else {
-            self.returning.push_back(now + self.is.held);
-        }
-    }
-}
-
-impl Front for Prefork {
-    fn classify(&self, request: &Request) -> Option<Target> {
-        self.engine.classify(request)
-    }
-
-    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
-        let Arriving { request, target, token } = arrival;
-        if self.queue.len() >= LISTEN_QUEUE {
-            return Decision::Reject(Reason::QueueFull);
-        }
-        self.arrived.insert(token.0, now);
-        self.queue.push_back((token, request.clone(), target));
-        let mut given = Vec::new();
-        self.take(now, &mut given);
-        let mut own = Decision::Wait;
-        for order in given {
-            match order {
-                Order::Start(of, start) if of == token => own = Decision::Start(start),
-                Order::Drop(of, reason) if of == token => own = Decision::Reject(reason),
-                other => orders.push(other),
-            }
-        }
-        own
-    }
-
-    fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
-        let representative = service.representative && (self.is.is_counted || !self.has_left(now, token));
-        self.engine.release(now, token, Service { representative, ..service }, &mut Vec::new());
-        self.hold(now);
-        self.take(now, orders);
-    }
-
-    fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, _orders: &mut Vec<Order>) {
-        let outcome = if self.has_left(now, token) { Outcome::Abandoned } else { outcome };
-        self.engine.depart(now, token, outcome, &mut Vec::new());
-    }
-
-    fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant {
-        let stands = self.stands_since.filter(|_| self.is.looks).map(|since| now.since(since));
-        let readings = Readings { queue_stands: stands.unwrap_or_default(), ..readings.clone() };
-        let next = self.engine.tick(now, &readings, &mut Vec::new());
-        self.take(now, orders);
-        self.returning.front().map_or(next, |free| next.min(*free))
-    }
-
-    fn service_level(&self, class: u16) -> Option<f64> {
-        self.engine.service_level(class)
-    }
-}
+const LOOKS: [QueueLook; 3] = [QueueLook::Nothing, QueueLook::Stands, QueueLook::Length];
 
 /// Half of the capacity, and then three times it.
 fn scene(seed: u64) -> Scene {
@@ -186,9 +51,10 @@ struct Shown {
     held: f64,
 }
 
-fn run(seed: u64, is: Processes) -> Shown {
+fn run(seed: u64, is: ServerProcesses) -> Shown {
     let scene = scene(seed);
-    let heard: Heard = scene.run_with(&mut Prefork::new(&scene, is));
+    let mut server = Inside::new(&scene.promises(), seed, is).expect("the promises are valid");
+    let heard: Heard = scene.run_with(&mut server);
     let judged: Vec<&Answer> = heard.answers.iter().filter(|answer| answer.arrived > JUDGED).collect();
     let part = |of: &dyn Fn(&Answer) -> bool| {
         judged.iter().filter(|answer| of(answer)).count() as f64 / judged.len() as f64
@@ -205,17 +71,21 @@ fn run(seed: u64, is: Processes) -> Shown {
     }
 }
 
+fn processes(held: Duration, looks: QueueLook) -> ServerProcesses {
+    ServerProcesses { held, looks, patience: Some(PATIENCE), ..ServerProcesses::new(WORKERS) }
+}
+
 /// The part of full pages with which the server is used as far as its line allows.
 const ALLOWED: f64 = (0.85 / TIMES - LIGHT) / (1.0 - LIGHT);
 
 /// The twin takes what it takes for all that comes, and services for clients that have left for no work.
 #[test]
 fn a_server_gets_out_of_a_listen_queue_whose_clients_have_left() {
-    for (seed, looks) in SEEDS.flat_map(|seed| [(seed, true), (seed, false)]) {
+    for (seed, looks) in SEEDS.flat_map(|seed| LOOKS.map(|looks| (seed, looks))) {
         let held = Duration::ZERO;
-        let shown = run(seed, Processes { held, looks, is_counted: true });
-        let twin = run(seed, Processes { held, looks, is_counted: false });
-        println!("{seed} {looks}: {shown:.3?} of {ALLOWED:.3}, twin {twin:.3?}");
+        let shown = run(seed, processes(held, looks));
+        let twin = run(seed, ServerProcesses { is_counted: false, ..processes(held, looks) });
+        println!("{seed} {looks:?}: {shown:.3?} of {ALLOWED:.3}, twin {twin:.3?}");
         assert!((0.0..=0.005).contains(&shown.late), "{seed}: {shown:?}");
         assert!((0.0..=0.01).contains(&shown.rejected), "{seed}: {shown:?}");
         assert!((shown.full - ALLOWED).abs() < 0.03, "{seed}: {shown:?}");
@@ -234,8 +104,8 @@ fn a_full_listen_queue_is_known_although_processes_count_half_of_the_time_that_t
         SEEDS.flat_map(|seed| runs.clone().map(move |run| (seed, run)))
     {
         let held = Duration::from_millis(held);
-        let shown = run(seed, Processes { held, looks: true, is_counted: true });
-        let twin = run(seed, Processes { held, looks: false, is_counted: true });
+        let shown = run(seed, processes(held, QueueLook::Stands));
+        let twin = run(seed, processes(held, QueueLook::Nothing));
         println!("{held:?} {seed}: {shown:.3?}, twin {twin:.3?}");
         assert!((0.0..=late).contains(&shown.late), "{held:?} {seed}: {shown:?}");
         assert!((0.0..=rejected).contains(&shown.rejected), "{held:?} {seed}: {shown:?}");

@@ -2,8 +2,9 @@
 //! then the agent, the papers' experiments inside a server, the profiler, the laws of promised means, what a rejection costs,
 //! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
 //! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
-//! queueing-model`) only those parts run: scenes, agent, module, module-again, before-module, module-contracts, profile,
-//! queueing-model, rejections, rejections-inside, dashboard.
+//! queueing-model`) only those parts run: scenes, agent, module, module-again, before-module, module-contracts, module-alone,
+//! profile, queueing-model, rejections, rejections-inside, dashboard. Unnamed, module-alone does not run: module-contracts has
+//! all of it.
 
 mod agent;
 mod dashboard;
@@ -48,6 +49,9 @@ fn main() {
             show(&scene, false);
             show(&scene, true);
         }
+    }
+    if named.iter().any(|name| name == "module-alone") {
+        module::show_alone();
     }
     for (part, show) in [
         ("agent", agent::show as fn()),

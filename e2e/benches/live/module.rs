@@ -5,6 +5,7 @@ use super::{PAGE, PATIENCE};
 use plimsoll_e2e::flows::Flown;
 use plimsoll_e2e::scenes::{self, Promise, Scene};
 use std::path::Path;
+use std::time::Duration;
 
 fn show_scene(scene: &Scene) {
     let (page, patience) = (Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
@@ -17,8 +18,7 @@ fn show_scene(scene: &Scene) {
     let (apache, bare) = scene.bare(page, patience);
     clocks.push(scene.utilization(&apache));
     drop(apache);
-    let inside = scene.for_module();
-    let simulated: Vec<_> = (1..=3).map(|seed| inside.simulated(seed, false)).collect();
+    let simulated: Vec<_> = (1..=3).map(|seed| scene.simulated_inside(seed, Duration::ZERO)).collect();
     let simulated_gateway = scene.simulated(2, false);
     for figure in &scene.figures {
         let of = |flown: &[Flown]| (figure.of)(flown);
@@ -98,6 +98,22 @@ pub(super) fn show_again() {
         let figures =
             scene.figures.iter().map(|figure| format!("{} {:.3}", figure.what, (figure.of)(&flown)));
         println!("  {run}: {}, by its clock {clock:.3}", figures.collect::<Vec<_>>().join(", "));
+    }
+}
+
+/// Isolation, priorities, excess and bandwidth by the module alone.
+pub(super) fn show_alone() {
+    for scene in [scenes::priorities(), scenes::excess(), scenes::contracts(), scenes::bandwidth()] {
+        let scene = scene.on_prefork();
+        let (control, apache, module) = scene.inside(Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
+        println!("{}, U by the server's own clock {:.3}", scene.name, scene.utilization(&apache));
+        drop((apache, control));
+        let simulated: Vec<_> = (1..=3).map(|seed| scene.simulated_inside(seed, Duration::ZERO)).collect();
+        for figure in &scene.figures {
+            let of = |flown: &[Flown]| (figure.of)(flown);
+            let mean = simulated.iter().map(|flown| of(flown)).sum::<f64>() / simulated.len() as f64;
+            println!("  {:<40} {:>9.3} {:>9.3} {:?}", figure.what, of(&module), mean, figure.bounds);
+        }
     }
 }
 

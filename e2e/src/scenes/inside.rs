@@ -1,8 +1,7 @@
 //! Scenes on a real Apache, prefork, whose own processes decide (UC 6 and 7), and the paper's overload of it.
 //!
-//! In virtual time the same engine decides before a plant with the server's listen queue: its gate is as wide as the module's,
-//! so that nothing waits before the server, and requests wait in that queue. Two things differ. A process decides on a request
-//! when it takes it from the listen queue, the simulation when it arrives; and in the simulation a rejection holds no worker.
+//! In virtual time the same engine decides when a process takes a request from the listen queue (`simulated_inside.rs`). One
+//! thing differs: there a rejection holds no process, and nothing holds one that it does not count.
 
 use super::{Figure, Scene};
 use crate::configuration::{GATEWAY, site, two_levels};

@@ -8,6 +8,7 @@
 mod inside;
 mod list;
 mod simulated;
+mod simulated_inside;
 
 pub use inside::{PREFORK, Promise, before_module, overload_of};
 pub use list::{all, bandwidth, contracts, excess, overload, priorities};

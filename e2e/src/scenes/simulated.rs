@@ -27,7 +27,7 @@ impl Scene {
     }
 
     /// What arrives, and the server as it truly is.
-    fn workload(&self) -> String {
+    pub(super) fn workload(&self) -> String {
         let patience = self.patience.map(|patience| format!("patience = \"{}ms\"\n", patience.as_millis()));
         let patience = patience.unwrap_or_default();
         let mut text = format!("duration = \"{}s\"\n\n", self.lasts().as_secs_f64() + END);

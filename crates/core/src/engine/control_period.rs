@@ -11,7 +11,7 @@ use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
 use crate::control::ratio::ClassTurn;
-use crate::control::utilization::{HeldContracts, PlantInput, UsualCosts, UtilizationLoop};
+use crate::control::utilization::{HeldContracts, PlantInput, SeenQueue, UsualCosts, UtilizationLoop};
 use crate::control::workers::{RefusalInput, SearchInput};
 use crate::promises::Mode;
 use crate::telemetry::Readings;
@@ -54,7 +54,7 @@ impl SampledSpan {
 impl Engine {
     /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
     /// deadlines.
-    pub(super) fn sample(&mut self, now: Instant) {
+    pub(super) fn sample(&mut self, now: Instant, queue_waiting: Option<u32>) {
         let sampled_ns = now.nanos_since(self.timers.last_sample);
         self.timers.sampled(now);
         if sampled_ns == 0 {
@@ -63,7 +63,10 @@ impl Engine {
         let span = SampledSpan::new(sampled_ns, &mut self.timers);
         // No request arrives at the lane of `tick`, which is the last.
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
-        self.sensors.classes.sample(lanes, span.idle_samples, span.sample_seconds, span.last_seconds);
+        let unseen = &mut self.sensors.unseen;
+        unseen.told(queue_waiting);
+        let empty = (span.idle_samples, span.sample_seconds);
+        self.sensors.classes.sample(lanes, empty, span.last_seconds, unseen);
         self.learn_from_refusals(now);
         if !self.loops.samples_only_rates {
             self.search_workers(now);
@@ -216,7 +219,11 @@ impl Engine {
             if idle_periods > 0 {
                 self.loops.utilization[plant].end_idle(idle_periods);
             }
-            self.step_plant(now, plant, (processors, readings.queue_stands >= self.timers.period));
+            let queue = SeenQueue {
+                stands: readings.queue_stands >= self.timers.period,
+                is_told: readings.queue_waiting.is_some(),
+            };
+            self.step_plant(now, plant, (processors, queue));
         }
         if something_came || self.sensors.heavy.is_behind {
             self.find_heavy();
@@ -234,11 +241,17 @@ impl Engine {
     }
 
     /// One control period of a plant: what was counted, the loop's step, and its levels published.
-    fn step_plant(&mut self, now: Instant, plant: usize, (processors, queue_stands): (Option<f64>, bool)) {
+    fn step_plant(
+        &mut self,
+        now: Instant,
+        plant: usize,
+        (processors, unseen_queue): (Option<f64>, SeenQueue),
+    ) {
         self.lane.touch(now, plant);
         let state: &PublishedState = &self.lane.published;
         let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
         gate.waiting_by_class(&mut self.sensors.waiting);
+        self.sensors.unseen.add_waiting(self.sensors.classes.measurements(), &mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
         let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let measured = Measurement {
@@ -257,7 +270,7 @@ impl Engine {
             costs: &mut loops.costs,
             rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
             processors,
-            queue_stands,
+            unseen_queue,
             max_wait: queue.longest_wait(),
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             possible_workers: loops.searches[plant].as_ref().map_or(1.0, |search| search.possible()),

@@ -13,6 +13,7 @@ use crate::control::workers::{RefusalLoop, WorkerSearch};
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_search::HeavySearch;
 use crate::telemetry::monitor::{Monitors, PlantMonitor};
+use crate::telemetry::unseen_queue::UnseenQueue;
 use alloc::{sync::Arc, vec::Vec};
 
 /// What counts and measures.
@@ -28,6 +29,8 @@ pub(crate) struct Sensors {
     pub(crate) heavy: HeavySearch,
     /// By class: how many requests wait at the plant whose loop runs.
     pub(crate) waiting: Vec<u32>,
+    /// Where requests wait in a server's listen queue.
+    pub(crate) unseen: UnseenQueue,
 }
 
 impl Sensors {

@@ -132,7 +132,7 @@ impl Engine {
         self.read(readings);
         let unix_time = readings.unix_time.unwrap_or(now.since(Instant::ZERO));
         if self.timers.ends_sample(now) {
-            self.sample(now);
+            self.sample(now, readings.queue_waiting);
         }
         if self.timers.is_due(Timer::Departures, now) {
             self.step_departures(now);

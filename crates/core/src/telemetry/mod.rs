@@ -13,6 +13,7 @@
 //! - `histogram`: durations, with a bounded relative error
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
 //! - `readings`: what a shell pushes in
+//! - `unseen_queue`: what waits where no request is seen, by its length
 //! - `status`: the figures of the engine as plain data
 
 pub(crate) mod counters;
@@ -27,6 +28,7 @@ pub(crate) mod readings;
 pub(crate) mod service_shares;
 pub(crate) mod snapshot;
 pub mod status;
+pub(crate) mod unseen_queue;
 
 pub use departure_window::{DepartureCounts, DepartureWindow, Seen};
 pub use histogram::Histogram;

@@ -7,6 +7,7 @@ use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::measurement::ClassMeasurement;
 use crate::telemetry::readings::Mean;
 use crate::telemetry::snapshot::{ClassSnapshot, PlantSnapshot, ServiceSnapshot};
+use crate::telemetry::unseen_queue::UnseenQueue;
 use alloc::{sync::Arc, vec::Vec};
 use core::ops::RangeInclusive;
 
@@ -28,6 +29,8 @@ struct ClassMonitor {
     rate: Tracker,
     /// Arrivals up to the last sample.
     arrivals: u64,
+    /// The part of a request that came unseen and was not counted yet.
+    rest: f64,
     /// The rate stepped since the last period's end.
     stepped: bool,
 }
@@ -56,6 +59,7 @@ impl Monitors {
             services: ServiceSnapshot::default(),
             rate: Tracker::default(),
             arrivals: 0,
+            rest: 0.0,
             stepped: false,
         });
         self.measurements.push(ClassMeasurement::default());
@@ -87,13 +91,13 @@ impl Monitors {
     }
 
     /// Samples the rates of all classes: `empty` parts of a period of `part_seconds` each in which nothing came, and then
-    /// one of `last_seconds`.
+    /// one of `last_seconds`. Where requests wait in a server's listen queue, more or fewer have come than were taken.
     pub(crate) fn sample(
         &mut self,
         lanes: &[Arc<LaneCounters>],
-        empty: u64,
-        part_seconds: f64,
+        (empty, part_seconds): (u64, f64),
         last_seconds: f64,
+        unseen: &mut UnseenQueue,
     ) {
         let Some((first, others)) = lanes.split_first() else { return };
         self.arrivals.iter_mut().zip(&first.classes).for_each(|(sum, class)| *sum = class.arrivals.get());
@@ -102,9 +106,13 @@ impl Monitors {
                 *sum = sum.wrapping_add(class.arrivals.get());
             }
         }
+        let taken = |(monitor, arrivals): (&ClassMonitor, &u64)| arrivals.wrapping_sub(monitor.arrivals);
+        let come_for_each = unseen.come_for_each(self.monitors.iter().zip(&self.arrivals).map(taken));
         for (monitor, &arrivals) in self.monitors.iter_mut().zip(&self.arrivals) {
+            let taken = arrivals.wrapping_sub(monitor.arrivals);
+            let come = come_for_each.map_or(taken, |each| monitor.come(taken, each));
             monitor.stepped |= monitor.rate.count_nothing(empty, part_seconds);
-            monitor.stepped |= monitor.rate.count(arrivals.wrapping_sub(monitor.arrivals), last_seconds);
+            monitor.stepped |= monitor.rate.count(come, last_seconds);
             monitor.arrivals = arrivals;
         }
     }
@@ -134,6 +142,16 @@ impl Monitors {
 }
 
 impl ClassMonitor {
+    /// How many have come if so many were taken, and so many come for each of those.
+    #[cold]
+    #[inline(never)]
+    fn come(&mut self, taken: u64, for_each: f64) -> u64 {
+        let exact = taken as f64 * for_each + self.rest;
+        let whole = exact as u64;
+        self.rest = exact - whole as f64;
+        whole
+    }
+
     fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize, measurement: &mut ClassMeasurement) {
         (measurement.rate, measurement.rose) = (self.rate.mean(), self.rate.rose());
         measurement.stepped = core::mem::take(&mut self.stepped);
@@ -201,7 +219,7 @@ mod tests {
         counters.started.add(8);
         counters.services[2][0].requests.add(8);
         counters.services[2][0].work_ns.add(80_000_000);
-        monitors.sample(&lanes, 0, 0.25, 0.25);
+        monitors.sample(&lanes, (0, 0.25), 0.25, &mut UnseenQueue::default());
         assert!(monitors.observe(&lanes));
         let measured = &monitors.measurements()[0];
         assert_eq!((measured.rate, measured.stepped, measured.active), (32.0, true, true));

@@ -23,6 +23,8 @@ pub struct Readings {
     /// For how long the listen queue of a server that decides inside has never been empty. Zero while it is empty, and where
     /// nobody looks.
     pub queue_stands: Duration,
+    /// How many requests wait in that queue, as the process saw that took the last one. `None` where nobody has looked lately.
+    pub queue_waiting: Option<u32>,
     /// The time since the Unix epoch, UTC: by its hour rates are predicted, and by it the choice of clients turns.
     /// `None`: the origin of time was the epoch.
     pub unix_time: Option<Duration>,

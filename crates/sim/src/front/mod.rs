@@ -9,6 +9,7 @@ mod comparator;
 mod form;
 mod full_quality;
 mod gateway;
+mod inside;
 mod limit;
 mod pools;
 mod priorities;
@@ -19,6 +20,7 @@ mod slots;
 pub use agent::{AgentSettings, ShownCounters};
 pub use comparator::Comparator;
 pub use gateway::Gateway;
+pub use inside::{Inside, QueueLook, ServerProcesses};
 
 use crate::request::Request;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};

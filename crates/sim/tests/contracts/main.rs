@@ -5,6 +5,7 @@
 //! 12.8 Mb/s at 50/s need), its light version an eighth (UC 7.4).
 
 mod held;
+mod inside;
 mod parties;
 mod ranks;
 

@@ -1,10 +1,11 @@
 //! Several sites on one server: each with its load, and what became of it.
 
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};
+use plimsoll_sim::front::{Inside, ServerProcesses};
 use plimsoll_sim::workload::{
     Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Stream, Version, Workload,
 };
-use plimsoll_sim::{Row, Setup};
+use plimsoll_sim::{Error, Row, Setup};
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -82,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) rejection: Duration,
     /// What a light page is.
     pub(crate) light: Version,
+    /// The server's own processes decide, as many as it has workers; else a gateway before it.
+    pub(crate) inside: Option<ServerProcesses>,
     parties: Vec<Party>,
     length: u64,
     seed: u64,
@@ -92,7 +95,15 @@ impl Shared {
         let plant = Plant::new("origin", 1);
         let (faults, rejection) = (Vec::new(), Duration::ZERO);
         let (light, parties) = (Version { cost: None, bytes: LIGHT }, Vec::new());
-        Shared { mode: Mode::Control, plant, faults, rejection, light, parties, length, seed }
+        let (mode, inside) = (Mode::Control, None);
+        Shared { mode, plant, faults, rejection, light, inside, parties, length, seed }
+    }
+
+    /// The same server by so many processes that decide: each takes so many times as long for a request.
+    pub(crate) fn inside(mut self, processes: u32) -> Self {
+        self.plant.workers = processes;
+        self.inside = Some(ServerProcesses::new(processes));
+        self
     }
 
     pub(crate) fn party(mut self, party: Party) -> Self {
@@ -137,7 +148,13 @@ impl Shared {
         let promises = self.promises();
         let workload = self.workload();
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
-        let run = setup.run().unwrap_or_else(|error| panic!("the promises are valid: {error:?}"));
+        let run = match self.inside {
+            Some(is) => Inside::new(&promises, self.seed, is)
+                .map_err(Error::Promises)
+                .and_then(|mut server| setup.run_with(&mut server, &mut ())),
+            None => setup.run(),
+        };
+        let run = run.unwrap_or_else(|error| panic!("the promises are valid: {error:?}"));
         let tops = self.tops();
         Run { rows: run.rows, classes: self.classes(), tops, status: run.status.expect("the engine ran") }
     }
@@ -160,6 +177,7 @@ impl Shared {
                 retry: None,
             });
         }
+        let processes = self.inside.map_or(1, |inside| inside.count);
         let all = [self.light, Version { cost: None, bytes: 1.0 }];
         let versions = |site: &Site| all[2 - site.levels.len()..].to_vec();
         Workload {
@@ -168,8 +186,8 @@ impl Shared {
                 discipline: Discipline::Workers(self.plant.workers),
                 listen_queue: 511,
                 full_queue: plimsoll_sim::workload::FullQueue::Refuses,
-                service: Duration::from_secs_f64(US.a),
-                service_per_byte: US.b,
+                service: Duration::from_secs_f64(US.a * f64::from(processes)),
+                service_per_byte: US.b * f64::from(processes),
                 law: Law::Deterministic,
                 link: self.plant.bandwidth_bytes_per_second,
                 rejection: self.rejection,
@@ -272,6 +290,13 @@ impl Window<'_> {
         let in_time =
             self.sum(party, |row| row.completed[top]) / self.sum(party, |row| row.arrivals).max(1.0);
         in_time.min(1.0)
+    }
+
+    /// Served at a lower level than the highest, of those that came.
+    pub(crate) fn degraded_share(&self, party: usize) -> f64 {
+        let top = self.tops[party];
+        self.sum(party, |row| row.completed[1..top].iter().sum())
+            / self.sum(party, |row| row.arrivals).max(1.0)
     }
 
     /// Turned away, or lost, of those that came.

@@ -217,7 +217,7 @@ impl RequestCosts<'_> {
     /// A few requests of a second whose work varies much tell little of the load. It is 0 where the set point is held
     /// whatever the error, and where workers are searched for, since their number is the greater doubt then.
     pub(crate) fn load_error(&self, plant: &PlantView, measured: &Measurement<'_>) -> f64 {
-        if plant.promised.find_workers.is_some() || plant.capacity(Mode::Control).is_none() {
+        if plant.promised.find_workers.is_some() || plant.capacity(Mode::Control, true).is_none() {
             return 0.0;
         }
         let (mut load, mut variance) = (0.0, 0.0);

@@ -42,6 +42,8 @@ pub struct Demand {
     pub top: u8,
     /// The load if all requests are served at this level.
     pub levels: [LoadParts; MAX_LEVELS + 1],
+    /// Whether what waits is still to be decided on, as in the listen queue of a server: then it may be rejected too.
+    pub is_undecided: bool,
 }
 
 impl Demand {
@@ -77,8 +79,8 @@ impl Demand {
         LoadParts { waiting: 0.0, ..parts }
     }
 
-    /// The work of the waiting requests, in periods of the plant's capacity, if they are started at m. They were admitted, so
-    /// each is started at the lowest level at least.
+    /// The work of the waiting requests, in periods of the plant's capacity, if they are started at m, and at the lowest level
+    /// at least.
     pub fn backlog(&self, m: f64) -> f64 {
         if self.levels[..=usize::from(self.top)].iter().all(|load| load.waiting == 0.0) {
             return 0.0;
@@ -111,8 +113,9 @@ impl Demand {
     }
 
     fn at(&self, level: usize, drain: f64) -> f64 {
-        // Waiting requests were admitted, so at level 0 they count as started at the lowest level.
-        let waiting = self.levels[level.max(usize::from(self.top > 0))].waiting;
+        // Where waiting requests were admitted, they count as started at the lowest level at level 0.
+        let lowest = usize::from(self.top > 0 && !self.is_undecided);
+        let waiting = self.levels[level.max(lowest)].waiting;
         LoadParts { waiting, ..self.levels[level] }.offered(drain)
     }
 }
@@ -154,6 +157,15 @@ mod tests {
                 && close(demand.backlog(1.5), 1.15)
                 && close(demand.backlog(2.0), 2.0)
         );
+    }
+
+    #[test]
+    fn what_waits_and_is_to_be_decided_on_may_be_rejected() {
+        let mut demand = Demand { is_undecided: true, ..overload() };
+        (demand.levels[1].waiting, demand.levels[2].waiting) = (0.3, 2.0);
+        assert!(close(demand.offered(0.0, 1.0), 0.0) && close(demand.offered(0.5, 1.0), 0.375));
+        assert!(close(demand.offered(1.0, 1.0), 0.75) && close(demand.solve(0.375, 1.0), 0.5));
+        assert!(close(demand.backlog(0.0), 0.3));
     }
 
     #[test]

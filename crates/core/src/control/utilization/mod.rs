@@ -86,8 +86,8 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) rejection_cost: f64,
     /// The utilization of these processors, if it was read.
     pub(crate) processors: Option<f64>,
-    /// Whether the server's listen queue was never empty in the period, as far as its processes tell.
-    pub(crate) queue_stands: bool,
+    /// What its processes tell of the server's listen queue.
+    pub(crate) unseen_queue: SeenQueue,
     /// The longest time that a request may wait in the queue.
     pub(crate) max_wait: Duration,
     /// Whether the number of workers was promised, or has been found.
@@ -100,6 +100,15 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) sheds: bool,
     /// As in [`Observation`].
     pub(crate) best_effort_waits: bool,
+}
+
+/// What the processes of a server tell of its listen queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SeenQueue {
+    /// It was never empty in the period.
+    pub(crate) stands: bool,
+    /// They told how many wait, so that arrivals are counted as they come.
+    pub(crate) is_told: bool,
 }
 
 impl Loop for UtilizationLoop {

@@ -71,7 +71,7 @@ impl<'a> Observation<'a> {
         let controls = stages.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
         // No worker is free while requests wait for one, whatever part of its time is counted.
-        let is_full = plant.promised.waits_unseen && input.queue_stands && controls;
+        let is_full = plant.promised.waits_unseen && input.unseen_queue.stands && controls;
         let full_at = Some(sensed.utilization).filter(|counted| is_full && *counted >= LEAST_COUNTED);
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
@@ -81,7 +81,9 @@ impl<'a> Observation<'a> {
         let is_crowded = stages.demand.offered(1.0, 0.0) > stages.set_point;
         Observation {
             set_point: if degrades { DEGRADES_AT } else { stages.set_point },
-            capacity: plant.capacity(stages.mode).map(|all| all * (1.0 - input.set_point_reduction)),
+            capacity: plant
+                .capacity(stages.mode, input.unseen_queue.is_told)
+                .map(|all| all * (1.0 - input.set_point_reduction)),
             possible_workers: input.possible_workers,
             measured: if overridden || full_at.is_some() { 1.0 } else { sensed.utilization },
             served: stages.served,
@@ -100,9 +102,9 @@ impl<'a> Observation<'a> {
                 0.0
             },
             service_periods: sensed.service_time.as_secs_f64() / period,
-            best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
+            best_effort_waits: input.best_effort_waits && !plant.has_ratio() && !plant.promised.waits_unseen,
             unconfirmed: stages.steps.unconfirmed,
-            waits_unseen: plant.promised.waits_unseen,
+            waits_unseen: plant.promised.waits_unseen && !input.unseen_queue.is_told,
             full_at,
         }
     }

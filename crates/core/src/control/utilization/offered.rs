@@ -28,9 +28,10 @@ pub(crate) struct PlantDemand {
 impl PlantDemand {
     pub(crate) fn new(plant: &PlantView) -> Self {
         let sites = plant.sites.len();
-        let group = |top: &usize| Demand { top: *top as u8, ..Demand::default() };
+        let is_undecided = plant.promised.waits_unseen;
+        let group = |top: &usize| Demand { top: *top as u8, is_undecided, ..Demand::default() };
         PlantDemand {
-            whole: Demand::default(),
+            whole: Demand { is_undecided, ..Demand::default() },
             groups: plant.groups.iter().map(group).collect(),
             fixed: alloc::vec![LoadParts::default(); sites],
             promised: alloc::vec![None; sites],
@@ -67,7 +68,8 @@ impl PlantDemand {
         } else {
             let tops = plant.classes.iter().filter(|class| !class.exempt).map(|class| class.top);
             let top = tops.max().unwrap_or(0);
-            self.whole = Demand { top: top as u8, ..Demand::default() };
+            self.whole =
+                Demand { top: top as u8, is_undecided: self.whole.is_undecided, ..Demand::default() };
             for (place, class) in busy {
                 for (level, whole) in self.whole.levels[..=top].iter_mut().enumerate() {
                     let given = if class.exempt { class.top } else { level.min(class.top) };
@@ -145,7 +147,7 @@ impl PlantDemand {
     fn as_function_of_one_m(&self, plant: &PlantView) -> Demand {
         let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
         let mut constant = LoadParts::default();
-        let mut whole = Demand { top, ..Demand::default() };
+        let mut whole = Demand { top, is_undecided: self.whole.is_undecided, ..Demand::default() };
         let loads = &mut whole.levels[..=usize::from(top)];
         for (place, site) in plant.sites.iter().enumerate() {
             constant.add(1.0, self.fixed[place]);
@@ -202,6 +204,7 @@ fn load(
     let waiting = match measured.waiting[class.class] {
         _ if class.exempt => 0.0,
         0 => 0.0,
+        _ if level == 0 && plant.promised.waits_unseen => 0.0,
         waiting => class
             .level_at(level)
             .map_or(0.0, |level| f64::from(waiting) / measured.nominal_seconds * costs.priced(place, level)),

@@ -63,7 +63,8 @@ pub struct Observation<'a> {
     pub best_effort_waits: bool,
     /// Whether a rate rose by a step in the period's last sample, so that no second sample has confirmed it.
     pub unconfirmed: bool,
-    /// Whether requests wait where nobody sees them: in the listen queue of a server that decides inside.
+    /// Whether requests wait where nobody sees them: in the listen queue of a server that decides inside, of which no length is
+    /// told.
     pub waits_unseen: bool,
     /// Where that queue was never empty in the period, what the server counted of its workers' time, in [0, 1]: as much as it
     /// can count, since no worker was free.

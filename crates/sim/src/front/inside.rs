@@ -1,0 +1,228 @@
+//! A pre-forking server whose own processes decide (UC 6): a request waits in the listen queue, where nobody sees it, until a
+//! process takes it and asks the engine.
+//!
+//! It is the engine of the same promises as in the gateway, with what a server's processes know: a request arrives when it is
+//! taken, whatever is taken is in service, and of the queue only its length is told, as the process saw it that took the last
+//! request. Clients that leave are not seen before their response is written, so that they are served as all others.
+
+use super::gateway::Gateway;
+use super::{Arriving, Decision, Front, Order};
+use crate::request::Request;
+use plimsoll_core::promises::Promises;
+use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::time::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Such a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ServerProcesses {
+    /// How many there are.
+    pub count: u32,
+    /// How many requests may wait for one; more are turned away unseen.
+    pub listen_queue: usize,
+    /// How long a process is held after each response, and by a rejection, beyond what it counts: until its client has seen the
+    /// end, and it has its turn to take the next connection.
+    pub held: Duration,
+    /// After what time a client is not there any more when its response is written.
+    pub patience: Option<Duration>,
+    /// What the controller is told of the queue.
+    pub looks: QueueLook,
+    /// Whether the controller knows that requests wait unseen, and a service for a client that has left is work.
+    pub is_counted: bool,
+}
+
+impl ServerProcesses {
+    /// So many, with Apache's listen queue, whose clients stay, and nothing that they do not count.
+    pub const fn new(count: u32) -> ServerProcesses {
+        ServerProcesses {
+            count,
+            listen_queue: LISTEN_QUEUE,
+            held: Duration::ZERO,
+            patience: None,
+            looks: QueueLook::Length,
+            is_counted: true,
+        }
+    }
+}
+
+/// What the processes of a server tell of its listen queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLook {
+    /// Nothing.
+    Nothing,
+    /// For how long it was never empty.
+    Stands,
+    /// That, and how many wait.
+    Length,
+}
+
+/// Apache's and nginx's.
+const LISTEN_QUEUE: usize = 511;
+/// As many as the gate of a server's processes has room for.
+const WIDE: u32 = 65_535;
+
+/// Its listen queue, its processes, and the engine by which they decide.
+pub struct Inside {
+    engine: Gateway,
+    is: ServerProcesses,
+    period: Duration,
+    queue: VecDeque<(Token, Request, Target)>,
+    free: u32,
+    /// When processes that are held are free again, in the order of time.
+    returning: VecDeque<Instant>,
+    looked: Looked,
+    /// When those under way have come.
+    arrived: BTreeMap<u64, Instant>,
+}
+
+/// What processes saw of the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looked {
+    /// When the last one looked.
+    at: Instant,
+    /// How many others waited.
+    waiting: u32,
+    /// Since when each has found another request behind the one that it took; `None` if the last one did not.
+    stands_since: Option<Instant>,
+}
+
+impl Inside {
+    /// Such a server, whose processes keep these promises.
+    ///
+    /// # Errors
+    /// What in the promises cannot be.
+    pub fn new(promises: &Promises, seed: u64, is: ServerProcesses) -> Result<Inside, Vec<String>> {
+        let mut promises = promises.inside_servers();
+        let [plant] = &mut promises.plants[..] else {
+            return Err(vec!["processes of several servers are not simulated together".to_owned()]);
+        };
+        (plant.max_connections, plant.waits_unseen) = (WIDE, is.is_counted);
+        Ok(Inside {
+            engine: Gateway::new(&promises, seed)?,
+            is,
+            period: promises.control.period,
+            queue: VecDeque::new(),
+            free: is.count,
+            returning: VecDeque::new(),
+            looked: Looked::default(),
+            arrived: BTreeMap::new(),
+        })
+    }
+
+    fn has_left(&self, now: Instant, token: Token) -> bool {
+        let waited = self.arrived.get(&token.0).map(|arrived| now.since(*arrived));
+        self.is.patience.zip(waited).is_some_and(|(patience, waited)| waited > patience)
+    }
+
+    /// Free processes take requests and decide.
+    fn take(&mut self, now: Instant, orders: &mut Vec<Order>) {
+        while self.returning.front().is_some_and(|free| *free <= now) {
+            self.returning.pop_front();
+            self.free += 1;
+        }
+        while self.free > 0
+            && let Some((token, request, target)) = self.queue.pop_front()
+        {
+            self.free -= 1;
+            let stands = !self.queue.is_empty();
+            self.looked = Looked {
+                at: now,
+                waiting: self.queue.len() as u32,
+                stands_since: stands.then(|| self.looked.stands_since.unwrap_or(now)),
+            };
+            let arriving = Arriving { request: &request, target, token };
+            match self.engine.arrive(now, arriving, &mut Vec::new()) {
+                Decision::Start(start) => orders.push(Order::Start(token, start)),
+                Decision::Reject(reason) => {
+                    orders.push(Order::Drop(token, reason));
+                    self.hold(now);
+                }
+                Decision::Wait => unreachable!("the gate has room for all"),
+            }
+        }
+    }
+
+    /// A process has ended with a request.
+    fn hold(&mut self, now: Instant) {
+        if self.is.held.is_zero() {
+            self.free += 1;
+        } else {
+            self.returning.push_back(now + self.is.held);
+        }
+    }
+
+    /// What the controller reads of the queue: nothing where nobody has looked for a period.
+    fn read_queue(&self, now: Instant, readings: &Readings) -> Readings {
+        let Looked { at, waiting, stands_since } = self.looked;
+        let is_recent = self.is.looks != QueueLook::Nothing && now.since(at) < self.period;
+        let stands = stands_since.filter(|_| is_recent).map(|since| now.since(since));
+        Readings {
+            queue_stands: stands.unwrap_or_default(),
+            queue_waiting: (is_recent && self.is.looks == QueueLook::Length).then_some(waiting),
+            ..readings.clone()
+        }
+    }
+}
+
+impl Front for Inside {
+    fn classify(&self, request: &Request) -> Option<Target> {
+        self.engine.classify(request)
+    }
+
+    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
+        let Arriving { request, target, token } = arrival;
+        if self.queue.len() >= self.is.listen_queue {
+            return Decision::Reject(Reason::QueueFull);
+        }
+        self.arrived.insert(token.0, now);
+        self.queue.push_back((token, request.clone(), target));
+        let mut given = Vec::new();
+        self.take(now, &mut given);
+        let mut own = Decision::Wait;
+        for order in given {
+            match order {
+                Order::Start(of, start) if of == token => own = Decision::Start(start),
+                Order::Drop(of, reason) if of == token => own = Decision::Reject(reason),
+                other => orders.push(other),
+            }
+        }
+        own
+    }
+
+    fn retry_after(&mut self, token: Token) -> Option<Duration> {
+        self.engine.retry_after(token)
+    }
+
+    fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
+        let representative = service.representative && (self.is.is_counted || !self.has_left(now, token));
+        self.engine.release(now, token, Service { representative, ..service }, &mut Vec::new());
+        self.hold(now);
+        self.take(now, orders);
+    }
+
+    fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, _orders: &mut Vec<Order>) {
+        let outcome = if self.has_left(now, token) { Outcome::Abandoned } else { outcome };
+        if self.arrived.remove(&token.0).is_some() {
+            // A client that the workload has leave while it waits leaves the queue too.
+            self.queue.retain(|(waiting, ..)| *waiting != token);
+        }
+        self.engine.depart(now, token, outcome, &mut Vec::new());
+    }
+
+    fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+        let readings = self.read_queue(now, readings);
+        let next = self.engine.tick(now, &readings, &mut Vec::new());
+        self.take(now, orders);
+        self.returning.front().map_or(next, |free| next.min(*free))
+    }
+
+    fn service_level(&self, class: u16) -> Option<f64> {
+        self.engine.service_level(class)
+    }
+
+    fn status(&self) -> Option<Status> {
+        self.engine.status()
+    }
+}
