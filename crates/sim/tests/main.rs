@@ -21,6 +21,7 @@ mod damaged_logs;
 mod damaged_state;
 mod delay_ranks;
 mod delays;
+mod drawn;
 mod found_workers;
 mod general_queues;
 mod healthy;
