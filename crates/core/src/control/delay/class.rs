@@ -462,12 +462,16 @@ mod tests {
         (one.rate, one.load, one.possible) = (200.0, 0.5, true);
         let given = Given { quota: 4.0, workers: 4.0, taken: 0.5, set_point: 0.85 };
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
-        let few = Seen { departures: 99.0, fresh: 10.0, response: 0.2, ..Seen::default() };
+        let few =
+            Seen { departures: 99.0, fresh: 10.0, response: 0.2, recent_response: 0.2, ..Seen::default() };
         one.judge(at(1), Some(&few), &given);
         assert!(!one.status.missed && one.set_point_reduction() == 0.0);
         let many = Seen { departures: 1000.0, ..few };
         one.judge(at(2), Some(&many), &given);
         assert!(one.status.missed && one.status.at_limit && one.set_point_reduction() > 0.0);
+        let before = one.set_point_reduction();
+        one.judge(at(2), Some(&Seen { recent_response: 0.09, ..many }), &given);
+        assert!(one.status.missed && one.set_point_reduction() <= before, "what was late is over");
         one.judge(at(3), None, &given);
         assert!(one.set_point_reduction() > 0.0, "a second without departures is a pause");
         one.judge(at(12), None, &given);
