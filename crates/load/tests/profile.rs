@@ -84,6 +84,25 @@ fn what_was_measured_before_the_server_died_is_kept() {
 }
 
 #[test]
+fn a_server_that_refuses_for_a_moment_is_not_dead() {
+    let mut origin = origin(|_| ());
+    let plan = plan(&origin, Duration::from_millis(1500));
+    let (mut down, mut up) = (None, false);
+    let profile = plan.run(&mut Looks(|progress: &Progress<'_>| {
+        if down.is_none() && progress.subject == "/64k" && progress.done > 0.6 {
+            down = Some(Instant::now());
+            origin.set_down(true).expect("it closes");
+        }
+        if !up && down.is_some_and(|down| down.elapsed() > Duration::from_millis(300)) {
+            up = true;
+            origin.set_down(false).expect("it listens again");
+        }
+        ControlFlow::Continue(())
+    }));
+    assert_eq!((&profile.ended, profile.highest.len()), (&Ended::Complete, 4));
+}
+
+#[test]
 fn it_ends_by_count_and_when_told() {
     let origin = origin(|_| ());
     let few = Plan { most_requests: 700, ..plan(&origin, Duration::from_secs(2)) };

@@ -16,6 +16,8 @@ pub(super) const END: f64 = 0.1;
 pub(super) const PARTS: u32 = 5;
 /// How often a window is looked at.
 const LOOK: Duration = Duration::from_millis(15);
+/// A server that has refused everything for so long is gone.
+const REFUSES: Duration = Duration::from_secs(1);
 /// Longer than any window: it is the stage that ends a load.
 const FOREVER: Duration = Duration::from_secs(86_400);
 /// The most sockets of an open loop.
@@ -76,8 +78,7 @@ impl Bench for Stage<'_> {
                 readings.push(reporter.read(load));
             }
             let machine_cpu = MachineTime::share_since(machine);
-            stage.patiently(load, seconds, &what, (&reporter, &mut readings))?;
-            stage.must_live(load, &readings)?;
+            stage.must_live(load, seconds, &what, (&reporter, &mut readings))?;
             let (first, last) = (readings[0], readings[readings.len() - 1]);
             let (good, failed) = (last.good - first.good, last.failed - first.failed);
             load.stop();
@@ -194,34 +195,29 @@ impl Stage<'_> {
         }
     }
 
-    /// A slow server is not a dead one: while nothing at all has come, the window becomes longer, up to the time-out.
-    fn patiently(
+    /// A server is gone if nothing is answered any more. A slow one is not, nor one that refuses what does not fit into its
+    /// queue, behind what the window before left there: the window's last part becomes longer until an answer comes.
+    fn must_live(
         &mut self,
         load: &LoadHandle,
         seconds: f64,
         what: &str,
-        (reporter, readings): (&Reporter, &mut Vec<Reading>),
+        (reporter, readings): (&Reporter, &mut [Reading]),
     ) -> Result<(), Ended> {
-        let first = readings[0];
-        let mut last = readings[readings.len() - 1];
-        let nothing = |last: &Reading| last.good == first.good && last.failed == first.failed;
-        while nothing(&last) && last.at - first.at < self.timeout.as_secs_f64() {
+        let [first, .., before, last] = readings else { return Ok(()) };
+        while last.good == before.good {
+            let failed = last.failed - before.failed;
+            let refuses = failed > 3.0 || failed > 0.0 && load.in_flight() == 0;
+            let patience = match (refuses, before.good == first.good) {
+                (true, _) => REFUSES.as_secs_f64(),
+                (false, true) => self.timeout.as_secs_f64(),
+                (false, false) => return Ok(()),
+            };
+            if last.at - before.at >= patience {
+                return Err(self.died(load.with_tally(|tally| self.why(tally))));
+            }
             self.wait(load, seconds, what, |_| ())?;
-            last = reporter.read(load);
-            *readings = vec![first, last];
-        }
-        Ok(())
-    }
-
-    /// A server is gone if nothing is answered any more: in the window, or from some moment in it to its end.
-    fn must_live(&self, load: &LoadHandle, readings: &[Reading]) -> Result<(), Ended> {
-        let [first, .., last] = readings else { return Ok(()) };
-        let before = &readings[readings.len() - 2];
-        let silent = last.good == first.good;
-        let gone = last.good == before.good && last.failed > before.failed && load.in_flight() == 0;
-        let refusing = last.good == before.good && last.failed - before.failed > 3.0;
-        if silent || gone || refusing {
-            return Err(self.died(load.with_tally(|tally| self.why(tally))));
+            *last = reporter.read(load);
         }
         Ok(())
     }
