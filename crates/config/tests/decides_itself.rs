@@ -1,6 +1,7 @@
 //! One file for a gateway and for the processes of a server behind it: who keeps what.
 
 use plimsoll_config::{parse, parse_inside};
+use plimsoll_core::promises::LAST_PRIORITY;
 
 const FILE: &str = include_str!("../../../examples/gateway-before-module.toml");
 
@@ -23,4 +24,18 @@ fn a_server_that_decides_itself_keeps_levels_and_the_gateway_keeps_times() {
 fn a_file_without_the_key_says_the_same_to_both() {
     let file = FILE.replace("decides_itself = true", "");
     assert_eq!(parse(&file, "both.toml"), parse_inside(&file, "both.toml"));
+}
+
+/// Else all others would be turned away before a class with a promised mean got one lighter page; and full pages take longer.
+#[test]
+fn a_promised_time_is_no_priority_before_a_server_that_decides_itself() {
+    let priorities = |file: &str| {
+        [parse, parse_inside].map(|parse| {
+            let site = parse(file, "both.toml").expect("a good file").promises.sites.remove(0);
+            (site.classes[0].priority, site.default_priority)
+        })
+    };
+    assert_eq!(priorities(FILE), [(LAST_PRIORITY, LAST_PRIORITY); 2]);
+    let written = FILE.replace("delay = ", "priority = 7\ndelay = ");
+    assert_eq!(priorities(&written), [(7, LAST_PRIORITY); 2]);
 }

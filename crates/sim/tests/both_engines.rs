@@ -414,5 +414,11 @@ fn every_twin_fails() {
             // At 1.5 times the capacity it depends on the seed which of the two loops wins.
             assert!(times < 2.0 || doubled.turned_away > 0.3, "{times} {seed}: {doubled:?}");
         }
+        // A priority turns the others away for full pages of the first.
+        let before_others =
+            |flow: Flow, class| if class == 0 { flow.delay(DELAY, None).priority(1) } else { flow };
+        let first = Figures::of(&scene(times, seed, before_others), Engines::Both);
+        println!("priority {times} {seed}: {first:?}");
+        assert!(first.turned_away > 0.2, "{times} {seed}: {first:?}");
     }
 }

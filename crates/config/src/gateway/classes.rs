@@ -18,8 +18,9 @@ section! { "[[site.class]]"
         name: Name, required("give the class a name: `name = \"premium\"`");
         /// Which requests belong to it.
         condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
-        /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
-        /// has a `delay` or a `deadline`, else after all classes that have one.
+        /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it has
+        /// a `delay` or a `deadline`, else after all that have one. Before a server that `decides_itself` a promised
+        /// time is no priority.
         priority: Whole<1, 100>, optional;
         /// As the site's, for this class.
         deadline: Duration, optional;
@@ -75,7 +76,7 @@ pub(super) fn check_count(sites: &[Located<SiteKeys>], findings: &mut Findings) 
 }
 
 /// The classes of a site.
-pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
+pub(super) fn classes(site: &SiteKeys, decides_itself: bool, findings: &mut Findings) -> Vec<Class> {
     let keys = &site.class.value.0;
     unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
     for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
@@ -93,13 +94,11 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
     check_reach(keys, findings);
     let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
         let ResponsePromise { delay, ratio } = response_times::of_class(class, site, findings);
+        let promised = delay.is_some() || class.deadline.is_some() || site.deadline.is_some();
         Class {
             name: text_of(class.name.as_ref()),
             condition: match_condition(class.condition.as_ref(), findings),
-            priority: priority(
-                class.priority.as_ref(),
-                delay.is_some() || class.deadline.is_some() || site.deadline.is_some(),
-            ),
+            priority: priority(class.priority.as_ref(), promised && !decides_itself),
             deadline: deadlines::deadline(class.deadline.as_ref(), findings),
             in_time: class.in_time.as_ref().map(|in_time| in_time.value.0),
             prefer: class.prefer.as_ref().map(|prefer| prefer.value),
@@ -207,8 +206,9 @@ fn pairs<N>(
         .collect()
 }
 
-/// The configured priority; else a class that was promised a time comes before those that were promised none.
-pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, has_promise: bool) -> u8 {
-    let default = if has_promise { 1 } else { LAST_PRIORITY };
+/// The configured priority; else a class that was promised a time comes before those that were promised none. Not so before a
+/// server that decides itself: others would be turned away to give such a class full pages, which take longer.
+pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, comes_first: bool) -> u8 {
+    let default = if comes_first { 1 } else { LAST_PRIORITY };
     keys.map_or(default, |priority| priority.value.0 as u8)
 }

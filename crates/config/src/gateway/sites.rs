@@ -120,7 +120,7 @@ pub(super) fn resolve(
     classes::check_count(sites, findings);
     let all: (Vec<Site>, _) = sites.iter().map(|keys| site(keys, plants, findings)).unzip();
     for (keys, site) in sites.iter().zip(&all.0) {
-        let decides = |plant: usize| plants.plants.get(plant).is_some_and(|plant| plant.decides_itself);
+        let decides = |plant: usize| decides_itself(plants, plant);
         let others =
             || site.levels.iter().filter_map(|level| level.plant).filter(|plant| *plant != site.plant);
         if others().next().is_some() && others().chain([site.plant]).any(decides) {
@@ -130,6 +130,10 @@ pub(super) fn resolve(
         }
     }
     all
+}
+
+fn decides_itself(plants: &Plants, plant: usize) -> bool {
+    plants.plants.get(plant).is_some_and(|plant| plant.decides_itself)
 }
 
 /// The site of a file that lists none.
@@ -167,22 +171,21 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
     let ResponsePromise { delay: default_delay, ratio: default_ratio } =
         response_times::of_default(keys, findings);
+    let promised = default_delay.is_some() || keys.deadline.is_some();
+    let decides_itself = decides_itself(plants, plant);
     let site = Site {
         name: text_of(keys.name.as_ref()),
         hosts: listed(&keys.host, |host| host.0.clone()),
         plant,
         levels,
-        classes: classes(keys, findings),
+        classes: classes(keys, decides_itself, findings),
         exempt,
         identity: keys.client.value.0.clone(),
         choice: keys.choice.value,
         guarantee: guarantee(keys, findings),
         weight: keys.weight.value.0,
         share_excess: keys.share_excess.value,
-        default_priority: priority(
-            keys.default_priority.as_ref(),
-            default_delay.is_some() || keys.deadline.is_some(),
-        ),
+        default_priority: priority(keys.default_priority.as_ref(), promised && !decides_itself),
         deadline: deadlines::deadline(keys.deadline.as_ref(), findings),
         in_time: keys.in_time.value.0,
         prefer: keys.prefer.value,
