@@ -19,6 +19,7 @@ mod proxy;
 mod readdress;
 mod reload;
 mod servers;
+mod stopped;
 mod support;
 mod traces;
 mod websockets;

@@ -60,6 +60,7 @@ pub(crate) struct Entry {
     /// The server that was tried last, and how many tries there were.
     server: RefCell<Option<Address>>,
     tries: Cell<u32>,
+    is_written: Cell<bool>,
 }
 
 impl Entry {
@@ -85,6 +86,7 @@ impl Entry {
             released: None,
             server: RefCell::default(),
             tries: Cell::new(0),
+            is_written: Cell::new(false),
         })
     }
 
@@ -116,6 +118,17 @@ impl Entry {
         self.sent(answer_bytes);
     }
 
+    /// The gateway stops. Its client has not left: without an answer it counts as one that the gateway could not serve.
+    pub(crate) fn cut_off(&mut self) {
+        if self.status == CLIENT_LEFT {
+            return;
+        }
+        self.error.get_or_insert("the gateway stopped before the answer was whole");
+        if self.status == 0 {
+            self.status = 503;
+        }
+    }
+
     /// The upstream's last byte was read.
     pub(crate) fn released(&mut self, now: Instant) {
         self.released.get_or_insert(now);
@@ -140,6 +153,7 @@ impl Entry {
     }
 
     fn write(&self, permit: Option<&Permit>, departed: Option<Instant>) {
+        self.is_written.set(true);
         let names = &self.tables.names;
         let served = permit.filter(|permit| !permit.is_waiting());
         let seconds = |from: Option<Instant>, to: Option<Instant>| {
@@ -200,6 +214,16 @@ impl Entry {
             started: served.map(Permit::started).and_then(at),
             released: self.released.filter(|_| served.is_some()).and_then(at),
             ended,
+        }
+    }
+}
+
+/// A request that waits for its place or sends its body when the gateway stops has its line, too.
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if !self.is_written.get() {
+            self.cut_off();
+            self.write(None, None);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Permits that depart on drop, so that a request is accounted for once however its way ends.
 //!
-//! A task that is dropped, because its client left or its thread stops, drops its guards with it.
+//! A task that is dropped, because its thread stops, drops its guards with it.
 
-use crate::access_log::entry::Entry;
+use crate::access_log::entry::{CLIENT_LEFT, Entry};
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use crate::settings::Address;
@@ -29,6 +29,13 @@ impl PermitGuard {
         if let Some(permit) = &self.permit {
             self.worker.lane.borrow().responded(permit.class(), status);
         }
+        if let Some(entry) = &mut self.entry {
+            entry.answered(status);
+        }
+    }
+
+    /// Notes for the access log the status of what the client is being sent, which may be cut off.
+    pub(crate) fn answering(&mut self, status: u16) {
         if let Some(entry) = &mut self.entry {
             entry.answered(status);
         }
@@ -97,6 +104,7 @@ impl PermitGuard {
         if let Some(permit) = &mut self.permit {
             self.worker.with_lane(|lane, now, _| lane.abandon(now, permit));
         }
+        self.answering(CLIENT_LEFT);
     }
 
     /// Gives the place at the plant back. The first call counts, later ones do nothing.
@@ -132,6 +140,9 @@ impl PermitGuard {
 
 impl Drop for PermitGuard {
     fn drop(&mut self) {
+        if let Some(entry) = &mut self.entry {
+            entry.cut_off();
+        }
         self.leave(Outcome::Abandoned);
     }
 }

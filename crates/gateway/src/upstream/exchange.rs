@@ -206,6 +206,9 @@ impl<W: Wire> Exchange<'_, W> {
         };
         *moved = true;
         self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
+        if let Some(status) = self.response.status().filter(|_| !self.is_abandoned) {
+            self.permit.answering(status);
+        }
         if self.is_abandoned && (self.response.is_event_stream() || self.response.is_switched()) {
             return Some(self.give_up(End::Broken(Outcome::Abandoned)));
         }
