@@ -361,6 +361,13 @@ fn requests_without_tls_are_redirected_and_those_with_it_are_told_to_stay() {
     assert_eq!((order.status, order.header("location")), (308, Some("https://shop.test:8443/order")));
     let forged = ask("GET / HTTP/1.1\nHost: shop.test\nX-Forwarded-Proto: https\nConnection: close\n\n");
     assert_eq!(forged.status, 301);
+    for head in ["GET /page.html HTTP/1.0\n\n", "GET /page.html HTTP/1.1\nHost:\nConnection: close\n\n"] {
+        let no_host = ask(head);
+        assert_eq!(
+            (no_host.status, no_host.header("location")),
+            (301, Some("https://shop.test:8443/page.html"))
+        );
+    }
     let proof = ask("GET /.well-known/acme-challenge/x HTTP/1.1\nHost: shop.test\nConnection: close\n\n");
     assert_eq!(proof.status, 404, "it is for the server behind");
     for version in ["--http1.1", "--http2"] {

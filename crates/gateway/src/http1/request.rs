@@ -173,14 +173,16 @@ impl RequestHead {
 
     /// Absolute form, as sent to a proxy: its authority overrides `Host` (RFC 9112 3.2.2).
     fn read_absolute(&mut self, text: &[u8], target: Span) -> Result<(), Refusal> {
-        const SCHEME: &[u8] = b"http://";
-        let scheme = text.get(..SCHEME.len()).unwrap_or_default();
-        if !scheme.eq_ignore_ascii_case(SCHEME) {
+        // What the connection speaks is known from it, and not from what its client writes.
+        const SCHEMES: [&[u8]; 2] = [b"http://", b"https://"];
+        let begins =
+            |scheme: &&[u8]| text.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme));
+        let Some(scheme) = SCHEMES.iter().find(|scheme| begins(scheme)) else {
             return Err(Refusal::bad("the request target is neither a path nor an http address"));
-        }
-        let rest = &text[SCHEME.len()..];
+        };
+        let rest = &text[scheme.len()..];
         let end = rest.iter().position(|&b| b == b'/' || b == b'?').unwrap_or(rest.len());
-        let start = target.start() + SCHEME.len();
+        let start = target.start() + scheme.len();
         if end == 0 {
             return Err(Refusal::bad("the request target has no host"));
         }

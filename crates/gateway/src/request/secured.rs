@@ -5,11 +5,15 @@ use super::lifecycle::{Next, Way};
 use crate::access_log::entry::Why;
 use crate::client::response_fields::Requested;
 use crate::client::wire::Wire;
+use crate::http1::Refusal;
 use crate::http1::field::FieldKind;
 use crate::settings::RealIpHeader;
 
 /// Where authorities look for the proof that a site is its operator's (RFC 8555 8.3). They ask without TLS.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
+
+/// A request that is to come with TLS, to a place that nobody knows.
+const NO_HOST: Refusal = Refusal::bad("this site is served over TLS alone, and the request names no host");
 
 impl<W: Wire> Way<W> {
     /// Whether the client's own connection speaks TLS, as far as this gateway or a trusted proxy tells.
@@ -48,21 +52,28 @@ impl<W: Wire> Way<W> {
         let is_wanted = tables.settings.tls.as_ref().is_some_and(|tls| tls.redirect.is_some());
         is_wanted
             && !self.is_secure()
-            && !self.head.host(self.client.inbox.bytes()).is_empty()
             && !self.head.rule_path(self.client.inbox.bytes()).starts_with(CHALLENGES)
     }
 
-    /// Names the same place with TLS. Methods other than GET and HEAD stay what they are (308).
+    /// Names the same place with TLS. Methods other than GET and HEAD stay what they are (308). A client that named no host, as
+    /// HTTP/1.0 allows, is sent to that of the first certificate; where that has none it is refused.
     pub(super) async fn redirect_to_tls(&mut self, mut requested: Requested) -> Next {
         requested.keep_alive &= self.may_discard();
         let tables = self.worker.tables();
-        let port = tables.settings.tls.as_ref().and_then(|tls| tls.redirect).unwrap_or(443);
+        let own_host;
         let (bytes, head, out) = (self.client.inbox.bytes(), &self.head, &mut self.scratch);
+        let mut host = head.host(bytes);
+        if host.is_empty() {
+            own_host = self.worker.shared.tls.host();
+            let Some(name) = &own_host else { return self.turn_away(NO_HOST, requested).await };
+            host = name.as_bytes();
+        }
+        let port = tables.settings.tls.as_ref().and_then(|tls| tls.redirect).unwrap_or(443);
         let status = if matches!(head.method.of(bytes), b"GET" | b"HEAD") { 301 } else { 308 };
         out.clear();
         write_start(out, status, &self.worker.date.borrow());
         out.extend_from_slice(b"location: https://");
-        out.extend_from_slice(head.host(bytes));
+        out.extend_from_slice(host);
         if port != 443 {
             out.extend_from_slice(format!(":{port}").as_bytes());
         }

@@ -156,7 +156,8 @@ const ATTEMPTS: &[(u16, &str)] = &[
     (400, "GET http://a@b/ HTTP/1.1\r\nHost: b\r\n\r\n"),
     (400, "GET http:/// HTTP/1.1\r\nHost: b\r\n\r\n"),
     (400, "GET http://a?b HTTP/1.1\r\nHost: a\r\n\r\n"),
-    (400, "GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    (400, "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    (400, "GET https:/a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
     // Request lines.
     (400, "GET  / HTTP/1.1\r\nHost: a\r\n\r\n"),
     (400, "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n"),

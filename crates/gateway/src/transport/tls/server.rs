@@ -67,6 +67,8 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
 pub(crate) struct ServerTls {
     config: Arc<ServerConfig>,
     ends: Vec<CertificateEnd>,
+    /// The first name of the first certificate that is no pattern.
+    host: Option<String>,
 }
 
 /// Until when a certificate is valid (since 1970), by its file.
@@ -91,6 +93,11 @@ impl TlsServer {
         lock(&self.current).as_ref().map(|tls| tls.config.clone())
     }
 
+    /// The host that clients without a name for it are told.
+    pub(crate) fn host(&self) -> Option<String> {
+        lock(&self.current).as_ref()?.host.clone()
+    }
+
     /// Until when the certificates in force are valid.
     pub(crate) fn certificate_ends(&self) -> Vec<CertificateEnd> {
         lock(&self.current).as_ref().map_or_else(Vec::new, |tls| tls.ends.clone())
@@ -102,6 +109,10 @@ impl TlsServer {
         let certificates = settings.read()?;
         let end = |own: &Certificate| (own.files.chain.display().to_string(), own.valid_until);
         let ends = certificates.iter().map(end).collect();
+        let names = certificates.first().map_or(&[][..], |first| first.names.as_slice());
+        let is_host =
+            |name: &&String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+        let host = names.iter().find(is_host).cloned();
         let certificates = CertificatesByName::new(certificates);
         let versions: &[_] = if settings.only_1_3 { &[&TLS13] } else { &[&TLS13, &TLS12] };
         let one = |error: String| vec![error];
@@ -120,7 +131,7 @@ impl TlsServer {
             None => self.tickets.clone(),
             Some(_) => ring::Ticketer::new().map_err(|error| one(error.to_string()))?,
         };
-        Ok(Some(ServerTls { config: Arc::new(config), ends }))
+        Ok(Some(ServerTls { config: Arc::new(config), ends, host }))
     }
 
     pub(crate) fn install(&self, tls: Option<ServerTls>) {
