@@ -1,7 +1,8 @@
 //! The state as JSON: version 1.
 //!
-//! Another version is none of ours: it is not read, and the next one written takes its place. What belongs to other names than
-//! the configuration has is left out by the engine, which says so.
+//! A state of another version, or a damaged one, tells the seed alone, which every version has in the same way: with another
+//! seed most clients would get another level. The next state that is written takes its place. What belongs to other names
+//! than the configuration has is left out by the engine, which says so.
 
 use plimsoll_core::control::{KnownRule, KnownTypeCost, KnownTypes, KnownWorkers};
 use plimsoll_core::model::{KnownCost, KnownLine};
@@ -145,18 +146,22 @@ impl StateDocument {
     /// Reads a text.
     ///
     /// # Errors
-    /// Why it is no state, without a full stop.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Why it is no state that can be used whole, without a full stop; with the seed, if that can be read.
+    pub(crate) fn parse(text: &str) -> Result<Self, (String, Option<u64>)> {
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,
+            seed: Option<u64>,
         }
-        let Versioned { version } =
-            serde_json::from_str(text).map_err(|error| format!("it is no state of a gateway: {error}"))?;
+        let Versioned { version, seed } = serde_json::from_str(text)
+            .map_err(|error| (format!("it is no state of a gateway: {error}"), None))?;
         if version != VERSION {
-            return Err(format!("it has version {version}, and this program reads version {VERSION}"));
+            return Err((
+                format!("it has version {version}, and this program reads version {VERSION}"),
+                seed,
+            ));
         }
-        serde_json::from_str(text).map_err(|error| format!("it is damaged: {error}"))
+        serde_json::from_str(text).map_err(|error| (format!("it is damaged: {error}"), seed))
     }
 
     /// The text, in one line.
@@ -332,14 +337,16 @@ mod tests {
 
     #[test]
     fn what_is_no_state_is_refused_with_a_reason() {
-        for (text, part) in [
-            ("", "no state of a gateway"),
-            ("{}", "no state of a gateway"),
-            (r#"{"version":2,"classes":7}"#, "it has version 2, and this program reads version 1"),
-            (r#"{"version":1,"written":1,"classes":[{"site":"a"}]}"#, "it is damaged"),
+        for (text, part, seed) in [
+            ("", "no state of a gateway", None),
+            ("{}", "no state of a gateway", None),
+            (r#"{"version":2,"classes":7}"#, "it has version 2, and this program reads version 1", None),
+            (r#"{"version":2,"classes":7,"seed":8}"#, "it has version 2", Some(8)),
+            (r#"{"version":1,"written":1,"seed":9,"classes":[{"site":"a"}]}"#, "it is damaged", Some(9)),
         ] {
-            let wrong = StateDocument::parse(text).unwrap_err();
+            let (wrong, kept) = StateDocument::parse(text).unwrap_err();
             assert!(wrong.contains(part), "{text}: {wrong}");
+            assert_eq!(kept, seed, "{text}");
         }
     }
 }

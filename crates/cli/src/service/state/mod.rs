@@ -33,23 +33,26 @@ pub(crate) struct KnownState {
     /// Where it is kept.
     path: Option<PathBuf>,
     document: Option<StateDocument>,
+    /// The seed that was drawn, which is known also where nothing else can be read.
+    seed: Option<u64>,
 }
 
 impl KnownState {
     /// The state that the process before this one has handed over, or that of the file.
     pub(crate) fn find(configuration: &Configuration, file: &Path, handed_over: Option<&str>) -> Self {
         let path = path(configuration, file);
-        let document = match (handed_over, &path) {
+        let (document, seed) = match (handed_over, &path) {
             (Some(text), _) => understood(text, "what was handed over"),
             (None, Some(path)) => read(path),
-            (None, None) => None,
+            (None, None) => (None, None),
         };
-        KnownState { path, document }
+        KnownState { path, document, seed }
     }
 
     /// That of a file.
     pub(crate) fn find_at(path: &Path) -> Self {
-        KnownState { path: Some(path.to_owned()), document: read(path) }
+        let (document, seed) = read(path);
+        KnownState { path: Some(path.to_owned()), document, seed }
     }
 
     /// What an engine goes on from, and whether it is so new that service levels hold too.
@@ -74,26 +77,31 @@ impl KnownState {
     }
 }
 
-/// Reads the file; nothing if there is none, or if it is none of ours.
-fn read(path: &Path) -> Option<StateDocument> {
+/// Reads the file, and the seed in it; nothing if there is none, or if it is none of ours.
+fn read(path: &Path) -> (Option<StateDocument>, Option<u64>) {
     let name = path.display();
     match fs::read_to_string(path) {
         Ok(text) => understood(&text, &name.to_string()),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) if error.kind() == ErrorKind::NotFound => (None, None),
         Err(error) => {
             tracing::warn!(file = %name, "what an earlier run has learned is not used: cannot read {name}: {error}");
-            None
+            (None, None)
         }
     }
 }
 
-fn understood(text: &str, name: &str) -> Option<StateDocument> {
-    let document = StateDocument::parse(text);
-    document
-        .map_err(|wrong| {
-            tracing::warn!(file = name, "what an earlier run has learned is not used: {name}: {wrong}")
-        })
-        .ok()
+fn understood(text: &str, name: &str) -> (Option<StateDocument>, Option<u64>) {
+    match StateDocument::parse(text) {
+        Ok(document) => {
+            let seed = document.seed;
+            (Some(document), seed)
+        }
+        Err((wrong, seed)) => {
+            let but = if seed.is_some() { "; clients keep their levels all the same (`seed`)" } else { "" };
+            tracing::warn!(file = name, "what an earlier run has learned is not used: {name}: {wrong}{but}");
+            (None, seed)
+        }
+    }
 }
 
 /// Where the state is kept: where the configuration says, else in a file of its own name.

@@ -22,7 +22,7 @@ pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
         return (told, SeedSource::Told);
     }
     let source = if state.path.is_some() { SeedSource::Kept } else { SeedSource::Drawn };
-    if let Some(seed) = state.document.as_ref().and_then(|document| document.seed) {
+    if let Some(seed) = state.seed {
         return (seed, source);
     }
     // What may be told in a configuration is positive in 64 bits, so that the seed can be copied there.
@@ -33,7 +33,7 @@ pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
     match write(path, &StateDocument::new(LearnedState::default(), Some(seed), None).text(), replaces) {
         Ok(()) => (seed, SeedSource::Kept),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let other = read(path).and_then(|document| document.seed);
+            let (_, other) = read(path);
             other.map_or((seed, SeedSource::Drawn), |seed| (seed, SeedSource::Kept))
         }
         Err(error) => {
@@ -50,7 +50,7 @@ pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
 
 /// The seed that is told or kept; `None` if none was drawn yet.
 pub(crate) fn find(configuration: &Configuration, file: &Path) -> Option<u64> {
-    let kept = || KnownState::find(configuration, file, None).document?.seed;
+    let kept = || KnownState::find(configuration, file, None).seed;
     configuration.gateway.seed.or_else(kept)
 }
 
@@ -89,6 +89,8 @@ mod tests {
         assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o077, 0);
         let (other, _) = known(&own, &folder.path().join("other.toml"));
         assert!(seed != other && seed <= i64::MAX as u64 && other <= i64::MAX as u64);
+        std::fs::write(&kept, format!("{{\"version\":2,\"classes\":{{}},\"seed\":{seed}}}\n")).unwrap();
+        assert_eq!(known(&own, &file), (seed, SeedSource::Kept), "a program of another version has it too");
         std::fs::write(&kept, "lucky\n").unwrap();
         let (anew, from) = known(&own, &file);
         assert!(anew != seed && from == SeedSource::Kept, "what is no state is replaced");
