@@ -4,7 +4,8 @@
 //! under cargo-fuzz, which looks for bytes that break it (`make fuzz`), and in `make test`, which replays the bytes that were
 //! kept in `corpus/` and some damage to them (`tests/corpus.rs`).
 //!
-//! - [`messages`]: heads and bodies of HTTP/1.1, and what is written of them
+//! - [`kept`]: what a gateway has learned, as it is kept over restarts
+//! - [`messages`]: heads and bodies of HTTP/1.1, what is written of them, and what comes before: PROXY headers, certificates
 //! - [`differential`]: the same messages beside hyper
 //! - [`texts`]: configurations, workloads, logs, tokens, paths
 //! - [`reports`]: what servers say of their load
@@ -14,6 +15,7 @@
 //! - [`wire`]: packets, and answers that pass by
 
 pub mod differential;
+pub mod kept;
 pub mod messages;
 pub mod reports;
 pub mod served;
@@ -32,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     ("agent", texts::agent),
     ("answers", wire::answers),
     ("body", messages::body),
+    ("client_certificate", messages::client_certificate),
     ("configuration", texts::configuration),
     ("differential", differential::requests),
     ("differential_response", differential::response),
@@ -45,10 +48,12 @@ pub const TARGETS: &[Target] = &[
     ("packets", wire::packets),
     ("page", site::page),
     ("proxy_header", messages::proxy_header),
+    ("rate_forecast", kept::rate_forecast),
     ("request", messages::request),
     ("response", messages::response),
     ("sheet", site::sheet),
     ("signed", texts::signed),
+    ("state", kept::state),
     ("status_page", reports::status_page),
     ("stream", streams::stream),
     ("workload", texts::workload),

@@ -174,3 +174,10 @@ pub fn proxy_header(bytes: &[u8]) {
         assert_eq!(plimsoll_gateway::fuzzing::proxy_header(&bytes[..end]), None, "{end}");
     }
 }
+
+/// The name in a certificate can be a field's value, and is the same to a class and to the server.
+pub fn client_certificate(bytes: &[u8]) {
+    let Some(name) = plimsoll_gateway::fuzzing::client_name(bytes) else { return };
+    assert!(!name.is_empty() && name.trim() == name, "{name:?}");
+    assert!(name.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()), "{name:?}");
+}

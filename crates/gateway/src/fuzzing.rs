@@ -35,6 +35,11 @@ pub fn proxy_header(bytes: &[u8]) -> Option<(usize, Option<IpAddr>)> {
     }
 }
 
+/// The name in a client's certificate, in DER; `None` if there is none that can be a field's value.
+pub fn client_name(certificate: &[u8]) -> Option<String> {
+    crate::transport::tls::certificate::client_name(&certificate.into())
+}
+
 /// A request's head as its server gets it, with a place in a trace, and the client that it is counted for; `None` if it is
 /// refused or not whole.
 pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec<u8>, IpAddr)> {
