@@ -5,6 +5,7 @@ use super::http::{HeaderValue, SetHeaderName};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, OneOrMany, Pairs, Table, section};
 use plimsoll_gateway::settings::{HeaderRules, SiteHeaders};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 section! { "header rules"
@@ -48,9 +49,12 @@ impl HeaderRuleKeys {
 pub(super) fn resolve(file: &ConfigurationKeys, findings: &mut Findings) -> Vec<SiteHeaders> {
     let keys = &file.gateway.value;
     let sites = &file.site.value.0;
-    check(file, &keys.request_headers, &keys.response_headers, findings);
+    let written = WrittenNames::of(file);
+    check(&keys.request_headers, &written.request, findings);
+    check(&keys.response_headers, &written.response, findings);
     for site in sites {
-        check(file, &site.value.request_headers, &site.value.response_headers, findings);
+        check(&site.value.request_headers, &written.request, findings);
+        check(&site.value.response_headers, &written.response, findings);
     }
     let gateway =
         SiteHeaders { request: rules(&keys.request_headers), response: rules(&keys.response_headers) };
@@ -68,28 +72,34 @@ fn rules(keys: &OptionalRules) -> HeaderRules {
     keys.as_ref().map_or_else(HeaderRules::default, |keys| keys.value.0.rules())
 }
 
-/// Refuses rules that contradict each other, and rules for fields that another key of the file has the gateway write.
-fn check(
-    file: &ConfigurationKeys,
-    request: &OptionalRules,
-    response: &OptionalRules,
-    findings: &mut Findings,
-) {
-    let tls = file.tls.as_ref().map(|tls| &tls.value.0);
-    let certificate = tls.and_then(|tls| tls.client_header.as_ref());
-    let certificate = certificate.map(|name| (name.value.0.as_str(), "`client_header` of `[tls]`"));
-    let levels = file.site.value.0.iter().flat_map(|site| &site.value.level.value.0);
-    let set_by_levels = levels.flat_map(|level| level.value.headers.iter().flat_map(|set| &set.value.0));
-    let set_by_levels = set_by_levels.map(|(name, _)| (name.value.0.as_str(), "the `headers` of a level"));
-    check_one(request, &certificate.into_iter().chain(set_by_levels).collect::<Vec<_>>(), findings);
-    let report = (file.report.value.header.value.0.as_str(), "`[report]`");
-    let hsts = tls.and_then(|tls| tls.hsts.as_ref());
-    let hsts = hsts.map(|_| ("strict-transport-security", "`hsts` of `[tls]`"));
-    check_one(response, &[report].into_iter().chain(hsts).collect::<Vec<_>>(), findings);
+/// The names of fields that another key of the file has the gateway write, and which part of the file says so.
+struct WrittenNames<'a> {
+    request: BTreeMap<&'a str, &'static str>,
+    response: BTreeMap<&'a str, &'static str>,
 }
 
-/// `written` are the names that the gateway writes, and which part of the file says so.
-fn check_one(rules: &OptionalRules, written: &[(&str, &str)], findings: &mut Findings) {
+impl<'a> WrittenNames<'a> {
+    fn of(file: &'a ConfigurationKeys) -> Self {
+        let tls = file.tls.as_ref().map(|tls| &tls.value.0);
+        let levels = file.site.value.0.iter().flat_map(|site| &site.value.level.value.0);
+        let set_by_levels = levels.flat_map(|level| level.value.headers.iter().flat_map(|set| &set.value.0));
+        let set_by_levels =
+            set_by_levels.map(|(name, _)| (name.value.0.as_str(), "the `headers` of a level"));
+        // The last of equal names counts.
+        let certificate = tls.and_then(|tls| tls.client_header.as_ref());
+        let certificate = certificate.map(|name| (name.value.0.as_str(), "`client_header` of `[tls]`"));
+        let hsts = tls.and_then(|tls| tls.hsts.as_ref());
+        let hsts = hsts.map(|_| ("strict-transport-security", "`hsts` of `[tls]`"));
+        let report = (file.report.value.header.value.0.as_str(), "`[report]`");
+        WrittenNames {
+            request: set_by_levels.chain(certificate).collect(),
+            response: hsts.into_iter().chain([report]).collect(),
+        }
+    }
+}
+
+/// Refuses rules that contradict each other, and rules for fields that the gateway writes anyway.
+fn check(rules: &OptionalRules, written: &BTreeMap<&str, &'static str>, findings: &mut Findings) {
     let Some(rules) = rules else { return };
     let keys = &rules.value.0;
     if rules.sound && keys.names().next().is_none() {
@@ -104,7 +114,7 @@ fn check_one(rules: &OptionalRules, written: &[(&str, &str)], findings: &mut Fin
                 help: "`set` replaces what came, `add` leaves it: keep one of the rules",
                 beside first => "the first is");
         }
-        if let Some((_, author)) = written.iter().find(|(other, _)| *other == name) {
+        if let Some(author) = written.get(name) {
             refuse!(findings, Conflict at span,
                 format!("{author} has the gateway write `{name}` already"), help: "leave it out here");
         }

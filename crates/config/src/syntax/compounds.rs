@@ -111,7 +111,7 @@ impl<T: Section> Field for NamedSections<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        let title = T::shape().title;
+        let title = T::TITLE;
         let help = format!("write a section `{title}`");
         let mut sections = Vec::new();
         for (key, value) in table(value, "named sections", help, findings)?.iter() {
@@ -140,7 +140,7 @@ impl<T: Section> Field for Sections<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        let title = T::shape().title;
+        let title = T::TITLE;
         // Lists of sections without a header of their own are written in line.
         let help = || match title.starts_with('[') {
             true => format!("write a section `{title}`"),
@@ -169,7 +169,7 @@ impl<T: Section> Field for Table<T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        let help = format!("its keys are those of `{}`", T::shape().title);
+        let help = format!("its keys are those of `{}`", T::TITLE);
         let keys = table(value, "a table", help, findings)?;
         Some(Table(T::read_table(keys, value.span(), findings)))
     }

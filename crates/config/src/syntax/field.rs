@@ -71,6 +71,10 @@ pub(crate) trait Field: Sized {
 
 /// A section: a table of known keys.
 pub(crate) trait Section: Sized {
+    /// The section's title in the reference and in messages.
+    const TITLE: &'static str;
+    /// The names of its keys. They are read for each section of a file, which may have tens of thousands.
+    const KEYS: &'static [&'static str];
     fn shape() -> SectionShape;
     fn read_table(table: &DeTable<'_>, span: Range<usize>, findings: &mut Findings) -> Self;
 

@@ -19,20 +19,19 @@ pub(crate) struct Keys<'a, 'i> {
 }
 
 impl<'a, 'i> Keys<'a, 'i> {
-    /// Starts reading, and refuses keys that the section does not have.
-    pub(crate) fn new(
+    /// Starts reading a section, and refuses keys that it does not have.
+    pub(crate) fn new<T: Section>(
         table: &'a DeTable<'i>,
         span: Range<usize>,
-        shape: &SectionShape,
         findings: &mut Findings,
     ) -> Self {
         for (key, _) in table.iter() {
-            if shape.keys.iter().all(|known| known.name != key.get_ref()) {
-                let complaint = unknown_key(key.get_ref(), shape, findings);
+            if !T::KEYS.contains(&key.get_ref().as_ref()) {
+                let complaint = unknown_key(key.get_ref(), &T::shape(), findings);
                 findings.add(Code::UnknownKey, &key.span(), complaint, None);
             }
         }
-        Keys { table, title: shape.title, span }
+        Keys { table, title: T::TITLE, span }
     }
 
     /// The value of a key that may be absent.
@@ -66,7 +65,7 @@ impl<'a, 'i> Keys<'a, 'i> {
         match self.table.get(name).map(|value| (value, value.get_ref())) {
             Some((value, DeValue::Table(table))) => T::located(table, value.span(), findings),
             Some((value, _)) => {
-                let title = findings.title(T::shape().title);
+                let title = findings.title(T::TITLE);
                 wrong_type::<()>(value, "a table", format!("write a section `{title}`"), findings);
                 // The required keys of the section are not what is wrong: the defaults alone are read.
                 Located { value: T::empty(), span: self.span.clone(), sound: false }
@@ -111,9 +110,12 @@ macro_rules! section {
         }
 
         impl crate::syntax::Section for $name {
+            const TITLE: &'static str = $title;
+            const KEYS: &'static [&'static str] = &[$( section!(@word $key $($word)?) ),+];
+
             fn shape() -> crate::syntax::SectionShape {
                 crate::syntax::SectionShape {
-                    title: $title,
+                    title: Self::TITLE,
                     doc: concat!($($doc, "\n"),+),
                     keys: vec![$(
                         crate::syntax::KeyShape {
@@ -131,7 +133,7 @@ macro_rules! section {
                 span: std::ops::Range<usize>,
                 findings: &mut crate::diagnostic::Findings,
             ) -> Self {
-                let keys = crate::syntax::section::Keys::new(table, span, &Self::shape(), findings);
+                let keys = crate::syntax::section::Keys::new::<Self>(table, span, findings);
                 $( let $key = section!(@read keys, findings, (section!(@word $key $($word)?)), $presence $(, $argument)?); )+
                 $name { $( $key ),+ }
             }
