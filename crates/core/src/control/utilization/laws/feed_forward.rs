@@ -53,6 +53,8 @@ pub struct FeedForward {
 /// A plant with an unseen queue that was as busy as that for so many periods takes requests as fast as it can.
 const FULL: f64 = 0.995;
 const FULL_PERIODS: u32 = 3;
+/// The part of the present load that is let in then.
+const HALVED: f64 = 0.5;
 /// K_i T: what one period's error adds to the bias.
 const INTEGRAL: f64 = 0.1;
 /// K_p: what one period's error adds to the next period's target.
@@ -74,9 +76,10 @@ const FAR_BELOW: [f64; 2] = [0.4, 0.5];
 const LATELY: u32 = 60;
 /// The bias returns after this many periods without the override; sooner, override and return would alternate.
 const QUIET: u32 = 5;
-/// The largest positive bias. A negative bias may be nearly as large as the set point, because the override measures what
-/// no model knows.
+/// The largest positive bias, and the lowest as a part of the set point: a negative bias may be nearly as large as that,
+/// because the override measures what no model knows.
 const LARGEST_BIAS: f64 = 0.3;
+const LOWEST_BIAS: f64 = -0.95;
 /// A backlog below this many periods of work is the ordinary queue of a busy server. Where a service takes longer than
 /// that, one waiting request per worker is.
 const ORDINARY_BACKLOG: f64 = 0.1;
@@ -84,6 +87,8 @@ const ORDINARY_BACKLOG: f64 = 0.1;
 /// queue holds the delay then, and utilization need not be held. The additional load keeps workers from being idle by
 /// chance, and costs or a number of workers that are an eighth off reject no request while there is room.
 const BEYOND: f64 = 0.25;
+/// A backlog that is less than this part of the last period's drains.
+const DRAINING: f64 = 0.9;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
 /// A plant measured this far below its set point is calm.
@@ -116,7 +121,7 @@ impl FeedForward {
         } else {
             INTEGRAL * error.clamp(-LARGEST_ERROR, LARGEST_ERROR)
         };
-        let draining = backlog > 0.0 && (error > 0.0 || backlog < 0.9 * self.last_backlog);
+        let draining = backlog > 0.0 && (error > 0.0 || backlog < DRAINING * self.last_backlog);
         self.last_backlog = backlog;
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
         let at_an_end = (seen.level >= top && error > 0.0)
@@ -125,7 +130,7 @@ impl FeedForward {
                 && seen.at_lowest
                 && self.carries(seen).is_some_and(|carries| self.carried.is_carried(seen, &carries)));
         if trustworthy && !at_an_end {
-            self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_BIAS);
+            self.bias = (self.bias + step).clamp(LOWEST_BIAS * seen.set_point, LARGEST_BIAS);
         } else if at_an_end && seen.level >= top {
             // While m stays at M the bias of the last overload fades.
             self.bias *= 1.0 - INTEGRAL;
@@ -143,7 +148,7 @@ impl FeedForward {
         let is_full = seen.waits_unseen && seen.measured >= FULL;
         self.full = if is_full { self.full.saturating_add(1) } else { 0 };
         let line = (seen.set_point + self.bias + self.proportional).max(0.0);
-        if self.full < FULL_PERIODS { line } else { line.min(0.5 * seen.demand.offered(seen.level, 0.0)) }
+        if self.full < FULL_PERIODS { line } else { line.min(HALVED * seen.demand.offered(seen.level, 0.0)) }
     }
 
     /// What the plant carries. Nothing says so while the response-time override holds, nor soon after it.
@@ -154,7 +159,7 @@ impl FeedForward {
 
 impl Law for FeedForward {
     fn restore(&mut self, bias: f64) {
-        self.bias = bias.clamp(-1.0, LARGEST_BIAS);
+        self.bias = bias.clamp(LOWEST_BIAS, LARGEST_BIAS);
     }
 
     fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms) {
