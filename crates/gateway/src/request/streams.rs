@@ -209,8 +209,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
                     }
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    // What `h2` finds excessive itself. A client's own GOAWAY is no flood.
-                    if error.reason() == Some(Reason::ENHANCE_YOUR_CALM) && !error.is_remote() {
+                    // What `h2` finds excessive itself. A client's own GOAWAY is no flood, and what a connection sends that is
+                    // being closed is none besides the one that it was closed for.
+                    let is_excess = error.reason() == Some(Reason::ENHANCE_YOUR_CALM) && !error.is_remote();
+                    if is_excess && self.state != State::Closing {
                         self.guard.worker.shared.floods.count(Flood::Codec);
                     }
                     return Look::End;
