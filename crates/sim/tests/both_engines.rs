@@ -9,6 +9,7 @@
 //! the delay too long; without the server's engine a third to 60 % are turned away; and where the gateway holds the same load
 //! line as the server, it turns away two thirds at 2.5 times the capacity, though lighter pages would do.
 
+use crate::once::Once;
 use crate::waits::{Flow, Heard, Scene};
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_core::request::{Outcome, Service, Target, Token};
@@ -30,6 +31,8 @@ const STEP: f64 = 60.0;
 const JUDGED: f64 = 90.0;
 /// Those that no bound was chosen on began at 1.
 const SEEDS: std::ops::RangeInclusive<u64> = 11..=20;
+/// Twins fail so clearly that three seeds tell.
+const LAST_TWIN: u64 = 13;
 /// What is promised to the first class: half of the second one's response time, or this mean.
 const RATIO: f64 = 2.0;
 const DELAY: Duration = Duration::from_millis(12);
@@ -282,7 +285,7 @@ fn restlessness(both: &Both) -> f64 {
 }
 
 /// What a run showed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Figures {
     /// Mean response of each class (s).
     means: [f64; 2],
@@ -333,9 +336,15 @@ fn allowed(times: f64) -> f64 {
     (0.85 / times - LIGHT) / (1.0 - LIGHT)
 }
 
+/// Both engines without a promise in the gateway.
+fn alone(times: f64, seed: u64) -> Figures {
+    static ALONE: Once<(u64, u64), Figures> = Once::new();
+    ALONE.get((times.to_bits(), seed), || Figures::of(&unpromised(times, seed), Engines::Both))
+}
+
 /// The server's engine does its part as if nothing stood before it, and more calmly than with a gateway without promises.
 fn assert_no_fight(times: f64, seed: u64, found: &Figures) {
-    let alone = Figures::of(&unpromised(times, seed), Engines::Both);
+    let alone = alone(times, seed);
     assert!((0.81..=0.87).contains(&found.utilization), "{times} {seed}: {found:?}");
     assert!((0.0..=0.03).contains(&found.turned_away), "{times} {seed}: {found:?}");
     assert!((found.full - allowed(times)).abs() < 0.04, "{times} {seed}: {found:?}, {}", allowed(times));
@@ -381,8 +390,8 @@ fn over_a_way_that_takes_time_more_places_than_workers_keep_both_halves() {
                 scene.plant.max_connections = places;
                 Figures::over(&scene, Engines::Both, HOP)
             };
-            let (found, twin) = (over(places), over(WORKERS));
-            println!("{name} {times} {seed}: {:.3} {found:?}, twin {twin:?}", found.ratio());
+            let found = over(places);
+            println!("{name} {times} {seed}: {:.3} {found:?}", found.ratio());
             assert!((0.81..=0.87).contains(&found.utilization), "{name} {times} {seed}: {found:?}");
             assert!((0.0..=0.03).contains(&found.turned_away), "{name} {times} {seed}: {found:?}");
             assert!((found.full - allowed(times)).abs() < 0.04, "{name} {times} {seed}: {found:?}");
@@ -392,7 +401,10 @@ fn over_a_way_that_takes_time_more_places_than_workers_keep_both_halves() {
                 _ => found.means[0] / DELAY.as_secs_f64(),
             };
             assert!((0.6..=1.25).contains(&kept), "{name} {times} {seed}: {found:?}");
-            assert!(twin.turned_away > 0.4 && twin.utilization < 0.81, "{name} {times} {seed}: {twin:?}");
+            if seed <= LAST_TWIN {
+                let twin = over(WORKERS);
+                assert!(twin.turned_away > 0.4 && twin.utilization < 0.81, "{name} {times} {seed}: {twin:?}");
+            }
         }
     }
 }
@@ -400,8 +412,10 @@ fn over_a_way_that_takes_time_more_places_than_workers_keep_both_halves() {
 /// Without the gateway's half, the server's, or with both in the gateway, something of it fails.
 #[test]
 fn every_twin_fails() {
-    for (times, seed) in [1.5, 2.5].into_iter().flat_map(|times| (11..=13).map(move |seed| (times, seed))) {
-        let without = Figures::of(&unpromised(times, seed), Engines::Both);
+    for (times, seed) in
+        [1.5, 2.5].into_iter().flat_map(|times| (11..=LAST_TWIN).map(move |seed| (times, seed)))
+    {
+        let without = alone(times, seed);
         println!("without {times} {seed}: {:.3} {without:?}", without.ratio());
         assert!((0.9..=1.1).contains(&without.ratio()), "{times} {seed}: {without:?}");
         assert!(without.means[0] > 1.1 * DELAY.as_secs_f64(), "{times} {seed}: {without:?}");

@@ -34,6 +34,7 @@ mod load_line;
 mod long_incidents;
 mod long_requests;
 mod lost_answers;
+mod once;
 mod pauses;
 mod percentiles;
 mod prediction;
