@@ -165,10 +165,11 @@ fn made(site: &Path, out: &Path) -> Adapted {
 }
 
 #[test]
-fn a_third_of_the_bytes_and_half_of_the_requests() {
+fn a_third_of_the_bytes_and_half_of_the_requests_and_pages_that_say_what_they_show() {
     let root = scratch("savings");
     let (site, out) = (site(&root), root.join("trees"));
     let adapted = made(&site, &out);
+    pages_say_what_they_show(&site, &out);
     for (level, least, factor) in [(Level::Light, 0.85, 1.5), (Level::Lean, 0.70, 3.0)] {
         let images = &adapted.images[&level];
         assert_eq!(images.len(), PAGES * PHOTOS + 1);
@@ -242,11 +243,8 @@ fn the_site_stays_and_runs_agree() {
     fs::remove_dir_all(root).unwrap();
 }
 
-#[test]
-fn pages_say_what_they_show() {
-    let root = scratch("pages");
-    let (site, out) = (site(&root), root.join("trees"));
-    made(&site, &out);
+/// What the pages of the levels say.
+fn pages_say_what_they_show(site: &Path, out: &Path) {
     let lean = fs::read_to_string(out.join("lean/page1.html")).unwrap();
     assert!(lean.contains("<li>* <a href=page3.html>Page 3</a>"), "bullets are their text\n{lean}");
     assert!(lean.contains("<a href=index.html>Shop</a>"), "a link keeps something to click at\n{lean}");
@@ -274,7 +272,6 @@ fn pages_say_what_they_show() {
         !text.contains("<img") && !text.contains("stylesheet") && text.contains("<p>Hills &amp; 5"),
         "{text}"
     );
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// Wants it to end soon after it has begun.
