@@ -1,6 +1,6 @@
 //! The shared state, to which each process attaches itself with its first request.
 
-use crate::settings::Settings;
+use crate::settings::PreloadSettings;
 use crate::tell::Once;
 use plimsoll_core::request::Outcome;
 use plimsoll_ffi::{Fields, Server};
@@ -141,7 +141,7 @@ fn server() -> Option<&'static Server> {
         return None;
     }
     own.1 = Some(now + RETRY);
-    match Server::attach(Settings::own().state.as_ref()?) {
+    match Server::attach(PreloadSettings::own().state.as_ref()?) {
         Ok(server) => own.0 = Some(Box::leak(Box::new(server))),
         Err(fault) => FAULT.tell(&format!("requests go as they came: {fault}")),
     }

@@ -6,23 +6,23 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct PreloadSettings {
     /// `PLIMSOLL_STATE`: the file of the shared state.
     pub(crate) state: Option<PathBuf>,
     /// `PLIMSOLL_PORTS`: connections to other ports are not looked at. None is all.
     ports: Option<Vec<u16>>,
 }
 
-impl Settings {
-    pub(crate) fn own() -> &'static Settings {
-        static OWN: OnceLock<Settings> = OnceLock::new();
+impl PreloadSettings {
+    pub(crate) fn own() -> &'static PreloadSettings {
+        static OWN: OnceLock<PreloadSettings> = OnceLock::new();
         OWN.get_or_init(|| {
             let get = |name: &str| std::env::var_os(name);
-            Settings::read(get("PLIMSOLL_STATE"), get("PLIMSOLL_PORTS"))
+            PreloadSettings::read(get("PLIMSOLL_STATE"), get("PLIMSOLL_PORTS"))
         })
     }
 
-    fn read(state: Option<OsString>, ports: Option<OsString>) -> Settings {
+    fn read(state: Option<OsString>, ports: Option<OsString>) -> PreloadSettings {
         static WRONG: Once = Once::new();
         let numbers = ports.map(|ports| {
             let text = ports.to_string_lossy().into_owned();
@@ -34,7 +34,7 @@ impl Settings {
                 Vec::new()
             })
         });
-        Settings { state: state.filter(|state| !state.is_empty()).map(PathBuf::from), ports: numbers }
+        PreloadSettings { state: state.filter(|state| !state.is_empty()).map(PathBuf::from), ports: numbers }
     }
 
     /// Whether connections to this port are looked at.
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn ports_are_a_list_and_without_a_state_nothing_is_watched() {
         let watched = |state: Option<&str>, ports: Option<&str>| {
-            let settings = Settings::read(state.map(Into::into), ports.map(Into::into));
+            let settings = PreloadSettings::read(state.map(Into::into), ports.map(Into::into));
             [80, 8080].map(|port| settings.watches(port))
         };
         assert_eq!(watched(Some("/state"), None), [true, true]);

@@ -10,16 +10,17 @@ const DESCRIPTORS: usize = 1 << 16;
 /// How often a lock is tried. Who holds it needs less than a microsecond; in a forked child it may be held for ever.
 const TRIES: usize = 1000;
 
-struct Place {
+struct WatchedDescriptor {
     /// Whether there is a connection.
     is_watched: AtomicBool,
     connection: Mutex<Option<Box<Connection>>>,
 }
 
-static PLACES: [Place; DESCRIPTORS] =
-    [const { Place { is_watched: AtomicBool::new(false), connection: Mutex::new(None) } }; DESCRIPTORS];
+static PLACES: [WatchedDescriptor; DESCRIPTORS] =
+    [const { WatchedDescriptor { is_watched: AtomicBool::new(false), connection: Mutex::new(None) } };
+        DESCRIPTORS];
 
-fn place(descriptor: c_int) -> Option<&'static Place> {
+fn place(descriptor: c_int) -> Option<&'static WatchedDescriptor> {
     PLACES.get(usize::try_from(descriptor).ok()?)
 }
 

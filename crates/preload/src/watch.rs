@@ -3,7 +3,7 @@
 use crate::connection::{Connection, LONGEST_HEAD, Reading, Step};
 use crate::decide::{decide, saw_queue};
 use crate::places::Places;
-use crate::settings::Settings;
+use crate::settings::PreloadSettings;
 use crate::socket::Socket;
 use crate::table;
 use rustix::io::Errno;
@@ -28,13 +28,13 @@ pub enum Reads {
 
 /// The library is loaded.
 pub fn start() {
-    quietly(|| Some(Settings::own()));
+    quietly(|| Some(PreloadSettings::own()));
 }
 
 /// The server has accepted a connection at a socket that listens.
 pub fn accepted(listener: c_int, descriptor: c_int) {
     quietly(|| {
-        let ends = Socket::new(descriptor)?.ends().filter(|(port, _)| Settings::own().watches(*port));
+        let ends = Socket::new(descriptor)?.ends().filter(|(port, _)| PreloadSettings::own().watches(*port));
         if ends.is_none() && !table::is_watched(descriptor) {
             return None;
         }

@@ -15,10 +15,10 @@ use std::time::SystemTime;
 
 /// The file's path, and the hour in which it was last written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ForecastFile(Arc<Mutex<Place>>);
+pub(crate) struct ForecastFile(Arc<Mutex<KeptForecast>>);
 
 #[derive(Debug, Default)]
-struct Place {
+struct KeptForecast {
     path: Option<PathBuf>,
     hour: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
 impl ForecastFile {
     /// Uses another path from now on; `known` is what the file there keeps.
     pub(crate) fn follow(&self, path: Option<&Path>, known: Option<RateForecasts>, gateway: &Reloader) {
-        *self.place() = Place { path: path.map(Path::to_path_buf), hour: hour() };
+        *self.place() = KeptForecast { path: path.map(Path::to_path_buf), hour: hour() };
         if let Some(known) = known {
             gateway.restore_rate_forecasts(known);
         }
@@ -74,7 +74,7 @@ impl ForecastFile {
         }
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
+    fn place(&self) -> MutexGuard<'_, KeptForecast> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

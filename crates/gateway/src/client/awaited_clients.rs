@@ -74,14 +74,14 @@ pub(crate) fn make_room_in_files(clients: &RefCell<AwaitedClients>) {
 /// A client's places among those that are waited for, if it has any.
 #[derive(Debug, Default)]
 pub(crate) struct AwaitedClient {
-    place: Option<Place>,
+    place: Option<AwaitedPlace>,
     /// Its place among those whose bytes are in files.
-    filed: Option<Place>,
+    filed: Option<AwaitedPlace>,
     moved: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct AwaitedPlace {
     clients: Rc<RefCell<AwaitedClients>>,
     number: u64,
 }
@@ -99,7 +99,7 @@ impl AwaitedClient {
         let moved = &mut self.moved;
         let place = self.place.get_or_insert_with(|| {
             *moved = 0;
-            Place { clients: clients.clone(), number: all.begin(slot) }
+            AwaitedPlace { clients: clients.clone(), number: all.begin(slot) }
         });
         let Some(client) = all.clients.get_mut(&place.number) else { return };
         let before = std::mem::replace(&mut client.bytes, bytes);
@@ -111,7 +111,7 @@ impl AwaitedClient {
     pub(crate) fn hold_file(&mut self, clients: &Rc<RefCell<AwaitedClients>>, slot: &Rc<Slot>) {
         self.filed.get_or_insert_with(|| {
             let number = clients.borrow_mut().begin(slot);
-            Place { clients: clients.clone(), number }
+            AwaitedPlace { clients: clients.clone(), number }
         });
     }
 
@@ -130,12 +130,12 @@ impl AwaitedClient {
 
     /// Whether the wait was ended for others' sake.
     pub(crate) fn is_given_up(&self) -> bool {
-        let is_there = |place: &Place| place.clients.borrow().clients.contains_key(&place.number);
+        let is_there = |place: &AwaitedPlace| place.clients.borrow().clients.contains_key(&place.number);
         self.place.iter().chain(&self.filed).any(|place| !is_there(place))
     }
 }
 
-impl Drop for Place {
+impl Drop for AwaitedPlace {
     fn drop(&mut self) {
         self.clients.borrow_mut().remove(self.number);
     }
