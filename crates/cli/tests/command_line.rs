@@ -124,7 +124,7 @@ fn a_failure_in_the_log_says_where_it_is_what_it_is_and_what_to_write() {
     write("key.toml", "[gateway]\nlisen = \"127.0.0.1:0\"\n");
     write("found.toml", "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.app]\naddress = \"127.0.0.1:1\"\n");
     let state = place("state");
-    let cases: [(&[&str], &[&str]); 4] = [
+    let cases: [(&[&str], &[&str]); 5] = [
         (
             &["run", &place("key.toml")],
             &[" ERROR 2 errors in ", "key.toml:\nerror[", "did you mean `listen`?"],
@@ -135,6 +135,7 @@ fn a_failure_in_the_log_says_where_it_is_what_it_is_and_what_to_write() {
         ),
         (&["run", &folder.path().display().to_string()], &["That is a folder"]),
         (&["agent", &place("missing.toml")], &["examples/agent.toml"]),
+        (&["agent", &place("found.toml")], &["is a configuration of the gateway", "plimsoll run "]),
     ];
     for (arguments, said) in cases {
         refused(arguments, said);

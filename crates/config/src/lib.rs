@@ -18,7 +18,9 @@ mod syntax;
 mod workload;
 
 pub use adaptation::{Adaptation, parse_adaptation};
-pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, is_agent, parse_agent};
+pub use agent::{
+    Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, is_agent, is_configuration, parse_agent,
+};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::FileFormat;
 pub use gateway::addresses::comes_to;

@@ -2,7 +2,7 @@
 
 use crate::output::failure::Failure;
 use crate::output::plan;
-use plimsoll_config::{Configuration, Diagnostics, is_agent};
+use plimsoll_config::{Agent, Configuration, Diagnostics, is_agent, is_configuration, parse_agent};
 use plimsoll_core::Engine;
 use plimsoll_core::processes::SharedShape;
 use std::io;
@@ -34,6 +34,19 @@ pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
         )));
     }
     possible(parsed?, &name)
+}
+
+/// Reads an agent's file.
+pub(crate) fn read_agent(path: &Path) -> Result<Agent, Failure> {
+    let name = path.display();
+    let parsed = read_as(path, ("an agent's file", "examples/agent.toml"), parse_agent);
+    if parsed.is_err() && std::fs::read_to_string(path).is_ok_and(|text| is_configuration(&text)) {
+        return Err(Failure::Input(format!(
+            "error: {name} is a configuration of the gateway, and no file for `plimsoll agent`\nServe with it by `plimsoll run {name}`; \
+             examples/agent.toml is an agent's file to begin with."
+        )));
+    }
+    parsed
 }
 
 /// Understands the text of a configuration; `name` stands in the diagnostics.

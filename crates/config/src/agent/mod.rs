@@ -140,8 +140,17 @@ impl fmt::Display for HttpUrl {
 
 /// Whether a text is an agent's file rather than a configuration: it has a section that only that has.
 pub fn is_agent(source: &str) -> bool {
-    let has = |file: &DeTable<'_>, name: &str| file.keys().any(|key| key.get_ref() == name);
-    DeTable::parse(source).is_ok_and(|file| ["server", "trees"].iter().any(|name| has(file.get_ref(), name)))
+    has_section(source, &["server", "trees"])
+}
+
+/// Whether a text is a configuration rather than an agent's file.
+pub fn is_configuration(source: &str) -> bool {
+    has_section(source, &["gateway", "upstream", "folder", "site"]) && !is_agent(source)
+}
+
+fn has_section(source: &str, names: &[&str]) -> bool {
+    let has = |file: &DeTable<'_>| file.keys().any(|key| names.contains(&key.get_ref().as_ref()));
+    DeTable::parse(source).is_ok_and(|file| has(file.get_ref()))
 }
 
 /// Reads an agent's file. `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths

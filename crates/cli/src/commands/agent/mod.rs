@@ -26,7 +26,7 @@ use crate::service::signals::Signals;
 use chooser::Chooser;
 use counters::CounterSource;
 use cycle::{AgentRun, Restored};
-use plimsoll_config::{Agent, OnExit, parse_agent};
+use plimsoll_config::{Agent, OnExit};
 use plimsoll_core::agent::Threshold;
 use probe::Probes;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);
-    let agent = source::read_as(&arguments.file, ("an agent's file", "examples/agent.toml"), parse_agent)?;
+    let agent = source::read_agent(&arguments.file)?;
     let mut chooser = chooser::chooser(&agent);
     if arguments.restore {
         return restore(chooser.as_mut());

@@ -2,14 +2,14 @@
 
 use crate::args::source;
 use crate::output::failure::Failure;
-use plimsoll_config::{Agent, CountersAt, is_agent, parse_agent};
+use plimsoll_config::{Agent, CountersAt, is_agent};
 use plimsoll_sim::front::{AgentSettings, Comparator, ShownCounters};
 use std::path::Path;
 
 /// The agent of this file; `None` if it is another file, or none that can be read.
 pub(super) fn read(path: &Path) -> Option<Result<Agent, Failure>> {
     let text = std::fs::read_to_string(path).ok()?;
-    is_agent(&text).then(|| source::read_as(path, ("an agent's file", "examples/agent.toml"), parse_agent))
+    is_agent(&text).then(|| source::read_agent(path))
 }
 
 /// How it decides in virtual time.
