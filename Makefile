@@ -14,6 +14,9 @@ DECISION_INSTRUCTIONS := 975
 # beyond its run began another, each pair of levels had a ratio, and what waits unseen was a load of its own.
 STEP_INSTRUCTIONS := 2016000
 
+# What is built once is built sooner without what an incremental build would keep.
+export CARGO_INCREMENTAL ?= 0
+
 .DEFAULT_GOAL := help
 .PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release shipped deb deb-test static static-test book
 
@@ -23,9 +26,10 @@ help: ## list the targets
 run: release ## build, and show what Plimsoll does: `plimsoll demo`
 	$(BIN) demo
 
-# No test judges time, so the parts share the machine: the end-to-end tests, which mostly wait, run beside those that compute.
+# No test judges time, so the parts share the machine: the end-to-end tests, which mostly wait, run beside those that compute, and
+# what compiles into a folder of its own beside both.
 test: deps ## everything, from a fresh Debian machine with a Rust toolchain
-	@$(MAKE) --jobs=2 --output-sync=target check unit e2e model-check instructions
+	@$(MAKE) --jobs=3 --output-sync=target check unit e2e model-check instructions
 	@echo "make test: all passed"
 
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
@@ -68,9 +72,10 @@ live: shipped module ## the scenes' figures in real time beside those in virtual
 	PLIMSOLL_BIN=$(SHIPPED) PLIMSOLL_MODULE=$(TARGET)/module $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
 	$(SHIPPED) demo --seconds 30
 
+# Not optimized: the compiler would take ten times as long as the interleavings do.
 model-check: ## what threads share, under every interleaving that loom can make
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
-		$(CARGO) test --quiet --locked -p plimsoll-core --lib model_check
+		$(CARGO) test --quiet --locked -p plimsoll-core --lib --config profile.dev.package.plimsoll-core.opt-level=0 model_check
 
 instructions: ## the cost of a decision and of a control step, in instructions counted by callgrind
 	.ci/instructions $(DECISION_INSTRUCTIONS) $(STEP_INSTRUCTIONS)
