@@ -109,7 +109,7 @@ fn rapid_resets_end_the_connection_and_lose_no_place() {
         let stream = 2 * number + 1;
         [frame(HEADERS, 5, stream, &fields), frame(RST_STREAM, 0, stream, &cancel)].concat()
     });
-    // By the account, or by the limit that `h2` has for requests which were not looked at when they are taken back.
+    // The account ends it, or the limit that `h2` has for requests which were not looked at when they are taken back.
     let all = || ended(&gateway, "resets") + ended(&gateway, "codec");
     assert_eq!(all(), 1);
     settled(&gateway);

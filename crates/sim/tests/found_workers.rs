@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 9101..=9116;
-/// Of each of twenty kinds of loads.
+/// Each of twenty kinds of loads is judged over eight of them.
 const SEEDS_OF_EACH: RangeInclusive<u64> = 9101..=9108;
 const LIGHT_COST: f64 = 0.15;
 const CAPACITY: f64 = 200.0;
