@@ -17,7 +17,11 @@ use crate::admission::residual_work::ResidualWork;
 use crate::admission::unfinished_work::Sum;
 use crate::request::work::Work;
 use crate::time::Instant;
+
+#[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The requests in service at a plant, as requests with one relative deadline see them.
 pub(crate) struct HeldWorkers {
@@ -194,7 +198,7 @@ fn parts(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::request::work::Cost;

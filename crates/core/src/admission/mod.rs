@@ -14,6 +14,7 @@
 //! - `stream_limits`: how many requests may stream at a plant, and how many connections may be upgraded
 //! - `synthetic_utilization`: instantaneous synthetic utilization (UC 3)
 //! - [`aces`]: the paper AC's budget of a period
+//! - `model_check`: the counts of held workers under every interleaving
 
 pub mod aces;
 pub(crate) mod contract_token_bucket;
@@ -22,6 +23,8 @@ pub(crate) mod estimates;
 mod expected_wait;
 pub(crate) mod headroom;
 pub(crate) mod held_workers;
+#[cfg(all(test, loom))]
+mod model_check;
 pub(crate) mod residual_work;
 pub(crate) mod rule;
 pub(crate) mod stream_limits;
