@@ -5,9 +5,9 @@
     make soak SOAK="--minutes 60"      an hour
     python3 bench/soak.py --plimsoll target/debug/plimsoll --minutes 0.5 --upgrade-every 8
 
-Twice the capacity of a server of eight workers comes all the time; a part of the clients leaves. Meanwhile the server is killed,
-stopped for a while, and breaks answers off half-way; the configuration is read again every five seconds; the process is replaced
-every minute; and for a while the access log goes to a full disk. It fails if
+Twice the capacity of a server of eight workers comes all the time, half of it over TLS; a part of the clients leaves. Meanwhile the
+server is killed, stopped for a while, and breaks answers off half-way; the configuration is read again every five seconds, each time
+with another certificate; the process is replaced every minute; and for a while the access log goes to a full disk. It fails if
 
 - a request has no answer, although the gateway was there all the time, or more than half of the answers are none of the server;
 - a request that was answered has no line in the access log, or any request has two, but for lines that were counted as dropped;
@@ -41,6 +41,10 @@ listen = "127.0.0.1:{port}"
 admin = "127.0.0.1:{admin}"
 threads = 2
 
+[tls]
+listen = "127.0.0.1:{tls}"
+certificate = "{certificate}"
+
 [upstream.origin]
 address = "127.0.0.1:{origin}"
 max_connections = {workers}
@@ -67,7 +71,8 @@ class Soak:
 
     def __init__(self, plimsoll, folder, options):
         self.folder, self.options = folder, options
-        self.port, self.admin, self.origin_port = free_port(), free_port(), free_port()
+        self.port, self.tls, self.admin, self.origin_port = (free_port() for _ in range(4))
+        self.certificates = [make_certificate(folder, name) for name in ("one", "other")]
         self.log, self.access = os.path.join(folder, "plimsoll.log"), os.path.join(folder, "access.log")
         self.file, self.reloads, self.upgrades = os.path.join(folder, "plimsoll.toml"), 0, 0
         self.memory, self.full, self.dropped, self.wrong = [], None, 0, []
@@ -83,7 +88,9 @@ class Soak:
 
     def configure(self, log):
         """Writes the configuration, in which every reload changes something."""
-        values = {"port": self.port, "admin": self.admin, "origin": self.origin_port, "workers": WORKERS, "log": log}
+        certificate = self.certificates[self.reloads % 2]
+        values = {"port": self.port, "tls": self.tls, "admin": self.admin, "origin": self.origin_port, "workers": WORKERS, "log": log,
+                  "certificate": certificate}
         with open(self.file + ".new", "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(most=2000 + self.reloads % 2, **values))
         os.rename(self.file + ".new", self.file)
@@ -183,7 +190,7 @@ class Soak:
         await self.until("the start", lambda: "admin on" in self.said())
         await asyncio.sleep(0.5)
         until = time.monotonic() + 60 * self.options.minutes
-        clients = Clients(self.port, LOAD * WORKERS / SECONDS, self.options.seed)
+        clients = Clients((self.port, self.tls), LOAD * WORKERS / SECONDS, self.options.seed)
         await asyncio.gather(clients.run(until), self.operate(until), self.trouble(until), self.watch_memory(until))
         await self.until("an end of what is in flight", lambda: self.metric("plimsoll_in_flight") == 0)
         os.kill(self.pid, signal.SIGTERM)
@@ -238,6 +245,17 @@ class Soak:
         print(f"the last quarter beside the second: {100 * grown:+.1f} %")
         if grown > 0.02:
             self.wrong.append(f"memory grew by {100 * grown:.1f} %")
+
+
+def make_certificate(folder, name):
+    """A certificate with its key, in one file."""
+    file = os.path.join(folder, name + ".pem")
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", "/CN=soak.test", "-addext", "subjectAltName=DNS:soak.test", "-keyout", file, "-out", file + ".chain"]
+    subprocess.run(made, check=True, capture_output=True)
+    with open(file, "a", encoding="utf-8") as whole, open(file + ".chain", encoding="utf-8") as chain:
+        whole.write(chain.read())
+    return file
 
 
 def running(process):

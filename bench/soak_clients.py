@@ -1,4 +1,5 @@
-"""Clients of a soak: requests at a rate, each with a number of its own, on kept and on new connections; some leave.
+"""Clients of a soak: requests at a rate, each with a number of its own, on kept and on new connections, half of them over TLS; some
+leave.
 
 What becomes of each is told by one word:
 
@@ -10,6 +11,7 @@ What becomes of each is told by one word:
 
 import asyncio
 import random
+import ssl
 import time
 
 PATIENCE = 30
@@ -18,9 +20,15 @@ PATIENCE = 30
 class Clients:
     """All clients of one gateway."""
 
-    def __init__(self, port, rate, seed):
-        self.port, self.rate, self.random = port, rate, random.Random(seed)
-        self.kept, self.fates, self.statuses, self.times = [], {}, {}, {}
+    def __init__(self, ports, rate, seed):
+        self.rate, self.random = rate, random.Random(seed)
+        # Whose certificate it is, is judged elsewhere.
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        # By whether it speaks TLS.
+        self.places = [(ports[0], None), (ports[1], context)]
+        self.kept = [[], []]
+        self.fates, self.statuses, self.times = {}, {}, {}
         self.tasks, self.again = set(), 0
 
     async def run(self, until):
@@ -34,7 +42,7 @@ class Clients:
             task.add_done_callback(self.tasks.discard)
             number += 1
         await asyncio.gather(*self.tasks)
-        for _, writer in self.kept:
+        for _, writer in self.kept[0] + self.kept[1]:
             writer.close()
 
     async def ask(self, number):
@@ -42,20 +50,22 @@ class Clients:
         self.times[number] = time.time()
         leaves = self.random.random() < 0.03
         keeps = self.random.random() < 0.7
+        tls = self.random.random() < 0.5
         page = "reset" if self.random.random() < 0.005 else f"page-{number % 50}"
         head = f"GET /{page}?id={number} HTTP/1.1\r\nHost: soak.test\r\n{'' if keeps else 'Connection: close'}".rstrip()
         try:
-            self.fates[number] = await asyncio.wait_for(self.exchange(head + "\r\n\r\n", keeps, leaves), PATIENCE)
+            self.fates[number] = await asyncio.wait_for(self.exchange(head + "\r\n\r\n", tls, keeps, leaves), PATIENCE)
         except asyncio.TimeoutError:
             self.fates[number] = "lost: no answer in time"
         except OSError as error:
             self.fates[number] = f"lost: {error}"
 
-    async def exchange(self, head, keeps, leaves):
+    async def exchange(self, head, tls, keeps, leaves):
         """Sends a request and reads its answer. A kept connection that has ended meanwhile is replaced, as every client does."""
+        kept, (port, context) = self.kept[tls], self.places[tls]
         while True:
-            fresh = not (keeps and self.kept)
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port) if fresh else self.kept.pop()
+            fresh = not (keeps and kept)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context) if fresh else kept.pop()
             fate, stays = "", False
             try:
                 writer.write(head.encode())
@@ -63,11 +73,11 @@ class Clients:
                     await asyncio.sleep(self.random.random() * 0.05)
                     return "left"
                 fate, stays = await self.answer(reader)
-            except (ConnectionError, asyncio.IncompleteReadError) as error:
+            except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError) as error:
                 fate = f"lost: {error!r}"
             finally:
                 if stays and keeps:
-                    self.kept.append((reader, writer))
+                    kept.append((reader, writer))
                 else:
                     writer.close()
             if not fate.startswith("lost") or fresh:
@@ -82,6 +92,6 @@ class Clients:
         self.statuses[status] = self.statuses.get(status, 0) + 1
         try:
             await reader.readexactly(int(fields["content-length"]))
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
             return "broken", False
         return "answered", fields.get("connection") != "close"
