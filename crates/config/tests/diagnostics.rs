@@ -115,4 +115,17 @@ fn clients_are_turned_away_by_their_address_only_where_it_tells_all() {
         assert_eq!(says(&format!("{site}{keys}\n")), "", "{keys}");
     }
     assert_eq!(says(""), "", "the implied site has every host");
+    assert_eq!(says("[kernel]\nshed = true\n"), "");
+}
+
+/// The system turns away those alone who were turned away at accept before.
+#[test]
+fn the_kernel_sheds_nobody_where_nobody_is_turned_away_at_accept() {
+    let file = "[gateway]\nlisten = \"127.0.0.1:8080\"\n\n[kernel]\nshed = true\n\n\
+                [upstream.app]\naddress = \"127.0.0.1:9000\"\n";
+    let said = parse(file, "file.toml").unwrap_err().to_string();
+    assert!(
+        said.contains("no client would ever be turned away so") && said.contains("reject_at_accept"),
+        "{said}"
+    );
 }

@@ -6,6 +6,7 @@ use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
 use crate::listen::bound::BoundSocket;
 use crate::listen::inherited::{Inherited, ListeningSocket};
+use crate::listen::kernel_shed::{KernelShed, ToldClients};
 use crate::listen::placement::SpareTime;
 use crate::request::loop_mark::LoopMark;
 use crate::runtime::Clock;
@@ -40,6 +41,8 @@ pub struct Gateway {
     operator: Option<Operator>,
     /// What pushes metrics, where they are.
     pusher: Option<MetricsPusher>,
+    /// What has the system turn clients away, where it does.
+    shed: Option<KernelShed>,
     threads: Vec<JoinHandle<()>>,
     listening: Vec<Listener>,
     /// Whether another process has taken over the sockets.
@@ -114,6 +117,7 @@ impl Gateway {
             tls,
             floods: EndedConnections::default(),
             clients: Arc::default(),
+            told: ToldClients::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
             tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, &pools)?),
@@ -122,7 +126,7 @@ impl Gateway {
         let ticker = Ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
         let owner = Arc::default();
-        let (operator, pusher, is_replaced) = (None, None, false);
+        let (operator, pusher, shed, is_replaced) = (None, None, None, false);
         let mut gateway = Gateway {
             shared,
             engine,
@@ -130,6 +134,7 @@ impl Gateway {
             owner,
             operator,
             pusher,
+            shed,
             threads,
             listening,
             is_replaced,
@@ -139,6 +144,7 @@ impl Gateway {
         // An early return drops the gateway, which stops what was started.
         gateway.start_operator(&mut before.sockets)?;
         gateway.start_workers(lanes, sockets)?;
+        gateway.start_shed()?;
         Ok(gateway)
     }
 
@@ -154,6 +160,15 @@ impl Gateway {
         }
         if let Some(metrics) = settings.metrics {
             self.pusher = Some(MetricsPusher::start(metrics, engine, shared, owner)?);
+        }
+        Ok(())
+    }
+
+    /// Has the system turn clients away, where it is to.
+    fn start_shed(&mut self) -> io::Result<()> {
+        if self.shared.tables.current().settings.kernel_shed {
+            let (engine, shared) = (self.engine.clone(), self.shared.clone());
+            self.shed = Some(KernelShed::start(&self.listening, engine, shared)?);
         }
         Ok(())
     }
@@ -227,10 +242,13 @@ impl Gateway {
         });
         let traces = tables.traces.as_ref().and_then(|traces| traces.take_news());
         let metrics = self.pusher.as_ref().and_then(MetricsPusher::take_news);
+        let shed = self.shed.as_ref().and_then(KernelShed::take_news);
+        let shed =
+            shed.map(|why| format!("clients are turned away by the gateway alone, not by nftables: {why}"));
         let lost = [("traces", traces), ("metrics", metrics)];
         let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
-        let lost = lost.map(|text| FaultNews { upstream: None, text });
-        faults.chain(lost).collect()
+        let others = lost.chain(shed).map(|text| FaultNews { upstream: None, text });
+        faults.chain(others).collect()
     }
 
     /// What is new of the servers of upstreams: which are out of use, and which are in use again.
@@ -276,6 +294,7 @@ impl Gateway {
         if let Some(operator) = &mut self.operator {
             operator.stop();
         }
+        self.shed.iter_mut().for_each(|shed| shed.stop(true));
         self.finish(grace, timeout)
     }
 
@@ -322,6 +341,7 @@ impl Gateway {
         tables.access_logs.finish();
         tables.traces.iter().for_each(|traces| traces.finish());
         self.pusher.iter_mut().for_each(MetricsPusher::stop);
+        self.shed.iter_mut().for_each(|shed| shed.stop(false));
         // Connections that were given to a thread that had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();

@@ -40,6 +40,8 @@ pub struct Settings {
     pub threads: usize,
     /// Whether a connection is closed at once if each request of its client would be rejected for the load.
     pub reject_at_accept: bool,
+    /// Whether the system resets the connections of clients that were turned away so, until they may come again.
+    pub kernel_shed: bool,
     /// Proxies whose connections begin with a header of the PROXY protocol.
     pub proxy_protocol: Vec<Network>,
     /// Proxies whose forwarding fields are believed.
@@ -94,6 +96,7 @@ impl Default for Settings {
             h2c: false,
             threads: 0,
             reject_at_accept: false,
+            kernel_shed: false,
             proxy_protocol: Vec::new(),
             trusted_proxies: Vec::new(),
             real_ip_header: RealIpHeader::default(),

@@ -13,6 +13,7 @@ mod floods;
 mod http1;
 mod http2;
 mod http2_upstreams;
+mod kernel_shed;
 mod levels;
 mod loops;
 mod proxy;

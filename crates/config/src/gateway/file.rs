@@ -9,13 +9,14 @@ use super::addresses::Admin;
 use super::control::ControlKeys;
 use super::headers::HeaderRuleKeys;
 use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
+use super::kernel::KernelKeys;
 use super::log::LogKeys;
 use super::metrics::{MetricsKeys, metrics};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::tls::TlsKeys;
 use super::traces::{TraceKeys, traces};
-use super::{Gateway, addresses, control, headers, plants, sites, tls, workers};
+use super::{Gateway, addresses, control, headers, kernel, plants, sites, tls, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Table, Text, Whole, listed, section};
@@ -53,6 +54,8 @@ section! { "the file"
         traces: Table<TraceKeys>, optional;
         /// Metrics for a collector of OpenTelemetry.
         metrics: Table<MetricsKeys>, optional;
+        /// What Linux does in the gateway's place.
+        kernel: KernelKeys, section;
         /// What is too much.
         limits: LimitKeys, section;
         /// Times after which something is given up.
@@ -243,6 +246,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         h2c: keys.h2c.value,
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         reject_at_accept: control::reject_at_accept(file, findings),
+        kernel_shed: kernel::shed(file, findings),
         proxy_protocol: listed(&keys.proxy_protocol, |network| *network),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         real_ip_header: keys.real_ip_header.value,

@@ -14,6 +14,7 @@ mod headers;
 mod health_check;
 mod hosts;
 pub(crate) mod http;
+mod kernel;
 mod levels;
 mod log;
 mod metrics;

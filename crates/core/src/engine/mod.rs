@@ -40,6 +40,7 @@ use crate::telemetry::counters::LaneCounters;
 use crate::time::Instant;
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
+use core::net::IpAddr;
 use idle::Idle;
 use loops::{Loops, Sensors};
 use processes::SharedWords;
@@ -198,6 +199,16 @@ impl Engine {
     fn may_have_room(&self, plant: usize) -> bool {
         let PublishedPlant { gate, capacity, .. } = &self.published().plants[plant];
         gate.is_waited_at() && gate.in_service() < capacity.limit()
+    }
+
+    /// Whether each request from an address would be rejected now, as [`Lane::reject_client`] has it; nothing is counted.
+    pub fn rejects_client(&mut self, client: IpAddr) -> bool {
+        self.lane.rejects_client(client)
+    }
+
+    /// Counts a request from an address that was turned away where no lane is asked, if it would be rejected now.
+    pub fn count_rejected_client(&mut self, now: Instant, client: IpAddr) {
+        let _rejection = self.lane.reject_client(now, client);
     }
 
     /// What was learned of how rates change, by hour of the day, where admission by budget forecasts them.

@@ -14,6 +14,7 @@ use crate::runtime::worker::Worker;
 use crate::settings::Settings;
 use crate::transport::plain::DetachedSocket;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// The connection, if it is to be served. `scratch` is for the answer to one that is not.
 pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u8>) -> Option<Accepted> {
@@ -24,7 +25,10 @@ pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
     }
     let clients = &worker.shared.clients;
     accepted.place = clients.enter(accepted.peer, settings.limits.connections_per_client).ok()?;
-    if is_rejected(worker, accepted.peer, accepted.tls, scratch) {
+    if let Some(wait) = rejected_for(worker, accepted.peer, accepted.tls, scratch) {
+        if settings.kernel_shed {
+            worker.shared.told.note(accepted.peer, worker.after(wait));
+        }
         // The answer goes into the empty buffer of the socket at once; whether it arrives is not waited for.
         if !scratch.is_empty() {
             accepted.io.send_once(scratch);
@@ -34,22 +38,27 @@ pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
     Some(accepted)
 }
 
-/// Whether each request of a client would be rejected for the load. Then its connection counts as one, and `answer` is what
-/// it is to be sent: nothing where it speaks TLS, since it could not read it.
-pub(crate) fn is_rejected(worker: &Worker, client: IpAddr, tls: bool, answer: &mut Vec<u8>) -> bool {
+/// How long a client is to stay away of which each request would be rejected for the load; `None` if that is not so. Its
+/// connection counts as one request then, and `answer` is what it is to be sent: nothing where it speaks TLS, since it could
+/// not read it.
+pub(crate) fn rejected_for(
+    worker: &Worker,
+    client: IpAddr,
+    tls: bool,
+    answer: &mut Vec<u8>,
+) -> Option<Duration> {
     let tables = worker.tables();
     let settings = &tables.settings;
     if !settings.reject_at_accept || is_redirected(settings, tls) {
-        return false;
+        return None;
     }
-    let rejection = worker.lane.borrow_mut().reject_client(worker.now(), client);
-    let Some(rejection) = rejection else { return false };
+    let rejection = worker.lane.borrow_mut().reject_client(worker.now(), client)?;
     worker.shared.clients.count(TurnedAway::Overload);
     answer.clear();
     if !tls {
         write_rejection(answer, settings, &worker.date.borrow(), rejection, Requested::default());
     }
-    true
+    Some(rejection.retry_after)
 }
 
 /// Whether the other end is the client itself.

@@ -32,19 +32,23 @@ pub(crate) enum TurnedAway {
     ConnectionsPerClient,
     /// Its client would be rejected for the load.
     Overload,
+    /// Its client was told so a moment ago, and the system has reset the connection (`listen/kernel_shed`).
+    Kernel,
 }
 
 /// How many connections were turned away, by why, in the order of [`TurnedAway::ALL`].
 pub(crate) type TurnedAwayCounts = [(TurnedAway, u64); TurnedAway::ALL.len()];
 
 impl TurnedAway {
-    pub(crate) const ALL: [TurnedAway; 2] = [TurnedAway::ConnectionsPerClient, TurnedAway::Overload];
+    pub(crate) const ALL: [TurnedAway; 3] =
+        [TurnedAway::ConnectionsPerClient, TurnedAway::Overload, TurnedAway::Kernel];
 
     /// The word for metrics and status.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             TurnedAway::ConnectionsPerClient => "connections_per_client",
             TurnedAway::Overload => "overload",
+            TurnedAway::Kernel => "kernel",
         }
     }
 }
@@ -89,7 +93,11 @@ impl ClientConnections {
     }
 
     pub(crate) fn count(&self, why: TurnedAway) {
-        self.turned_away[why as usize].fetch_add(1, Relaxed);
+        self.count_many(why, 1);
+    }
+
+    pub(crate) fn count_many(&self, why: TurnedAway, connections: u64) {
+        self.turned_away[why as usize].fetch_add(connections, Relaxed);
     }
 
     pub(crate) fn turned_away(&self) -> TurnedAwayCounts {
@@ -132,7 +140,10 @@ mod tests {
         }
         assert_eq!(entries(&clients), 0, "nothing is kept of clients that have left");
         let too_many = TurnedAway::ConnectionsPerClient;
-        assert_eq!(clients.turned_away(), [(too_many, 1000), (TurnedAway::Overload, 0)]);
+        assert_eq!(
+            clients.turned_away(),
+            [(too_many, 1000), (TurnedAway::Overload, 0), (TurnedAway::Kernel, 0)]
+        );
     }
 
     #[test]

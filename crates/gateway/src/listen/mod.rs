@@ -10,4 +10,5 @@ pub(crate) mod binding;
 pub(crate) mod bound;
 pub(crate) mod clients;
 pub(crate) mod inherited;
+pub(crate) mod kernel_shed;
 pub(crate) mod placement;

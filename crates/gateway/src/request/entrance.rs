@@ -62,7 +62,7 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
             (peer, place) = (source, taken);
             let is_client = !is_in(&tables.settings.trusted_proxies, source);
             let mut answer = Vec::new();
-            if is_client && at_accept::is_rejected(&guard.worker, source, tls, &mut answer) {
+            if is_client && at_accept::rejected_for(&guard.worker, source, tls, &mut answer).is_some() {
                 return Box::pin(guard.turn_away(io, answer)).await;
             }
         }

@@ -217,6 +217,7 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
         ("admin_names", old.admin_names != new.admin_names),
         ("threads", old.threads != new.threads),
         ("metrics", old.metrics != new.metrics),
+        ("kernel", old.kernel_shed != new.kernel_shed),
         ("seed", old.hash_seed != new.hash_seed),
     ]);
     new.listen.clone_from(&old.listen);
@@ -226,7 +227,7 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
         // The listener that stays may be one that others reach: it goes on asking for its tokens.
         new.admin_tokens.clone_from(&old.admin_tokens);
     }
-    (new.admin, new.threads) = (old.admin, old.threads);
+    (new.admin, new.threads, new.kernel_shed) = (old.admin, old.threads, old.kernel_shed);
     (new.hash_seed, new.hash_seed_from) = (old.hash_seed, old.hash_seed_from);
     kept
 }

@@ -73,19 +73,24 @@ impl Lane {
     /// contract or chance, is not asked twice.
     pub fn reject_before_body(&mut self, now: Instant, target: &Target) -> Option<Rejection> {
         self.follow();
+        if !self.rejects(target) {
+            return None;
+        }
+        let (_, mut permit) = self.give_level(now, target);
+        Some(self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }))
+    }
+
+    /// Whether a request of this client would be rejected for its level now, whatever else it asks.
+    fn rejects(&mut self, target: &Target) -> bool {
         let class = &self.published.classes[usize::from(target.class)];
         let by_client = class.contract.is_none()
             && class.choice != Choice::Random
             && !class.words.is_heavy(target.client);
         if target.exempt || !by_client || self.published.mode != Mode::Control {
-            return None;
+            return false;
         }
         let query = LevelQuery { class: target.class, client: target.client, standing: Standing::Ordinary };
-        if level_of_request((&self.published, class), query, &mut self.random) > 0 {
-            return None;
-        }
-        let (_, mut permit) = self.give_level(now, target);
-        Some(self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }))
+        level_of_request((&self.published, class), query, &mut self.random) == 0
     }
 
     /// Rejects a client whose connection has just come, if each request from its address would be rejected for its level now,
@@ -95,6 +100,12 @@ impl Lane {
         self.follow();
         let target = self.published.rules.classify_client(client)?;
         self.reject_before_body(now, &target)
+    }
+
+    /// Whether [`reject_client`](Self::reject_client) would reject a client now; nothing is counted.
+    pub fn rejects_client(&mut self, client: IpAddr) -> bool {
+        self.follow();
+        self.published.rules.classify_client(client).is_some_and(|target| self.rejects(&target))
     }
 
     /// Counts an arriving request, and gives it its level and a permit.

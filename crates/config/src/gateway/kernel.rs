@@ -1,0 +1,26 @@
+//! What the system does in the gateway's place.
+
+use super::file::ConfigurationKeys;
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::section;
+
+section! { "[kernel]"
+    /// What Linux does in the gateway's place.
+    KernelKeys {
+        /// Whether the system itself resets the connections of a client that was turned away by `reject_at_accept`, until the
+        /// moment in which it was told that it may come again, a minute at most: they wake no process. Needs nftables and
+        /// `CAP_NET_ADMIN`; see [security](security.md#before-a-connection-comes).
+        shed: bool, default(false);
+    }
+}
+
+/// Whether the system turns clients away, and why it could not know whom.
+pub(super) fn shed(file: &ConfigurationKeys, findings: &mut Findings) -> bool {
+    let shed = &file.kernel.value.shed;
+    if shed.value && !file.gateway.value.reject_at_accept.value {
+        refuse!(findings, Conflict at &shed.span,
+            "no client would ever be turned away so: it must have been turned away at accept before",
+            help: "write `reject_at_accept = true` under [gateway], or leave `shed` out");
+    }
+    shed.value
+}
