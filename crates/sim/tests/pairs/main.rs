@@ -13,7 +13,7 @@ mod strict;
 mod waits;
 
 use plimsoll_core::promises::{Mode, Site};
-use plimsoll_sim::workload::Process;
+use plimsoll_sim::workload::{Law, Process};
 use promise::{Bound, Promise};
 use std::fmt;
 use std::time::Duration;
@@ -24,6 +24,11 @@ const SEEDS: [u64; 3] = [7101, 7102, 7103];
 /// Requests per second of the site without promises: with both parties 0.6 of the capacity, or 2.3 times it.
 const CALM: f64 = 60.0;
 const OVERLOAD: f64 = 400.0;
+/// What a request takes of a worker, and each of its bytes (s): 10 ms on average.
+const PER_REQUEST: Duration = Duration::from_millis(4);
+const PER_BYTE: f64 = 6e-6;
+/// The pages of a site with a bandwidth: by their sizes a request is told from a byte.
+const SIZES: Law = Law::Lognormal { variation: 0.5 };
 const BURSTS: Process =
     Process::Modulated { ratio: 2.0, burst: Duration::from_secs(1), calm: Duration::from_secs(2) };
 
@@ -95,6 +100,13 @@ fn site(name: &str) -> Site {
     Site { hosts: vec![format!("{name}.example")], ..Site::new(name, &["full"]) }
 }
 
+/// The flows before the server.
+fn server(flows: Vec<Flow>, seconds: f64, seed: u64) -> Scene {
+    let mut scene = Scene::new(2, PER_REQUEST, flows, seconds, seed);
+    (scene.per_byte, scene.plant.set_point) = (PER_BYTE, 0.85);
+    scene
+}
+
 impl Pair {
     fn seeds(&self) -> &'static [u64] {
         if self.promises.contains(&Promise::Ratio) { &SEEDS[..1] } else { &SEEDS }
@@ -128,8 +140,7 @@ impl Pair {
             flows.iter_mut().for_each(|flow| flow.process = BURSTS);
         }
         let seconds = self.promises.map(Promise::seconds).into_iter().fold(0.0, f64::max);
-        let mut scene = Scene::new(2, Duration::from_millis(10), flows, seconds, seed);
-        scene.plant.set_point = 0.85;
+        let mut scene = server(flows, seconds, seed);
         scene.site = sites.remove(0);
         scene.more_sites = sites;
         scene.mode = self.mode;

@@ -1,7 +1,7 @@
 //! The table of all pairs: for each promise and each other one, the figure that came nearest to the bound.
 
 use crate::Kept;
-use crate::exceeded::Beside;
+use crate::exceeded::{Beside, Exceeds};
 use crate::promise::Promise;
 use std::fmt::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ const HEAD: &str = "\
 <!-- Generated; rewrite it with PLIMSOLL_BLESS=1 cargo test -p plimsoll-sim --test pairs -->
 
 Promises are easy to keep alone. Here two parties share one server of two workers that take 10 ms a request (200 requests a
-second), beside a site without promises. Each pair is run with both orders of declaration, in one site and in two, with
+second), six tenths of it for the bytes of its page, beside a site without promises. Each pair is run with both orders of declaration, in one site and in two, with
 Poisson arrivals and with bursts of twice the rate, on a calm server and on one that is offered 2.3 times what it can do or
 more: sixteen runs in virtual time, each of them with three seeds, over which the mean is taken (with a ratio each lasts twelve
 times as long, with one seed). A test fails where a promise breaks, and the bounds are the promises themselves.
@@ -53,9 +53,13 @@ fn page(all: &[Kept], exceeded: &[Beside]) -> String {
     }
     page.push_str(LEFT_OUT);
     page.push_str(EXCEEDED);
-    for Beside { promise, figure, of_contract, .. } in exceeded {
-        let figure = promise.written(*figure);
-        _ = writeln!(page, "| {} | {figure} | {:.1} % |", promise.name(), 100.0 * of_contract);
+    for promise in exceeded.iter().filter(|beside| beside.exceeds == Exceeds::Requests) {
+        let promise = promise.promise;
+        _ = write!(page, "| {} |", promise.name());
+        for Beside { figure, of_contract, .. } in exceeded.iter().filter(|beside| beside.promise == promise) {
+            _ = write!(page, " {} | {:.1} % |", promise.written(*figure), 100.0 * of_contract);
+        }
+        page.push('\n');
     }
     page
 }
@@ -83,11 +87,14 @@ classes are inside it, and so before everybody else.
 const EXCEEDED: &str = "
 ## Beside a contract that is exceeded
 
-Another site sends three times the 30 requests a second that its contract is for, on the overloaded server, in two sites, with
+Another site sends three times the 30 requests a second that its contract is for, or three times the bytes of so many pages
+where its contract is for as many requests as come, on the overloaded server, in two sites, with
 both orders of declaration, Poisson arrivals and bursts. The deadline is judged over the requests that are admitted here: what the
 site sends beyond its contract goes before sites without one ([deadlines](deadlines.md#beside-a-contract)), so that some of
 theirs are refused.
 
-| promise | kept, nearest to the bound | the exceeded contract: answers in full within a second, of those that it is for |
-|---|---|---|
+A contract's column says how many answers in full come within a second, of the 30 that it is for.
+
+| promise | beside requests: nearest to the bound | the contract | beside bytes: nearest to the bound | the contract |
+|---|---|---|---|---|
 ";

@@ -1,6 +1,7 @@
 //! The kinds of promises: what a party with one of them sends, what it was promised, and how well that was kept.
 
-use crate::waits::{Answer, Flow, mean};
+use crate::SIZES;
+use crate::waits::{Answer, Flow, PAGE, mean};
 use plimsoll_core::promises::{Guarantee, Level, Site};
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ const RATE: f64 = 30.0;
 const RATE_WITH_LEVELS: f64 = 100.0;
 /// A contract is this much larger than what comes.
 const MARGIN: f64 = 4.0 / 3.0;
-/// The bytes of a response.
-const BYTES: f64 = 1000.0;
+/// A contract with a bandwidth is for so many times the requests that it would be without: its bytes bind.
+const OF_SMALLER_PAGES: f64 = 1.5;
 /// What is promised where a request takes 10 ms, and the two workers are held at 0.85: 36 ms on average, and one of twenty
 /// above 108 ms.
 const MEAN: Duration = Duration::from_millis(30);
@@ -91,7 +92,7 @@ impl Promise {
                 "a contract for 4/3 of the requests that come; the share served in full within a second"
             }
             Promise::Bandwidth => {
-                "a contract for 4/3 of the bytes that come; the share served in full within a second"
+                "a contract for 4/3 of the bytes that come, and twice the requests; the share served in full within a second"
             }
             Promise::Priority => "the first priority; the share served in full within a second",
             Promise::Mean => "30 ms on average; the mean response time",
@@ -149,7 +150,7 @@ impl Promise {
     pub(crate) fn shape_site(of_site: &[Promise], site: &mut Site) {
         let rate = MARGIN * of_site.iter().map(|promise| promise.rate()).sum::<f64>();
         if of_site.contains(&Promise::Bandwidth) {
-            site.guarantee = Some(Guarantee::new(rate, BYTES * rate));
+            site.guarantee = Some(Guarantee::new(OF_SMALLER_PAGES * rate, PAGE * rate));
         } else if of_site.contains(&Promise::Rate) {
             let bandwidth_bytes_per_second = None;
             site.guarantee = Some(Guarantee { rate, bandwidth_bytes_per_second, burst: Guarantee::BURST });
@@ -170,7 +171,8 @@ impl Promise {
         let name = format!("{place}-{}", self.name().replace(' ', "-"));
         let flow = Flow::new(&name, self.rate());
         match self {
-            Promise::Rate | Promise::Bandwidth | Promise::Levels | Promise::BestEffort => vec![flow],
+            Promise::Rate | Promise::Levels | Promise::BestEffort => vec![flow],
+            Promise::Bandwidth => vec![Flow { bytes_law: SIZES, ..flow }],
             Promise::Priority => vec![flow.priority(1)],
             Promise::Mean => vec![flow.delay(MEAN, None)],
             Promise::Percentile => vec![flow.delay(NINETEEN_OF_TWENTY, Some(PERCENTILE))],

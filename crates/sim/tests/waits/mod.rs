@@ -15,6 +15,9 @@ use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The mean bytes of a page.
+pub(crate) const PAGE: f64 = 1000.0;
+
 /// A class and its load. The last one of a site may be its `default`.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
@@ -89,6 +92,8 @@ pub(crate) struct Scene {
     /// Its cores are shared by everybody in service instead of one request each.
     pub(crate) shared: bool,
     pub(crate) service: Duration,
+    /// What a byte takes besides (s); a page has [`PAGE`] of them.
+    pub(crate) per_byte: f64,
     /// How many wait at the server at most, and what becomes of more.
     pub(crate) listen_queue: usize,
     pub(crate) full_queue: FullQueue,
@@ -210,6 +215,7 @@ impl Scene {
             workers,
             shared: false,
             service,
+            per_byte: 0.0,
             listen_queue: 100_000,
             full_queue: FullQueue::Refuses,
             law: Law::Exponential,
@@ -294,7 +300,7 @@ impl Scene {
             path: flow.class.condition.paths.first().cloned().unwrap_or_else(|| "/".to_owned()),
             headers: Vec::new(),
             weight: 1.0,
-            bytes: 1000.0,
+            bytes: PAGE,
             bytes_law: flow.bytes_law.clone(),
             service: flow.service,
             service_law: None,
@@ -311,6 +317,7 @@ impl Scene {
             law: self.law.clone(),
             faults: self.faults.clone(),
             full_queue: self.full_queue,
+            service_per_byte: self.per_byte,
             ..plimsoll_sim::workload::Plant::new(
                 if self.shared {
                     Discipline::Sharing { cores: self.workers, most: 100_000 }
