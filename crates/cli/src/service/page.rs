@@ -39,7 +39,7 @@ impl PageClient {
         let server = url.address.to_socket_addrs()?.next().ok_or_else(none)?;
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
         let config = client(patience, "plimsoll-agent").tls_config(tls.build()).max_idle_connections(0);
         let client = ureq::Agent::with_parts(config.build(), DefaultConnector::new(), Known(server));
         Ok(PageClient { url: url.clone(), client, authorization: None })

@@ -27,7 +27,7 @@ impl CollectorClient {
     pub(crate) fn new() -> Self {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
         let config = ureq::Agent::config_builder()
             .proxy(None)
             .http_status_as_error(false)

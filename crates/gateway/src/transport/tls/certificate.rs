@@ -5,7 +5,7 @@
 
 use super::settings::CertificateFiles;
 use rustls::InconsistentKeys;
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -52,7 +52,7 @@ impl Certificate {
         let validity = parsed.tbs_certificate().validity();
         let valid_until = validity.not_after.to_unix_duration();
         let key = private_key(&files.key)?;
-        let key = ring::sign::any_supported_type(&key).map_err(|error| {
+        let key = aws_lc_rs::sign::any_supported_type(&key).map_err(|error| {
             format!(
                 "{}: this kind of key is not supported: {error}; use ECDSA with P-256 or P-384, RSA of 2048 bits or more, \
                  or Ed25519",

@@ -10,7 +10,7 @@ use crate::transport::plain::PlainSocket;
 use crate::transport::tls::session::TlsSocket;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::version::{TLS12, TLS13};
@@ -49,7 +49,7 @@ impl UpstreamTls {
                 }
             }
         }
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(aws_lc_rs::default_provider());
         let authorities =
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
         let authorities = authorities.map_err(|error| error.to_string())?;

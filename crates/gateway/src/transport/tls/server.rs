@@ -7,7 +7,7 @@ use super::certificate::{Certificate, chain};
 use super::names::CertificatesByName;
 use super::settings::{ClientCertificates, TlsSettings};
 use crate::runtime::lock;
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
@@ -55,7 +55,7 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
             .map_err(|error| format!("{name}: a certificate in it is no authority's: {error}"))?;
     }
     let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(aws_lc_rs::default_provider()));
     let verifier = if clients.optional { verifier.allow_unauthenticated() } else { verifier };
     verifier.build().map_err(|error| {
         format!("{name}: no client can be checked by it: {error}; name the certificate of the authority that signs theirs")
@@ -85,7 +85,7 @@ pub(crate) struct TlsServer {
 
 impl TlsServer {
     pub(crate) fn new() -> io::Result<Self> {
-        let tickets = ring::Ticketer::new().map_err(io::Error::other)?;
+        let tickets = aws_lc_rs::Ticketer::new().map_err(io::Error::other)?;
         Ok(TlsServer { current: Mutex::default(), tickets, handshakes: Handshakes::default() })
     }
 
@@ -116,7 +116,7 @@ impl TlsServer {
         let certificates = CertificatesByName::new(certificates);
         let versions: &[_] = if settings.only_1_3 { &[&TLS13] } else { &[&TLS13, &TLS12] };
         let one = |error: String| vec![error];
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
         let builder = builder.with_protocol_versions(versions).map_err(|error| one(error.to_string()))?;
         let builder = match &settings.clients {
             None => builder.with_no_client_auth(),
@@ -129,7 +129,7 @@ impl TlsServer {
         // A ticket stands in for the client's certificate: it must not outlive what was asked of that.
         config.ticketer = match &settings.clients {
             None => self.tickets.clone(),
-            Some(_) => ring::Ticketer::new().map_err(|error| one(error.to_string()))?,
+            Some(_) => aws_lc_rs::Ticketer::new().map_err(|error| one(error.to_string()))?,
         };
         Ok(Some(ServerTls { config: Arc::new(config), ends, host }))
     }
