@@ -119,6 +119,6 @@ impl Work {
     /// Mean (us) and mean square (us^2).
     pub(crate) fn mean_and_square(&self) -> (u64, u64) {
         let (mean, variance) = self.mean_and_variance();
-        (mean, mean * mean + variance)
+        (mean, (mean * mean).saturating_add(variance))
     }
 }
