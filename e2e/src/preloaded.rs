@@ -18,6 +18,8 @@ pub enum Unchanged {
     Nginx,
     /// Threads, by `http.server`.
     Python,
+    /// The same, which reads by the C library's checked functions, as servers that were built with `_FORTIFY_SOURCE` do.
+    PythonChecked,
     /// One thread, by libuv.
     Node,
     /// One process of nginx that speaks TLS, with HTTP/2 where a client asks for it.
@@ -63,6 +65,24 @@ class Server(http.server.ThreadingHTTPServer):
 server = Server(('127.0.0.1', int(sys.argv[1])), functools.partial(Handler, directory=sys.argv[2]))
 print('ready', flush=True)
 server.serve_forever()
+";
+
+const CHECKED: &str = "
+import ctypes, io, socketserver
+receive = getattr(ctypes.CDLL(None), '__recv_chk')
+class Checked(io.RawIOBase):
+    def __init__(self, connection):
+        self.connection = connection
+    def readable(self):
+        return True
+    def readinto(self, buffer):
+        place = (ctypes.c_char * len(buffer)).from_buffer(buffer)
+        return max(0, receive(self.connection.fileno(), place, len(buffer), len(buffer), 0))
+setup = socketserver.StreamRequestHandler.setup
+def checked(handler):
+    setup(handler)
+    handler.rfile = io.BufferedReader(Checked(handler.connection))
+socketserver.StreamRequestHandler.setup = checked
 ";
 
 /// The handshake is made by the thread that works on the connection.
@@ -128,6 +148,9 @@ impl Preloaded {
                 script(folder, "python3", ["-c", PYTHON_TLS], &variables)
             }
             Unchanged::Python => script(folder, "python3", ["-c", PYTHON], &variables),
+            Unchanged::PythonChecked => {
+                script(folder, "python3", ["-c", &format!("{CHECKED}{PYTHON}")], &variables)
+            }
             Unchanged::Node => script(folder, "node", ["-e", NODE], &variables),
             Unchanged::Echo => script(folder, "python3", ["-c", ECHO], &variables),
         }

@@ -149,6 +149,11 @@ fn python() {
 }
 
 #[test]
+fn python_by_the_c_librarys_checked_functions() {
+    degrades_rejects_and_counts_once(Unchanged::PythonChecked);
+}
+
+#[test]
 fn node() {
     degrades_rejects_and_counts_once(Unchanged::Node);
 }

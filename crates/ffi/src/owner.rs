@@ -2,23 +2,31 @@
 //!
 //! A number alone would not do, since the kernel gives the numbers of dead processes to new ones. The start time is that of
 //! `/proc/PID/stat`, in ticks since the machine's start. All processes must see the same `/proc`: those of one machine or of
-//! one container.
+//! one container. One that sees none (in a folder of its own, by `ChrootDir`) is known by its number alone, and takes nobody
+//! for dead.
 
-use std::fs;
+use std::{fs, io};
 
 /// A process may have a number of so many bits.
 const NUMBER_BITS: u32 = 22;
 
 /// The word of this process.
 pub(crate) fn own() -> u64 {
-    let number = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-    word(number, start_ticks(number).unwrap_or(0))
+    word(own_number(), start_ticks(own_number()).ok().flatten().unwrap_or(0))
 }
 
-/// Whether the process that this word names lives.
+fn own_number() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Whether the process that this word names lives, as far as is known.
 pub(crate) fn lives(owner: u64) -> bool {
-    let number = number(owner);
-    start_ticks(number).is_some_and(|ticks| word(number, ticks) == owner)
+    let (number, known) = (number(owner), owner >> NUMBER_BITS);
+    match start_ticks(number) {
+        Ok(Some(ticks)) => known == 0 || ticks == known,
+        Ok(None) => number != 0 && !matches!(start_ticks(own_number()), Ok(Some(_))),
+        Err(_) => true,
+    }
 }
 
 /// The number of the process.
@@ -31,13 +39,24 @@ fn word(number: u32, start_ticks: u64) -> u64 {
 }
 
 /// When a process started; `None` if it is gone, or dead and only not yet waited for by its parent.
-fn start_ticks(number: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+fn start_ticks(number: u32) -> io::Result<Option<u64>> {
+    let stat = match fs::read_to_string(format!("/proc/{number}/stat")) {
+        Err(error) if is_gone(&error) => return Ok(None),
+        stat => stat?,
+    };
     // The name of the program is in brackets and may hold anything, brackets too.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    let ticks = fields.nth(18)?.parse().ok();
-    if matches!(state, "Z" | "X") { None } else { ticks }
+    let mut fields = stat.rsplit(')').next().unwrap_or("").split_ascii_whitespace();
+    if matches!(fields.next(), Some("Z" | "X")) {
+        return Ok(None);
+    }
+    let ticks = fields.nth(18).and_then(|ticks| ticks.parse().ok());
+    ticks.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// It ended before its file was opened, or while it was read.
+fn is_gone(error: &io::Error) -> bool {
+    const NO_SUCH_PROCESS: i32 = rustix::io::Errno::SRCH.raw_os_error();
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(NO_SUCH_PROCESS)
 }
 
 #[cfg(test)]
@@ -50,8 +69,9 @@ mod tests {
         assert!(lives(own()) && number(own()) == std::process::id());
         assert!(!lives(own() + (1 << NUMBER_BITS)), "another start");
         assert!(!lives(0), "no process");
+        assert!(lives(word(std::process::id(), 0)), "its start was not known to it");
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let owner = word(child.id(), start_ticks(child.id()).unwrap());
+        let owner = word(child.id(), start_ticks(child.id()).unwrap().unwrap());
         assert!(lives(owner));
         child.kill().unwrap();
         // Dead before it is waited for, and after.

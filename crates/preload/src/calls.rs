@@ -44,6 +44,9 @@ real_functions! {
     recv(c_int, *mut c_void, size_t, c_int) -> ssize_t;
     recvfrom(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t;
     recvmsg(c_int, *mut msghdr, c_int) -> ssize_t;
+    __read_chk(c_int, *mut c_void, size_t, size_t) -> ssize_t;
+    __recv_chk(c_int, *mut c_void, size_t, size_t, c_int) -> ssize_t;
+    __recvfrom_chk(c_int, *mut c_void, size_t, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t;
     write(c_int, *const c_void, size_t) -> ssize_t;
     writev(c_int, *const iovec, c_int) -> ssize_t;
     send(c_int, *const c_void, size_t, c_int) -> ssize_t;
@@ -100,6 +103,25 @@ unsafe fn reading(
             Errno::set_raw(error.raw_os_error());
             -1
         }
+    }
+}
+
+/// A read by a function that ends the program where its buffer has no room for what is asked, and has so much room. A compiler
+/// puts it in the place of the function without the check.
+///
+/// # Safety
+/// The buffer may be written to.
+unsafe fn checked(
+    descriptor: c_int,
+    (buffer, length, room): (*mut c_void, size_t, size_t),
+    flags: c_int,
+    real: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    // SAFETY: as the caller sees to.
+    if length > room {
+        real()
+    } else {
+        unsafe { reading(descriptor, &Places::piece(buffer, length), flags, real) }
     }
 }
 
@@ -162,6 +184,14 @@ functions! {
         // A stream fills in no address.
         reading(socket, &Places::piece(buffer, length), flags, call)
     };
+    fn __read_chk(socket: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t =
+        |call| checked(socket, (buffer, length, room), 0, call);
+    fn __recv_chk(socket: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int) -> ssize_t =
+        |call| checked(socket, (buffer, length, room), flags, call);
+    fn __recvfrom_chk(
+        socket: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int, from: *mut sockaddr,
+        size: *mut socklen_t
+    ) -> ssize_t = |call| checked(socket, (buffer, length, room), flags, call);
     fn recvmsg(socket: c_int, message: *mut msghdr, flags: c_int) -> ssize_t = |call| {
         if message.is_null() {
             return call();
