@@ -360,8 +360,8 @@ fn a_contract_at_a_link_is_held_by_its_part_of_the_link() {
 /// bandwidth first. Its rate goes from 40/s, inside both of its bounds, to 60/s, 100/s and 150/s.
 fn bytes_are_exceeded(seed: u64) -> Shared {
     let rising = Party::constant(contract("v1", 100.0, 13.0), 40.0);
-    Shared::new(seed, 430)
-        .party(rising.then(50, 60.0).then(110, 100.0).then(260, 150.0))
+    Shared::new(seed, 280)
+        .party(rising.then(50, 60.0).then(110, 100.0).then(210, 150.0))
         .party(Party::constant(contract("v2", 100.0, 27.0), 100.0))
 }
 
@@ -375,12 +375,11 @@ fn policed_by_bytes(run: &Run) -> Result<(), String> {
     between(megabits(&beyond), 14.5..=16.2, "Mb/s at 60/s: more than promised while the rate is low")?;
     between(beyond.full_share(0), 0.99..=1.0, "full quality at 60/s")?;
     // It takes half a minute to learn how much the clients of a fraction ask for, who are unequal.
-    // How many come in a shorter time differs by more than a hundredth by chance, and so does what they take.
-    let at_rate = run.window(150..260);
+    let at_rate = run.window(150..210);
     between(megabits(&at_rate), 12.0..=14.2, "Mb/s at the promised rate")?;
     between(at_rate.use_of(0) / own, 0.97..=1.03, "of its U* at the promised rate")?;
     between(at_rate.rejected_share(0), 0.0..=0.001, "rejected where degrading is enough")?;
-    let over = run.window(280..430);
+    let over = run.window(230..280);
     let [low, exact, high] = [&beyond, &at_rate, &over].map(megabits);
     println!("{low:.1}, {exact:.1}, {high:.1} Mb/s; {:.3} of U* at its rate", at_rate.use_of(0) / own);
     between(megabits(&over), 3.5..=5.5, "Mb/s at 1.5 times the rate")?;
@@ -394,7 +393,7 @@ fn a_site_over_its_bandwidth_is_held_to_what_its_contract_costs() {
         |seed| bytes_are_exceeded(seed).party(Party::constant(parties::site("others"), 300.0)),
         |run| {
             policed_by_bytes(run)?;
-            run.windows(5..430, 15)
+            run.windows(5..280, 15)
                 .try_for_each(|window| between(window.full_share(1), 0.99..=1.0, "the other at full quality"))
         },
     );
@@ -405,8 +404,8 @@ fn a_site_over_its_bandwidth_is_held_to_what_its_contract_costs() {
 fn a_site_that_does_not_share_is_held_to_its_bandwidth_on_an_idle_server() {
     let alone = |seed| {
         let v1 = Site { share_excess: false, ..contract("v1", 100.0, 13.0) };
-        let rising = Party::constant(v1, 40.0).then(50, 60.0).then(110, 100.0).then(260, 150.0);
-        Shared::new(seed, 430).party(rising)
+        let rising = Party::constant(v1, 40.0).then(50, 60.0).then(110, 100.0).then(210, 150.0);
+        Shared::new(seed, 280).party(rising)
     };
     holds(alone, policed_by_bytes);
     // While it is not known what its bytes cost, it is degraded and not rejected.

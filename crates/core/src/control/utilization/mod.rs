@@ -22,7 +22,7 @@ pub(crate) mod offered;
 mod output;
 mod reload;
 mod returns;
-pub(crate) mod sense;
+mod sense;
 mod served;
 mod status;
 pub mod tuning;
