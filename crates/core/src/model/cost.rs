@@ -29,7 +29,7 @@ pub struct CostEstimate {
     pub(super) expected: f64,
     /// As `CostRun::before`, of a step up that no later period has confirmed.
     before_rise: Option<[f64; 3]>,
-    /// The cost from which the latest period stepped, or fell back, until that was carried over.
+    /// The cost from which the latest period stepped, or fell back.
     stepped_from: Option<f64>,
 }
 
@@ -104,9 +104,10 @@ impl CostEstimate {
         KnownCost { weight, seconds, bytes, variance }
     }
 
-    /// Learns from a period's sums; returns whether the cost stepped, or fell back.
+    /// Learns from a period's sums; returns whether the cost stepped.
     pub fn learn(&mut self, served: Served) -> bool {
         let n = served.requests;
+        self.stepped_from = None;
         if n <= 0.0 {
             return false;
         }
@@ -119,8 +120,7 @@ impl CostEstimate {
         }
         let unconfirmed = if n >= EVIDENCE { self.before_rise.take() } else { None };
         let confirmed = unconfirmed.is_some_and(|before| is_step(served, before));
-        let fell_back = unconfirmed.is_some() && !confirmed;
-        if let Some(before) = unconfirmed.filter(|_| fell_back) {
+        if let Some(before) = unconfirmed.filter(|_| !confirmed) {
             // It has fallen back at once: a machine stood still for a moment. What was known before holds.
             self.stepped_from = Some(self.seconds);
             [self.seconds, self.weight, _] = before;
@@ -149,7 +149,7 @@ impl CostEstimate {
         }
         // The standard error is at least 1 % of the mean, because the next period's mix differs by that much.
         self.variance = self.variance.max(1e-4 * self.seconds * self.seconds * n);
-        stepped || fell_back
+        stepped
     }
 
     /// Whether the cost rose by a step, which no later period has confirmed.
@@ -182,11 +182,6 @@ impl CostEstimate {
     /// Whether the latest period, with so many requests, says hardly anything of it beside what was known before.
     pub(crate) fn hardly_knows(&self, requests: f64) -> bool {
         self.stepped_from.is_none() && requests < EVIDENCE.min(0.5 * self.weight)
-    }
-
-    /// Forgets from what it stepped, which was carried over.
-    pub(crate) fn forget_step(&mut self) {
-        self.stepped_from = None;
     }
 
     /// Takes it that these requests have become so many times as dear as others of their server did, which may be a moment's

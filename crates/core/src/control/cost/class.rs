@@ -86,7 +86,6 @@ impl ClassCosts {
     /// anything: a server that has become slow is slow for all of them. Otherwise lighter pages would be given at what they
     /// cost before. The line follows too if all levels are the plant's, since it forgets a former server in thirty periods
     /// only; but no further than it fails to explain the period, as it explains larger pages.
-    #[cold]
     pub(crate) fn carry_step(&mut self, (levels, is_all): (Range<usize>, bool), served: &[Served]) {
         let (mut before, mut after, mut is_sure) = (0.0, 0.0, true);
         for (cost, served) in self.by_level[levels.clone()].iter().zip(&served[levels.clone()]) {
@@ -97,11 +96,11 @@ impl ClassCosts {
             }
         }
         if before > 0.0 {
-            self.follow_step((levels.clone(), is_all), served, (after / before, is_sure));
+            self.follow_step((levels, is_all), served, (after / before, is_sure));
         }
-        self.by_level[levels].iter_mut().for_each(CostEstimate::forget_step);
     }
 
+    #[cold]
     fn follow_step(
         &mut self,
         (levels, is_all): (Range<usize>, bool),

@@ -115,10 +115,8 @@ impl CostModel {
             self.learn_fall(plant, measured, learned);
         }
         for class in plant.classes.iter().filter(|class| measured.classes[class.class].active) {
-            if learned[class.class].stepped {
-                let served = &measured.classes[class.class].served;
-                learned[class.class].carry_step((class.levels_here(), class.is_all_here), served);
-            }
+            let served = &measured.classes[class.class].served;
+            learned[class.class].carry_step((class.levels_here(), class.is_all_here), served);
         }
     }
 
