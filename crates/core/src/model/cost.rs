@@ -29,8 +29,6 @@ pub struct CostEstimate {
     pub(super) expected: f64,
     /// As `CostRun::before`, of a step up that no later period has confirmed.
     before_rise: Option<[f64; 3]>,
-    /// The cost from which the latest period stepped, or fell back.
-    stepped_from: Option<f64>,
 }
 
 /// The latest periods on one side of the mean: all of them, or the last one if it tells more alone.
@@ -107,7 +105,6 @@ impl CostEstimate {
     /// Learns from a period's sums; returns whether the cost stepped.
     pub fn learn(&mut self, served: Served) -> bool {
         let n = served.requests;
-        self.stepped_from = None;
         if n <= 0.0 {
             return false;
         }
@@ -122,7 +119,6 @@ impl CostEstimate {
         let confirmed = unconfirmed.is_some_and(|before| is_step(served, before));
         if let Some(before) = unconfirmed.filter(|_| !confirmed) {
             // It has fallen back at once: a machine stood still for a moment. What was known before holds.
-            self.stepped_from = Some(self.seconds);
             [self.seconds, self.weight, _] = before;
             self.run = CostRun::default();
         }
@@ -174,31 +170,9 @@ impl CostEstimate {
         true
     }
 
-    /// By what factor the latest period changed the cost at once, if it did.
-    pub(crate) fn step(&self) -> Option<f64> {
-        self.stepped_from.map(|before| self.seconds / before)
-    }
-
-    /// Whether the latest period, with so many requests, says hardly anything of it beside what was known before.
-    pub(crate) fn hardly_knows(&self, requests: f64) -> bool {
-        self.stepped_from.is_none() && requests < EVIDENCE.min(0.5 * self.weight)
-    }
-
-    /// Takes it that these requests have become so many times as dear as others of their server did, which may be a moment's
-    /// (`is_sure`). Of these themselves little is known then, so that the next ones tell more.
-    pub(crate) fn follow_step(&mut self, factor: f64, is_sure: bool) {
-        let before = [self.seconds, self.weight, self.variance];
-        self.before_rise = (!is_sure && factor > 1.0 && self.weight > 0.0).then_some(before);
-        self.seconds *= factor;
-        self.variance *= factor * factor;
-        self.weight = self.weight.min(EVIDENCE);
-        (self.run, self.expected) = (CostRun::default(), self.seconds);
-    }
-
     /// Replaces the cost. Services that take so many times as long deviate by so many times as much from their mean.
     fn step_to(&mut self, seconds: f64) {
         let [before, _, variance] = core::mem::take(&mut self.run).before;
-        self.stepped_from.get_or_insert(before);
         self.variance = variance * (seconds / before) * (seconds / before);
         self.seconds = seconds;
     }

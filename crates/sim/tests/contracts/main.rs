@@ -8,7 +8,6 @@ mod held;
 mod inside;
 mod parties;
 mod ranks;
-mod slowed;
 
 use parties::{Party, Run, Shared, US};
 use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, promised_costs};

@@ -101,26 +101,17 @@ impl CostModel {
         }
     }
 
-    /// Learns from all classes together whether the server has become faster, and carries what stepped over to levels that show
-    /// nothing of themselves.
-    pub(crate) fn learn_steps(
+    /// Learns from all classes together whether the server has become faster. Where the number of workers is searched for,
+    /// services become shorter as well because fewer requests are let in, so that such a fall says nothing of the server.
+    pub(crate) fn learn_fall(
         &mut self,
         plant: &PlantView,
         measured: &Measurement<'_>,
         learned: &mut [ClassCosts],
     ) {
-        // Where the number of workers is searched for, services become shorter as well because fewer requests are let in, so
-        // that a fall says nothing of the server.
-        if plant.promised.find_workers.is_none() {
-            self.learn_fall(plant, measured, learned);
+        if plant.promised.find_workers.is_some() {
+            return;
         }
-        for class in plant.classes.iter().filter(|class| measured.classes[class.class].active) {
-            let served = &measured.classes[class.class].served;
-            learned[class.class].carry_step((class.levels_here(), class.is_all_here), served);
-        }
-    }
-
-    fn learn_fall(&mut self, plant: &PlantView, measured: &Measurement<'_>, learned: &mut [ClassCosts]) {
         let active = || plant.classes.iter().filter(|class| measured.classes[class.class].active);
         for class in active() {
             let (own, served) = (&learned[class.class], &measured.classes[class.class].served);
