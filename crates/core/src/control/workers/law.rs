@@ -18,7 +18,7 @@
 //! A gradient limiter would use the ratio of a response time to the least one seen instead; but the least drifts, and the limit
 //! with it.
 
-use super::evidence::{Counted, DOUBT, Evidence, Fit, MOST_OF_STRETCH};
+use super::evidence::{Counted, DOUBT, Evidence, Fit};
 use crate::promises::WorkerBounds;
 use alloc::vec::Vec;
 
@@ -202,11 +202,7 @@ impl WorkersLaw {
             }
         } else if bound && fit.likely < self.limit {
             if self.settled >= SETTLED_LONG {
-                // One stretch alone may say as much by chance, that of a cold start above all. Then the limit does not fall to
-                // the likeliest number, but to the largest that is not in doubt, or by half.
-                let is_one_stretch = fit.against_more <= MOST_OF_STRETCH;
-                let doubted = fit.likely.min(self.limit / 2).max(fit.best);
-                next = if is_one_stretch { doubted } else { fit.best };
+                next = fit.likely;
             }
         } else if bound && (counted.slow || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling)) {
             // It may not rise, and a limit that stays tells nothing.
