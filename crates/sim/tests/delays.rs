@@ -4,7 +4,7 @@
 //! that the workers were busy.
 
 use crate::waits::{Answer, Flow, Heard, Scene, mean};
-use plimsoll_core::promises::{Delay, DelayParts, Mode};
+use plimsoll_core::promises::{Delay, DelayParts};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -219,26 +219,6 @@ fn without_any_tuning_an_overload_is_answered_in_time_and_premium_first() {
     }
 }
 
-/// The share of premium that is in time while nothing is known of the server yet, by seed.
-fn at_the_beginning(times: f64, mode: Mode) -> Vec<f64> {
-    let scene = |seed| Scene { mode, seconds: 7.0, ..untuned(times, seed) };
-    pooled_over(41_001..=41_030, 0..7, scene).premium_shares
-}
-
-/// A first quarter of a second is no reason to let one request at a time into a server of eight workers, before which premium
-/// would wait for nearly a second, or be late by half.
-#[test]
-fn without_any_tuning_premium_is_in_time_from_the_first_second_on() {
-    for times in [3.0, 10.0] {
-        let own = at_the_beginning(times, Mode::Control);
-        let least = own.iter().copied().fold(1.0, f64::min);
-        println!("{times} times the capacity: {:.4} in the mean, {least:.4} at least", mean(&own));
-        assert!(mean(&own) >= 0.997 && least >= 0.97, "{own:?} at {times}");
-        let off = at_the_beginning(times, Mode::Off);
-        assert!(off.iter().all(|share| *share < 0.5), "{off:?} without control");
-    }
-}
-
 fn slow_for_twenty_seconds(seed: u64) -> Scene {
     let kind = FaultKind::Slower(2.0);
     let faults = vec![Fault { from: Duration::from_secs(20), until: Duration::from_secs(40), kind }];
@@ -266,7 +246,7 @@ fn without_any_tuning_a_server_that_slows_to_half_is_used_to_the_full_and_recove
 #[test]
 fn the_twin_without_control_answers_nobody_in_time() {
     let mut scene = untuned(3.0, *SEEDS.start());
-    scene.mode = Mode::Off;
+    scene.mode = plimsoll_core::promises::Mode::Off;
     let heard = scene.run();
     let in_time = heard.answers.iter().filter(|a| a.completed && a.response() <= PROMISED).count();
     assert!((in_time as f64) < 0.1 * 200.0 * 60.0, "{in_time}");
@@ -289,7 +269,7 @@ fn the_twins_without_promises_fail() {
     assert!(ten_times > 10.0 * once, "{once} {ten_times}");
     let slow = pooled(20, 40, |seed| {
         let mut scene = slow_for_twenty_seconds(seed);
-        scene.mode = Mode::Off;
+        scene.mode = plimsoll_core::promises::Mode::Off;
         scene
     });
     assert!(slow.goodput() < 0.5 && slow.premium() < 0.5, "{} {}", slow.goodput(), slow.premium());

@@ -33,8 +33,6 @@ const SEEN: f64 = 5.0;
 const MEMORY: f64 = 400.0;
 /// A smaller difference in L is chance: half the square of three and a half deviations.
 const EVIDENCE: f64 = 6.0;
-/// A smaller one is no reason for doubt either.
-pub(super) const DOUBT: f64 = 1.5;
 /// The most that a stretch, and all of them, speak against a number.
 pub(super) const MOST_OF_STRETCH: f64 = 3.0;
 pub(super) const MOST: f64 = 12.0;
@@ -97,8 +95,6 @@ pub(super) struct Evidence {
 pub(super) struct Fit {
     pub(super) best: u32,
     pub(super) upper: u32,
-    /// The largest that is not even in doubt.
-    pub(super) likely: u32,
     /// What speaks against more workers than were ever tried.
     pub(super) against_more: f64,
     /// What speaks against as many as the limit.
@@ -258,15 +254,11 @@ impl Evidence {
             }
             last = own;
         }
-        let largest_within = |doubt: f64| {
-            let allowed = self.likelihoods().filter(|(_, own)| best.1 - own <= doubt).last();
-            allowed.map_or(best.0, |(bin, _)| bin)
-        };
-        let upper = largest_within(EVIDENCE);
+        let allowed = self.likelihoods().filter(|(_, own)| best.1 - own <= EVIDENCE).last();
+        let upper = allowed.map_or(best.0, |(bin, _)| bin);
         Fit {
             best: middle(best.0) as u32,
             upper: middle(upper) as u32,
-            likely: middle(largest_within(DOUBT)) as u32,
             against_more: best.1 - last,
             against_limit: best.1 - at_limit,
             lower_seen: best.1 - self.gains[0] - self.together.against[0] > EVIDENCE,

@@ -18,7 +18,7 @@
 //! A gradient limiter would use the ratio of a response time to the least one seen instead; but the least drifts, and the limit
 //! with it.
 
-use super::evidence::{Counted, DOUBT, Evidence, Fit};
+use super::evidence::{Counted, Evidence, Fit};
 use crate::promises::WorkerBounds;
 use alloc::vec::Vec;
 
@@ -29,6 +29,8 @@ const SETTLED_LONG: f64 = 120.0;
 /// Departures before a higher limit is tried: at first, and at most.
 const FIRST_PAUSE: f64 = 1000.0;
 const LONGEST_PAUSE: f64 = 2000.0;
+/// What must speak against more workers for the limit not to rise further at once.
+const DOUBT: f64 = 1.5;
 /// What a trial must say for more workers to go on.
 const SPEAKS: f64 = 1.0;
 const UP: f64 = 1.25;
@@ -200,9 +202,9 @@ impl WorkersLaw {
                 // A limit that cannot fall tells nothing either.
                 next = if self.limit > self.bounds.least { down(self.limit) } else { fit.upper };
             }
-        } else if bound && fit.likely < self.limit {
+        } else if bound && fit.against_more >= DOUBT && fit.best < self.limit {
             if self.settled >= SETTLED_LONG {
-                next = fit.likely;
+                next = fit.best;
             }
         } else if bound && (counted.slow || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling)) {
             // It may not rise, and a limit that stays tells nothing.
