@@ -277,17 +277,17 @@ impl Queue {
         next
     }
 
-    /// The last fifo with a waiting request that this one ranks above; else, of sites with a contract, that of the site with
-    /// the longest backlog.
+    /// The last fifo with a waiting request that this one ranks above; else, of sites with a contract, that of the site which
+    /// would still have the longest backlog.
     fn lowest_below(&mut self, waiting: &Waiting) -> Option<usize> {
-        let Waiting { rank, site, pace_ns, .. } = *waiting;
+        let Waiting { rank, site, .. } = *waiting;
         let waits = |fifo: &Fifo| fifo.oldest().is_some();
         let last = self.fifos.iter().rposition(waits)?;
         if rank.is_above(&self.fifos[last].rank, self.fifos[last].site == site) {
             return Some(last);
         }
         let share = self.shares.share(site, rank)?;
-        let other = self.shares.longest(share, pace_ns);
+        let other = self.shares.longest(share);
         let of = |site: u16| {
             move |fifo: &Fifo| waits(fifo) && fifo.site == site && fifo.rank.kind() == rank.kind()
         };

@@ -1,14 +1,16 @@
 //! The shares by which sites with a contract take turns, inside their contracts and beyond them.
 //!
 //! In order of arrival, a site whose pages have become dear, or that has just been flooded, would make all others wait behind
-//! it; and by priority, which is an order inside one site (UC 5.2), one site would come before another's contract. So the sites
-//! take turns by start-time fair queueing: a start takes `1 / R_max` of its site's time, and the site whose time is least is
-//! next. A site whose requests did not wait has lost nothing and saved nothing, since its time is at least that of the last
-//! start. So while sites wait for the server, each has at least `R_max_i / (sum of R_max)` of the starts, which for contracts
-//! that fit is more than its rate; and a site that asks for less does not wait behind the others' backlogs.
+//! it; and by priority, which is an order inside one site (UC 5.2), one site would come before another's contract. So the
+//! sites take turns by start-time fair queueing: a start takes `1 / R_max` of its site's time, and the site whose time is
+//! least is next. A site whose requests did not wait has lost nothing and saved nothing, since its time is at least that of
+//! the last start. When no request waits any more, all sites are at the same time again: a start that made nobody wait is no
+//! debt. Else a site of 0.1/s, whose start takes ten seconds of its time, would stand behind every burst of a site of 100/s.
+//! So while sites wait for the server, each has at least `R_max_i / (sum of R_max)` of the starts, which for contracts that
+//! fit is more than its rate; and a site that asks for less does not wait behind the others' backlogs.
 //!
-//! A full queue is shared in the same way: it gives up a request of the site with the longest backlog, in the time of its
-//! contract.
+//! A full queue is shared in the same way: it gives up a request of the site that would still have the longest backlog, in the
+//! time of its contract.
 
 use crate::scheduling::rank::{KINDS, Rank};
 use alloc::vec::Vec;
@@ -26,8 +28,16 @@ struct SiteShare {
     site: u16,
     /// When its last start ends in the site's own time (ns).
     ends: u64,
-    /// What the requests that wait will take of that time (ns).
+    /// What the requests that wait will take of that time (ns), and what the latest of them will.
     waiting_ns: u64,
+    pace_ns: u64,
+}
+
+impl SiteShare {
+    /// What would still wait without one of them (ns).
+    fn without_one(&self) -> u64 {
+        self.waiting_ns.saturating_sub(self.pace_ns)
+    }
 }
 
 impl SiteShares {
@@ -37,7 +47,7 @@ impl SiteShares {
             let kind = rank.kind();
             let known = self.sites.iter().position(|own| (own.kind, own.site) == (kind, site));
             known.unwrap_or_else(|| {
-                self.sites.push(SiteShare { kind, site, ends: 0, waiting_ns: 0 });
+                self.sites.push(SiteShare { kind, site, ends: 0, waiting_ns: 0, pace_ns: 0 });
                 self.sites.len() - 1
             })
         })
@@ -51,13 +61,21 @@ impl SiteShares {
 
     /// A request of the site waits, of which its contract promises one in `pace_ns`.
     pub(super) fn wait(&mut self, share: usize, pace_ns: u64) {
-        self.sites[share].waiting_ns += pace_ns;
+        let own = &mut self.sites[share];
+        (own.waiting_ns, own.pace_ns) = (own.waiting_ns + pace_ns, pace_ns);
     }
 
     /// Such a request waits no longer.
     pub(super) fn leave(&mut self, share: usize, pace_ns: u64) {
-        let waiting_ns = &mut self.sites[share].waiting_ns;
-        *waiting_ns = waiting_ns.saturating_sub(pace_ns);
+        let own = &mut self.sites[share];
+        (own.waiting_ns, own.pace_ns) = (own.waiting_ns.saturating_sub(pace_ns), pace_ns);
+        let kind = own.kind;
+        let of_kind = || self.sites.iter().filter(|site| site.kind == kind);
+        if of_kind().all(|site| site.waiting_ns == 0) {
+            let latest = of_kind().map(|site| site.ends).max().unwrap_or(0);
+            let last = &mut self.last[usize::from(kind)];
+            *last = latest.max(*last);
+        }
     }
 
     /// Such a request starts.
@@ -68,12 +86,13 @@ impl SiteShares {
         self.last[usize::from(own.kind)] = starts;
     }
 
-    /// The site of the kind with the longest backlog, if it is longer than this one's will be.
-    pub(super) fn longest(&self, share: usize, pace_ns: u64) -> Option<u16> {
+    /// The site of the kind that gives up a request for one more of this site: without it, it would still have a longer backlog
+    /// than this one has.
+    pub(super) fn longest(&self, share: usize) -> Option<u16> {
         let own = &self.sites[share];
         let others = self.sites.iter().filter(|other| other.kind == own.kind);
-        let longest = others.max_by_key(|other| other.waiting_ns)?;
-        (longest.waiting_ns > own.waiting_ns + pace_ns).then_some(longest.site)
+        let longest = others.max_by_key(|other| other.without_one())?;
+        (longest.without_one() > own.waiting_ns).then_some(longest.site)
     }
 }
 
@@ -107,8 +126,32 @@ mod tests {
             [1, 2].map(|site| shares.share(site, Rank::contracted(9, None)).expect("a contract"));
         (0..3).for_each(|_| shares.wait(slow, 30));
         (0..5).for_each(|_| shares.wait(fast, 10));
-        assert_eq!((shares.longest(fast, 10), shares.longest(slow, 30)), (Some(1), None));
+        assert_eq!((shares.longest(fast), shares.longest(slow)), (Some(1), None));
         shares.leave(slow, 30);
-        assert_eq!(shares.longest(fast, 10), None, "the backlogs would be equal");
+        assert_eq!(shares.longest(fast), None, "its own backlog would be the longer one");
+    }
+
+    #[test]
+    fn one_request_of_a_slow_contract_is_no_backlog_and_its_start_no_debt() {
+        let mut shares = SiteShares::default();
+        let [slow, fast] =
+            [1, 2].map(|site| shares.share(site, Rank::contracted(9, None)).expect("a contract"));
+        let start = |shares: &mut SiteShares, share, pace| {
+            shares.start(share, pace);
+            shares.leave(share, pace);
+        };
+        shares.wait(slow, 10_000);
+        (0..900).for_each(|_| shares.wait(fast, 10));
+        assert_eq!(shares.longest(fast), None, "it gives up none for the 901st of the other");
+        // Both have waited and started. At the next burst of the other the slow one has its turn.
+        start(&mut shares, slow, 10_000);
+        (0..900).for_each(|_| start(&mut shares, fast, 10));
+        shares.wait(slow, 10_000);
+        (0..900).for_each(|_| shares.wait(fast, 10));
+        assert_eq!(shares.starts(slow), shares.starts(fast));
+        // While requests wait, the next start of the slow one is ten seconds later.
+        start(&mut shares, slow, 10_000);
+        start(&mut shares, fast, 10);
+        assert!(shares.starts(slow) > shares.starts(fast) + 9_000);
     }
 }

@@ -8,6 +8,7 @@ mod held;
 mod inside;
 mod parties;
 mod ranks;
+mod rare;
 
 use parties::{Party, Run, Shared, US};
 use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, promised_costs};
