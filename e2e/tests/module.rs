@@ -196,7 +196,7 @@ fn decisions_show_in_responses_and_every_request_is_accounted_once() {
         "nothing is overloaded yet"
     );
     let got = Got::default();
-    under_load(apache.direct, 8, &got, || {
+    under_load(apache.direct, 24, &got, || {
         wait_until("some are served light pages, and some are rejected", || {
             let [_, _, light, rejected, _] = got.all();
             light > 0 && rejected > 0
