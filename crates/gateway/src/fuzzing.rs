@@ -19,6 +19,7 @@ use crate::upstream::head::Incoming;
 use crate::upstream::load_report::{self, LoadReports};
 use crate::upstream::redirect::AskedPlace;
 use plimsoll_core::random::Random;
+use std::cell::RefCell;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -118,8 +119,8 @@ pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
     };
     let requested = Requested { keep_alive: true, is_head, ..Requested::default() };
     let (report, report_name, hide_load) = (None, "x-plimsoll", true);
-    let (mut written, rules) = (Vec::new(), &HeaderRules::default());
-    Incoming { bytes, head: &head, requested, framing, report, report_name, hide_load, rules, asked }
+    let (mut written, rules, date) = (Vec::new(), &HeaderRules::default(), &RefCell::default());
+    Incoming { bytes, head: &head, requested, framing, report, report_name, hide_load, rules, date, asked }
         .write(&mut written);
     Some(written)
 }

@@ -224,6 +224,28 @@ fn a_body_that_ends_with_the_connection_is_chunked() {
 }
 
 #[test]
+fn a_response_without_a_date_gets_one_and_one_with_a_date_keeps_it() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let own = if head.contains("/dated") { "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" } else { "" };
+            let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+            peer.send(format!("{early}HTTP/1.1 200 OK\r\n{own}Content-Length: 0\r\n\r\n")).expect("sent");
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    for (path, date) in [("/dated", Some("Sun, 06 Nov 1994 08:49:37 GMT")), ("/undated", None)] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n")).expect("sent");
+        let (early, head) = (client.head().expect("hints"), client.head().expect("a response"));
+        assert_eq!(field(&early, "date"), None, "{early}");
+        let found = field(&head, "date").unwrap_or_else(|| panic!("no date: {head}"));
+        assert_eq!(found, date.unwrap_or(found), "{head}");
+        assert_eq!(head.to_ascii_lowercase().matches("\ndate:").count(), 1, "{head}");
+        assert!(found.len() == 29 && found.ends_with(" GMT"), "{head}");
+    }
+}
+
+#[test]
 fn upgrades_pass_and_hold_no_slot() {
     let origin = Origin::start(|mut peer| {
         let head = peer.head().expect("a request");

@@ -122,6 +122,7 @@ impl<W: Wire> Way<W> {
             reports: tables.plants[plant].reported.then_some(&upstream.pool.reports),
             cost_header: tables.plants[plant].cost_header.as_deref(),
             rules: &headers.response,
+            date: &self.worker.date,
             falls_back: variants.get(1).is_some(),
             rewrites,
             sent: variants.get(0).unwrap_or_default(),

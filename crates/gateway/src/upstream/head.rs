@@ -9,6 +9,7 @@ use crate::http1::field::FieldKind;
 use crate::http1::response::ResponseHead;
 use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number, write_status};
+use std::cell::RefCell;
 
 /// A response on its way to a client.
 pub(crate) struct Incoming<'a> {
@@ -23,6 +24,8 @@ pub(crate) struct Incoming<'a> {
     pub hide_load: bool,
     /// The site's rules.
     pub rules: &'a HeaderRules,
+    /// The time now, for a response without `Date` (RFC 9110 6.6.1).
+    pub date: &'a RefCell<String>,
     /// What the upstream was asked for, which its answer must not name.
     pub asked: AskedPlace<'a>,
 }
@@ -36,6 +39,7 @@ impl Incoming<'_> {
         out.push(b' ');
         out.extend_from_slice(head.phrase.of(self.bytes));
         out.extend_from_slice(b"\r\n");
+        let mut is_dated = false;
         for field in &head.fields {
             let passes = match field.kind {
                 FieldKind::Connection
@@ -48,6 +52,7 @@ impl Incoming<'_> {
                 _ => true,
             };
             let name = field.name.of(self.bytes);
+            is_dated |= name.eq_ignore_ascii_case(b"date");
             // Where the gateway says how long TLS alone is used, it has one author.
             let passes = passes
                 && !self.rules.drops(name)
@@ -73,6 +78,9 @@ impl Incoming<'_> {
             Framing::None | Framing::UntilClose => {}
         }
         if !head.is_interim() {
+            if !is_dated && !switching && !self.rules.drops(b"date") {
+                write_field(out, b"date", self.date.borrow().as_bytes());
+            }
             out.extend_from_slice(self.rules.lines());
         }
         if switching {

@@ -19,6 +19,7 @@ use crate::http1::{Refusal, Version};
 use crate::settings::Rewrite;
 use crate::transport::socket::Socket;
 use plimsoll_core::request::is_event_stream;
+use std::cell::RefCell;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -43,6 +44,8 @@ pub(crate) struct ResponseTerms<'a> {
     pub cost_header: Option<&'a str>,
     /// The rules of the request's site for what its client gets.
     pub rules: &'a HeaderRules,
+    /// The time, for a response that has none.
+    pub date: &'a RefCell<String>,
     /// Whether a 404 is not the client's response but a reason to request the next level.
     pub falls_back: bool,
     /// The rewrites of the level and of those above.
@@ -292,6 +295,7 @@ impl<'a> ResponseSide<'a> {
             report_name,
             reports,
             rules,
+            date,
             rewrites,
             sent,
             addresses,
@@ -303,7 +307,7 @@ impl<'a> ResponseSide<'a> {
         let asked = AskedPlace { prefix, sent, addresses, own_host };
         let bytes = &buffer[self.start..self.start + length];
         let head = &*self.head;
-        Incoming { bytes, head, requested, framing, report, report_name, hide_load, rules, asked }
+        Incoming { bytes, head, requested, framing, report, report_name, hide_load, rules, date, asked }
             .write(self.scratch);
     }
 
