@@ -29,6 +29,8 @@ pub struct CostEstimate {
     pub(super) expected: f64,
     /// As `CostRun::before`, of a step up that no later period has confirmed.
     before_rise: Option<[f64; 3]>,
+    /// The cost from which the latest period stepped, or fell back.
+    stepped_from: Option<f64>,
 }
 
 /// The latest periods on one side of the mean: all of them, or the last one if it tells more alone.
@@ -105,6 +107,7 @@ impl CostEstimate {
     /// Learns from a period's sums; returns whether the cost stepped.
     pub fn learn(&mut self, served: Served) -> bool {
         let n = served.requests;
+        self.stepped_from = None;
         if n <= 0.0 {
             return false;
         }
@@ -119,6 +122,7 @@ impl CostEstimate {
         let confirmed = unconfirmed.is_some_and(|before| is_step(served, before));
         if let Some(before) = unconfirmed.filter(|_| !confirmed) {
             // It has fallen back at once: a machine stood still for a moment. What was known before holds.
+            self.stepped_from = Some(self.seconds);
             [self.seconds, self.weight, _] = before;
             self.run = CostRun::default();
         }
@@ -170,9 +174,38 @@ impl CostEstimate {
         true
     }
 
+    /// By what factor the latest period changed the cost at once, if it did.
+    pub(crate) fn step(&self) -> Option<f64> {
+        self.stepped_from.map(|before| self.seconds / before)
+    }
+
+    /// Whether the latest period, with so many requests, says hardly anything of it beside what was known before.
+    pub(crate) fn hardly_knows(&self, requests: f64) -> bool {
+        self.stepped_from.is_none() && requests < EVIDENCE.min(0.5 * self.weight)
+    }
+
+    /// Takes it that these requests have become so many times dearer as others of their server did, which may be a moment's
+    /// (`is_sure`); a fall takes back a rise that was. Of these themselves little is known then, so that the next ones tell
+    /// more.
+    pub(crate) fn follow_step(&mut self, factor: f64, is_sure: bool) {
+        let before = self.before_rise.take();
+        if factor > 1.0 {
+            self.before_rise = (!is_sure).then_some([self.seconds, self.weight, self.variance]);
+            self.seconds *= factor;
+            self.variance *= factor * factor;
+            self.weight = self.weight.min(EVIDENCE);
+        } else if let Some(before) = before {
+            [self.seconds, self.weight, self.variance] = before;
+        } else {
+            return;
+        }
+        (self.run, self.expected) = (CostRun::default(), self.seconds);
+    }
+
     /// Replaces the cost. Services that take so many times as long deviate by so many times as much from their mean.
     fn step_to(&mut self, seconds: f64) {
         let [before, _, variance] = core::mem::take(&mut self.run).before;
+        self.stepped_from.get_or_insert(before);
         self.variance = variance * (seconds / before) * (seconds / before);
         self.seconds = seconds;
     }

@@ -9,6 +9,7 @@ mod inside;
 mod parties;
 mod ranks;
 mod rare;
+mod slowed;
 
 use parties::{Party, Run, Shared, US};
 use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, promised_costs};

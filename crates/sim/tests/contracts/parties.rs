@@ -263,6 +263,7 @@ impl fmt::Display for Run {
 }
 
 /// A stretch of a run. A party is named by its place in the plan.
+#[derive(Clone, Copy)]
 pub(crate) struct Window<'a> {
     rows: &'a [Row],
     classes: &'a [usize],

@@ -1,8 +1,9 @@
 //! What was learned of the requests of one class, for the loops of all plants that serve it.
 
-use crate::model::{CostEstimate, LinearModel};
+use crate::model::{CostEstimate, LinearModel, Served};
 use crate::promises::{Costs, MAX_LEVELS};
 use crate::telemetry::measurement::ClassMeasurement;
+use core::ops::{Add, Range};
 
 /// The most periods for which a rise counts as unconfirmed.
 const UNCONFIRMED: u32 = 3;
@@ -24,6 +25,8 @@ pub(crate) struct ClassCosts {
     pub(crate) frozen: bool,
     /// Whether a cost stepped in the last period.
     pub(crate) stepped: bool,
+    /// Whether a cost stepped then, or fell back.
+    pub(crate) moved: bool,
     /// For how many periods the rise of the lowest level's cost has not been confirmed.
     unconfirmed: u32,
 }
@@ -38,6 +41,7 @@ impl ClassCosts {
             line_learned: false,
             frozen: true,
             stepped: false,
+            moved: false,
             unconfirmed: 0,
         }
     }
@@ -67,7 +71,7 @@ impl ClassCosts {
 
     /// Learns from a period. From a period without requests, as most classes have most of the time, nothing is learned.
     pub(crate) fn learn(&mut self, measured: &ClassMeasurement) {
-        self.stepped = false;
+        (self.stepped, self.moved) = (false, false);
         self.unconfirmed =
             if self.by_level[1].is_unconfirmed() { self.unconfirmed.saturating_add(1) } else { 0 };
         if !measured.active {
@@ -76,9 +80,49 @@ impl ClassCosts {
         }
         for level in 1..=self.levels {
             self.stepped |= self.by_level[level].learn(measured.served[level]);
+            self.moved |= self.by_level[level].step().is_some();
         }
         self.frozen = !self.line.learn(measured.samples.as_slice().iter().copied());
         self.line_learned |= !self.frozen;
+    }
+
+    /// Takes it that what the latest period showed of some `levels` of a plant holds for those too of which it showed hardly
+    /// anything: a server that has become slow is slow for all of them. Otherwise lighter pages would be given at what they
+    /// cost before. The line follows too if all levels are the plant's, since it forgets a former server in thirty periods
+    /// only; but no further than it fails to explain the period, as it explains larger pages.
+    #[cold]
+    pub(crate) fn carry_step(&mut self, (levels, is_all): (Range<usize>, bool), served: &[Served]) {
+        let (mut before, mut after, mut is_sure) = (0.0, 0.0, true);
+        for (cost, served) in self.by_level[levels.clone()].iter().zip(&served[levels.clone()]) {
+            if let (Some(factor), Some(seconds)) = (cost.step(), cost.seconds()) {
+                after += served.requests * seconds;
+                before += served.requests * seconds / factor;
+                is_sure &= !cost.is_unconfirmed();
+            }
+        }
+        if before > 0.0 {
+            self.follow_step((levels, is_all), served, (after / before, is_sure));
+        }
+    }
+
+    fn follow_step(
+        &mut self,
+        (levels, is_all): (Range<usize>, bool),
+        served: &[Served],
+        (factor, is_sure): (f64, bool),
+    ) {
+        for (cost, served) in self.by_level[levels.clone()].iter_mut().zip(&served[levels.clone()]) {
+            if cost.hardly_knows(served.requests) {
+                cost.follow_step(factor, is_sure);
+            }
+        }
+        let all = served[levels].iter().copied().fold(Served::default(), Served::add);
+        let (a, b) = self.line.costs();
+        let expected = a * all.requests + b * all.bytes;
+        if is_all && expected > 0.0 {
+            let own = all.work_seconds / expected;
+            self.line.scale(own.clamp(factor.min(1.0), factor.max(1.0)));
+        }
     }
 }
 
@@ -99,5 +143,44 @@ mod tests {
         assert_eq!(costs.by_level[1].seconds(), None);
         costs.learn(&ClassMeasurement::default());
         assert!(!costs.stepped && costs.frozen && costs.by_level[2].seconds().is_some());
+    }
+
+    /// A class of two levels whose full pages take 10 ms for 1,000 bytes each, or half of it and half as many where they are
+    /// light; then one period with full pages alone that take so many times as long and have so many times as many bytes.
+    fn after(times: f64, sizes: f64) -> ClassCosts {
+        let mut costs = ClassCosts::new(LinearModel::default(), 2);
+        let mut measured = ClassMeasurement { active: true, ..ClassMeasurement::default() };
+        let period = |costs: &mut ClassCosts, measured: &mut ClassMeasurement, light: f64, full: Served| {
+            let part = |n: f64| Served { requests: n, work_seconds: 0.005 * n, bytes: 500.0 * n };
+            (measured.served[1], measured.served[2]) = (part(light), full);
+            measured.samples.clear();
+            measured.served[1..=2].iter().for_each(|served| measured.samples.push(*served));
+            costs.learn(measured);
+            costs.carry_step((1..3, true), &measured.served);
+        };
+        for n in [90.0, 110.0].into_iter().cycle().take(20) {
+            let full = Served { requests: n, work_seconds: 0.01 * n, bytes: 1000.0 * n };
+            period(&mut costs, &mut measured, n, full);
+        }
+        let full = Served { requests: 100.0, work_seconds: times, bytes: 1e5 * sizes };
+        period(&mut costs, &mut measured, 0.0, full);
+        costs
+    }
+
+    #[test]
+    fn what_was_not_served_becomes_dearer_with_what_was() {
+        let slow = after(2.5, 1.0);
+        let light = slow.by_level[1].seconds().expect("seen before");
+        let (a, b) = slow.line.costs();
+        assert!((light - 0.0125).abs() < 1e-4, "{light}");
+        assert!((a + 1000.0 * b - 0.025).abs() < 1e-4, "{a} {b}");
+        // It may have been a moment's.
+        assert!(slow.rose());
+    }
+
+    #[test]
+    fn larger_pages_do_not_change_what_the_line_says() {
+        let (a, b) = after(2.5, 2.5).line.costs();
+        assert!((a + 1000.0 * b - 0.01).abs() < 1e-3, "{a} {b}");
     }
 }

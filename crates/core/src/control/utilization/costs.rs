@@ -101,17 +101,29 @@ impl CostModel {
         }
     }
 
-    /// Learns from all classes together whether the server has become faster. Where the number of workers is searched for,
-    /// services become shorter as well because fewer requests are let in, so that such a fall says nothing of the server.
-    pub(crate) fn learn_fall(
+    /// Learns from all classes together whether the server has become faster, and carries what stepped over to levels that show
+    /// nothing of themselves.
+    pub(crate) fn learn_steps(
         &mut self,
         plant: &PlantView,
         measured: &Measurement<'_>,
         learned: &mut [ClassCosts],
     ) {
+        // Where the number of workers is searched for, services become longer and shorter because more or fewer requests are
+        // let in, so that a step says nothing of the server.
         if plant.promised.find_workers.is_some() {
             return;
         }
+        self.learn_fall(plant, measured, learned);
+        for class in plant.classes.iter().filter(|class| measured.classes[class.class].active) {
+            if learned[class.class].moved {
+                let served = &measured.classes[class.class].served;
+                learned[class.class].carry_step((class.levels_here(), class.is_all_here), served);
+            }
+        }
+    }
+
+    fn learn_fall(&mut self, plant: &PlantView, measured: &Measurement<'_>, learned: &mut [ClassCosts]) {
         let active = || plant.classes.iter().filter(|class| measured.classes[class.class].active);
         for class in active() {
             let (own, served) = (&learned[class.class], &measured.classes[class.class].served);

@@ -121,7 +121,7 @@ impl Loop for UtilizationLoop {
     }
 
     fn step(&mut self, _now: Instant, input: PlantInput<'_>) -> PlantOutput<'_> {
-        self.costs.learn_fall(&self.view, &input.measured, input.costs);
+        self.costs.learn_steps(&self.view, &input.measured, input.costs);
         let (plant, measured, learned) = (&self.view, &input.measured, &*input.costs);
         let before = self.allocation.level;
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
