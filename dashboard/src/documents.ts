@@ -426,7 +426,7 @@ servers: Array<ServerDocument>,
  */
 all_servers_out: boolean, 
 /**
- * Requests that were tried at another server.
+ * Requests that were tried again, at another server or on another connection.
  */
 retries: number, 
 /**

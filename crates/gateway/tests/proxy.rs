@@ -495,6 +495,36 @@ fn a_reused_connection_that_died_is_replaced() {
     settled(&gateway);
 }
 
+/// A server that reads a request and then closes, as one does that kills a worker which takes too long, is not given each
+/// request twice: such repetitions are counted, and only so many.
+#[test]
+fn requests_that_their_server_has_read_are_repeated_within_the_budget() {
+    let read = Arc::new(AtomicUsize::new(0));
+    let count = read.clone();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            if head.starts_with("GET /killed") {
+                count.fetch_add(1, SeqCst);
+                return;
+            }
+            let _ = peer.send_response(b"ok");
+        }
+    });
+    let gateway = watched(&[origin.address]);
+    let mut client = client(&gateway);
+    for _ in 0..40 {
+        assert_eq!(client.get("/").0, 200);
+        assert_eq!(client.get("/killed").0, 502);
+    }
+    settled(&gateway);
+    // Eighty requests, of which a fifth, and ten.
+    let repeated = read.load(SeqCst) - 40;
+    assert!((10..=26).contains(&repeated), "{repeated}");
+    let upstream = upstream(&gateway);
+    assert_eq!(upstream["retries"], repeated, "{upstream}");
+    assert_eq!(upstream["retries_refused"], 40 - repeated, "{upstream}");
+}
+
 #[test]
 fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
     let go = Arc::new(AtomicBool::new(false));

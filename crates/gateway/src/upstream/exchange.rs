@@ -337,7 +337,8 @@ impl<W: Wire> Exchange<'_, W> {
             }
             return Some(End::Absent);
         }
-        if fault == Fault::Silent && retry::is_worth_another_connection(&lease, &self.request) {
+        let may_retry = || self.upstream.pool.roster().may_retry(self.worker.shared.clock.now());
+        if fault == Fault::Silent && retry::is_worth_another_connection(&lease, &self.request, may_retry) {
             return Some(End::Retry);
         }
         if self.response.is_committed() {

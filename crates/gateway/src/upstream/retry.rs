@@ -3,7 +3,7 @@
 //! | what happened | what follows | how often |
 //! |---|---|---|
 //! | a server does not accept a connection | another server ([`acquire`]) | at two others, within a budget |
-//! | a kept connection ends before the first byte of the response ([`is_worth_another_connection`]) | a new connection | once |
+//! | a kept connection ends before the response ([`is_worth_another_connection`]) | anew | once; if sent, within that budget |
 //! | a server of HTTP/2 says on one that it has not looked at the request (`REFUSED_STREAM`, `GOAWAY`) | the same | once |
 //! | 404 at a level that falls back ([`may_fall_back`]) | the head of the next level | each level once |
 //!
@@ -50,10 +50,15 @@ pub(crate) async fn carry<'a, W: Wire>(exchange: &mut Exchange<'a, W>, variants:
 }
 
 /// Whether a request is sent again after its connection ended without any byte of a response. A server may close an idle
-/// connection at any time, so that this is likely only on a connection that was kept; on a new one it is a failure.
-pub(super) fn is_worth_another_connection(connection: &Lease, request: &RequestSide<'_>) -> bool {
-    let is_unseen = request.is_bodiless && connection.io.was_refused();
-    connection.reused && (!request.is_touched() || request.is_repeatable || is_unseen)
+/// connection at any time, so that this is likely only on a connection that was kept; on a new one it is a failure. A server
+/// that got the request may have worked on it until its worker was killed, so that such a repetition is a retry like another.
+pub(super) fn is_worth_another_connection(
+    connection: &Lease,
+    request: &RequestSide<'_>,
+    may_retry: impl FnOnce() -> bool,
+) -> bool {
+    let is_unseen = !request.is_touched() || (request.is_bodiless && connection.io.was_refused());
+    connection.reused && (is_unseen || (request.is_repeatable && may_retry()))
 }
 
 /// Whether sending the request twice does no harm (RFC 9110 9.2.2), and the gateway has all of it: there is no body.

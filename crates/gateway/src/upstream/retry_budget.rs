@@ -1,12 +1,13 @@
-//! How many requests may be tried at another server: a part of the requests of the last seconds, so that tries cannot amplify
-//! an overload in which no server accepts connections any more.
+//! How many requests may be tried again, at another server or on another connection: a part of the requests of the last
+//! seconds, so that tries cannot amplify an overload in which no server accepts connections any more, or in which each kills
+//! the workers that take too long.
 //!
 //! ```text
 //! retries <= LEAST + SHARE * requests        in a window of 10 to 20 s
 //! ```
 //!
-//! A request that is sent again because its kept connection had ended is none: its server has not seen it, and each such
-//! connection has served a request before.
+//! A request whose kept connection ended before any of it was sent, or of which the server says that it has not looked at it,
+//! is no retry.
 
 use super::recent_counts::RecentCounts;
 use plimsoll_core::time::Instant;

@@ -126,7 +126,7 @@ pub struct ServerNews {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RosterStatus {
     pub servers: Vec<ServerStatus>,
-    /// Requests that were tried at another server, and those that were not since too many are.
+    /// Requests that were tried again, and those that were not since too many were.
     pub retries: [u64; 2],
     /// Why the last lookup of a name failed, if it did; the servers are those of an earlier one.
     pub lookup_failure: Option<String>,
@@ -259,7 +259,7 @@ impl Roster {
         }
     }
 
-    /// Whether another server may be tried for a request whose first one could not be reached. It counts if it may.
+    /// Whether a request may be tried again, since its server could not be reached or may have begun it. It counts if it may.
     pub(super) fn may_retry(&mut self, now: Instant) -> bool {
         let requests = self.requests();
         self.retries.take(now, requests)

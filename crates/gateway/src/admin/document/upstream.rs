@@ -46,7 +46,7 @@ document! {
         servers: Vec<ServerDocument<'a>> = roster.servers.iter().map(ServerDocument::new).collect(),
         /// Whether all servers are out of use, and so all are used.
         all_servers_out: bool = roster.is_panic(),
-        /// Requests that were tried at another server.
+        /// Requests that were tried again, at another server or on another connection.
         retries: u64 = roster.retries[0],
         /// Requests that were not, since too many were.
         retries_refused: u64 = roster.retries[1],

@@ -162,7 +162,7 @@ metrics! {
     "plimsoll_upstream_all_servers_out", "1 while all servers of the upstream are out of use, and so all are used.",
         Rosters(|own| own.is_panic());
     "plimsoll_upstream_retries_total",
-        "Requests whose server could not be reached: tried at another one, or not since too many were.",
+        "Requests whose server could not be reached or closed the connection: tried again, or not since too many were.",
         Rosters(|own| [("made", own.retries[0]), ("refused", own.retries[1])]
             .map(|(result, count)| (label("result", result), count)));
     "plimsoll_upstream_lookup_failed",
