@@ -206,9 +206,10 @@ impl Engine {
         self.lane.rejects_client(client)
     }
 
-    /// Counts a request from an address that was turned away where no lane is asked, if it would be rejected now.
+    /// Counts a request from an address that was turned away where no lane is asked. It counts for no class if, after a reload,
+    /// addresses do not tell classes any more.
     pub fn count_rejected_client(&mut self, now: Instant, client: IpAddr) {
-        let _rejection = self.lane.reject_client(now, client);
+        self.lane.count_rejected_client(now, client);
     }
 
     /// What was learned of how rates change, by hour of the day, where admission by budget forecasts them.

@@ -102,6 +102,15 @@ impl Lane {
         self.reject_before_body(now, &target)
     }
 
+    /// Counts a request of a client that was turned away without any lane being asked, whatever would be decided now.
+    pub(crate) fn count_rejected_client(&mut self, now: Instant, client: IpAddr) {
+        self.follow();
+        if let Some(target) = self.published.rules.classify_client(client) {
+            let (_, mut permit) = self.give_level(now, &target);
+            self.reject(&target, &mut permit, Refusal { reason: Reason::Overload, at_least: None });
+        }
+    }
+
     /// Whether [`reject_client`](Self::reject_client) would reject a client now; nothing is counted.
     pub fn rejects_client(&mut self, client: IpAddr) -> bool {
         self.follow();
