@@ -142,8 +142,9 @@ fn a_session_goes_on_where_an_earlier_one_ended() {
 }
 
 #[test]
-fn what_is_no_handshake_is_answered_counted_and_ended() {
-    let site = Secure::shop();
+fn what_is_no_handshake_is_answered_counted_logged_and_ended() {
+    let shop = |folder: &Folder| named(folder, "shop", "shop.test");
+    let mut site = Secure::run(shop, "[log]\nlevel = \"debug\"");
     let plain = exchange(site.tls, REQUEST);
     assert_eq!(plain.status, 400);
     assert!(plain.text().contains("https://"), "{}", plain.text());
@@ -167,6 +168,8 @@ fn what_is_no_handshake_is_answered_counted_and_ended() {
     assert!(page.contains("plimsoll_tls_handshakes_total{result=\"failed\"} 6"), "{page}");
     let (code, text) = curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]);
     assert!(code == 0 && text.contains("a page"), "{text}");
+    let why = "a TLS handshake with 127.0.0.1 failed: ";
+    site.gateway.process.wait_for("reasons", |log| (log.matches(why).count() == 6).then_some(()));
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> 
     let successor = loop {
         match requests.recv_timeout(LOOK) {
             Ok(Requested::Reload) => reload.begin(),
-            Ok(Requested::ReopenLogs) => reload.gateway.reopen_access_logs(),
+            Ok(Requested::ReopenLogs) => reopen_logs(reload),
             Ok(Requested::Upgrade) => begin_upgrade(&upgrade, gateway, reload),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => {
@@ -168,6 +168,13 @@ fn tell_server(news: &ServerNews) {
         (true, 0) => tracing::error!(upstream, server, in_use, servers, "{text}"),
         (true, _) => tracing::warn!(upstream, server, in_use, servers, "{text}"),
         (false, _) => tracing::info!(upstream, server, in_use, servers, "{text}"),
+    }
+}
+
+fn reopen_logs(reload: &Reload) {
+    for (path, error) in reload.gateway.reopen_access_logs() {
+        let file = path.display();
+        tracing::warn!(%file, "{file} cannot be opened anew: {error}; lines go on into the old file");
     }
 }
 

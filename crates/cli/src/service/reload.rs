@@ -139,11 +139,13 @@ impl Reload {
         fit_connections(&mut settings, &configuration.promises, self.open_files)
             .map_err(|failure| failure.text().trim_end().to_owned())?;
         let reloaded = self.gateway.reload(settings, &configuration.promises);
-        let reloaded = reloaded.map_err(|wrong| {
+        let mut reloaded = reloaded.map_err(|wrong| {
             let name = self.file.display().to_string();
             format!("{name}: {}", wrong.join(&format!("\n{name}: ")))
         })?;
-        log::follow(configuration.gateway.log);
+        if log::follow(configuration.gateway.log) {
+            reloaded.settings.push("log");
+        }
         self.worker_counts.follow(&configuration);
         self.lookups.follow(&configuration, found);
         self.state.follow(&configuration, &self.file, self.seed);

@@ -80,7 +80,7 @@ words!(ForwardedFields {
 });
 words!(ReportMode {
     "rejections" => Rejections, "on rejections";
-    "always" => Always, "on every response";
+    "always" => Always, "on every response to a request that the engine decided on";
     "never" => Off, "on none";
 });
 words! {

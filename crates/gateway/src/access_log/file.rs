@@ -1,7 +1,9 @@
 //! A log's file, which is opened anew at its path when that is asked for: its owner has moved the old one away (logrotate).
 
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -40,6 +42,12 @@ impl Drop for LogFile {
 
 fn open(path: &PathBuf) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
+}
+
+/// Whether the file can be opened; it does not wait for the reader of a pipe.
+pub(super) fn can_open(path: &PathBuf) -> io::Result<()> {
+    let without_waiting = OFlags::NONBLOCK.bits() as i32;
+    OpenOptions::new().append(true).create(true).custom_flags(without_waiting).open(path).map(drop)
 }
 
 impl Write for LogFile {

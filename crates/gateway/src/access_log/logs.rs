@@ -1,6 +1,6 @@
 //! Which requests are written where: a log for all, and sites that have one of their own or none.
 
-use super::file::LogFile;
+use super::file::{LogFile, can_open};
 use super::lossy::LossyWriter;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
@@ -155,11 +155,18 @@ impl AccessLogs {
         }
     }
 
-    /// Has every file opened anew at its path, before its next line.
-    pub(crate) fn reopen(&self) {
+    /// Has every file opened anew at its path, before its next line. Returns those that cannot be, whose old files go on.
+    pub(crate) fn reopen(&self) -> Vec<(PathBuf, io::Error)> {
+        let mut failed = Vec::new();
         for log in &self.open {
             log.reopen.store(true, Relaxed);
+            if let LogTarget::File(path) = &log.target
+                && let Err(error) = can_open(path)
+            {
+                failed.push((path.clone(), error));
+            }
         }
+        failed
     }
 
     /// Waits until all lines are written, a moment at most: the end of the process would lose those that are in a queue.

@@ -74,7 +74,7 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
     let (io, protocol) = if tls {
         let Ok(io) = io.into_plain() else { return };
         // On the heap, where it takes memory only while it lasts.
-        let Some(agreed) = Box::pin(handshake::agree(&guard, io)).await else { return };
+        let Some(agreed) = Box::pin(handshake::agree(&guard, io, peer)).await else { return };
         source.certificate = agreed.certificate;
         (Socket::Tls(agreed.io), agreed.protocol)
     } else {

@@ -10,6 +10,8 @@ use crate::transport::protocol::Protocol;
 use crate::transport::tls::certificate::client_name;
 use crate::transport::tls::session::TlsSocket;
 use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -24,17 +26,19 @@ pub(super) struct Agreed {
     pub certificate: Option<Rc<str>>,
 }
 
-/// Carries a handshake to its end; `None` if nothing came of it.
-pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket) -> Option<Agreed> {
+/// Carries a handshake with a client to its end; `None` if nothing came of it.
+pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket, client: IpAddr) -> Option<Agreed> {
     let (worker, slot) = (&guard.worker, &guard.slot);
     let server = &worker.shared.tls;
     let mut io = TlsSocket::accept(io, server.current()?).ok()?;
     slot.idle_from(worker.coarse());
     slot.arm(Some(worker.after(worker.tables().settings.timeouts.head)));
     let mut awaited = AwaitedClient::default();
-    let is_agreed = poll_fn(|context| match io.poll_handshake(context) {
-        Poll::Ready(result) => Poll::Ready(result.is_ok()),
-        Poll::Pending if slot.expired() || worker.ends_idle() => Poll::Ready(false),
+    let agreed = poll_fn(|context| match io.poll_handshake(context) {
+        Poll::Ready(result) => Poll::Ready(result),
+        Poll::Pending if slot.expired() || worker.ends_idle() => {
+            Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        }
         Poll::Pending => {
             if io.received() > 0 {
                 slot.busy();
@@ -45,10 +49,11 @@ pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket) -> Option<Agreed> 
     })
     .await;
     slot.arm(None);
-    if !is_agreed {
+    if let Err(error) = agreed {
         // A client that has said nothing has begun no handshake.
         if io.received() > 0 {
             server.handshakes.count(None);
+            tracing::debug!(%client, "a TLS handshake with {client} failed: {error}");
         }
         return None;
     }

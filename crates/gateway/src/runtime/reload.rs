@@ -14,6 +14,7 @@ use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
 use plimsoll_core::{Changes, Engine, LearnedState};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
@@ -105,9 +106,10 @@ impl Reloader {
         lock(&self.engine).restore_rate_forecasts(forecasts);
     }
 
-    /// Has every access log opened anew at its path, after its file was moved away.
-    pub fn reopen_access_logs(&self) {
-        self.shared.tables.current().access_logs.reopen();
+    /// Has every access log opened anew at its path, after its file was moved away. Returns those that cannot be, whose old
+    /// files go on.
+    pub fn reopen_access_logs(&self) -> Vec<(PathBuf, io::Error)> {
+        self.shared.tables.current().access_logs.reopen()
     }
 
     /// The files of certificates and keys.

@@ -57,6 +57,9 @@ impl Secured {
             }
             Err(error) => {
                 let mut why = error.to_string();
+                if why.contains("InvalidContentType") {
+                    why = "it speaks no TLS at this port".to_owned();
+                }
                 if why.contains("CaUsedAsEndEntity") {
                     why.push_str("; it signed for itself: name it as `ca` if it is to be trusted");
                 }

@@ -20,8 +20,8 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -38,6 +38,7 @@ static IS_JSON: AtomicBool = AtomicBool::new(false);
 struct RunningLog {
     writer: LossyWriter,
     wanted: reload::Handle<Targets, Registry>,
+    settings: Mutex<Log>,
 }
 
 /// Starts the log, for the whole process. The signals are blocked already, so that the log's thread does not take them.
@@ -48,13 +49,14 @@ pub(crate) fn start(_blocked: Signals) {
     let (filter, wanted) = reload::Layer::new(own_lines(LevelFilter::INFO));
     let layer = lines::layer().event_format(form).with_writer(move || queue.clone());
     let subscriber = Registry::default().with(filter).with(layer);
-    if LOG.set(RunningLog { writer, wanted }).is_ok() && set_global_default(subscriber).is_ok() {
+    let settings = Mutex::new(Log::default());
+    if LOG.set(RunningLog { writer, wanted, settings }).is_ok() && set_global_default(subscriber).is_ok() {
         std::panic::set_hook(Box::new(tell_panic));
     }
 }
 
-/// Writes lines from now on as a configuration says.
-pub(crate) fn follow(settings: Log) {
+/// Writes lines from now on as a configuration says. Returns whether that is another way than before.
+pub(crate) fn follow(settings: Log) -> bool {
     let least = match settings.level {
         LeastLevel::Error => LevelFilter::ERROR,
         LeastLevel::Warn => LevelFilter::WARN,
@@ -62,10 +64,12 @@ pub(crate) fn follow(settings: Log) {
         LeastLevel::Debug => LevelFilter::DEBUG,
     };
     IS_JSON.store(settings.format == LineFormat::Json, Relaxed);
-    if let Some(log) = LOG.get() {
-        // It fails only when there is no subscriber any more, and then there are no lines.
-        let _ = log.wanted.reload(own_lines(least));
-    }
+    let Some(log) = LOG.get() else { return false };
+    // It fails only when there is no subscriber any more, and then there are no lines.
+    let _ = log.wanted.reload(own_lines(least));
+    let before =
+        std::mem::replace(&mut *log.settings.lock().unwrap_or_else(PoisonError::into_inner), settings);
+    before != settings
 }
 
 /// Lines about what the gateway does. What a library says of single frames is left out: clients could fill the log with it.
