@@ -122,28 +122,42 @@ impl Controller {
             }
         }
         for plant in 0..self.words.plants.len() {
-            let left = (0..TRIES).find_map(|_| self.left_at(plant));
-            if let Some((requests, exempt)) = left
-                && (requests, exempt) != (0, 0)
-            {
+            let (requests, exempt) = self.left_at(plant);
+            if (requests, exempt) != (0, 0) {
                 self.engine.give_back(now(), plant, requests, exempt);
             }
         }
     }
 
-    /// What a gate counts beyond what lanes hold, requests and exempt ones; `None` if a lane changed meanwhile.
-    fn left_at(&mut self, plant: usize) -> Option<(u32, u32)> {
+    /// What a gate counts beyond what lanes hold, requests and exempt ones.
+    ///
+    /// A process that is stopped in the middle of a change may hold one more of each than its lane says. So one of each is
+    /// taken to be its own until it goes on: no more than dead processes have left is returned, whoever is stopped.
+    fn left_at(&mut self, plant: usize) -> (u32, u32) {
+        let mut most = (0, 0);
+        for _ in 0..TRIES {
+            let Some((left, changing)) = self.compare(plant) else { continue };
+            let least = |left: u32| left.saturating_sub(changing);
+            most = (most.0.max(least(left.0)), most.1.max(least(left.1)));
+            if changing == 0 {
+                break;
+            }
+        }
+        most
+    }
+
+    /// What a gate counts beyond what lanes say, and how many lanes are in the middle of a change; `None` if one has begun or
+    /// ended a change meanwhile.
+    fn compare(&mut self, plant: usize) -> Option<((u32, u32), u32)> {
         self.versions.clear();
         self.versions.extend(self.lanes.iter().map(LaneSlot::version));
-        if self.versions.iter().any(|version| version % 2 == 1) {
-            return None;
-        }
         let held = self.lanes.iter().map(|lane| lane.held(plant));
         let held = held.fold((0, 0), |sum: (u32, u32), own| (sum.0 + own.0, sum.1 + own.1));
         let counted = self.words.plants[plant].in_service();
         fence(Acquire);
         let is_same = self.lanes.iter().zip(&self.versions).all(|(lane, version)| lane.version() == *version);
-        is_same.then(|| (counted.0.saturating_sub(held.0), counted.1.saturating_sub(held.1)))
+        let changing = self.versions.iter().filter(|version| **version % 2 == 1).count() as u32;
+        is_same.then(|| ((counted.0.saturating_sub(held.0), counted.1.saturating_sub(held.1)), changing))
     }
 }
 

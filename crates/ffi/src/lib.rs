@@ -16,6 +16,7 @@
 //! - `slot`: a lane of the mapping, and whose it is
 //! - `controller`: the process that ticks
 //! - `server`: a process that serves requests
+//! - `deaths`: what is left by processes that die or are stopped at each instruction, in a test
 //! - `reasons`: the words of reasons as C reads them
 //! - `report`: what a process tells of the shared state
 //! - `view`: a request as the engine reads it
@@ -24,6 +25,8 @@
 
 pub mod api;
 mod controller;
+#[cfg(test)]
+mod deaths;
 mod fault;
 mod layout;
 mod mapping;

@@ -93,7 +93,7 @@ impl Server {
             plimsoll_config::parse_inside(mapping.configuration()?, &path.display().to_string())
                 .map_err(|_| Fault::Configuration)?;
         let mark = mark_of_process()?;
-        let slot = claim(&mapping, changing).ok_or(Fault::NoLane)?;
+        let slot = claim(&mapping, changing, owner::own()).ok_or(Fault::NoLane)?;
         let (words, seed) = (mapping.words(), mapping.header().seed);
         let generation = changing.generation.load(Acquire);
         let lane = Lane::in_process(&configuration.promises, seed, words, slot.counters);
@@ -211,9 +211,12 @@ impl Server {
         let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
         self.slot.change(|slot| {
             let held_place = permit.holds_place();
-            let may_stay = lane.stay_open(now, permit, verdicts);
-            if held_place && !permit.holds_place() {
+            if held_place {
                 slot.let_go(plant, is_exempt);
+            }
+            let may_stay = lane.stay_open(now, permit, verdicts);
+            if held_place && permit.holds_place() {
+                slot.hold(plant, is_exempt);
             }
             if may_stay { Ok(()) } else { Err(Fault::TooManyStreams) }
         })
@@ -237,12 +240,11 @@ impl Server {
         let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
         let Own { lane, verdicts, .. } = own;
         self.slot.change(|slot| {
-            let held_place = permit.holds_place();
-            lane.release(now, &mut permit, service, verdicts);
-            lane.depart(now, permit, outcome, verdicts);
-            if held_place {
+            if permit.holds_place() {
                 slot.let_go(plant, is_exempt);
             }
+            lane.release(now, &mut permit, service, verdicts);
+            lane.depart(now, permit, outcome, verdicts);
         });
         Ok(())
     }
@@ -318,8 +320,7 @@ fn place(request: u64) -> usize {
 }
 
 /// A lane that no living process has.
-fn claim(mapping: &Mapping, changing: &Changing) -> Option<LaneSlot> {
-    let own = owner::own();
+pub(crate) fn claim(mapping: &Mapping, changing: &Changing, own: u64) -> Option<LaneSlot> {
     let free = mapping.lanes().find(|lane| lane.claim(own));
     free.or_else(|| mapping.lanes().find(|lane| lane.claim_from_dead(own, changing)))
 }

@@ -3,7 +3,8 @@
 //! A lane belongs to the process whose word it has, which alone writes its counters. It notes how many requests it holds at
 //! each plant, between two steps of its version, which is odd meanwhile. So what a gate counts and what living processes hold
 //! can be compared at a moment when none of them is changing either (`controller`), and the difference is what dead ones have
-//! left.
+//! left. A lane never says that it holds more than it does: a request is noted after it has entered the gate, and let go before
+//! it leaves. So one that is stopped in the middle of a change holds at most one more.
 //!
 //! A lane whose process died is taken by the controller, or by the next process that finds no free one. Its counters are
 //! settled: what the dead process held has failed. They go on counting for the next owner and never fall.
