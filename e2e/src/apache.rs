@@ -1,4 +1,4 @@
-//! A real Apache, prefork, with few workers.
+//! A real Apache with few workers: prefork, or threads where a test names `mpm_worker` or `mpm_event`.
 
 use crate::application::application;
 use crate::model::{LIGHT_TREE, ServerModel};
@@ -116,8 +116,9 @@ impl Apache {
         Apache::with(Folder::new(), (workers, 16), &["env", "ratelimit", "mime"], &content)
     }
 
-    /// Starts it with so many workers, places in the listen queue, these modules and this content. Panics, with its log, if it
-    /// does not come up.
+    /// Starts it with so many workers, places in the listen queue, these modules and this content. The workers are processes,
+    /// or threads of two processes if one of the modules is `mpm_worker` or `mpm_event`. The content is that of the virtual
+    /// host of each port, which it may end to begin others at `{port}`. Panics, with its log, if it does not come up.
     pub fn with(folder: Folder, sizes: (u32, u32), modules: &[&str], content: &str) -> Apache {
         Apache::in_environment(&[], folder, sizes, modules, content)
     }
@@ -131,27 +132,29 @@ impl Apache {
         content: &str,
     ) -> Apache {
         let (direct, upstream) = (free_port(), free_port());
-        let modules: String = ["mpm_prefork", "authz_core", "authz_host"]
+        let has_threads = modules.iter().any(|name| name.starts_with("mpm_"));
+        let processes = if has_threads { threads_of_two(workers) } else { prefork(workers) };
+        let modules: String = ["authz_core", "authz_host"]
             .iter()
+            .chain(if has_threads { None } else { Some(&"mpm_prefork") })
             .chain(modules)
             .map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n"))
             .collect();
         let types = if modules.contains("mod_mime") { "TypesConfig /dev/null\n" } else { "" };
         let place = folder.path().display();
+        let [at_direct, at_upstream] =
+            [direct, upstream].map(|port| content.replace("{port}", &port.to_string()));
         // Started by root, Apache changes to an unprivileged user and insists on one being named.
         let user = if nix::unistd::geteuid().is_root() { "User www-data\nGroup www-data\n" } else { "" };
-        // As by default, the scoreboard has more places than there may be workers.
-        let places = 4 * workers;
         let text = format!(
             "ServerRoot {place}\nServerName e2e.test\nPidFile {place}/apache.pid\nDefaultRuntimeDir {place}\n\
              ErrorLog /dev/stderr\nLogLevel notice\n{user}{modules}{types}\
-             StartServers {workers}\nMinSpareServers 1\nMaxSpareServers {workers}\n\
-             ServerLimit {places}\nMaxRequestWorkers {workers}\nMaxConnectionsPerChild 0\n\
+             {processes}MaxConnectionsPerChild 0\n\
              ListenBacklog {queue}\nMaxKeepAliveRequests 0\nKeepAliveTimeout 30\n\
              <Directory />\nRequire all granted\n</Directory>\n\
              Listen 127.0.0.1:{direct}\nListen 127.0.0.1:{upstream}\n\
-             <VirtualHost *:{direct}>\nKeepAlive Off\n{content}</VirtualHost>\n\
-             <VirtualHost *:{upstream}>\nKeepAlive On\n{content}</VirtualHost>\n"
+             <VirtualHost *:{direct}>\nKeepAlive Off\n{at_direct}</VirtualHost>\n\
+             <VirtualHost *:{upstream}>\nKeepAlive On\n{at_upstream}</VirtualHost>\n"
         );
         let configuration = folder.write("apache.conf", text);
         // Apache ends its whole process group when it ends, so it must not be in the test's group. Outside that group an
@@ -164,4 +167,23 @@ impl Apache {
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Apache { direct: at(direct), upstream: at(upstream), process, folder, _application: None }
     }
+}
+
+/// One request for each process. As by default, the scoreboard has more places than there may be workers.
+fn prefork(workers: u32) -> String {
+    let places = 4 * workers;
+    format!(
+        "StartServers {workers}\nMinSpareServers 1\nMaxSpareServers {workers}\n\
+         ServerLimit {places}\nMaxRequestWorkers {workers}\n"
+    )
+}
+
+/// The same number of threads in two processes.
+fn threads_of_two(workers: u32) -> String {
+    let each = workers.div_ceil(2);
+    format!(
+        "StartServers 2\nServerLimit 8\nThreadLimit {each}\nThreadsPerChild {each}\n\
+         MinSpareThreads 1\nMaxSpareThreads {most}\nMaxRequestWorkers {most}\n",
+        most = 2 * each
+    )
 }

@@ -20,6 +20,8 @@ mod incidents;
 mod lifecycle;
 mod module;
 mod module_experiments;
+mod module_hosts;
+mod module_threads;
 mod names;
 mod operators_listener;
 mod package;

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Every host, with a light tree, on a server of four processes.
-fn configuration() -> String {
+pub(crate) fn configuration() -> String {
     "[gateway]\nlisten = \"127.0.0.1:0\"\nseed = 7\n\
      [upstream.server]\naddress = \"127.0.0.1:1\"\n[upstream.server.capacity]\nworkers = 4\n\
      [[site]]\nname = \"www\"\nupstream = \"server\"\nexempt = [{ path = \"/healthz\" }, { path = \"/server-status\" }]\n\
@@ -24,26 +24,36 @@ fn configuration() -> String {
 }
 
 /// A page takes a fifth of a second of its process, so that two clients for each are an overload.
-fn slow() -> String {
+pub(crate) fn slow() -> String {
     "<Location ~ \"page.html$\">\nSetOutputFilter RATE_LIMIT\nSetEnv rate-limit 256\n</Location>\n".to_owned()
 }
 
+/// The bytes of `/page.html` in the two trees.
+pub(crate) const FULL: usize = 100_000;
+pub(crate) const LIGHT: usize = 95_000;
+
 /// Apache with the module, and a page in two trees.
 fn apache(control: &Control, processes: u32, more: &str) -> Apache {
+    apache_of(control, processes, &[], more)
+}
+
+/// The same with more of Apache's modules.
+pub(crate) fn apache_of(control: &Control, workers: u32, modules: &[&str], more: &str) -> Apache {
     let (folder, library) = (Folder::new(), module().display());
     open_to_all(folder.path());
     fs::create_dir(folder.path().join("light")).expect("a folder");
     open_to_all(&folder.path().join("light"));
-    folder.write("page.html", "full".repeat(25_000));
+    folder.write("page.html", "full".repeat(FULL / 4));
     folder.write("healthz", "well\n");
-    folder.write("light/page.html", "light".repeat(20_000));
+    folder.write("light/page.html", "light".repeat(LIGHT / 5));
     let content = format!(
         "LoadModule plimsoll_module {library}/mod_plimsoll.so\nPlimsollState {}\nDocumentRoot {}\n\
          <Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n{more}",
         control.state().display(),
         folder.path().display()
     );
-    Apache::with(folder, (processes, 64), &["status", "env", "ratelimit"], &content)
+    let modules: Vec<&str> = modules.iter().chain(&["status", "env", "ratelimit"]).copied().collect();
+    Apache::with(folder, (workers, 64), &modules, &content)
 }
 
 /// Waits for a condition of the server.

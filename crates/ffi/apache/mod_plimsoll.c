@@ -197,10 +197,23 @@ static int waiting(void) {
     return sum;
 }
 
+/* Whether a request asks by `Upgrade` for a protocol of streams, of which it is then the first: it comes again with that one's own
+ * connection. Apache asks the same when it would handle it. */
+static int comes_again(request_rec *r) {
+    const char *upgrade = apr_table_get(r->headers_in, "Upgrade");
+    apr_array_header_t *offers = NULL;
+    if (!upgrade || r->connection->master ||
+        !ap_find_token(r->pool, apr_table_get(r->headers_in, "Connection"), "upgrade") ||
+        ap_parse_token_list_strict(r->pool, upgrade, &offers, 0))
+        return 0;
+    const char *selected = ap_select_protocol(r->connection, r, r->server, offers);
+    return selected && !strcmp(selected, "h2c");
+}
+
 static int translate_name(request_rec *r) {
     server_t *config = ap_get_module_config(r->server->module_config, &plimsoll_module);
     /* What a request brings about inside the server is a part of it. */
-    if (!config->attachment || r->main || r->prev || r->uri[0] != '/') return DECLINED;
+    if (!config->attachment || r->main || r->prev || r->uri[0] != '/' || comes_again(r)) return DECLINED;
     plimsoll_t *handle = attached(config->attachment, r->server);
     if (!handle) return DECLINED;
 
@@ -245,10 +258,10 @@ static void show(request_rec *r, attachment_t *own, int is_short) {
         uint64_t rejected = 0;
         for (size_t number = 0; plimsoll_class(own->handle, number, &class) == 0; number++) rejected += class.rejected;
         ap_rprintf(r,
-                   "PlimsollController: %u\nPlimsollFrozen: %u\nPlimsollLanes: %u\nPlimsollAttached: %u\nPlimsollArrived: %" PRIu64
+                   "PlimsollState: %s\nPlimsollController: %u\nPlimsollFrozen: %u\nPlimsollLanes: %u\nPlimsollAttached: %u\nPlimsollArrived: %" PRIu64
                    "\nPlimsollRejected: %" PRIu64 "\nPlimsollEnded: %" PRIu64 "\nPlimsollInService: %" PRIu64 "\nPlimsollDeaths: %" PRIu64
                    "\nPlimsollReturned: %" PRIu64 "\n",
-                   status.controller, status.frozen, status.lanes, status.attached, status.arrived, rejected,
+                   own->path, status.controller, status.frozen, status.lanes, status.attached, status.arrived, rejected,
                    status.ended, status.in_service, status.deaths, status.returned);
         return;
     }
