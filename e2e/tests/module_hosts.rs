@@ -12,6 +12,13 @@ fn only_light() -> String {
     light.replace("name = \"www\"", "name = \"lean\"")
 }
 
+/// Before the other site, one that has no more than its contract.
+fn with_a_closed_site() -> String {
+    let closed = "[[site]]\nname = \"closed\"\nhost = \"closed.test\"\nupstream = \"server\"\nshare_excess = false\n\
+                  guarantee = { rate = \"0.01/s\", burst = \"1s\" }\n";
+    configuration().replacen("[[site]]\n", &format!("{closed}[[site]]\n"), 1)
+}
+
 /// Three hosts; the first has the state of the whole server.
 fn apache(server: &Control, own: &Control) -> Apache {
     let folder = Folder::new();
@@ -51,7 +58,7 @@ fn told(apache: &Apache, control: &Control) -> String {
 
 #[test]
 fn virtual_hosts_have_the_state_of_the_server_their_own_or_none() {
-    let (server, mut own) = (Control::start(&configuration()), Control::start(&only_light()));
+    let (server, mut own) = (Control::start(&with_a_closed_site()), Control::start(&only_light()));
     let apache = apache(&server, &own);
     for (host, times, page, level) in [
         ("e2e.test", 3, "full", "level=2"),
@@ -89,6 +96,14 @@ fn virtual_hosts_have_the_state_of_the_server_their_own_or_none() {
     assert!(whole.contains(row), "{whole}");
     let row = "<tr><td>lean</td><td>default</td><td>1.000</td><td>1</td><td>2</td><td>0</td><td>2</td><td>10</td></tr>";
     assert!(section(&own).contains(row), "{}", section(&own));
+
+    // What is rejected without a load is told a time, too.
+    let rejected = wait_until(Duration::from_secs(60), || {
+        let answer = ask(&apache, "closed.test", "/page.html");
+        (answer.status == 503).then_some(answer)
+    });
+    let after = rejected.and_then(|answer| answer.header("retry-after")?.parse::<u32>().ok());
+    assert!(after.is_some_and(|seconds| seconds >= 1), "{after:?}");
 
     own.process.signal(Signal::SIGKILL);
     own.process.wait();

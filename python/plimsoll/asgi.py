@@ -59,6 +59,8 @@ class _Response:
         self._attachment, self._decision = attachment, decision
         self._receive, self._send = receive, send
         self._has_ended = False
+        # How it ends if all of it is sent.
+        self._outcome = Outcome.COMPLETED
         self.client_left = False
 
     async def receive(self):
@@ -76,6 +78,7 @@ class _Response:
             self.client_left = True
             raise
         if message["type"] == "http.response.start":
+            self._outcome = Outcome.FAILED if message["status"] >= 500 else Outcome.COMPLETED
             headers = message.get("headers", ())
             if any(name.lower() == b"content-type" and is_event_stream(value) for name, value in headers):
                 self._attachment.stays_open(self._decision)
@@ -83,7 +86,7 @@ class _Response:
             return
         self._attachment.log_size(self._decision, len(message.get("body", b"")))
         if not message.get("more_body", False):
-            self.end(Outcome.ABANDONED if self.client_left else Outcome.COMPLETED)
+            self.end(Outcome.ABANDONED if self.client_left else self._outcome)
 
     def end(self, outcome):
         if not self._has_ended:

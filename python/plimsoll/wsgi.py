@@ -44,6 +44,8 @@ class _Response:
     def __init__(self, attachment, decision):
         self._attachment, self._decision = attachment, decision
         self._has_ended = False
+        # How it ends if all of it is taken.
+        self._outcome = Outcome.COMPLETED
         self.body = ()
 
     def counted(self, start_response):
@@ -51,6 +53,7 @@ class _Response:
 
         def start(status, headers, *arguments):
             write = start_response(status, headers, *arguments)
+            self._outcome = Outcome.FAILED if status.startswith("5") else Outcome.COMPLETED
             if any(name.lower() == "content-type" and is_event_stream(value.encode("latin-1")) for name, value in headers):
                 self._attachment.stays_open(self._decision)
 
@@ -72,7 +75,7 @@ class _Response:
         except BaseException:
             self.end(Outcome.FAILED)
             raise
-        self.end(Outcome.COMPLETED)
+        self.end(self._outcome)
 
     def close(self):
         """The server has sent it, or its client has left before the end."""

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 import plimsoll
-from plimsoll import asgi, library, wsgi
+from plimsoll import Outcome, asgi, library, wsgi
 
 CONFIGURATION = """
 [gateway]
@@ -121,6 +121,19 @@ class Header(unittest.TestCase):
             self.assertEqual([field[0] for field in structure._fields_], declared)
 
 
+def outcomes_of(middleware):
+    """How each request ends from now on."""
+    outcomes, attachment = [], middleware._attachment
+    done = attachment.done
+
+    def noted(decision, outcome):
+        outcomes.append(outcome)
+        done(decision, outcome)
+
+    attachment.done = noted
+    return outcomes
+
+
 class Wsgi(unittest.TestCase):
     def ask(self, middleware, path="/page", consume=True, **environ):
         said = []
@@ -163,6 +176,18 @@ class Wsgi(unittest.TestCase):
             counted = {name: (one.arrived, one.ended, one.rejected) for name, one in classes.items()}
             self.assertEqual(counted, {"gold": (1, 1, 0), "default": (3, 3, 0), "exempt": (1, 1, 0)})
             self.assertEqual(classes["default"].bytes, len("/page!"))
+
+    def test_an_error_of_the_server_is_a_failure(self):
+        def application(environ, start_response):
+            start_response(environ["PATH_INFO"][1:], [])
+            return [b"page"]
+
+        with Control() as control:
+            middleware = wsgi.Middleware(application, control.state)
+            outcomes = outcomes_of(middleware)
+            for status in ("404 Not Found", "500 Internal Server Error", "200 OK"):
+                self.ask(middleware, path="/" + status)
+        self.assertEqual(outcomes, [Outcome.COMPLETED, Outcome.FAILED, Outcome.COMPLETED])
 
     def test_a_stream_of_events_gives_its_place_back_unless_it_occupies_a_worker(self):
         in_service = []
@@ -305,6 +330,18 @@ class Asgi(unittest.TestCase):
             counted = {name: (one.arrived, one.ended, one.rejected) for name, one in classes.items()}
             self.assertEqual(counted, {"gold": (1, 1, 0), "default": (5, 5, 0), "exempt": (0, 0, 0)})
             self.assertEqual(classes["default"].bytes, 12)
+
+    def test_an_error_of_the_server_is_a_failure(self):
+        async def application(scope, receive, send):
+            await send({"type": "http.response.start", "status": int(scope["path"][1:]), "headers": []})
+            await send({"type": "http.response.body", "body": b"page"})
+
+        with Control() as control:
+            middleware = asgi.Middleware(application, control.state)
+            outcomes = outcomes_of(middleware)
+            for status in (404, 500, 200):
+                self.ask(middleware, path=f"/{status}")
+        self.assertEqual(outcomes, [Outcome.COMPLETED, Outcome.FAILED, Outcome.COMPLETED])
 
     def test_streams_of_events_leave_the_places_to_others(self):
         async def application(scope, receive, send):

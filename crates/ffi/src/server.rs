@@ -24,6 +24,8 @@ use std::time::Duration;
 
 /// Requests under way for which there is room from the beginning; more have it made.
 const ROOM: usize = 256;
+/// A client that is rejected is told at least this time, as by the gateway.
+const LEAST_RETRY: Duration = Duration::from_secs(1);
 /// A controller that was not awake for so many periods is taken to be dead, and so is one for [`SILENT`].
 const SILENT_PERIODS: u64 = 5;
 const SILENT: Duration = Duration::from_secs(3);
@@ -158,6 +160,8 @@ impl Server {
                 Served { request: own.keep(permit), level, reason, site, retry_after, prefix, is_frozen }
             }
             Err(Rejection { reason, retry_after }) => {
+                // A time of zero would bring all rejected clients back at once.
+                let retry_after = retry_after.max(LEAST_RETRY);
                 Served { request: 0, level: 0, reason, site, retry_after, prefix: "", is_frozen }
             }
         })
