@@ -3,12 +3,13 @@
 //! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
 //! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
 //! queueing-model`) only those parts run: scenes, agent, module, module-again, before-module, module-contracts, module-alone,
-//! profile, queueing-model, rejections, rejections-inside, dashboard. Unnamed, module-alone does not run: module-contracts has
-//! all of it.
+//! service-times, response-times, payoff, profile, queueing-model, rejections, rejections-inside, dashboard. Unnamed,
+//! module-alone does not run: module-contracts has all of it.
 
 mod agent;
 mod dashboard;
 mod module;
+mod papers_server;
 mod profile;
 mod queueing_model;
 mod rejections;
@@ -59,6 +60,9 @@ fn main() {
         ("module-again", module::show_again),
         ("before-module", module::show_before_module),
         ("module-contracts", module::show_contracts),
+        ("service-times", papers_server::show_service_times),
+        ("response-times", papers_server::show_response_times),
+        ("payoff", papers_server::show_payoff),
         ("profile", profile::show),
         ("queueing-model", queueing_model::show),
         ("rejections", rejections::show),

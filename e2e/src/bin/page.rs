@@ -3,7 +3,8 @@
 //! Without arguments the program is one CGI process: the variable `MODEL` holds the model, and the page is light if the program
 //! lies in a folder `light` or was asked for under [`LIGHT_TREE`]. `page SOCKET MODEL SLOW` serves SCGI on a Unix socket: as
 //! many workers as the model has accept from one queue, and while the file SLOW exists a page takes twice as long. When the
-//! queue is full, nginx's connect fails at once, and its client gets 502.
+//! queue is full, nginx's connect fails at once, and its client gets 502. A path that ends in `/16K` is a page of 16 KiB,
+//! and not of the model's own size.
 
 use nix::sys::socket::{Backlog, listen};
 use plimsoll_e2e::{LIGHT_PART, LIGHT_TREE, ServerModel};
@@ -57,13 +58,21 @@ fn answer(mut connection: UnixStream, model: &ServerModel, times: f64) -> io::Re
     let mut headers = vec![0; length];
     reader.read_exact(&mut headers)?;
     let mut words = headers.split(|byte| *byte == 0);
-    let mut is_light = false;
+    let (mut is_light, mut model) = (false, *model);
     while let (Some(name), Some(value)) = (words.next(), words.next()) {
         // A server that decides itself has changed the path, which then is not the one that was sent.
         let is_path = name == b"REQUEST_URI" || name == b"SCRIPT_NAME";
         is_light |= is_path && value.starts_with(LIGHT_TREE.as_bytes());
+        if let Some(kib) = size(value).filter(|_| is_path) {
+            model.kib = kib;
+        }
     }
-    connection.write_all(&page(model, is_light, times))
+    connection.write_all(&page(&model, is_light, times))
+}
+
+/// The size at the end of a path (KiB).
+fn size(path: &[u8]) -> Option<usize> {
+    std::str::from_utf8(path).ok()?.rsplit_once('/')?.1.strip_suffix('K')?.parse().ok()
 }
 
 /// Takes a page's time, and returns its CGI response.

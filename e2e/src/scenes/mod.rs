@@ -7,11 +7,13 @@
 
 mod inside;
 mod list;
+mod papers_server;
 mod simulated;
 mod simulated_inside;
 
 pub use inside::{PREFORK, Promise, before_module, overload_of};
 pub use list::{all, bandwidth, contracts, excess, overload, priorities};
+pub use papers_server::{listen_queue, medians, papers_server, payoff, served};
 
 use crate::flows::{Flow, Flown, drive};
 use crate::{Nginx, Plimsoll, ServerModel};
