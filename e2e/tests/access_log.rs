@@ -2,12 +2,14 @@
 //! is full; and `plimsoll simulate` reads each form back.
 
 use nix::sys::signal::Signal;
-use plimsoll_e2e::configuration::{before, site, two_levels};
+use plimsoll_e2e::certificates::certificate;
+use plimsoll_e2e::configuration::{before, plain, site, two_levels};
 use plimsoll_e2e::flows::{End, Flow, drive};
-use plimsoll_e2e::{Plimsoll, SLOW_PAGES, exchange, get};
+use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, SLOW_PAGES, exchange, get};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -210,4 +212,99 @@ fn a_file_that_cannot_be_opened_is_refused_with_a_sentence() {
         "{said}"
     );
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// A request whose answer goes on for this long after the client has its head, which the server sends.
+fn stay_open(gateway: SocketAddr, server: &PlayedUpstream, head: &str, answer: &str, length: Duration) {
+    let mut client = TcpStream::connect(gateway).expect("a connection");
+    client.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    client.write_all(head.as_bytes()).expect("it takes a head");
+    let (mut stream, _) = server.request();
+    stream.write_all(answer.as_bytes()).expect("it takes an answer");
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).expect("the head of an answer");
+        read.extend(byte);
+    }
+    thread::sleep(length);
+    drop(stream);
+    client.read_to_end(&mut read).expect("the end of an answer");
+}
+
+/// A site with two levels, one whose answers stay open, and TLS, to which nothing is redirected yet.
+fn with_streams(origin: SocketAddr, live: SocketAddr, certificates: &Folder) -> String {
+    let (chain, key) = certificate(certificates, "e2e", "e2e.test");
+    let more = format!(
+        "\n[report]\nwhen = \"always\"\n[access_log]\nfile = \"access.log\"\n[limits]\nbody = \"1 KiB\"\n\
+         [upstream.live]\naddress = \"{live}\"\ncapacity = {{ workers = 2 }}\n\
+         [[site]]\nname = \"live\"\nhost = \"live.test\"\nupstream = \"live\"\n{}\n\
+         [tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"{}\"\nkey = \"{}\"\n",
+        site("site", "upstream = \"server\""),
+        chain.display(),
+        key.display()
+    );
+    before(origin, &plain()) + &more
+}
+
+/// What follows the request line of a request that stays open, and what its server answers.
+const OPEN: [(&str, &str, &str); 2] = [
+    (
+        "/socket",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ),
+    (
+        "/events",
+        "Connection: close\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: 1\n\n",
+    ),
+];
+
+/// What a request that stays open takes ends with its head: its place was given back then.
+fn ends_with_its_head(lines: &[String], path: &str, open: Duration) {
+    let line = lines.iter().find(|line| line.contains(path)).expect("its line");
+    let line: Value = serde_json::from_str(line).unwrap_or_default();
+    let took = |field: &str| line[field].as_f64().expect("a time");
+    assert!(took("delivery_time") > took("service_time") + open.as_secs_f64(), "{line}");
+}
+
+#[test]
+fn simulate_reads_back_all_that_the_gateway_wrote() {
+    let (origin, live, certificates) = (SLOW_PAGES.origin(&[]), PlayedUpstream::new(), Folder::new());
+    let file = with_streams(origin.address(), live.address(), &certificates);
+    let mut gateway = Plimsoll::run(&file);
+    let rate = 20.0 * SLOW_PAGES.capacity();
+    let flown = drive(gateway.address, &[Flow::new("e2e.test", "/page", &[(1.0, rate)])], PATIENCE, || {});
+    let pages = flown[0].all().requests();
+    let open = Duration::from_millis(300);
+    for (path, more, answer) in OPEN {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: live.test\r\n{more}\r\n");
+        stay_open(gateway.address, &live, &head, answer, open);
+    }
+    let address = gateway.address;
+    let ask = |line: &str, more: &str| {
+        let head = format!("{line} HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n{more}\r\n");
+        exchange(address, head).status
+    };
+    assert_eq!(ask("POST /form", "Content-Length: 4096\r\n"), 413);
+    assert_eq!(exchange(address, "BAD\r\n\r\n").status, 400);
+    gateway.rewrite(&(file + "redirect = 8443\n"));
+    gateway.hang_up(1);
+    assert_eq!((ask("GET /page", ""), ask("DELETE /page", "")), (301, 308));
+    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+    assert!(gateway.stop().success());
+    let log = beside(&gateway, "access.log");
+    let lines = lines(&log, pages + 6);
+    OPEN.iter().for_each(|(path, ..)| ends_with_its_head(&lines, path, open));
+    let (file, log) = (gateway.file(), log.to_string_lossy().into_owned());
+    let output = Plimsoll::output(&["simulate", &file.to_string_lossy(), "--log", &log, "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let found =
+        ["lines", "skipped", "no_load", "requests", "timed"].map(|what| report["logs"][0][what].as_u64());
+    let wanted = [pages + 6, 0, 4, pages + 2, pages + 2].map(|count| Some(count as u64));
+    assert_eq!(found, wanted, "{}", report["notes"]);
+    assert_eq!(report["runs"][0]["total"]["arrivals"].as_u64(), Some(pages as u64 + 2));
+    eprintln!("the log: {:?}; its replay: {}", counted(&lines, "reason"), report["runs"][0]["total"]);
 }

@@ -129,7 +129,8 @@ impl Entry {
         }
     }
 
-    /// The upstream's last byte was read.
+    /// The place at the upstream was given back: its last byte was read, or the request stays open without a place. The first
+    /// call counts.
     pub(crate) fn released(&mut self, now: Instant) {
         self.released.get_or_insert(now);
     }
@@ -147,8 +148,9 @@ impl Entry {
         self.write(None, None);
     }
 
-    /// Writes the line of a request that was served and departs now.
-    pub(crate) fn departed(self: Box<Self>, permit: &Permit, now: Instant) {
+    /// Writes the line of a request that was served and departs now, which gives its place back at the latest.
+    pub(crate) fn departed(mut self: Box<Self>, permit: &Permit, now: Instant) {
+        self.released(now);
         self.write(Some(permit), Some(now));
     }
 

@@ -61,7 +61,7 @@ pub(crate) struct Line<'a> {
     /// From arrival to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_time: Option<f64>,
-    /// From start to the upstream's last byte.
+    /// From start to where the place at the upstream was given back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_time: Option<f64>,
     /// From arrival to the client's last byte.

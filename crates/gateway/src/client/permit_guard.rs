@@ -77,7 +77,14 @@ impl PermitGuard {
     /// is given back if it says so.
     pub(crate) fn stay_open(&mut self) -> bool {
         let Some(permit) = &mut self.permit else { return false };
-        self.worker.with_lane(|lane, now, verdicts| lane.stay_open(now, permit, verdicts))
+        let entry = &mut self.entry;
+        self.worker.with_lane(|lane, now, verdicts| {
+            let may = lane.stay_open(now, permit, verdicts);
+            if let Some(entry) = entry.as_mut().filter(|_| !permit.holds_place()) {
+                entry.released(now);
+            }
+            may
+        })
     }
 
     /// Notes that the plant refused the request, for it has too much to do.

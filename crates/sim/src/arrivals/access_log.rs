@@ -4,7 +4,7 @@ use super::common_format::{self, COMBINED, COMMON};
 use super::entry::Record;
 use super::input::{LONGEST, Piece, Text};
 use super::json_format::{self, TimeNames};
-use super::own_log::OwnLog;
+use super::own_log::{LevelTimes, OwnLog, no_load};
 use super::sorted::{CHUNK, SortedLines, Sorter};
 use super::times::{self, PROBE};
 use super::{FoundFormat, FoundTimes, LogNotes};
@@ -81,7 +81,7 @@ impl AccessLog {
         let SortProgress::Sorted(sorted) = &mut self.progress else { return self.read_next(record) };
         while sorted.line(&mut self.line)? {
             // It was understood before.
-            if self.reader.understand(&self.line, record).is_ok_and(|found| found.is_some()) {
+            if matches!(self.reader.understand(&self.line, record), Ok(LineFound::Request(_))) {
                 return Ok(true);
             }
         }
@@ -126,8 +126,12 @@ impl AccessLog {
                 continue;
             }
             match self.reader.understand(&self.line, record) {
-                Ok(None) => {}
-                Ok(Some(found)) => {
+                Ok(LineFound::Nothing) => {}
+                Ok(LineFound::NoLoad(status)) => {
+                    self.notes.format.get_or_insert(FoundFormat::Json);
+                    *self.notes.no_load.entry(status).or_default() += 1;
+                }
+                Ok(LineFound::Request(found)) => {
                     self.notes.format.get_or_insert(found);
                     if self.notes.times.is_none() && record.time.is_some() {
                         self.notes.times = self.reader.found_times();
@@ -177,6 +181,16 @@ impl AccessLog {
     }
 }
 
+/// What a line turned out to be.
+enum LineFound {
+    /// It is empty.
+    Nothing,
+    /// The gateway's own log says that its request, which was answered with this status, was no load.
+    NoLoad(u16),
+    /// A request, in a line of this format.
+    Request(FoundFormat),
+}
+
 /// Reads single lines: what is known of their format.
 struct LineReader {
     format: LogFormat,
@@ -214,16 +228,12 @@ impl LineReader {
 
     /// Reads one line in the format that is known, or in the one that it looks like; an empty one is none. The first line
     /// that is understood tells the format of all.
-    fn understand(
-        &mut self,
-        line: &[u8],
-        record: &mut Record,
-    ) -> Result<Option<FoundFormat>, Cow<'static, str>> {
+    fn understand(&mut self, line: &[u8], record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
         // Nearly all lines are UTF-8, which is quicker to see than to repair.
         let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
-            return Ok(None);
+            return Ok(LineFound::Nothing);
         }
         let json = match self.format {
             LogFormat::Auto => text.starts_with('{'),
@@ -234,25 +244,30 @@ impl LineReader {
         if matches!(self.format, LogFormat::Auto) {
             self.format = if json { LogFormat::Json(Box::default()) } else { LogFormat::Common };
         }
-        Ok(Some(found))
+        Ok(found)
     }
 
-    fn json(&mut self, text: &str, record: &mut Record) -> Result<FoundFormat, Cow<'static, str>> {
+    fn json(&mut self, text: &str, record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
         let object = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-        let (mut entry, time) = json_format::parse(&object, &self.fields, &self.times)?;
+        let parsed = json_format::parse(&object, &self.fields, &self.times);
+        if let Some(status) = no_load(&object, parsed.is_err()) {
+            return Ok(LineFound::NoLoad(status));
+        }
+        let (mut entry, time) = parsed?;
         self.json_time = time;
         record.own = self.own.restore(&mut entry);
         record.fill(&entry, self.weigh_by);
-        Ok(FoundFormat::Json)
+        Ok(LineFound::Request(FoundFormat::Json))
     }
 
-    fn common(&self, text: &str, record: &mut Record) -> Result<FoundFormat, Cow<'static, str>> {
+    fn common(&self, text: &str, record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
         let line = common_format::parse(text)?;
         let mut entry = line.entry;
         entry.service = self.tail_time.as_ref().and_then(|found| times::time_in(line.tail, found));
         record.own = None;
         record.fill(&entry, self.weigh_by);
-        Ok(if line.combined { FoundFormat::Combined } else { FoundFormat::Common })
+        let found = if line.combined { FoundFormat::Combined } else { FoundFormat::Common };
+        Ok(LineFound::Request(found))
     }
 }
 
@@ -304,6 +319,8 @@ pub struct LoggedTimes {
     pub mean: f64,
     /// Which field they are.
     pub field: Option<FoundTimes>,
+    /// What each of the levels of the options takes beside its site's highest, where lines of both tell it.
+    pub level_shares: Vec<Option<f64>>,
 }
 
 /// Learns the times of a log from its first lines.
@@ -314,14 +331,19 @@ pub fn logged_times(log: &Input, format: &LogFormat, options: &LogOptions) -> io
     let unsorted = LogOptions { sort: false, ..options.clone() };
     let mut log = AccessLog::open(log, format, &unsorted)?;
     let (mut learned, mut record, mut sum) = (LoggedTimes::default(), Record::default(), 0.0);
+    let mut by_level = LevelTimes::default();
     while learned.lines < LEARNED_LINES && log.read(&mut record)? {
         learned.lines += 1;
         if let Some(time) = record.time {
             learned.timed += 1;
             sum += time.as_secs_f64();
         }
+        if let Some(line) = log.reader.own.latest {
+            by_level.add(line);
+        }
     }
     learned.mean = sum / learned.timed.max(1) as f64;
+    learned.level_shares = by_level.shares(&options.levels);
     learned.field = log.notes.times;
     Ok(learned)
 }

@@ -1,6 +1,7 @@
 //! What was found in a log, and what is reported about lines that were not understood.
 
 use crate::workload::{FieldPlace, TimeUnit};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The most characters of a line that are shown.
@@ -40,6 +41,10 @@ pub struct LogNotes {
     pub timed: (u64, u64),
     /// Requests whose line is one of the gateway's own log; and those of them that were not served.
     pub own: (u64, u64),
+    /// Requests of such lines that were served, and whose time no line tells but those of others.
+    pub untimed: u64,
+    /// Lines of the gateway's own log whose requests it answered before it decided on them, and which come to none, by status.
+    pub no_load: BTreeMap<u16, u64>,
     /// Which field that is.
     pub times: Option<FoundTimes>,
     /// What the first line that was understood looks like. Counts have none.

@@ -1,10 +1,12 @@
 //! The gateway's own access log: which level a line's figures are of.
 //!
-//! A line of the gateway's own log has the fields `class` and `reason`. Its `level` names the level that was served: time and
-//! bytes are divided by that level's shares, which makes them those of full quality. A line without a level is of a request
-//! that was never served: what it would have taken is what the last served request of its path took, or, before one of its path
-//! was, the last one of any. A mean would say the same of the load, but would take the variation of service times out of a log
-//! of which most was rejected.
+//! A line of the gateway's own log has the field `class` and beside it `reason` or `client_share`. Its `level` names the level
+//! that was served: time and bytes are divided by that level's shares, which makes them those of full quality. A line without a
+//! level is of a request that was never served: what it would have taken is what the last served request of its path took, or,
+//! before one of its path was, the last one of any. A mean would say the same of the load, but would take the variation of
+//! service times out of a log of which most was rejected. The same holds for the time of a line that has a level and no time.
+//!
+//! What the gateway answered before it decided on the request was no load, and comes to none ([`no_load`]).
 //!
 //! No other log's `level` is believed: there it may be the severity of a message.
 
@@ -34,6 +36,7 @@ const MOST: usize = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OwnFields<'a> {
     site: Option<&'a str>,
+    class: &'a str,
     /// `None`: it was not served.
     level: Option<&'a str>,
 }
@@ -42,16 +45,32 @@ impl<'a> OwnFields<'a> {
     /// The fields of an object that is a line of the own log.
     pub(super) fn of(object: &'a Value) -> Option<Self> {
         let text = |name: &str| object.get(name)?.as_str();
-        (text("class").is_some() && text("reason").is_some())
-            .then(|| OwnFields { site: text("site"), level: text("level") })
+        let is_own = text("reason").is_some() || object.get("client_share").is_some_and(Value::is_number);
+        let class = text("class").filter(|_| is_own)?;
+        Some(OwnFields { site: text("site"), class, level: text("level") })
     }
+}
+
+/// The status of a line of the own log whose request the gateway answered before it decided on it: it was sent to TLS, or
+/// refused for its head or its body. One that waited, and for which there was no memory or no place in time (503, 504), was
+/// load. `unread` says that the line names no request.
+pub(super) fn no_load(object: &Value, unread: bool) -> Option<u16> {
+    let has = |name: &str| object.get(name).is_some();
+    let status = object.get("status")?.as_u64().and_then(|status| u16::try_from(status).ok())?;
+    let is_decided = has("reason") || matches!(status, 503 | 504);
+    let is_refused = has("error") && has("protocol") && !has("class");
+    let is_known = OwnFields::of(object).is_some() && !is_decided;
+    let has_no_site = is_refused && status == 421;
+    (is_known || has_no_site || (is_refused && unread)).then_some(status)
 }
 
 /// What a line of the own log was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnLine {
-    /// It tells which level was served.
+    /// It tells which level was served, and what that took if any does.
     Served,
+    /// It tells which level was served, but not what that took.
+    Untimed,
     /// It is of a request that was not served.
     Unserved,
 }
@@ -70,6 +89,8 @@ pub(super) struct OwnLog {
     /// By the hash of the path.
     last_of_path: BTreeMap<u64, FullFigures>,
     last: Option<FullFigures>,
+    /// What the line tells that was restored last.
+    pub(super) latest: Option<LevelTime>,
 }
 
 impl OwnLog {
@@ -80,10 +101,8 @@ impl OwnLog {
     /// Replaces a line's time and bytes by those of full quality.
     pub(super) fn restore(&mut self, entry: &mut Entry<'_>) -> Option<OwnLine> {
         let own = entry.own?;
-        let path = entry.target.split('?').next().unwrap_or_default();
-        let mut hasher = DefaultHasher::new();
-        path.hash(&mut hasher);
-        let path = hasher.finish();
+        let path = hash(entry.target.split('?').next().unwrap_or_default());
+        self.latest = None;
         let Some(name) = own.level else {
             if let Some(last) = self.last_of_path.get(&path).or(self.last.as_ref()) {
                 (entry.service, entry.bytes) = (last.time, last.bytes);
@@ -91,12 +110,21 @@ impl OwnLog {
             return Some(OwnLine::Unserved);
         };
         let matches =
-            |level: &&LoggedLevel| level.name == name && own.site.is_none_or(|site| site == level.site);
-        if let Some(level) = self.levels.iter().find(matches) {
+            |level: &LoggedLevel| level.name == name && own.site.is_none_or(|site| site == level.site);
+        if let Some(number) = self.levels.iter().position(matches) {
+            let level = &self.levels[number];
+            self.latest = entry.service.map(|time| LevelTime { class: hash(own.class), level: number, time });
             entry.service = entry.service.map(|time| divided(time, level.time));
             if level.bytes > 0.0 {
                 entry.bytes = (entry.bytes as f64 / level.bytes).round() as u64;
             }
+        }
+        let known = self.last_of_path.get(&path).or(self.last.as_ref());
+        if entry.service.is_none()
+            && let Some(known) = known
+        {
+            entry.service = known.time;
+            return Some(OwnLine::Untimed);
         }
         if entry.service.is_some() {
             let figures = FullFigures { time: entry.service, bytes: entry.bytes };
@@ -106,6 +134,54 @@ impl OwnLog {
             }
         }
         Some(OwnLine::Served)
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What a line says that its request took, at which level.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LevelTime {
+    /// The hash of the class's name.
+    class: u64,
+    /// The number of the level among those that are known.
+    level: usize,
+    time: Duration,
+}
+
+/// The fewest lines of a level, and of the highest one beside it, that tell what it takes.
+const FEWEST: f64 = 20.0;
+
+/// What each level takes beside its site's highest, learned from lines of both: their number and their times (s) by class.
+#[derive(Debug, Default)]
+pub(super) struct LevelTimes(BTreeMap<(u64, usize), (f64, f64)>);
+
+impl LevelTimes {
+    pub(super) fn add(&mut self, line: LevelTime) {
+        let (lines, seconds) = self.0.entry((line.class, line.level)).or_default();
+        *lines += 1.0;
+        *seconds += line.time.as_secs_f64();
+    }
+
+    /// By level. Classes ask for pages of their own: each counts as often as both levels have it.
+    pub(super) fn shares(&self, levels: &[LoggedLevel]) -> Vec<Option<f64>> {
+        let share = |number: usize| {
+            let highest = levels.iter().rposition(|level| level.site == levels[number].site)?;
+            let (mut lines, mut own, mut full) = (0.0, 0.0, 0.0);
+            for ((class, _), (count, seconds)) in self.0.iter().filter(|((_, level), _)| *level == number) {
+                let Some((full_count, full_seconds)) = self.0.get(&(*class, highest)) else { continue };
+                let weight = count.min(*full_count);
+                lines += weight;
+                own += weight * seconds / count;
+                full += weight * full_seconds / full_count;
+            }
+            (lines >= FEWEST && full > 0.0).then(|| own / full)
+        };
+        (0..levels.len()).map(share).collect()
     }
 }
 
@@ -160,6 +236,79 @@ mod tests {
         assert_eq!(restored("/a?y", &rejected, None), (unserved, Some(10), 1000), "as its path did");
         assert_eq!(restored("/c", &rejected, None), (unserved, Some(3), 100), "as the last one did");
         assert_eq!(restored("/a", &foreign, Some(2)), (None, Some(2), 100), "another log's level is none");
+    }
+
+    #[test]
+    fn what_was_answered_before_the_decision_is_no_load() {
+        let line = |more: Value| {
+            let mut line = serde_json::json!({"client": "192.0.2.1", "protocol": "HTTP/1.1", "method": "GET", "path": "/"});
+            line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            line
+        };
+        let of = |more: Value| no_load(&line(more), false);
+        let known =
+            |status: u16| serde_json::json!({"class": "default", "client_share": 0.5, "status": status});
+        for status in [301, 308, 408, 413] {
+            assert_eq!(of(known(status)), Some(status));
+        }
+        assert_eq!(of(serde_json::json!({"status": 421, "error": "no site"})), Some(421));
+        // The twins: it waited; it was decided; another server's lines.
+        assert_eq!([503, 504].map(|status| of(known(status))), [None, None]);
+        assert_eq!(of(serde_json::json!({"class": "default", "reason": "full", "status": 301})), None);
+        assert_eq!(of(serde_json::json!({"status": 301})), None);
+        assert_eq!(of(serde_json::json!({"class": "default", "status": 301})), None);
+        // A head that could not be read names no request.
+        let unread = serde_json::json!({"protocol": "HTTP/1.1", "status": 400, "error": "no request"});
+        assert_eq!((no_load(&unread, true), no_load(&unread, false)), (Some(400), None));
+        assert_eq!(no_load(&serde_json::json!({"status": 400}), true), None);
+    }
+
+    #[test]
+    fn a_line_without_a_time_takes_what_its_path_did() {
+        let mut log = OwnLog::default();
+        let own = serde_json::json!({"class": "default", "reason": "full", "level": "full"});
+        let mut restored = |target: &str, time: Option<u64>| {
+            let mut entry = entry(target, &own, time);
+            (log.restore(&mut entry), entry.service.map(|time| time.as_millis()), entry.bytes)
+        };
+        assert_eq!(restored("/socket", None), (Some(OwnLine::Served), None, 100), "nothing is known");
+        assert_eq!(restored("/socket", Some(7)).1, Some(7));
+        assert_eq!(restored("/page", Some(40)).1, Some(40));
+        assert_eq!(restored("/socket?x", None), (Some(OwnLine::Untimed), Some(7), 100));
+        assert_eq!(restored("/other", None), (Some(OwnLine::Untimed), Some(40), 100));
+    }
+
+    #[test]
+    fn what_a_level_takes_is_learned_class_by_class_from_lines_of_both() {
+        let level = |site: &str, name: &str| LoggedLevel {
+            site: site.to_owned(),
+            name: name.to_owned(),
+            time: 0.5,
+            bytes: 1.0,
+        };
+        let levels =
+            [level("shop", "light"), level("shop", "full"), level("blog", "light"), level("blog", "full")];
+        let mut log = OwnLog::new(&levels);
+        let mut times = LevelTimes::default();
+        let mut lines = |site: &str, class: &str, level: &str, count: usize, milliseconds: u64| {
+            let object = serde_json::json!({"class": class, "reason": "full", "site": site, "level": level});
+            for _ in 0..count {
+                log.restore(&mut entry("/", &object, Some(milliseconds)));
+                times.add(log.latest.unwrap());
+            }
+        };
+        // Gold's pages take ten times as long, and it is seldom served light ones.
+        lines("shop", "gold", "light", 10, 30);
+        lines("shop", "gold", "full", 1000, 100);
+        lines("shop", "basic", "light", 1000, 3);
+        lines("shop", "basic", "full", 10, 10);
+        // Too few lines, and none of the highest level.
+        lines("blog", "gold", "light", 19, 3);
+        lines("blog", "gold", "full", 100, 10);
+        lines("blog", "basic", "light", 100, 3);
+        let shares = times.shares(&levels);
+        assert!((shares[0].unwrap() - 0.3).abs() < 1e-9, "{shares:?}");
+        assert_eq!((shares[1], shares[2]), (Some(1.0), None));
     }
 
     #[test]

@@ -167,6 +167,7 @@ impl Source for ReplayedLog {
         self.log.notes.requests += 1;
         self.log.notes.own.0 += u64::from(own.is_some());
         self.log.notes.own.1 += u64::from(own == Some(OwnLine::Unserved));
+        self.log.notes.untimed += u64::from(own == Some(OwnLine::Untimed));
         self.log.notes.timed.0 += u64::from(time.is_some());
         self.log.notes.timed.1 += u64::from(time.is_some_and(|time| time.is_zero()));
         Ok(Some(Instant::from_nanos((due.time_ns as f64 / self.replay.speed) as u64)))

@@ -218,6 +218,7 @@ fn log(name: &str, notes: &LogNotes) -> Facts {
         hidden("lines", notes.lines),
         hidden("skipped", notes.skipped),
         hidden("first_skipped", first),
+        hidden("no_load", notes.no_load.values().sum::<u64>()),
         hidden("sorted", notes.sorted),
         hidden("moved", notes.moved),
         hidden("backwards", notes.backwards),

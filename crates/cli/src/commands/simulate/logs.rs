@@ -8,6 +8,9 @@
 //!
 //! A mean must be known before the first request, so the log is read twice then, which standard input cannot be: there each
 //! request takes as much as the others.
+//!
+//! In the gateway's own log a time is that of the level that was served. What a level on another upstream takes beside the
+//! highest one is learned from the lines of both, because no cost in a file tells it of servers that differ.
 
 use crate::args::SimulateArguments;
 use crate::args::source;
@@ -55,6 +58,8 @@ pub(super) fn settle(
             }
         };
         parsed.assume_capacity(rate, promises, &share);
+    } else if arguments.log.is_some() {
+        learn_levels(promises, parsed, &mut options)?;
     }
     for stream in &mut parsed.workload.streams {
         if let Arrivals::Log { options: own, .. } = &mut stream.arrivals
@@ -77,6 +82,35 @@ fn learn(parsed: &ParsedWorkload, options: &LogOptions) -> Result<LoggedTimes, F
     });
     let learned = log.map(|(input, format)| logged_times(input, format, options)).transpose();
     Ok(learned.map_err(|error| source::unreadable(&error))?.unwrap_or_default())
+}
+
+/// Lets each level on another upstream than its site's highest take what the lines of both levels tell.
+fn learn_levels(
+    promises: &Promises,
+    parsed: &mut ParsedWorkload,
+    options: &mut LogOptions,
+) -> Result<(), Failure> {
+    let plants = promises.sites.iter().zip(&parsed.workload.versions).flat_map(|(site, versions)| {
+        let highest = site.levels.last().and_then(|level| level.plant).unwrap_or(site.plant);
+        let elsewhere = move |level: &Level| level.plant.unwrap_or(site.plant) != highest;
+        site.levels.iter().take(versions.len()).map(elsewhere)
+    });
+    let elsewhere: Vec<bool> = plants.collect();
+    if !elsewhere.contains(&true) {
+        return Ok(());
+    }
+    let shares = learn(parsed, options)?.level_shares;
+    let versions = parsed.workload.versions.iter_mut().flatten().zip(&mut options.levels);
+    for ((share, (version, level)), _) in shares.iter().zip(versions).zip(elsewhere).filter(|(_, is)| *is) {
+        let Some(share) = share else { continue };
+        (version.cost, level.time) = (Some(*share), *share);
+        parsed.assumptions.push(format!(
+            "at level {} of {}, on an upstream of its own, a request takes {share:.2} of its time at the highest level, as the \
+             log's lines of both say",
+            level.name, level.site
+        ));
+    }
+    Ok(())
 }
 
 /// What each level takes, by the names that the gateway's own log has for it.

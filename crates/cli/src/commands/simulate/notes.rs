@@ -50,13 +50,7 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
             format!("{skipped} of {lines} lines were skipped; the first is line {line}: {wrong}: {text}")
         });
     }
-    let (_, unserved) = notes.own;
-    note(unserved > 0, &|| {
-        format!(
-            "{} requests were not served when it was written: they take here what the last one of their path took",
-            grouped(unserved)
-        )
-    });
+    own_log_notes(notes).for_each(|text| note(true, &|| text.clone()));
     let (timed, zero) = notes.timed;
     note(timed > 0 && timed < notes.requests, &|| {
         let (timed, requests) = (grouped(timed), grouped(notes.requests));
@@ -100,6 +94,34 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
     note(gaps > 0, &|| {
         format!("{gaps} gaps of more than an hour were cut to one, {} together", span(seconds))
     });
+}
+
+/// What is to be known of a log that the gateway itself wrote.
+fn own_log_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
+    let (_, unserved) = notes.own;
+    let unserved = (unserved > 0).then(|| {
+        format!(
+            "{} requests were not served when it was written: they take here what the last one of their path took",
+            grouped(unserved)
+        )
+    });
+    let untimed = (notes.untimed > 0).then(|| {
+        format!(
+            "{} requests were served, but their lines have no time: they take here what the last one of their path took",
+            grouped(notes.untimed)
+        )
+    });
+    let no_load = (!notes.no_load.is_empty()).then(|| {
+        let by_status =
+            notes.no_load.iter().map(|(status, lines)| format!("{} with {status}", grouped(*lines)));
+        format!(
+            "{} lines are of requests that the gateway answered before it decided on them, a redirect to TLS or a refusal: \
+             they are no load and left out ({})",
+            grouped(notes.no_load.values().sum()),
+            by_status.collect::<Vec<_>>().join(", ")
+        )
+    });
+    [unserved, untimed, no_load].into_iter().flatten()
 }
 
 /// The types whose requests cost too differently for a deadline.
