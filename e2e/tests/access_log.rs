@@ -232,7 +232,7 @@ fn stay_open(gateway: SocketAddr, server: &PlayedUpstream, head: &str, answer: &
     client.read_to_end(&mut read).expect("the end of an answer");
 }
 
-/// A site with two levels, one whose answers stay open, and TLS, to which nothing is redirected yet.
+/// A site with two levels and a short queue, one whose answers stay open, and TLS, to which nothing is redirected yet.
 fn with_streams(origin: SocketAddr, live: SocketAddr, certificates: &Folder) -> String {
     let (chain, key) = certificate(certificates, "e2e", "e2e.test");
     let more = format!(
@@ -244,7 +244,8 @@ fn with_streams(origin: SocketAddr, live: SocketAddr, certificates: &Folder) -> 
         chain.display(),
         key.display()
     );
-    before(origin, &plain()) + &more
+    let few = "max_connections = 8\nmax_waiting = 20";
+    before(origin, &plain()).replace("max_connections = 8", few) + &more
 }
 
 /// What follows the request line of a request that stays open, and what its server answers.
