@@ -3,7 +3,7 @@
 //! `cargo bench -p plimsoll-core` prints nanoseconds (median of 31 rounds), on one thread and on two that share the
 //! gate. `… -- --count N` makes N decisions and prints nothing: under callgrind the difference of two counts is the
 //! number of instructions of a decision, which does not drift with the machine (`make instructions`). `--count-in-process N`
-//! makes them in a lane whose words other processes could share.
+//! makes them in a lane as in a server's process, with its words on the heap; `crates/ffi/benches/calls.rs` maps them.
 //!
 //! It also prints the cost of a decision and of a control step where a hundred busy sites with five classes each share
 //! a plant, every other one with a contract. `… -- --periods N` runs N such periods and prints nothing, so that callgrind
@@ -79,7 +79,7 @@ fn lanes(count: usize) -> (Engine, Vec<Lane>) {
     Engine::new(&one_site(), count, 1).expect("valid promises")
 }
 
-/// A lane as in a server's process, whose words lie where other processes could share them.
+/// A lane as in a server's process.
 fn lane_in_process() -> (Engine, Vec<Lane>) {
     fn leaked<T: Default>(count: usize) -> &'static [T] {
         Box::leak((0..count).map(|_| T::default()).collect())
@@ -292,7 +292,6 @@ fn main() {
     for threads in 1..=2 {
         println!("{threads} thread(s), one gate: {:.0}", nanoseconds(lanes(threads)));
     }
-    println!("in a process of many: {:.0}", nanoseconds(lane_in_process()));
     for (name, told) in [("a type is told", true), ("types are found", false)] {
         println!("within a deadline, {name}: {:.0}", within_deadline(told));
     }

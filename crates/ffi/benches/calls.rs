@@ -1,5 +1,6 @@
-//! `make module && cargo bench -p plimsoll-ffi`: what the three calls cost in C, in one to eight processes that share the state
-//! with a controller, and what a decision costs without C, of a lane in memory that processes share and in its own.
+//! `make module && cargo bench --profile shipped -p plimsoll-ffi --bench calls`: what the three calls cost in C, in one to
+//! eight processes that share the state with a controller, and what a decision costs without C, of a lane in memory that
+//! processes share and in its own.
 //!
 //! All times are of the processor, so that more processes than cores do not change what is measured. The calls are those of
 //! `calls.c`, by the library that `make module` has built.
@@ -65,25 +66,26 @@ fn calls() {
     println!(
         "the three calls in C: least and middle processor time of a process's rounds (ns), the dearest process's;"
     );
-    println!("and system calls and allocations in all of their rounds");
+    println!("and what a million requests of each ask of the kernel, and all rounds of the memory");
     for processes in [1, 2, 4, 8] {
         let [least, middle, allocations] = in_processes(processes, &program, &state);
         let more =
-            system_calls(processes, &program, &state, ROUNDS) - system_calls(processes, &program, &state, 1);
+            system_calls(processes, &program, &state, EACH) - system_calls(processes, &program, &state, 10);
         println!("{processes} process(es): {least:.0} {middle:.0}; {more} {allocations:.0}");
     }
     control.kill().expect("it is killed");
     control.wait().expect("its end");
 }
 
-fn start(process: &mut Command, state: &Path, rounds: usize) -> Child {
-    let sizes = [1, rounds as u64, EACH].map(|size| size.to_string());
+fn start(process: &mut Command, state: &Path, [rounds, requests]: [u64; 2]) -> Child {
+    let sizes = [1, rounds, requests].map(|size| size.to_string());
     process.arg(state).args(sizes).stdout(Stdio::piped()).spawn().expect("a process")
 }
 
 /// The dearest of so many processes that call at the same time.
 fn in_processes(count: usize, program: &Path, state: &Path) -> [f64; 3] {
-    let started: Vec<Child> = (0..count).map(|_| start(&mut Command::new(program), state, ROUNDS)).collect();
+    let started: Vec<Child> =
+        (0..count).map(|_| start(&mut Command::new(program), state, [ROUNDS as u64, EACH])).collect();
     started.into_iter().fold([0.0; 3], |dearest, process| {
         let told = process.wait_with_output().expect("its figures").stdout;
         let mut figures = String::from_utf8_lossy(&told)
@@ -96,12 +98,12 @@ fn in_processes(count: usize, program: &Path, state: &Path) -> [f64; 3] {
 }
 
 /// How many system calls so many processes make at the same time, from start to end.
-fn system_calls(count: usize, program: &Path, state: &Path, rounds: usize) -> i64 {
+fn system_calls(count: usize, program: &Path, state: &Path, requests: u64) -> i64 {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = |process: usize| folder.path().join(process.to_string());
     let traced = |process: usize| {
         let mut command = Command::new("strace");
-        start(command.arg("-f").arg("-o").arg(trace(process)).arg(program), state, rounds)
+        start(command.arg("-f").arg("-o").arg(trace(process)).arg(program), state, [5, requests])
     };
     let started: Vec<Child> = (0..count).map(traced).collect();
     let ended = started.into_iter().map(|process| process.wait_with_output().expect("its end").status);
