@@ -392,8 +392,8 @@ unsafe fn text<'a>(text: *const c_char) -> &'a str {
 
 /// An address, without the zone that a link-local one may have.
 fn address(text: &str) -> Result<IpAddr, Fault> {
-    let address = text.split_once('%').map_or(text, |(address, _)| address);
-    address.parse().map_err(|_| Fault::Argument)
+    let without_zone = || text.split_once('%').and_then(|(address, _)| address.parse().ok());
+    text.parse().ok().or_else(without_zone).ok_or(Fault::Argument)
 }
 
 /// Writes a path and its NUL; returns the bytes of the path.

@@ -23,6 +23,8 @@ pub struct Fields<'a> {
 /// The same in normal form.
 pub(crate) struct View<'a> {
     fields: &'a Fields<'a>,
+    /// Without its port.
+    host: &'a str,
     path: Cow<'a, str>,
 }
 
@@ -32,7 +34,7 @@ impl<'a> View<'a> {
             Cow::Borrowed(path) => normal_path(path),
             Cow::Owned(path) => Cow::Owned(normal_path(&path).into_owned()),
         };
-        View { fields, path }
+        View { fields, host: &fields.host[..host_length(fields.host.as_bytes())], path }
     }
 }
 
@@ -41,8 +43,7 @@ impl RequestView for View<'_> {
         self.fields.method
     }
     fn host(&self) -> &str {
-        let host = self.fields.host;
-        &host[..host_length(host.as_bytes())]
+        self.host
     }
     fn path(&self) -> &str {
         &self.path

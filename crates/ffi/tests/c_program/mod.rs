@@ -28,7 +28,8 @@ impl Installed {
         said(asked.env("PKG_CONFIG_PATH", self.0.path()).args(arguments).arg("plimsoll"))
     }
 
-    /// Compiles a program of this crate; `more` goes to the compiler.
+    /// Compiles a program of this crate; `more` goes to the compiler. Only the library is left then, by the name that has its
+    /// version, as where a program runs.
     pub(crate) fn compile(&self, source: &str, more: &[&str]) -> PathBuf {
         let built = self.0.path().join("program");
         let mut compiler = Command::new("cc");
@@ -36,6 +37,9 @@ impl Installed {
         compiler.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source));
         compiler.args(self.told(&["--cflags", "--libs"]).split_whitespace());
         said(compiler.arg(format!("-Wl,-rpath,{}", self.0.path().display())));
+        for name in ["libplimsoll.so", "plimsoll.h", "plimsoll.pc"] {
+            fs::remove_file(self.0.path().join(name)).expect("it is there");
+        }
         built
     }
 }
