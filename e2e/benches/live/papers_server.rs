@@ -32,7 +32,7 @@ fn controlled(scene: &Scene, by_gateway: bool) -> [Vec<Flown>; 4] {
 /// Fig. 8 and 9: median response times (s) at half, nine tenths and twice the capacity. Behind the gateway requests wait in its
 /// own queue, so that the length of the listen queue is nothing to it.
 pub(super) fn show_response_times() {
-    for (kib, queue, by_gateway) in [(64, 48, true), (64, 768, false), (8, 48, true)] {
+    for (kib, queue, by_gateway) in [(64, 48, true), (64, 768, false), (8, 48, true), (8, 511, false)] {
         let scene = scenes::listen_queue(kib, queue);
         head(&format!("7.3: pages of {kib} KB, a listen queue of {queue}"));
         let (apache, bare) = scene.bare(Path::new(PAGE), scene.patience.unwrap_or(super::PATIENCE));
