@@ -155,6 +155,29 @@ fn the_workers_of_a_large_server_are_found() {
     }
 }
 
+/// One of two hundred workers is a smaller part of them than one of eight, and takes more departures to tell. Where evidence
+/// remembered as many whatever the number, they were found as 1.05 times as many, and the line of 0.85 was held at 0.89.
+#[test]
+fn a_large_server_is_not_used_beyond_its_line_for_workers_that_it_has_not() {
+    for (workers, load) in [(150, 1.5), (250, 1.7)] {
+        let (mut found, mut busy) = (vec![], vec![]);
+        for seed in 9201..=9216 {
+            let flows = vec![Flow::new("default", load * 25.0 * f64::from(workers))];
+            let mut scene =
+                Scene::new(workers, Duration::from_millis(40), flows, 20.0, seed).finding_workers(true);
+            scene.plant.set_point = 0.85;
+            let heard = scene.run();
+            let own: Vec<f64> = heard.workers[10..].iter().map(|workers| f64::from(*workers)).collect();
+            found.push(mean(&own) / f64::from(workers));
+            busy.push(mean(&heard.busy[10..]));
+        }
+        let (found, busy) = (mean(&found), mean(&busy));
+        println!("{workers} workers, {load} times the capacity: {found:.3} times as many, busy {busy:.3}");
+        assert!((0.97..=1.04).contains(&found), "{workers}, {load}: {found}");
+        assert!((0.83..=0.88).contains(&busy), "{workers}, {load}: {busy}");
+    }
+}
+
 /// The twin: a number as low as the search once came to turns away a third, and the server idles.
 #[test]
 fn the_twin_with_two_workers_turns_away_what_the_server_could_carry() {

@@ -28,9 +28,11 @@ use libm::log;
 const STRETCH: f64 = 100.0;
 /// The fewest departures at a number in service for it to have been seen.
 const SEEN: f64 = 5.0;
-/// Departures on both sides of s, `D D' / (D + D')`, that the evidence about it remembers. However many a stretch has, it
-/// outweighs no more of what is known than it can say.
+/// Departures on both sides of s, `D D' / (D + D')`, that the evidence about it remembers, and for each of s workers: the more
+/// there are, the smaller a part of them is one worker. However many a stretch has, it outweighs no more of what is known
+/// than it can say.
 const MEMORY: f64 = 400.0;
+const MEMORY_OF_WORKER: f64 = 8.0;
 /// A smaller difference in L is chance: half the square of three and a half deviations.
 const EVIDENCE: f64 = 6.0;
 /// The most that a stretch, and all of them, speak against a number.
@@ -215,7 +217,8 @@ impl Evidence {
                 below += departures;
             }
             let both_sides = 0.5 * below * (all - below) / all;
-            self.gains[bin] *= 1.0 - (both_sides / MEMORY).min(MOST_OF_STRETCH / MOST);
+            let memory = MEMORY.max(MEMORY_OF_WORKER * middle(bin));
+            self.gains[bin] *= 1.0 - (both_sides / memory).min(MOST_OF_STRETCH / MOST);
             self.gains[bin] += pair[1] - pair[0];
         }
         self.highest = known.map_or(self.highest, |(bin, ..)| middle(*bin) as u32);
