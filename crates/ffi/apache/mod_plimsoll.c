@@ -182,17 +182,20 @@ static int reject(request_rec *r, const plimsoll_decision_t *decision) {
     return (int)decision->status;
 }
 
-/* How many connections wait for a process, at all ports; -1 if the kernel does not say. */
-static int waiting(void) {
-    int sum = -1;
+/* How many connections wait for a process, at all ports; UINT32_MAX if a queue is all but full, -1 if the kernel does not say. */
+static int64_t waiting(void) {
+    int64_t sum = -1;
     for (ap_listen_rec *one = ap_listeners; one; one = one->next) {
         struct tcp_info info;
         socklen_t length = sizeof info;
         apr_os_sock_t listener;
-        /* For a socket that listens, what is not acknowledged is what is not accepted. */
-        if (one->sd && apr_os_sock_get(&listener, one->sd) == APR_SUCCESS &&
-            getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_state == TCP_LISTEN)
-            sum = (sum < 0 ? 0 : sum) + (int)info.tcpi_unacked;
+        if (!one->sd || apr_os_sock_get(&listener, one->sd) != APR_SUCCESS ||
+            getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state != TCP_LISTEN)
+            continue;
+        /* For a socket that listens, what is not acknowledged is what is not accepted, and the other number is the most. It
+         * need not be full in this moment, in which one has just been taken. */
+        if (info.tcpi_unacked && info.tcpi_unacked + info.tcpi_unacked / 16 + 1 >= info.tcpi_sacked) return UINT32_MAX;
+        sum = (sum < 0 ? 0 : sum) + info.tcpi_unacked;
     }
     return sum;
 }
@@ -218,7 +221,7 @@ static int translate_name(request_rec *r) {
     if (!handle) return DECLINED;
 
     /* Each connection has been accepted once. */
-    int queue = r->connection->keepalives ? -1 : waiting();
+    int64_t queue = r->connection->keepalives ? -1 : waiting();
     if (queue >= 0) plimsoll_saw_queue(handle, (uint32_t)queue);
 
     plimsoll_request_t request = {.method = r->method,

@@ -272,10 +272,11 @@ int plimsoll_adapt(const struct plimsoll_t *handle,
                    struct plimsoll_decision_t *decision);
 
 /*
- Says how many connections waited in the server's listen queue after this process had accepted one; to be called for each of
- them, or not at all. By it the controller knows what comes, and not only what is taken. While there is always one no worker
- is free, and the controller lowers the load although the calls show less: a worker is also busy before plimsoll_adapt and
- after plimsoll_done. On Linux that number is `tcpi_unacked` of TCP_INFO, for a socket that listens. Returns 0 or an error.
+ Says how many connections waited in the server's listen queue after this process had accepted one, or UINT32_MAX if it was
+ all but full, since nobody knows then how many come; to be called for each of them, or not at all. By it the controller
+ knows what comes, and not only what is taken. While there is always one no worker is free, and the controller lowers the
+ load although the calls show less: a worker is also busy before plimsoll_adapt and after plimsoll_done. On Linux that number
+ is `tcpi_unacked` of TCP_INFO for a socket that listens, and `tcpi_sacked` is the most that may wait. Returns 0 or an error.
 
  # Safety
  `handle` is of plimsoll_init and not closed, or NULL.

@@ -77,7 +77,7 @@ pub(crate) struct ListenQueue {
     since_ns: AtomicU64,
     /// When a process last looked (ns).
     seen_ns: AtomicU64,
-    /// How many it found.
+    /// How many it found; `u32::MAX` if the queue was full.
     waiting: AtomicU32,
 }
 
@@ -93,14 +93,15 @@ impl ListenQueue {
     }
 
     /// For how long every look has found somebody, and how many the last one has found. Nothing if nobody has looked for
-    /// `recent`.
+    /// `recent`. The length of a full queue says nothing: it cannot grow, whatever comes, and so no number is told.
     pub(crate) fn read(&self, now: Instant, recent: Duration) -> (Duration, Option<u32>) {
         let [since, seen] = [&self.since_ns, &self.seen_ns].map(|word| word.load(Relaxed));
         if seen == 0 || u128::from(now.as_nanos().saturating_sub(seen)) >= recent.as_nanos() {
             return (Duration::ZERO, None);
         }
         let stands = if since > 0 { now.as_nanos().saturating_sub(since) } else { 0 };
-        (Duration::from_nanos(stands), Some(self.waiting.load(Relaxed)))
+        let waiting = self.waiting.load(Relaxed);
+        (Duration::from_nanos(stands), (waiting != u32::MAX).then_some(waiting))
     }
 }
 
@@ -252,7 +253,9 @@ mod tests {
         });
         assert_eq!(found, [0, 1, 2, 0, 0, 0, 1]);
         assert_eq!((stands(17), read(17).1), (2, Some(1)));
-        assert_eq!(read(18), (Duration::ZERO, None), "a look of two seconds ago says nothing");
+        queue.saw(at(17), u32::MAX);
+        assert_eq!((stands(17), read(17).1), (2, None), "a full queue");
+        assert_eq!(read(19), (Duration::ZERO, None), "a look of two seconds ago says nothing");
     }
 
     #[test]

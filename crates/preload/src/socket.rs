@@ -32,7 +32,8 @@ impl Socket {
         Some((own.port(), client.ip().to_canonical()))
     }
 
-    /// How many connections wait at a socket that listens until they are accepted; `None` if the kernel does not say.
+    /// How many connections wait at a socket that listens until they are accepted, or `u32::MAX` if its queue is all but full,
+    /// so that nobody knows how many come; `None` if the kernel does not say.
     pub(crate) fn waiting(self) -> Option<u32> {
         let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
         let number = std::os::fd::AsRawFd::as_raw_fd(&self.0);
@@ -43,8 +44,10 @@ impl Socket {
             let asked = libc::getsockopt(number, libc::IPPROTO_TCP, libc::TCP_INFO, into, &raw mut length);
             (asked == 0).then(|| info.assume_init())
         }?;
-        // For a socket that listens, what is not acknowledged is what is not accepted.
-        (u32::from(info.tcpi_state) == LISTENS).then_some(info.tcpi_unacked)
+        // For a socket that listens, what is not acknowledged is what is not accepted, and the other number is the most.
+        let (waiting, most) = (info.tcpi_unacked, info.tcpi_sacked);
+        let is_full = waiting > 0 && waiting.saturating_add(waiting / 16 + 1) >= most;
+        (u32::from(info.tcpi_state) == LISTENS).then_some(if is_full { u32::MAX } else { waiting })
     }
 
     /// Looks at what has come, and leaves it where it is; it waits as the server's own call would.
