@@ -1,4 +1,4 @@
-//! The mapping as typed references. It stays for the life of the process, since lanes refer to it.
+//! The mapping as typed references. It stays for the life of the process, since lanes refer to it, unless nothing came of it.
 //!
 //! *Soundness.* Every part is a struct of fixed layout (`repr(C)`) that holds only integers, so any bits are valid; what
 //! changes while others map it is atomic, and the rest is written before the file has the name by which others find it. Parts
@@ -36,7 +36,7 @@ pub(crate) struct Mapping {
     layout: Layout,
 }
 
-// SAFETY: the mapping is never undone, and all that changes in it is atomic.
+// SAFETY: the mapping is undone only where nothing is left of it, and all that changes in it is atomic.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -84,10 +84,17 @@ impl Mapping {
         });
         if read.is_err() {
             // SAFETY: nothing refers to this mapping.
-            let undone = unsafe { rustix::mm::munmap(base.as_ptr().cast(), length) };
-            debug_assert!(undone.is_ok());
+            unsafe { unmap(base, length) };
         }
         read
+    }
+
+    /// Maps a state that is there for what is made of it. If that fails, which keeps nothing of the mapping then, the mapping
+    /// is undone: a process that tries again each second would have ever more of them.
+    pub(crate) fn open_for<T>(path: &Path, make: impl FnOnce(Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mapping = Mapping::open(path)?;
+        // SAFETY: nothing refers to this mapping, since what was to be made of it is not there.
+        make(mapping).inspect_err(|_| unsafe { unmap(mapping.base, mapping.layout.length()) })
     }
 
     /// Makes a state, which takes the place of one that is there. Others find it whole or not at all.
@@ -200,6 +207,16 @@ fn beside(path: &Path) -> PathBuf {
     name.push(path.file_name().unwrap_or_default());
     name.push(".new");
     path.with_file_name(name)
+}
+
+/// Undoes a mapping of this length.
+///
+/// # Safety
+/// Nothing refers to it.
+unsafe fn unmap(base: NonNull<u8>, length: usize) {
+    // SAFETY: as the caller says.
+    let undone = unsafe { rustix::mm::munmap(base.as_ptr().cast(), length) };
+    debug_assert!(undone.is_ok());
 }
 
 /// A word that is 1 in the process that made it, and 0 in those forked from it.

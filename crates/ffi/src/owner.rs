@@ -46,10 +46,13 @@ fn start_ticks(number: u32) -> io::Result<Option<u64>> {
     };
     // The name of the program is in brackets and may hold anything, brackets too.
     let mut fields = stat.rsplit(')').next().unwrap_or("").split_ascii_whitespace();
-    if matches!(fields.next(), Some("Z" | "X")) {
+    let state = fields.next();
+    // A process whose first thread has ended is shown as dead while others of its threads go on.
+    let threads: u32 = fields.nth(16).and_then(|threads| threads.parse().ok()).unwrap_or(0);
+    if state == Some("X") || (state == Some("Z") && threads <= 1) {
         return Ok(None);
     }
-    let ticks = fields.nth(18).and_then(|ticks| ticks.parse().ok());
+    let ticks = fields.nth(1).and_then(|ticks| ticks.parse().ok());
     ticks.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
@@ -63,6 +66,25 @@ fn is_gone(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn a_process_lives_while_one_of_its_threads_does() {
+        let program = "import ctypes, threading, time\n\
+                       threading.Thread(target=time.sleep, args=(60,)).start()\n\
+                       ctypes.CDLL(None).pthread_exit(None)";
+        let mut child = Command::new("python3").args(["-c", program]).spawn().unwrap();
+        let owner = word(child.id(), start_ticks(child.id()).unwrap().unwrap());
+        let stat = format!("/proc/{}/stat", child.id());
+        while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
+            std::thread::yield_now();
+        }
+        assert!(lives(owner));
+        child.kill().unwrap();
+        while lives(owner) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+    }
 
     #[test]
     fn a_process_lives_until_it_ends_and_its_number_alone_is_not_it() {

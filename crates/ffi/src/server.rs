@@ -14,7 +14,9 @@ use nix::time::{ClockId, clock_gettime};
 use plimsoll_config::Configuration;
 use plimsoll_core::Lane;
 use plimsoll_core::processes::{ClassSums, SharedWords};
-use plimsoll_core::request::{Arrival, Outcome, Permit, Reason, Rejection, Service, Target, Token, Verdicts};
+use plimsoll_core::request::{
+    Arrival, Classifier, Outcome, Permit, Reason, Rejection, Service, Target, Token, Verdicts,
+};
 use plimsoll_core::time::Instant;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -39,6 +41,7 @@ pub struct Server {
     mark: &'static AtomicU64,
     silent_ns: u64,
     configuration: Configuration,
+    classifier: Classifier,
     classes: Vec<ClassName>,
     own: Mutex<Own>,
 }
@@ -86,7 +89,10 @@ impl Server {
     /// # Errors
     /// Why it cannot be.
     pub fn attach(path: &Path) -> Result<Server, Fault> {
-        let mapping = Mapping::open(path)?;
+        Mapping::open_for(path, |mapping| Server::over(mapping, path))
+    }
+
+    fn over(mapping: Mapping, path: &Path) -> Result<Server, Fault> {
         let changing = &mapping.header().changing;
         if changing.generation.load(Acquire) == 0 {
             return Err(Fault::File);
@@ -94,15 +100,15 @@ impl Server {
         let configuration =
             plimsoll_config::parse_inside(mapping.configuration()?, &path.display().to_string())
                 .map_err(|_| Fault::Configuration)?;
-        let mark = mark_of_process()?;
+        let promises = &configuration.promises;
+        let classifier =
+            Classifier::new(promises, mapping.header().seed).map_err(|_| Fault::Configuration)?;
         let slot = claim(&mapping, changing, owner::own()).ok_or(Fault::NoLane)?;
         let (words, seed) = (mapping.words(), mapping.header().seed);
         let generation = changing.generation.load(Acquire);
-        let lane = Lane::in_process(&configuration.promises, seed, words, slot.counters);
-        let lane = lane.map_err(|_| {
-            slot.free();
-            Fault::Configuration
-        })?;
+        let lane = Lane::in_process(promises, seed, words, slot.counters).map_err(|_| Fault::Configuration);
+        let (lane, mark) =
+            lane.and_then(|lane| Ok((lane, mark_of_process()?))).inspect_err(|_| slot.free())?;
         let own = Own {
             lane,
             verdicts: Vec::new(),
@@ -112,8 +118,9 @@ impl Server {
             count: 0,
         };
         let silent_ns = (SILENT_PERIODS * mapping.header().period_ns).max(SILENT.as_nanos() as u64);
-        let classes = class_names(&configuration.promises);
-        Ok(Server { mapping, words, slot, mark, silent_ns, configuration, classes, own: Mutex::new(own) })
+        let classes = class_names(promises);
+        let own = Mutex::new(own);
+        Ok(Server { mapping, words, slot, mark, silent_ns, configuration, classifier, classes, own })
     }
 
     /// What the controller was told.
@@ -126,16 +133,18 @@ impl Server {
     /// # Errors
     /// Why it cannot be decided; then the request was not counted.
     pub fn adapt<'a>(&self, fields: &'a Fields<'a>, room: usize) -> Result<Served<'_>, Fault> {
+        // Before the lock: to look for a header is the server's own code, which may wait for a lock of its own, as Python's
+        // interpreter does, that another thread holds while it waits for this one.
+        let target = self.classifier.classify(&View::new(fields)).ok_or(Fault::NoSite)?;
+        if fields.path.len() + self.longest_prefix(&target) > room {
+            return Err(Fault::TooLong);
+        }
         let mut own = self.own()?;
         let own = &mut *own;
         let generation = self.changing().generation.load(Acquire);
         if generation != own.generation {
             own.generation = generation;
             own.lane.follow_words(self.words);
-        }
-        let target = own.lane.classify(&View::new(fields)).ok_or(Fault::NoSite)?;
-        if fields.path.len() + self.longest_prefix(&target) > room {
-            return Err(Fault::TooLong);
         }
         let (token, now) = (Token::default(), now());
         let decided = self.slot.change(|slot| {
@@ -335,4 +344,66 @@ pub(crate) fn now() -> Instant {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |time| {
         Instant::from_nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Controller;
+    use std::fs;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::path::PathBuf;
+
+    const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n\n\
+                                 [upstream.server]\naddress = \"127.0.0.1:80\"\ncapacity = { workers = 4 }\n\n\
+                                 [[site]]\nname = \"www\"\n\n\
+                                 [[site.class]]\nname = \"gold\"\nmatch = { header = { x-plan = \"gold\" } }\n";
+
+    /// A state with one lane, in a folder of its own.
+    fn state(folder: &tempfile::TempDir) -> PathBuf {
+        let path = folder.path().join("state");
+        let configuration =
+            plimsoll_config::parse_inside(CONFIGURATION, "test").expect("a valid configuration");
+        let mut controller =
+            Controller::start(&path, (CONFIGURATION, &configuration), 1, 1).expect("a controller").0;
+        controller.tick();
+        path
+    }
+
+    fn ask(server: &Server, header: impl Fn() -> Option<&'static str>) -> u64 {
+        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let header = &|_: &str| header();
+        let fields = Fields { method: "GET", host: "www", path: b"/", query: "", client, header };
+        server.adapt(&fields, 256).expect("a decision").request
+    }
+
+    #[test]
+    fn an_attachment_that_fails_leaves_no_mapping() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = state(&folder);
+        let _first = Server::attach(&path).expect("a lane");
+        let mappings = || {
+            let maps = fs::read_to_string("/proc/self/maps").expect("this process's mappings");
+            maps.lines().filter(|line| line.ends_with(&path.display().to_string())).count()
+        };
+        let before = mappings();
+        for _ in 0..20 {
+            assert_eq!(Server::attach(&path).err(), Some(Fault::NoLane));
+        }
+        assert_eq!(mappings(), before);
+    }
+
+    #[test]
+    fn other_threads_go_on_while_one_looks_for_a_header() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::attach(&state(&folder)).expect("a lane");
+        let requests = std::thread::scope(|scope| {
+            ask(&server, || {
+                let other = scope.spawn(|| ask(&server, || None));
+                assert_ne!(other.join().expect("a decision"), 0);
+                Some("gold")
+            })
+        });
+        assert_ne!(requests, 0);
+    }
 }

@@ -23,6 +23,9 @@ impl Lane {
     /// events, which its response turned out to be. It then gives its place back, unless the plant's tunnels keep theirs, and
     /// counts as one of them until it departs.
     pub fn stay_open(&mut self, now: Instant, permit: &mut Permit, verdicts: &mut Verdicts) -> bool {
+        if permit.tunnel {
+            return true;
+        }
         self.follow_permit(permit);
         let plant = &self.published.plants[permit.plant()];
         let Tunnels { most, keep_places } = plant.tunnel_terms;
