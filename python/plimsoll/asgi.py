@@ -15,8 +15,9 @@ class Middleware:
     and `Retry-After`, and the application is not called.
     """
 
-    def __init__(self, application, state):
-        self._application = application
+    # Starlette names its argument `app`.
+    def __init__(self, app, state):
+        self._application = app
         self._attachment = Attachment(state)
 
     async def __call__(self, scope, receive, send):
@@ -127,7 +128,7 @@ async def _reject(decision, send):
         (b"cache-control", b"no-store"),
         (b"x-plimsoll", f"level=0; reason={decision.reason}".encode()),
     ]
-    if decision.status == 503:
+    if decision.retry_after:
         headers.append((b"retry-after", str(decision.retry_after).encode()))
     await send({"type": "http.response.start", "status": decision.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

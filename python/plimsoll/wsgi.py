@@ -5,6 +5,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
 
+_KNOWN = {status.value for status in HTTPStatus}
+
 
 class Middleware:
     """Gives each request of `application` its level, or turns it away.
@@ -111,7 +113,6 @@ def _request(environ):
 
 
 def _reject(decision, start_response):
-    status = HTTPStatus(decision.status)
     body = rejection_text(decision)
     headers = [
         ("Content-Type", "text/plain; charset=utf-8"),
@@ -119,7 +120,9 @@ def _reject(decision, start_response):
         ("Cache-Control", "no-store"),
         ("X-Plimsoll", f"level=0; reason={decision.reason}"),
     ]
-    if decision.status == 503:
+    if decision.retry_after:
         headers.append(("Retry-After", str(decision.retry_after)))
-    start_response(f"{status.value} {status.phrase}", headers)
+    # A number that a configuration may have and Python need not know.
+    phrase = HTTPStatus(decision.status).phrase if decision.status in _KNOWN else "Rejected"
+    start_response(f"{decision.status} {phrase}", headers)
     return [body]

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
 import plimsoll
@@ -235,9 +236,16 @@ class Wsgi(unittest.TestCase):
             middleware = wsgi.Middleware(application, control.state)
             middleware._attachment.adapt = lambda request: REJECTED
             (status, headers), data = self.ask(middleware)
+            others = {}
+            # A configuration may say any number from 400 to 599, also one that has no name.
+            for number in (429, 450):
+                middleware._attachment.adapt = lambda request: replace(REJECTED, status=number)
+                others[number] = self.ask(middleware)[0]
         self.assertEqual(status, "503 Service Unavailable")
         self.assertEqual((headers["Retry-After"], headers["X-Plimsoll"]), ("2", "level=0; reason=overload"))
         self.assertEqual((called, int(headers["Content-Length"])), ([], len(data)))
+        self.assertEqual([other[0] for other in others.values()], ["429 Too Many Requests", "450 Rejected"])
+        self.assertEqual({other[1]["Retry-After"] for other in others.values()}, {"2"})
 
     def test_without_a_controller_requests_go_as_they_come(self):
         def application(environ, start_response):
@@ -387,14 +395,16 @@ class Asgi(unittest.TestCase):
 
         only_light = CONFIGURATION.replace('[[site.level]]\nname = "full"\n', "")
         with Control(only_light) as control:
-            middleware = asgi.Middleware(application, control.state)
+            # As Starlette makes it.
+            middleware = asgi.Middleware(app=application, state=control.state)
             self.ask(middleware, path="/caf\u00e9", raw_path=b"/caf%C3%A9")
             self.ask(middleware, path="/api/page", root_path="/api")
             self.assertEqual(seen, [(1, "/light/caf\u00e9", b"/light/caf%C3%A9"), (1, "/api/light/page", b"/api/light/page")])
-            middleware._attachment.adapt = lambda request: REJECTED
-            sent = self.ask(middleware)
-        headers = dict(sent[0]["headers"])
-        self.assertEqual((sent[0]["status"], len(seen), headers[b"retry-after"]), (503, 2, b"2"))
+            for number in (503, 429):
+                middleware._attachment.adapt = lambda request: replace(REJECTED, status=number)
+                sent = self.ask(middleware)
+                headers = dict(sent[0]["headers"])
+                self.assertEqual((sent[0]["status"], len(seen), headers[b"retry-after"]), (number, 2, b"2"))
 
 
 if __name__ == "__main__":
