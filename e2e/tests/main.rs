@@ -22,6 +22,7 @@ mod module;
 mod module_experiments;
 mod module_hosts;
 mod module_threads;
+mod module_trees;
 mod names;
 mod operators_listener;
 mod package;

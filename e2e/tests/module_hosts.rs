@@ -16,7 +16,9 @@ fn only_light() -> String {
 fn with_a_closed_site() -> String {
     let closed = "[[site]]\nname = \"closed\"\nhost = \"closed.test\"\nupstream = \"server\"\nshare_excess = false\n\
                   guarantee = { rate = \"0.01/s\", burst = \"1s\" }\n";
-    configuration().replacen("[[site]]\n", &format!("{closed}[[site]]\n"), 1)
+    // A number that Apache has no words for.
+    "[rejection]\nstatus = 450\n".to_owned()
+        + &configuration().replacen("[[site]]\n", &format!("{closed}[[site]]\n"), 1)
 }
 
 /// Three hosts; the first has the state of the whole server.
@@ -100,7 +102,7 @@ fn virtual_hosts_have_the_state_of_the_server_their_own_or_none() {
     // What is rejected without a load is told a time, too.
     let rejected = wait_until(Duration::from_secs(60), || {
         let answer = ask(&apache, "closed.test", "/page.html");
-        (answer.status == 503).then_some(answer)
+        (answer.status == 450).then_some(answer)
     });
     let after = rejected.and_then(|answer| answer.header("retry-after")?.parse::<u32>().ok());
     assert!(after.is_some_and(|seconds| seconds >= 1), "{after:?}");

@@ -1,8 +1,8 @@
 /* mod_plimsoll: Apache decides on each request by Plimsoll before it does any work for it (docs/module.md).
  *
  * A thin shell over libplimsoll, for the prefork, worker and event MPMs. A request is decided when its path is translated: rejected
- * with 503 and Retry-After, or sent to the content tree of its level by a prefix of its path. PLIMSOLL_LEVEL and PLIMSOLL_REASON
- * tell handlers and logs. It departs at its log line, or with its pool if it has none.
+ * with 503 and Retry-After, or sent to the content tree of its level by a prefix of its path, if that leads anywhere. PLIMSOLL_LEVEL
+ * and PLIMSOLL_REASON tell handlers and logs. It departs at its log line, or with its pool if it has none.
  *
  * Each child attaches to the shared state. A child that cannot serves as if the module were not there, says so, and tries again.
  */
@@ -24,6 +24,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <plimsoll.h>
+#include <stdlib.h>
 #include <strings.h>
 
 extern module AP_MODULE_DECLARE_DATA plimsoll_module;
@@ -49,17 +50,23 @@ typedef struct {
     attachment_t *attachment;
 } server_t;
 
-/* What is known of a request under way. */
+/* What is known of a request under way. One that another brings about inside the server has no number. */
 typedef struct {
     plimsoll_t *handle;
     uint64_t number;
     request_rec *request;
+    /* What its level puts before the path; empty for nothing. */
+    const char *prefix;
+    /* The path that an application behind this server is asked for; NULL for the one that came. */
+    const char *proxied;
+    /* Its path is being translated by the other modules. */
+    int is_translating;
 } under_way_t;
 
 /* By path, in each child. */
 static apr_hash_t *attachments;
 
-static ap_filter_rec_t *type_filter;
+static ap_filter_rec_t *head_filter;
 
 static apr_status_t detach(void *data) {
     attachment_t *own = data;
@@ -147,15 +154,58 @@ static int log_transaction(request_rec *r) {
     return DECLINED;
 }
 
-/* Sees the type of a response before its body goes: a stream of events stays open for as long as its client likes, and gives its
- * place back. */
-static apr_status_t see_type(ap_filter_t *filter, apr_bucket_brigade *brigade) {
-    request_rec *r = filter->r;
-    while (r->prev) r = r->prev;
-    under_way_t *own = ap_get_module_config(r->request_config, &plimsoll_module);
-    const char *type = filter->r->content_type;
+/* A path without the level's prefix, or NULL if it has none. What is before the path stays. */
+static const char *without_prefix(request_rec *r, const char *prefix, const char *value, const char *path) {
+    size_t length = strlen(prefix);
+    const char *rest = path + length;
+    if (strncmp(path, prefix, length) || !strchr("/?#;", *rest)) return NULL;
+    return apr_pstrcat(r->pool, apr_pstrmemdup(r->pool, value, (size_t)(path - value)), *rest == '/' ? "" : "/", rest, NULL);
+}
+
+/* The same for a reference to this host or without one. Another host's path has nothing to do with the prefix. */
+static const char *reference(request_rec *r, const char *prefix, const char *value) {
+    if (value[0] == '/' && value[1] != '/') return without_prefix(r, prefix, value, value);
+    const char *host = strstr(value, "://");
+    size_t length = r->hostname ? strlen(r->hostname) : 0;
+    if (!host || !length || strncasecmp(host + 3, r->hostname, length) || !strchr(":/?#", host[3 + length])) return NULL;
+    return without_prefix(r, prefix, value, host + 3 + strcspn(host + 3, "/?#"));
+}
+
+static const char *cookie(request_rec *r, const char *prefix, const char *value) {
+    for (const char *at = strchr(value, ';'); at; at = strchr(at, ';')) {
+        at += 1 + strspn(at + 1, " \t");
+        if (!strncasecmp(at, "path=", strlen("path="))) return without_prefix(r, prefix, value, at + strlen("path="));
+    }
+    return NULL;
+}
+
+/* Takes the level's prefix out of what names a place on the site, as the gateway does. */
+static void map_head(request_rec *r, const char *prefix, const apr_table_t *head) {
+    const apr_array_header_t *fields = apr_table_elts(head);
+    for (int index = 0; index < fields->nelts; index++) {
+        apr_table_entry_t *field = &APR_ARRAY_IDX(fields, index, apr_table_entry_t);
+        const char *mapped = NULL;
+        if (!strcasecmp(field->key, "Location") || !strcasecmp(field->key, "Content-Location"))
+            mapped = reference(r, prefix, field->val);
+        else if (!strcasecmp(field->key, "Set-Cookie"))
+            mapped = cookie(r, prefix, field->val);
+        if (mapped) field->val = (char *)mapped;
+    }
+}
+
+/* Sees the head of a response before it goes. A stream of events stays open for as long as its client likes, and gives its place
+ * back. */
+static apr_status_t see_head(ap_filter_t *filter, apr_bucket_brigade *brigade) {
+    request_rec *r = filter->r, *first = r;
+    while (first->prev) first = first->prev;
+    under_way_t *own = ap_get_module_config(first->request_config, &plimsoll_module);
+    const char *type = r->content_type;
     if (own && own->number && type && !ap_cstr_casecmpn(type, "text/event-stream", strlen("text/event-stream")))
         plimsoll_stays_open(own->handle, own->number);
+    if (own && *own->prefix) {
+        map_head(r, own->prefix, r->headers_out);
+        map_head(r, own->prefix, r->err_headers_out);
+    }
     ap_filter_t *next = filter->next;
     ap_remove_output_filter(filter);
     return ap_pass_brigade(next, brigade);
@@ -165,7 +215,7 @@ static void insert_filter(request_rec *r) {
     request_rec *first = r;
     while (first->prev) first = first->prev;
     if (!r->main && ap_get_module_config(first->request_config, &plimsoll_module))
-        ap_add_output_filter_handle(type_filter, NULL, r, r->connection);
+        ap_add_output_filter_handle(head_filter, NULL, r, r->connection);
 }
 
 static const char *header(void *context, const char *name) {
@@ -179,6 +229,9 @@ static int reject(request_rec *r, const plimsoll_decision_t *decision) {
         apr_table_setn(r->err_headers_out, "Retry-After", apr_psprintf(r->pool, "%u", decision->retry_after));
         apr_table_setn(r->notes, "error-notes", "This site is busy right now. Please try again in a moment.");
     }
+    /* Apache makes 500 of a number for which it has no words. */
+    if (atoi(ap_get_status_line((int)decision->status)) != (int)decision->status)
+        r->status_line = apr_psprintf(r->pool, "%u Rejected", decision->status);
     return (int)decision->status;
 }
 
@@ -213,10 +266,83 @@ static int comes_again(request_rec *r) {
     return selected && !strcmp(selected, "h2c");
 }
 
+/* Where a translated path leads. A folder is always the one of the path as it came: its index is looked for as a request of its
+ * own. */
+enum { NOWHERE, TO_A_FILE, TO_A_FOLDER, TO_AN_APPLICATION };
+
+static int leads(request_rec *r) {
+    apr_finfo_t found;
+    if (!r->filename) return NOWHERE;
+    if (r->proxyreq && !strncmp(r->filename, "proxy:", strlen("proxy:"))) return TO_AN_APPLICATION;
+    apr_status_t status = apr_stat(&found, r->filename, APR_FINFO_TYPE, r->pool);
+    /* A script's path may have more behind it. */
+    if (status != APR_SUCCESS) return APR_STATUS_IS_ENOTDIR(status) ? TO_A_FILE : NOWHERE;
+    return found.filetype == APR_DIR ? TO_A_FOLDER : TO_A_FILE;
+}
+
+/* Has the other modules translate the path as it came, and then with the level's prefix, on a copy. What they find by the second
+ * is served if it is there. Rules of <Location> and what modules say of the path hold for the one that came. */
+static int translate_both(request_rec *r, under_way_t *own) {
+    request_rec *copy = apr_pmemdup(r->pool, r, sizeof *r);
+    copy->notes = apr_table_clone(r->pool, r->notes);
+    copy->subprocess_env = apr_table_clone(r->pool, r->subprocess_env);
+    copy->headers_out = apr_table_clone(r->pool, r->headers_out);
+    copy->err_headers_out = apr_table_clone(r->pool, r->err_headers_out);
+    const char *first_root = ap_document_root(r);
+
+    ap_set_module_config(r->request_config, &plimsoll_module, own);
+    own->is_translating = 1;
+    int answer = ap_run_translate_name(r);
+    if (answer == OK) {
+        const char *root = ap_document_root(r), *context = ap_context_prefix(r), *context_root = ap_context_document_root(r);
+        ap_set_document_root(r, first_root);
+        ap_set_context_info(r, NULL, NULL);
+        copy->uri = apr_pstrcat(r->pool, own->prefix, r->uri, NULL);
+        int to = ap_run_translate_name(copy) == OK ? leads(copy) : NOWHERE;
+        /* A file has no methods but these; an application has its share of the site, and what is excepted from it. */
+        int is_there = to == TO_A_FILE           ? r->method_number == M_GET || leads(r) != TO_AN_APPLICATION
+                       : to == TO_AN_APPLICATION ? leads(r) == TO_AN_APPLICATION || leads(r) == TO_A_FILE
+                                                 : 0;
+        if (is_there) {
+            r->filename = copy->filename;
+            r->canonical_filename = copy->canonical_filename;
+            r->proxyreq = copy->proxyreq;
+            r->handler = copy->handler;
+            r->notes = copy->notes;
+            own->proxied = to == TO_AN_APPLICATION ? copy->uri : NULL;
+        } else {
+            ap_set_document_root(r, root);
+            ap_set_context_info(r, context, context_root);
+        }
+    }
+    own->is_translating = 0;
+    return answer;
+}
+
+/* An application learns its path when all rules for the one that came have been asked. */
+static int fixups(request_rec *r) {
+    under_way_t *own = ap_get_module_config(r->request_config, &plimsoll_module);
+    if (own && own->proxied) r->uri = (char *)own->proxied;
+    return DECLINED;
+}
+
+/* What a request brings about inside the server is a part of it, and is looked for in the tree of its level. */
+static int translate_part(request_rec *r) {
+    request_rec *first = r;
+    while (first->main || first->prev) first = first->main ? first->main : first->prev;
+    under_way_t *whole = ap_get_module_config(first->request_config, &plimsoll_module);
+    if (!whole || !*whole->prefix) return DECLINED;
+    under_way_t *own = apr_palloc(r->pool, sizeof *own);
+    *own = (under_way_t){.handle = whole->handle, .request = r, .prefix = whole->prefix};
+    return translate_both(r, own);
+}
+
 static int translate_name(request_rec *r) {
     server_t *config = ap_get_module_config(r->server->module_config, &plimsoll_module);
-    /* What a request brings about inside the server is a part of it. */
-    if (!config->attachment || r->main || r->prev || r->uri[0] != '/' || comes_again(r)) return DECLINED;
+    under_way_t *own = ap_get_module_config(r->request_config, &plimsoll_module);
+    if (!config->attachment || r->uri[0] != '/' || (own && own->is_translating)) return DECLINED;
+    if (r->main || r->prev) return translate_part(r);
+    if (comes_again(r)) return DECLINED;
     plimsoll_t *handle = attached(config->attachment, r->server);
     if (!handle) return DECLINED;
 
@@ -245,12 +371,13 @@ static int translate_name(request_rec *r) {
     apr_table_setn(r->subprocess_env, "PLIMSOLL_REASON", decision.reason);
     if (decision.level == 0) return reject(r, &decision);
 
-    under_way_t *own = apr_palloc(r->pool, sizeof *own);
-    *own = (under_way_t){.handle = handle, .number = decision.request, .request = r};
+    own = apr_palloc(r->pool, sizeof *own);
+    /* The library puts the prefix before the path, and changes nothing else. */
+    path[decision.path_length - strlen(r->uri)] = '\0';
+    *own = (under_way_t){.handle = handle, .number = decision.request, .request = r, .prefix = path};
     ap_set_module_config(r->request_config, &plimsoll_module, own);
     apr_pool_cleanup_register(r->pool, own, depart_with_pool, apr_pool_cleanup_null);
-    r->uri = path;
-    return DECLINED;
+    return *own->prefix ? translate_both(r, own) : DECLINED;
 }
 
 static void show(request_rec *r, attachment_t *own, int is_short) {
@@ -332,8 +459,11 @@ static void register_hooks(apr_pool_t *pool) {
     (void)pool;
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_translate_name(translate_name, NULL, NULL, APR_HOOK_REALLY_FIRST);
-    type_filter = ap_register_output_filter("PLIMSOLL_TYPE", see_type, NULL, AP_FTYPE_PROTOCOL);
+    ap_hook_fixups(fixups, NULL, NULL, APR_HOOK_REALLY_LAST);
+    /* After all that set fields, and before what writes them. */
+    head_filter = ap_register_output_filter("PLIMSOLL_HEAD", see_head, NULL, AP_FTYPE_PROTOCOL - 1);
     ap_hook_insert_filter(insert_filter, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_error_filter(insert_filter, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_REALLY_LAST);
     APR_OPTIONAL_HOOK(ap, status_hook, status_hook, NULL, NULL, APR_HOOK_MIDDLE);
 }
