@@ -25,7 +25,7 @@ fn apache(control: &Control) -> Apache {
     }
     open_to_all(folder.path());
     open_to_all(&folder.path().join("light"));
-    for name in ["page.html", "docs/index.html", "admin/page.html"] {
+    for name in ["page.html", "docs/index.html", "docs/secret.html", "admin/page.html"] {
         folder.write(name, format!("full {name}"));
         folder.write(&format!("light/{name}"), format!("light {name}"));
     }
@@ -40,6 +40,8 @@ fn apache(control: &Control) -> Apache {
          DirectoryIndex index.html\n<Directory {root}>\nOptions +Indexes\n</Directory>\n\
          <Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n\
          <Location /admin>\nRequire all denied\n</Location>\nRedirect /old /page.html\n\
+         RewriteEngine On\nRewriteRule ^/docs/secret - [F]\nRewriteRule ^/nice$ /page.html [PT]\n\
+         RewriteRule ^/plain$ /only.html\n\
          Alias /elsewhere {root}/aliased\nScriptAlias /run {root}/scripts/show\n\
          ScriptAlias /application {root}/scripts/show\nScriptAlias /light/application {root}/scripts/show\n</VirtualHost>\n\
          <VirtualHost *:{{port}}>\nServerName behind.test\nServerAlias 127.0.0.1\nPlimsollState off\nDocumentRoot {root}\n\
@@ -51,7 +53,8 @@ fn apache(control: &Control) -> Apache {
         library = module().display(),
         state = control.state().display(),
     );
-    let modules = ["status", "dir", "autoindex", "alias", "cgi", "headers", "proxy", "proxy_http", "mime"];
+    let modules =
+        ["status", "dir", "autoindex", "alias", "cgi", "headers", "proxy", "proxy_http", "mime", "rewrite"];
     Apache::with(folder, (4, 64), &modules, &content)
 }
 
@@ -77,6 +80,8 @@ fn a_light_tree_changes_pages_and_nothing_else_of_a_site() {
         ("/only.html", 200, "full only.html"),
         ("/list/only.html", 200, "full list/only.html"),
         ("/elsewhere/page.html", 200, "full aliased/page.html"),
+        ("/nice", 200, "light page.html"),
+        ("/plain", 200, "full only.html"),
         ("/run/more", 200, "/more of /run"),
         ("/application/more", 200, "/more of /application"),
     ] {
@@ -90,6 +95,7 @@ fn a_light_tree_changes_pages_and_nothing_else_of_a_site() {
     let missing = ask(&apache, "e2e.test", "/none.html");
     assert_eq!(missing.status, 404);
     assert!(!missing.text().contains("light"), "{}", missing.text());
+    assert_eq!(ask(&apache, "e2e.test", "/docs/secret.html").status, 403, "a rule of mod_rewrite");
     for host in ["e2e.test", "front.test"] {
         assert_eq!(
             ask(&apache, host, "/admin/page.html").status,
