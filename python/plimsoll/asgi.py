@@ -4,6 +4,7 @@ import asyncio
 from urllib.parse import quote, unquote_to_bytes
 
 from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
+from plimsoll.places import Places
 
 _PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
 
@@ -35,12 +36,15 @@ class Middleware:
         }
         own = {"level": decision.level, "reason": decision.reason}
         scope = {**scope, "extensions": extensions, "plimsoll": own}
+        places = None
         if decision.path != request.path:
             # The application is mounted where it was: the level's prefix comes after its root.
             prefix, root = decision.path[: len(decision.path) - len(request.path)], scope.get("root_path", "")
-            scope["raw_path"] = _within(quote(root, safe=SAFE).encode(), prefix, request.path)
+            quoted = quote(root, safe=SAFE).encode()
+            places = Places(request.host, quoted, prefix)
+            scope["raw_path"] = _within(quoted, prefix, request.path)
             scope["path"] = _within(root, unquote_to_bytes(prefix).decode("utf-8", "surrogateescape"), scope["path"])
-        response = _Response(self._attachment, decision, receive, send)
+        response = _Response(self._attachment, decision, places, receive, send)
         try:
             await self._application(scope, response.receive, response.send)
         except asyncio.CancelledError:
@@ -56,8 +60,8 @@ class Middleware:
 class _Response:
     """A response: it counts its bytes, and ends its request."""
 
-    def __init__(self, attachment, decision, receive, send):
-        self._attachment, self._decision = attachment, decision
+    def __init__(self, attachment, decision, places, receive, send):
+        self._attachment, self._decision, self._places = attachment, decision, places
         self._receive, self._send = receive, send
         self._has_ended = False
         # How it ends if all of it is sent.
@@ -72,6 +76,10 @@ class _Response:
         return message
 
     async def send(self, message):
+        if self._places and message["type"] == "http.response.start":
+            headers = message.get("headers", ())
+            mapped = [(name, self._places.mapped(name, value)) for name, value in headers]
+            message = {**message, "headers": mapped}
         try:
             await self._send(message)
         except OSError:

@@ -224,6 +224,29 @@ class Wsgi(unittest.TestCase):
             self.ask(middleware, path="/caf\u00c3\u00a9 au lait", SCRIPT_NAME="/shop")
             self.assertEqual(seen, [(1, "/shop", "/light/caf\u00c3\u00a9 au lait")])
 
+    def test_places_that_an_application_names_are_without_the_prefix_of_its_level(self):
+        # By what the application says, what the client gets.
+        places = {
+            "/shop/light/docs/": "/shop/docs/",
+            "http://www.test/shop/light?a=/light": "http://www.test/shop/?a=/light",
+            "https://other.test/shop/light/docs/": "https://other.test/shop/light/docs/",
+            "//www.test/shop/light/": "//www.test/shop/light/",
+            "/shop/lighter": "/shop/lighter",
+        }
+        said = [("Location", place) for place in places]
+
+        def application(environ, start_response):
+            start_response("301 Moved Permanently", [*said, ("Set-Cookie", "a=/; Path=/shop/light/x; Secure"), ("X-Is", "/shop/light/")])
+            return [b""]
+
+        only_light = CONFIGURATION.replace('[[site.level]]\nname = "full"\n', "")
+        got = []
+        with Control(only_light) as control:
+            middleware = wsgi.Middleware(application, control.state)
+            request = {"REQUEST_METHOD": "GET", "HTTP_HOST": "www.test", "SCRIPT_NAME": "/shop", "PATH_INFO": "/docs"}
+            middleware(request, lambda status, headers: got.extend(headers)).close()
+        self.assertEqual([value for _, value in got], [*places.values(), "a=/; Path=/shop/x; Secure", "/shop/light/"])
+
     def test_a_rejection_says_when_to_come_again_and_calls_no_application(self):
         called = []
 
@@ -390,7 +413,8 @@ class Asgi(unittest.TestCase):
 
         async def application(scope, receive, send):
             seen.append((scope["plimsoll"]["level"], scope["path"], scope["raw_path"]))
-            await send({"type": "http.response.start", "status": 200, "headers": []})
+            place = scope["raw_path"] + b"/"
+            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
             await send({"type": "http.response.body"})
 
         only_light = CONFIGURATION.replace('[[site.level]]\nname = "full"\n', "")
@@ -398,7 +422,8 @@ class Asgi(unittest.TestCase):
             # As Starlette makes it.
             middleware = asgi.Middleware(app=application, state=control.state)
             self.ask(middleware, path="/caf\u00e9", raw_path=b"/caf%C3%A9")
-            self.ask(middleware, path="/api/page", root_path="/api")
+            sent = self.ask(middleware, path="/api/page", root_path="/api")
+            self.assertEqual(dict(sent[0]["headers"]), {b"location": b"/api/page/"})
             self.assertEqual(seen, [(1, "/light/caf\u00e9", b"/light/caf%C3%A9"), (1, "/api/light/page", b"/api/light/page")])
             for number in (503, 429):
                 middleware._attachment.adapt = lambda request: replace(REJECTED, status=number)
