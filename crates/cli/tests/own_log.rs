@@ -46,6 +46,9 @@ service_law = "exponential"
 bytes = 0.2
 "#;
 
+/// A replay takes other clients for the full pages than the run did.
+const OTHER_SEED: &[&str] = &["--seed", "7"];
+
 const LEVELS: [&str; 3] = ["", "light", "full"];
 
 /// What is known of a request before its line is written.
@@ -186,29 +189,28 @@ fn a_runs_own_log_gives_its_own_shares() {
     let log = temporary("own.log", &text);
     let near = |shares| near(shares, own);
     let promised = ("own-log.toml", CONFIGURATION);
-    let (shares, said) = replayed(&log, promised, &[]);
+    let (shares, said) = replayed(&log, promised, OTHER_SEED);
     eprintln!("own shares {own:?}, replayed {shares:?}");
     assert!(near(shares), "{shares:?} for {own:?}");
     for part in ["of the level that was served", "requests were not served when it was written"] {
         assert!(said.contains(part), "no {part:?} in {said}");
     }
     // With a capacity the times weigh: 200 requests a second are 8 workers by 40 ms.
-    let (shares, _) = replayed(&log, promised, &["--capacity", "200/s"]);
+    let (shares, _) = replayed(&log, promised, &["--capacity", "200/s", "--seed", "7"]);
     eprintln!("with a capacity {shares:?}");
     assert!(near(shares), "{shares:?} for {own:?}");
     // The same with what requests cost in the file, which lines without a time need where they are not the gateway's own.
     let costs = CONFIGURATION.replace("workers = 8", "workers = 8, costs = { request = \"5ms\" }");
-    let (shares, _) = replayed(&log, ("own-costs.toml", &costs), &[]);
+    let (shares, _) = replayed(&log, ("own-costs.toml", &costs), OTHER_SEED);
     assert!(near(shares), "{shares:?} for {own:?}");
     let foreign = temporary("foreign.log", &text.replace("\"reason\"", "\"why\""));
-    let (shares, _) = replayed(&foreign, ("own-costs.toml", &costs), &[]);
+    let (shares, _) = replayed(&foreign, ("own-costs.toml", &costs), OTHER_SEED);
     eprintln!("where the level is not believed {shares:?}");
     assert!(!near(shares), "the twin: {shares:?} for {own:?}");
 }
 
 /// Light pages come from another server, of which the configuration's `cost` says nothing. The twin is the same log by standard
-/// input, which is read once, so that nothing is learned from it beforehand. Another seed takes other clients for the full
-/// pages, as a running gateway's does.
+/// input, which is read once, so that nothing is learned from it beforehand.
 #[test]
 fn a_level_on_another_upstream_takes_what_its_own_lines_say() {
     let configuration = CONFIGURATION
@@ -223,7 +225,7 @@ fn a_level_on_another_upstream_takes_what_its_own_lines_say() {
     assert!(own[0] > 0.1, "{own:?}");
     let log = temporary("elsewhere.log", &text);
     let promised = ("elsewhere.toml", configuration.as_str());
-    let (shares, said) = replayed(&log, promised, &["--seed", "7"]);
+    let (shares, said) = replayed(&log, promised, OTHER_SEED);
     eprintln!("own shares {own:?}, replayed {shares:?}");
     assert!(near(shares, own), "{shares:?} for {own:?}");
     assert!(said.contains("on an upstream of its own, a request takes 0.0"), "{said}");
