@@ -55,6 +55,7 @@ mod tunnels;
 mod tutorial;
 mod unfinished_heads;
 mod upgrade;
+mod upgrade_http2;
 #[cfg(feature = "wire")]
 mod wire;
 mod worker_counts;

@@ -1,7 +1,7 @@
 //! HTTP/2 with clients: each stream is a request of its own, and nothing that a client does with its frames is lost or counted
 //! twice.
 
-use crate::support::http2::{Connection, DATA, HEADERS, frame, get_fields, raw, read_body, reason, request};
+use crate::support::http2::*;
 use crate::support::{self, *};
 use bytes::Bytes;
 use h2::Reason as Code;
@@ -11,6 +11,8 @@ use plimsoll_core::promises::{Promises, QueueBounds};
 use plimsoll_core::request::Reason;
 use plimsoll_gateway::settings::{Limits, Report, ReportMode, Timeouts};
 use plimsoll_gateway::{Gateway, Settings};
+use socket2::{Domain, Type};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -503,6 +505,94 @@ fn draining_finishes_the_streams_and_says_goodbye() {
     assert!(drained.join().expect("no panic"), "all have finished");
     assert!(client.wait(refused.ready()).is_err(), "no stream is begun after the goodbye");
     assert!(client.ended().is_ok() && idle.ended().is_ok());
+}
+
+/// A client reads its last answer and gives window for it, as every client does, while the gateway has written all of it and
+/// has no more to do. To close then, with bytes unread, would reset the connection and throw away what is on its way.
+#[test]
+fn the_last_answer_of_a_connection_arrives_though_its_client_goes_on_sending() {
+    takes_its_last_answer(60_000, Duration::ZERO);
+}
+
+/// All of a shorter answer is with the system by then. A longer one it does not take: the rest is with the gateway.
+#[test]
+fn the_last_answer_of_a_connection_arrives_though_its_client_pauses() {
+    std::thread::scope(|scope| {
+        for length in [40_000, 67_000, 68_000, 69_000] {
+            scope.spawn(move || takes_its_last_answer(length, Duration::from_millis(3500)));
+        }
+    });
+}
+
+/// Its client knows that it is the last one, and pauses before it takes the first byte.
+fn takes_its_last_answer(length: usize, pause: Duration) {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            peer.body(&head);
+            eventually("the test lets it go", || may.load(SeqCst));
+            let _ = peer.send_response(&vec![b'x'; length]);
+        }
+    });
+    let gateway = gateway_to(&origin);
+    let mut peer = slow(address(&gateway));
+    // A window for all of it: SETTINGS_INITIAL_WINDOW_SIZE is the fourth.
+    let window = 1_000_000_u32.to_be_bytes();
+    let settings = frame(SETTINGS, 0, 0, &[&[0, 4], &window[..]].concat());
+    let of_all = frame(WINDOW_UPDATE, 0, 0, &window);
+    let head = frame(HEADERS, 5, 1, &get_fields());
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    peer.send([&preface[..], &settings, &of_all, &head].concat()).expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    let drained = std::thread::spawn(move || gateway.drain(PATIENCE));
+    let (mut goodbyes, mut came, mut is_whole) = (0, 0, false);
+    while !is_whole {
+        let (kind, flags, payload) = next_frame(&mut peer);
+        match kind {
+            PING if flags == 0 => peer.send(frame(PING, 1, 0, &payload)).expect("sent"),
+            // The second says which streams are the last.
+            GOAWAY => {
+                goodbyes += 1;
+                if goodbyes == 2 {
+                    go.store(true, SeqCst);
+                    std::thread::sleep(pause);
+                }
+            }
+            DATA => {
+                came += payload.len();
+                is_whole = flags & 1 == 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((came, goodbyes), (length, 2));
+    drop(peer);
+    assert!(drained.join().expect("no panic"), "all have finished");
+}
+
+/// A client whose system takes little at a time.
+fn slow(address: SocketAddr) -> Peer {
+    let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(2048).expect("so small");
+    socket.connect(&address.into()).expect("the gateway accepts");
+    Peer::new(socket.into())
+}
+
+/// The kind, the flags and the payload of the next frame. While bytes come the client sends a window for them, piece by piece.
+fn next_frame(peer: &mut Peer) -> (u8, u8, Vec<u8>) {
+    let head = peer.exactly(9);
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+    let mut payload = Vec::new();
+    while payload.len() < length {
+        payload.extend(peer.exactly((length - payload.len()).min(2000)));
+        if head[3] == DATA {
+            std::thread::sleep(Duration::from_millis(1));
+            let window = frame(WINDOW_UPDATE, 0, 0, &2000_u32.to_be_bytes());
+            peer.send(window).unwrap_or_else(|error| panic!("after {} bytes: {error}", payload.len()));
+        }
+    }
+    (head[3], head[4], payload)
 }
 
 #[test]

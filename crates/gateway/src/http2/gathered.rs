@@ -47,6 +47,11 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         &mut self.io
     }
 
+    /// The socket below alone.
+    pub(crate) fn into_below(self) -> T {
+        self.io
+    }
+
     /// How much memory what was gathered takes.
     pub(crate) fn held(&self) -> usize {
         self.gathered.capacity()

@@ -147,8 +147,10 @@ impl SlotGuard {
         self.linger(Socket::Plain(io)).await;
     }
 
-    /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which may overtake the response.
-    async fn linger(&self, mut io: Socket) {
+    /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which throws away what is
+    /// on its way. A client that takes that more slowly, and says so as one of HTTP/2 does, has `timeouts.send` for it.
+    pub(super) async fn linger(&self, mut io: Socket) {
+        let most = self.worker.after(self.worker.tables().settings.timeouts.send);
         self.slot.arm(Some(self.worker.after(LINGER)));
         poll_fn(|context| match Pin::new(&mut io).poll_shutdown(context) {
             // A client that takes nothing is not told by TLS that no more comes.
@@ -161,6 +163,10 @@ impl SlotGuard {
             while total < 4 * DISCARD_LIMIT {
                 match inbox.poll_fill(&mut io, context, false) {
                     Poll::Pending if !self.slot.expired() => return Poll::Pending,
+                    Poll::Pending if io.unacknowledged() > 0 && self.worker.coarse() < most => {
+                        self.slot.arm(Some(self.worker.after(LINGER)));
+                        return Poll::Pending;
+                    }
                     Poll::Ready(Ok(count @ 1..)) => total += count,
                     _ => break,
                 }

@@ -86,7 +86,9 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
     };
     if let Some((io, first)) = http2 {
         // On the heap, so that the task of a connection of HTTP/1 has no room for it.
-        Box::pin(streams::run(&guard, io, first, &source)).await;
+        if let Some(io) = Box::pin(streams::run(&guard, io, first, &source)).await {
+            Box::pin(guard.linger(io)).await;
+        }
     }
     drop(place);
 }

@@ -86,6 +86,8 @@ struct Streams<'a, T> {
     state: State,
     /// Nothing comes or goes any more but what was written.
     has_ended: bool,
+    /// Whether it has ended with all its streams, which its client may not have taken yet.
+    lingers: bool,
     /// How many streams are under way, and how many were at most.
     open: Rc<Cell<usize>>,
     most_open: usize,
@@ -104,13 +106,14 @@ struct Streams<'a, T> {
     looked: Instant,
 }
 
-/// Serves HTTP/2 on a socket, whose `first` bytes were read already, until one side ends it.
+/// Serves HTTP/2 on a socket, whose `first` bytes were read already, until one side ends it. The socket is returned where its
+/// client may not have taken everything yet.
 pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     guard: &SlotGuard,
     io: T,
     first: Vec<u8>,
     source: &ConnectionSource,
-) {
+) -> Option<T> {
     let (worker, slot) = (&guard.worker, &guard.slot);
     let tables = worker.tables();
     let (limits, timeouts) = (tables.settings.limits, tables.settings.timeouts);
@@ -139,7 +142,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         })
         .await
     };
-    let Some(h2) = begun else { return };
+    let h2 = begun?;
     let mut streams = Streams {
         guard,
         source,
@@ -148,6 +151,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         meter,
         state: State::Open,
         has_ended: false,
+        lingers: false,
         open: Rc::default(),
         most_open: 0,
         begun: 0,
@@ -161,6 +165,9 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     };
     streams.wire.borrow_mut().is_held = true;
     poll_fn(|context| streams.poll(context)).await;
+    let Streams { h2, wire, lingers, .. } = streams;
+    drop(h2);
+    Rc::into_inner(wire).filter(|_| lingers).map(|wire| wire.into_inner().into_below())
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
@@ -217,7 +224,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
                     }
                     return Look::End;
                 }
-                Poll::Ready(None) => return Look::End,
+                Poll::Ready(None) => {
+                    self.lingers = self.state != State::Closing;
+                    return Look::End;
+                }
                 Poll::Pending => {
                     self.meter.forget_heads();
                     self.begun = 0;
@@ -304,7 +314,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         if self.state == State::Leaving {
             // Where the gateway drains, a request that is on its way still is waited for as long as on HTTP/1.1.
             let may_wait = worker.is_draining() && !worker.ends_idle();
-            self.arm((!may_wait).then(|| since + LINGER));
+            // What was written and is not sent yet may be the last of an answer.
+            let patience = if self.wire.borrow().held() > 0 { timeouts.send } else { LINGER };
+            self.arm((!may_wait).then(|| since + patience));
             return if self.guard.slot.expired() { Look::End } else { Look::Wait };
         }
         let unfinished_until = self.unfinished.map(|(_, since)| since + timeouts.head);
