@@ -30,7 +30,7 @@ from pathlib import Path
 from measure import cpu_seconds
 
 # What the floor does with a connection: see accept_floor.c.
-FLOORS = ["close", "reset", "answer", "read", "uring-close", "uring-answer"]
+FLOORS = ["close", "reset", "answer", "last", "read", "uring-close", "uring-answer"]
 BATCH = 100
 REQUEST = b"GET / HTTP/1.1\r\nHost: shop.test\r\nUser-Agent: bench\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 

@@ -5,6 +5,7 @@
  *   close         accept, close
  *   reset         accept, close with a reset, which the accepted socket inherits from the listener (SO_LINGER)
  *   answer        accept, send, close
+ *   last          the same, with the answer and the connection's end in one packet
  *   read          accept, read a request, send, close; whoever has not sent it yet is waited for in an epoll
  *   uring-close   as close, by io_uring: one accept for all connections, descriptors of its own kind, all closes of a turn in one call
  *   uring-answer  as answer, in the same way, each close linked to its send
@@ -55,13 +56,15 @@ static int listener(int resets) {
 }
 
 /* A blocking accept: no look for readiness, and no call that finds nobody. */
-static void plain(int own, int answers) {
+static void plain(int own, int answers, int at_once) {
     for (;;) {
         int client = accept4(own, NULL, NULL, SOCK_CLOEXEC);
         if (client < 0)
             continue;
         if (answers)
-            send(client, ANSWER, sizeof ANSWER - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+            send(client, ANSWER, sizeof ANSWER - 1, MSG_DONTWAIT | MSG_NOSIGNAL | (at_once ? MSG_MORE : 0));
+        if (at_once)
+            shutdown(client, SHUT_WR);
         close(client);
     }
 }
@@ -176,6 +179,6 @@ int main(int count, char **words) {
     else if (!strcmp(mode, "read"))
         reading(own);
     else
-        plain(own, !strcmp(mode, "answer"));
+        plain(own, !strcmp(mode, "answer") || !strcmp(mode, "last"), !strcmp(mode, "last"));
     return 0;
 }

@@ -31,7 +31,7 @@ pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
         }
         // The answer goes into the empty buffer of the socket at once; whether it arrives is not waited for.
         if !scratch.is_empty() {
-            accepted.io.send_once(scratch);
+            accepted.io.send_last(scratch);
         }
         return None;
     }
