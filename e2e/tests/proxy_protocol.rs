@@ -100,8 +100,14 @@ fn a_header_that_comes_when_the_process_was_replaced_is_read_all_the_same() {
 fn elsewhere_the_header_is_no_request() {
     let gateway =
         Plimsoll::run(&configuration(told(PlayedUpstream::new()), "proxy_protocol = \"192.0.2.0/24\"", ""));
-    let answer = send(gateway.address, &[b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n", REQUEST]);
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let (text, binary) = (
+        &b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n"[..],
+        &b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\xc0\0\x02\x01\xdc\x04\x01\xbb"[..],
+    );
+    for header in [text, binary] {
+        let answer = send(gateway.address, &[header, REQUEST]);
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("`proxy_protocol`"), "{answer}");
+    }
     assert!(send(gateway.address, &[REQUEST]).ends_with("x-forwarded-for: 127.0.0.1"));
 }
 

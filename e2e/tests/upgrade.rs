@@ -170,6 +170,32 @@ fn a_process_that_cannot_start_changes_nothing() {
     assert_eq!(gateway.ask_admin("/healthz").status, 200);
 }
 
+/// Whichever of the two the new process has come to by then, it is gone too, and nothing is said to have gone wrong.
+#[test]
+fn an_upgrade_and_at_once_the_end_is_the_end() {
+    let origin = SLOW_PAGES.origin(&[]);
+    for pause in [0, 0, 0, 2, 5, 10, 20, 40] {
+        let mut gateway = Plimsoll::run(&before(origin.address(), &two_levels()));
+        let process = &mut gateway.process;
+        process.signal(Signal::SIGUSR2);
+        thread::sleep(Duration::from_millis(pause));
+        process.signal(Signal::SIGTERM);
+        assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+        let log = process.log();
+        if log.contains("handed over to process ") {
+            // The new process was ready before this one was told to end, and goes on.
+            let next = successor(&log, 1).expect("its number");
+            signal(next, Signal::SIGTERM);
+            continue;
+        }
+        assert!(!log.contains("ERROR") && !log.contains("already in use"), "after {pause} ms:\n{log}");
+        if let Some(next) = log.split("upgrading: process ").nth(1).and_then(|rest| rest.split(' ').next()) {
+            let next = next.parse().expect("a number");
+            assert!(wait_until(PATIENCE, || is_gone(next).then_some(())).is_some(), "it goes on:\n{log}");
+        }
+    }
+}
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long the gateway leaves an idle connection open for one more request.

@@ -129,3 +129,29 @@ fn the_kernel_sheds_nobody_where_nobody_is_turned_away_at_accept() {
         "{said}"
     );
 }
+
+/// Full quality is the last level, so that what it names serves the site.
+#[test]
+fn a_site_whose_levels_name_their_upstreams_needs_none_of_its_own() {
+    let upstream = |name: &str, port: u16| {
+        format!("[upstream.{name}]\naddress = \"127.0.0.1:{port}\"\ncapacity = {{ workers = 4 }}\n")
+    };
+    let level = |name: &str, more: &str| format!("[[site.level]]\nname = \"{name}\"\n{more}\n");
+    let (small, large) = (upstream("small", 8001), upstream("large", 8002));
+    let head = format!("[gateway]\nlisten = \"127.0.0.1:8080\"\n{small}{large}[[site]]\nname = \"shop\"\n");
+    let full = level("full", "upstream = \"large\"");
+    for light in [level("light", "upstream = \"small\""), level("light", "prefix = \"/light\"")] {
+        let read = parse(&format!("{head}{light}{full}"), "levels.toml");
+        let site = read.unwrap_or_else(|wrong| panic!("{wrong}")).promises.sites.remove(0);
+        assert_eq!((site.plant, site.levels[1].plant), (1, Some(1)));
+    }
+    let unknown = parse(&format!("{head}{}", full.replace("large", "larger")), "levels.toml");
+    assert_eq!(
+        unknown.map(drop).unwrap_err().to_string().matches("error[").count(),
+        1,
+        "said once, at its level"
+    );
+    let none =
+        parse(&format!("{head}{}", level("full", "")), "levels.toml").map(drop).unwrap_err().to_string();
+    assert!(none.contains("does not say what serves it"), "{none}");
+}

@@ -27,7 +27,7 @@ section! { "[[site]]"
         name: Name, required("give the site a name: `name = \"shop\"`");
         /// Hosts, without port; one `*` stands for anything. Absent: every host.
         host: OneOrMany<HostPattern>, optional;
-        /// The upstream that serves it. May be left out where only one is defined.
+        /// The upstream that serves it. May be left out where only one is defined, and where the last level names its own.
         upstream: Name, optional;
         /// The folder that serves it, instead of an upstream.
         folder: Name, optional;
@@ -156,17 +156,28 @@ pub(super) fn text_of(name: Option<&Located<Name>>) -> String {
     name.map_or(String::new(), |name| name.value.0.clone())
 }
 
+/// What serves a site, as it says or as its last level does, which is full quality. What is wrong with a level's is told there.
+fn plant(keys: &SiteKeys, plants: &Plants, findings: &mut Findings) -> Option<usize> {
+    if keys.upstream.is_some() || keys.folder.is_some() {
+        return Some(plants.find(keys.upstream.as_ref(), keys.folder.as_ref(), findings).unwrap_or(0));
+    }
+    let last = &keys.level.value.0.last()?.value;
+    let name = last.upstream.as_ref().or(last.folder.as_ref())?;
+    Some(plants.plants.iter().position(|plant| plant.name == name.value.0).unwrap_or(0))
+}
+
 fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (Site, Vec<Rewrite>) {
     response_times::check(keys, findings);
     deadlines::check(keys, findings);
     let Located { value: keys, span, sound } = keys;
-    let (upstream, folder) = (keys.upstream.as_ref(), keys.folder.as_ref());
-    if *sound && upstream.is_none() && folder.is_none() && plants.plants.len() > 1 {
-        refuse!(findings, MissingKey at span,
-            "this site does not say what serves it, and there are several",
-            help: "add `upstream = \"...\"` or `folder = \"...\"`");
-    }
-    let plant = plants.find(upstream, folder, findings).unwrap_or(0);
+    let plant = plant(keys, plants, findings).unwrap_or_else(|| {
+        if *sound && plants.plants.len() > 1 {
+            refuse!(findings, MissingKey at span,
+                "this site does not say what serves it, and there are several",
+                help: "add `upstream = \"...\"` or `folder = \"...\"`");
+        }
+        0
+    });
     let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
     let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
     let ResponsePromise { delay: default_delay, ratio: default_ratio } =

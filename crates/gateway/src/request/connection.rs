@@ -17,6 +17,7 @@ use crate::http1::scan::HeadScan;
 use crate::http2::frames::PREFACE;
 use crate::runtime::worker::Worker;
 use crate::transport::plain::PlainSocket;
+use crate::transport::proxy_header;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -29,6 +30,11 @@ use tokio::io::AsyncWrite;
 const READY: Duration = Duration::from_secs(1);
 /// How long a client may still send after its last response.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// What a load balancer gets that nobody has told the gateway of.
+const UNKNOWN_PROXY: Refusal = Refusal::bad(
+    "the connection begins with a header of the PROXY protocol, and its address is not in `proxy_protocol`",
+);
 
 #[derive(Debug, Default)]
 struct PartialHead {
@@ -208,7 +214,10 @@ impl Way<Socket> {
                 Ok(Awaited::Head) => self.request().await,
                 Ok(Awaited::Idle) => Next::Rest,
                 Ok(Awaited::End) => Next::Close,
-                Err(refusal) => self.refuse(refusal).await,
+                Err(refusal) => {
+                    let is_proxied = proxy_header::is_begun(self.client.inbox.bytes());
+                    self.refuse(if is_proxied { UNKNOWN_PROXY } else { refusal }).await
+                }
             };
             if next != Next::Request {
                 return next;

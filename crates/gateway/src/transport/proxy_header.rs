@@ -24,6 +24,11 @@ pub(crate) enum Header {
     None,
 }
 
+/// Whether bytes that are no request begin with such a header, or with what is left of one behind an empty line.
+pub(crate) fn is_begun(bytes: &[u8]) -> bool {
+    bytes.starts_with(NAME) || bytes.starts_with(SIGNATURE) || bytes.starts_with(&SIGNATURE[2..])
+}
+
 impl Header {
     /// Reads the first bytes of a connection.
     pub(crate) fn read(bytes: &[u8]) -> Header {

@@ -49,6 +49,10 @@ const BY_CHANCE: f64 = 1e-6;
 pub(crate) enum Trouble {
     /// It refuses connections.
     Refused,
+    /// There is no socket at its path.
+    Missing,
+    /// This process may not connect there.
+    Forbidden,
     /// No connection was made in time.
     ConnectTimeout,
     /// It speaks no TLS, or its certificate is not trusted.
@@ -63,6 +67,8 @@ impl Trouble {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Trouble::Refused => "connections refused",
+            Trouble::Missing => "no socket there",
+            Trouble::Forbidden => "no right to connect",
             Trouble::ConnectTimeout => "no connection in time",
             Trouble::Untrusted => "TLS not trusted",
             Trouble::Errors => "errors",

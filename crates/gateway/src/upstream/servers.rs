@@ -253,6 +253,8 @@ fn trouble(error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::TimedOut => Trouble::ConnectTimeout,
         io::ErrorKind::InvalidData => Trouble::Untrusted,
+        io::ErrorKind::NotFound => Trouble::Missing,
+        io::ErrorKind::PermissionDenied => Trouble::Forbidden,
         _ => Trouble::Refused,
     }
 }
@@ -266,6 +268,17 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 mod tests {
     use super::super::roster::FIRST_EJECTION;
     use super::*;
+
+    #[test]
+    fn a_unix_socket_that_is_not_there_is_not_said_to_refuse() {
+        for (errno, trouble) in [
+            (rustix::io::Errno::NOENT, Trouble::Missing),
+            (rustix::io::Errno::ACCESS, Trouble::Forbidden),
+            (rustix::io::Errno::CONNREFUSED, Trouble::Refused),
+        ] {
+            assert_eq!(super::trouble(&errno.into()), trouble);
+        }
+    }
 
     #[test]
     fn an_ejection_begins_when_the_try_failed() {

@@ -136,8 +136,11 @@ impl Incident {
 fn loop_state(class: &ClassStatus, status: &Status) -> String {
     let (plant, top) = (&status.plants[class.plant], class.levels.len());
     let (name, utilization, line) = (&plant.name, plant.utilization, plant.set_point);
-    format!(
-        "{name}'s utilization is {utilization:.2}, its load line {line:.2}; level {:.2} of {top}",
-        class.service_level
-    )
+    // A process that has taken another's place degrades from its first moment, by what that one has learned.
+    let measured = if status.at <= Instant::ZERO + status.period {
+        format!("{name}'s utilization is not measured yet")
+    } else {
+        format!("{name}'s utilization is {utilization:.2}")
+    };
+    format!("{measured}, its load line {line:.2}; level {:.2} of {top}", class.service_level)
 }

@@ -164,6 +164,14 @@ fn incidents_are_listed_the_latest_first_and_a_hundred_at_most() {
     assert!(latest["began_unix_seconds"].as_u64() > Some(1_600_000_000), "{latest}");
 }
 
+/// As after an upgrade under load, where the new process goes on at the levels of the old one.
+#[test]
+fn before_the_first_period_no_utilization_is_told() {
+    let early = Status { at: Instant::ZERO + Duration::from_millis(100), ..loaded(1, [5, 5], 0) };
+    let lines = EventLog::default().lines(&early);
+    assert!(lines[0].contains("app's utilization is not measured yet, its load line 0.85"), "{lines:?}");
+}
+
 #[test]
 fn observing_says_what_would_have_been() {
     let observed = Status { mode: Mode::Observe, ..loaded(1, [5, 5], 1) };

@@ -13,6 +13,8 @@ use std::{env, thread};
 /// How long the new process may take until it is ready.
 const LIMIT: Duration = Duration::from_secs(60);
 
+const STOPPED: &str = "this process was asked to end meanwhile";
+
 /// At most one upgrade is under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Upgrade(Arc<Mutex<Stage>>);
@@ -39,6 +41,9 @@ impl Upgrade {
             if let Err(wrong) =
                 sockets.map_err(|error| error.to_string()).and_then(|sockets| upgrade.run(&sockets, &learned))
             {
+                if matches!(*upgrade.stage(), Stage::None) {
+                    return tracing::info!("not upgraded: this process was asked to end meanwhile");
+                }
                 // A process that is not ready is not to begin to serve later.
                 upgrade.cancel();
                 tracing::error!("not upgraded, this process goes on: {wrong}");
@@ -73,13 +78,11 @@ impl Upgrade {
 
     fn run(&self, sockets: &[ListeningSocket], learned: &str) -> Result<(), String> {
         let (mut own, other) = UnixStream::pair().map_err(|error| error.to_string())?;
-        let child = start(other).map_err(|error| format!("the program cannot be started again: {error}"))?;
-        let process = child.id();
+        let process = self.start(other)?;
         tracing::info!(
             successor = process,
             "upgrading: process {process} is started to take this one's place"
         );
-        *self.stage() = Stage::Begun(Some(child));
         let handed = own.set_write_timeout(Some(LIMIT)).and_then(|()| own.set_read_timeout(Some(LIMIT)));
         let handed = handed.and_then(|()| passing::send(&own, sockets, learned));
         let mut answer = [0; READY.len()];
@@ -96,10 +99,22 @@ impl Upgrade {
         }
         let mut stage = self.stage();
         if !matches!(*stage, Stage::Begun(Some(_))) {
-            return Err("it was stopped meanwhile".to_owned());
+            return Err(STOPPED.to_owned());
         }
         *stage = Stage::Ready(process);
         Ok(())
+    }
+
+    /// Starts the new process, unless this one was asked to end meanwhile: the other would find its sockets gone, or taken.
+    fn start(&self, input: UnixStream) -> Result<u32, String> {
+        let mut stage = self.stage();
+        if !matches!(*stage, Stage::Begun(None)) {
+            return Err(STOPPED.to_owned());
+        }
+        let child = start(input).map_err(|error| format!("the program cannot be started again: {error}"))?;
+        let process = child.id();
+        *stage = Stage::Begun(Some(child));
+        Ok(process)
     }
 
     /// How the new process has ended before it was ready.
@@ -111,7 +126,7 @@ impl Upgrade {
                 }
                 Err(error) => format!("the new process has ended before it was ready: {error}"),
             },
-            _ => "it was stopped meanwhile".to_owned(),
+            _ => STOPPED.to_owned(),
         }
     }
 

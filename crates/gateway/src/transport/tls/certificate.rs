@@ -112,6 +112,12 @@ pub(crate) fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String>
 
 fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
+        error @ pem::Error::Io(_) => unreadable(file, &error),
+        _ if has_password(file) => format!(
+            "{name}: the key has a password, which nobody could give at a start; write it without one, readable by the gateway alone: \
+             openssl pkey -in {name} -out {name}.open",
+            name = file.display()
+        ),
         pem::Error::NoItemsFound => {
             format!(
                 "{}: there is no key in it that can be read; it must have one that begins with `-----BEGIN PRIVATE KEY-----` \
@@ -121,6 +127,13 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
         }
         error => unreadable(file, &error),
     })
+}
+
+/// Whether a key is encrypted, in the form of PKCS #8 or in the older one, whose lines of its own are no PEM of today.
+fn has_password(file: &Path) -> bool {
+    let text = std::fs::read(file).unwrap_or_default();
+    let has = |word: &[u8]| text.windows(word.len()).any(|some| some == word);
+    has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")
 }
 
 /// What the library says, with names as text, where it lists their bytes.
@@ -189,6 +202,21 @@ fn common_name(subject: &Name) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The older form of an encrypted key has lines of its own, which are no PEM of today.
+    #[test]
+    fn a_key_with_a_password_is_said_to_have_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("site.key");
+        let older = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n\
+                     -----END EC PRIVATE KEY-----\n";
+        let newer = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        for text in [older, newer] {
+            std::fs::write(&file, text).unwrap();
+            let wrong = private_key(&file).unwrap_err();
+            assert!(wrong.contains("has a password") && wrong.contains("openssl pkey -in"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_common_name_is_that_of_its_attribute_and_of_no_text_in_another() {
