@@ -4,7 +4,7 @@ import asyncio
 from urllib.parse import quote, unquote_to_bytes
 
 from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
-from plimsoll.places import Places
+from plimsoll.library import PlaceStruct
 
 _PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
 
@@ -36,15 +36,15 @@ class Middleware:
         }
         own = {"level": decision.level, "reason": decision.reason}
         scope = {**scope, "extensions": extensions, "plimsoll": own}
-        places = None
+        place = None
         if decision.path != request.path:
             # The application is mounted where it was: the level's prefix comes after its root.
             prefix, root = decision.path[: len(decision.path) - len(request.path)], scope.get("root_path", "")
             quoted = quote(root, safe=SAFE).encode()
-            places = Places(request.host, quoted, prefix)
+            place = PlaceStruct(request.host, quoted, prefix)
             scope["raw_path"] = _within(quoted, prefix, request.path)
             scope["path"] = _within(root, unquote_to_bytes(prefix).decode("utf-8", "surrogateescape"), scope["path"])
-        response = _Response(self._attachment, decision, places, receive, send)
+        response = _Response(self._attachment, decision, place, receive, send)
         try:
             await self._application(scope, response.receive, response.send)
         except asyncio.CancelledError:
@@ -60,8 +60,8 @@ class Middleware:
 class _Response:
     """A response: it counts its bytes, and ends its request."""
 
-    def __init__(self, attachment, decision, places, receive, send):
-        self._attachment, self._decision, self._places = attachment, decision, places
+    def __init__(self, attachment, decision, place, receive, send):
+        self._attachment, self._decision, self._place = attachment, decision, place
         self._receive, self._send = receive, send
         self._has_ended = False
         # How it ends if all of it is sent.
@@ -76,9 +76,9 @@ class _Response:
         return message
 
     async def send(self, message):
-        if self._places and message["type"] == "http.response.start":
+        if self._place and message["type"] == "http.response.start":
             headers = message.get("headers", ())
-            mapped = [(name, self._places.mapped(name, value)) for name, value in headers]
+            mapped = [(name, self._attachment.seen(self._place, name, value)) for name, value in headers]
             message = {**message, "headers": mapped}
         try:
             await self._send(message)

@@ -126,6 +126,14 @@ class Attachment:
             return None
         return decision
 
+    def seen(self, place: "library.PlaceStruct", name: bytes, value: bytes) -> bytes:
+        """A header's value as the client must see it: an application that routes a path with the level's prefix builds redirects
+        and cookies from it, and a client that followed them would get the prefix twice."""
+        room = len(value) + 1
+        seen = ctypes.create_string_buffer(room)
+        error = self._library.plimsoll_map_place(ctypes.byref(place), name, value, seen, room)
+        return value if error else seen.value
+
     def log_size(self, decision: Decision, size: int) -> None:
         """Counts bytes of a response's body as they are delivered."""
         self._library.plimsoll_log_size(self._handle, decision.number, size)

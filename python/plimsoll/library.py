@@ -38,6 +38,12 @@ class DecisionStruct(ctypes.Structure):
     ]
 
 
+class PlaceStruct(ctypes.Structure):
+    """plimsoll_place_t"""
+
+    _fields_ = [("host", ctypes.c_char_p), ("root", ctypes.c_char_p), ("prefix", ctypes.c_char_p)]
+
+
 def load():
     """The library that `PLIMSOLL_LIBRARY` names, else the one in this package, else the system's."""
     own = Path(__file__).with_name("libplimsoll.so.0")
@@ -52,6 +58,13 @@ def load():
             ctypes.c_char_p,
             ctypes.c_size_t,
             ctypes.POINTER(DecisionStruct),
+        ],
+        "plimsoll_map_place": [
+            ctypes.POINTER(PlaceStruct),
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_size_t,
         ],
         "plimsoll_log_size": [handle, number, ctypes.c_uint64],
         "plimsoll_stays_open": [handle, number],

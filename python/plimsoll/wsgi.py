@@ -4,7 +4,7 @@ from http import HTTPStatus
 from urllib.parse import quote, unquote_to_bytes
 
 from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
-from plimsoll.places import Places
+from plimsoll.library import PlaceStruct
 
 _KNOWN = {status.value for status in HTTPStatus}
 
@@ -27,15 +27,15 @@ class Middleware:
             return self._application(environ, start_response)
         if decision.level == 0:
             return _reject(decision, start_response)
-        places = None
+        place = None
         if decision.path != request.path:
             # What lies before the path is the level's prefix; the application is mounted where it was.
             prefix = decision.path[: len(decision.path) - len(request.path)]
             root = quote(environ.get("SCRIPT_NAME", "").encode("latin-1"), safe=SAFE).encode()
-            places = Places(request.host, root, prefix)
+            place = PlaceStruct(request.host, root, prefix)
             environ["PATH_INFO"] = unquote_to_bytes(prefix).decode("latin-1") + environ.get("PATH_INFO", "")
         environ["plimsoll.level"], environ["plimsoll.reason"] = decision.level, decision.reason
-        response = _Response(self._attachment, decision, places)
+        response = _Response(self._attachment, decision, place)
         try:
             response.body = self._application(environ, response.counted(start_response))
         except BaseException:
@@ -47,8 +47,8 @@ class Middleware:
 class _Response:
     """A response's body: it counts its bytes, and ends its request."""
 
-    def __init__(self, attachment, decision, places):
-        self._attachment, self._decision, self._places = attachment, decision, places
+    def __init__(self, attachment, decision, place):
+        self._attachment, self._decision, self._place = attachment, decision, place
         self._has_ended = False
         # How it ends if all of it is taken.
         self._outcome = Outcome.COMPLETED
@@ -58,7 +58,7 @@ class _Response:
         """`start_response`, whose `write` counts too, and which sees that a response stays open."""
 
         def start(status, headers, *arguments):
-            if self._places:
+            if self._place:
                 headers = [(name, self._mapped(name, value)) for name, value in headers]
             write = start_response(status, headers, *arguments)
             self._outcome = Outcome.FAILED if status.startswith("5") else Outcome.COMPLETED
@@ -74,7 +74,7 @@ class _Response:
         return start
 
     def _mapped(self, name, value):
-        return self._places.mapped(name.encode("latin-1"), value.encode("latin-1")).decode("latin-1")
+        return self._attachment.seen(self._place, name.encode("latin-1"), value.encode("latin-1")).decode("latin-1")
 
     def __iter__(self):
         try:

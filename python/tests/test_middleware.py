@@ -232,11 +232,13 @@ class Wsgi(unittest.TestCase):
             "https://other.test/shop/light/docs/": "https://other.test/shop/light/docs/",
             "//www.test/shop/light/": "//www.test/shop/light/",
             "/shop/lighter": "/shop/lighter",
+            "http://www.test:8080/shop/light": "http://www.test:8080/shop/",
         }
         said = [("Location", place) for place in places]
+        others = [("Refresh", "5; url=/shop/light/x"), ("Set-Cookie", "a=/; Path=/shop/light/x; Secure"), ("X-Is", "/shop/light/")]
 
         def application(environ, start_response):
-            start_response("301 Moved Permanently", [*said, ("Set-Cookie", "a=/; Path=/shop/light/x; Secure"), ("X-Is", "/shop/light/")])
+            start_response("301 Moved Permanently", [*said, *others])
             return [b""]
 
         only_light = CONFIGURATION.replace('[[site.level]]\nname = "full"\n', "")
@@ -245,7 +247,7 @@ class Wsgi(unittest.TestCase):
             middleware = wsgi.Middleware(application, control.state)
             request = {"REQUEST_METHOD": "GET", "HTTP_HOST": "www.test", "SCRIPT_NAME": "/shop", "PATH_INFO": "/docs"}
             middleware(request, lambda status, headers: got.extend(headers)).close()
-        self.assertEqual([value for _, value in got], [*places.values(), "a=/; Path=/shop/x; Secure", "/shop/light/"])
+        self.assertEqual([value for _, value in got], [*places.values(), "5; url=/shop/x", "a=/; Path=/shop/x; Secure", "/shop/light/"])
 
     def test_a_rejection_says_when_to_come_again_and_calls_no_application(self):
         called = []

@@ -154,42 +154,15 @@ static int log_transaction(request_rec *r) {
     return DECLINED;
 }
 
-/* A path without the level's prefix, or NULL if it has none. What is before the path stays. */
-static const char *without_prefix(request_rec *r, const char *prefix, const char *value, const char *path) {
-    size_t length = strlen(prefix);
-    const char *rest = path + length;
-    if (strncmp(path, prefix, length) || !strchr("/?#;", *rest)) return NULL;
-    return apr_pstrcat(r->pool, apr_pstrmemdup(r->pool, value, (size_t)(path - value)), *rest == '/' ? "" : "/", rest, NULL);
-}
-
-/* The same for a reference to this host or without one. Another host's path has nothing to do with the prefix. */
-static const char *reference(request_rec *r, const char *prefix, const char *value) {
-    if (value[0] == '/' && value[1] != '/') return without_prefix(r, prefix, value, value);
-    const char *host = strstr(value, "://");
-    size_t length = r->hostname ? strlen(r->hostname) : 0;
-    if (!host || !length || strncasecmp(host + 3, r->hostname, length) || !strchr(":/?#", host[3 + length])) return NULL;
-    return without_prefix(r, prefix, value, host + 3 + strcspn(host + 3, "/?#"));
-}
-
-static const char *cookie(request_rec *r, const char *prefix, const char *value) {
-    for (const char *at = strchr(value, ';'); at; at = strchr(at, ';')) {
-        at += 1 + strspn(at + 1, " \t");
-        if (!strncasecmp(at, "path=", strlen("path="))) return without_prefix(r, prefix, value, at + strlen("path="));
-    }
-    return NULL;
-}
-
 /* Takes the level's prefix out of what names a place on the site, as the gateway does. */
 static void map_head(request_rec *r, const char *prefix, const apr_table_t *head) {
+    plimsoll_place_t place = {.host = r->hostname, .prefix = prefix};
     const apr_array_header_t *fields = apr_table_elts(head);
     for (int index = 0; index < fields->nelts; index++) {
         apr_table_entry_t *field = &APR_ARRAY_IDX(fields, index, apr_table_entry_t);
-        const char *mapped = NULL;
-        if (!strcasecmp(field->key, "Location") || !strcasecmp(field->key, "Content-Location"))
-            mapped = reference(r, prefix, field->val);
-        else if (!strcasecmp(field->key, "Set-Cookie"))
-            mapped = cookie(r, prefix, field->val);
-        if (mapped) field->val = (char *)mapped;
+        size_t room = strlen(field->val) + 1;
+        char *seen = apr_palloc(r->pool, room);
+        if (plimsoll_map_place(&place, field->key, field->val, seen, room) == 0) field->val = seen;
     }
 }
 

@@ -160,6 +160,24 @@ typedef struct plimsoll_decision_t {
 } plimsoll_decision_t;
 
 /*
+ The place that was asked for, as far as it was not the client who asked. All texts end with NUL; NULL is none.
+ */
+typedef struct plimsoll_place_t {
+  /*
+   The host that the client asked, with or without port.
+   */
+  const char *host;
+  /*
+   What stays before the prefix: where an application is mounted.
+   */
+  const char *root;
+  /*
+   What the level has put before the path.
+   */
+  const char *prefix;
+} plimsoll_place_t;
+
+/*
  The state of the controller and the counts of all processes.
  */
 typedef struct plimsoll_status_t {
@@ -303,6 +321,20 @@ int plimsoll_log_size(const struct plimsoll_t *handle, uint64_t request, uint64_
  */
 int plimsoll_stays_open(const struct plimsoll_t *handle,
                         uint64_t request);
+
+/*
+ Writes the value of a response's field as the client must see it into `seen`, which has room for `capacity` bytes: without
+ the level's prefix where it names a place on the site, as `Location`, `Content-Location`, `Refresh` and the path of
+ `Set-Cookie` do. It is never longer than `value`, and must not be written over it. Returns 0 or an error.
+
+ # Safety
+ The pointers point to what their types say, and `seen` to `capacity` bytes; or they are NULL, which is an error.
+ */
+int plimsoll_map_place(const struct plimsoll_place_t *place,
+                       const char *name,
+                       const char *value,
+                       char *seen,
+                       size_t capacity);
 
 /*
  Ends a request, exactly once; `outcome` is a `plimsoll_outcome`. Returns 0 or an error.

@@ -9,8 +9,12 @@
 use crate::fault::Fault;
 use crate::reasons::{REASONS, c_reason};
 use crate::server::Server;
+use crate::structures::{
+    plimsoll_class_t, plimsoll_decision_t, plimsoll_header_t, plimsoll_place_t, plimsoll_request_t,
+    plimsoll_status_t,
+};
 use crate::view::Fields;
-use plimsoll_core::request::{Outcome, Reason};
+use plimsoll_core::request::{Authority, Outcome, Prefixed, Reason};
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,106 +23,6 @@ use std::ptr;
 
 /// A process that is attached to the shared state.
 pub struct plimsoll_t(Server);
-
-/// Finds the value of a header by its name, in any case: `context` is that of the request. NULL if the request has none. The
-/// value must last until plimsoll_adapt returns.
-pub type plimsoll_header_t =
-    Option<unsafe extern "C" fn(context: *mut c_void, name: *const c_char) -> *const c_char>;
-
-/// A request. All texts end with NUL.
-#[repr(C)]
-pub struct plimsoll_request_t {
-    /// The method, as sent. NULL is none.
-    pub method: *const c_char,
-    /// The host, with or without port. NULL if the request names none.
-    pub host: *const c_char,
-    /// The path, without query.
-    pub path: *const c_char,
-    /// The query, without its question mark. NULL if there is none.
-    pub query: *const c_char,
-    /// The client's address as text: `192.0.2.1` or `2001:db8::1`.
-    pub client: *const c_char,
-    /// Finds headers; NULL if no rule names one.
-    pub header: plimsoll_header_t,
-    /// What `header` is called with.
-    pub context: *mut c_void,
-}
-
-/// What was decided of a request.
-#[repr(C)]
-pub struct plimsoll_decision_t {
-    /// The request's number, for the calls that follow; 0 where it is rejected, and then none follows.
-    pub request: u64,
-    /// 1 to M, the highest; 0 where it is rejected.
-    pub level: u32,
-    /// The status code of a rejection; 0 otherwise.
-    pub status: u32,
-    /// After how many seconds a client that is rejected may come again, for `Retry-After`.
-    pub retry_after: u32,
-    /// Not 0 if no controller is awake: levels stand still until there is one again. Log it.
-    pub frozen: u32,
-    /// Why, as in the headers and metrics of the gateway. It lasts for ever.
-    pub reason: *const c_char,
-    /// The bytes of the rewritten path, without its NUL.
-    pub path_length: usize,
-}
-
-/// How a request ended.
-#[repr(C)]
-pub enum plimsoll_outcome {
-    /// The whole response was delivered.
-    Completed = 0,
-    /// The server failed it.
-    Failed = 1,
-    /// The client left before its response's end.
-    Abandoned = 2,
-}
-
-/// The state of the controller and the counts of all processes.
-#[repr(C)]
-pub struct plimsoll_status_t {
-    /// The controller's process; 0 if there is none.
-    pub controller: u32,
-    /// Not 0 if it is not awake.
-    pub frozen: u32,
-    /// Lanes, and those that belong to a process.
-    pub lanes: u32,
-    /// Processes that are attached.
-    pub attached: u32,
-    /// How often the controller has published.
-    pub generation: u64,
-    /// Requests that have arrived since the shared state was made.
-    pub arrived: u64,
-    /// Requests that have ended, whether they were served or rejected.
-    pub ended: u64,
-    /// Requests in service.
-    pub in_service: u64,
-    /// Processes that were found dead, and the requests that they held.
-    pub deaths: u64,
-    /// Requests that dead processes held; each counts as failed.
-    pub returned: u64,
-}
-
-/// A class of requests, in the report of the state.
-#[repr(C)]
-pub struct plimsoll_class_t {
-    /// The names of the site and the class. They last until plimsoll_close.
-    pub site: *const c_char,
-    /// `default` and `exempt` are classes of every site.
-    pub name: *const c_char,
-    /// m, from 0 to the highest level.
-    pub service_level: f64,
-    /// The highest level.
-    pub levels: u32,
-    /// Requests that have arrived.
-    pub arrived: u64,
-    /// Requests that were turned away.
-    pub rejected: u64,
-    /// Requests that ended otherwise.
-    pub ended: u64,
-    /// Bytes that were delivered.
-    pub bytes: u64,
-}
 
 /// Attaches this process to the shared state that `plimsoll control` keeps at `path`, and stores a handle. To be called once in
 /// each process, after the fork. Returns 0 or an error.
@@ -186,7 +90,7 @@ pub unsafe extern "C" fn plimsoll_adapt(
         let asked = if served.level == 0 { &[] } else { asked };
         let parts = [served.prefix.as_bytes(), asked];
         // SAFETY: the caller says that so many bytes may be written there, and both parts with a NUL fit.
-        let path_length = unsafe { write(path, parts) };
+        let path_length = unsafe { write(path, &parts) };
         let status =
             if served.level == 0 { server.configuration().gateway.settings.rejection.status } else { 0 };
         let seconds = served.retry_after.as_secs() + u64::from(served.retry_after.subsec_nanos() > 0);
@@ -245,6 +149,43 @@ pub unsafe extern "C" fn plimsoll_stays_open(handle: *const plimsoll_t, request:
     guarded(|| {
         // SAFETY: null or a handle, as the caller sees to.
         unsafe { server(handle)? }.stays_open(request)
+    })
+}
+
+/// Writes the value of a response's field as the client must see it into `seen`, which has room for `capacity` bytes: without
+/// the level's prefix where it names a place on the site, as `Location`, `Content-Location`, `Refresh` and the path of
+/// `Set-Cookie` do. It is never longer than `value`, and must not be written over it. Returns 0 or an error.
+///
+/// # Safety
+/// The pointers point to what their types say, and `seen` to `capacity` bytes; or they are NULL, which is an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_map_place(
+    place: *const plimsoll_place_t,
+    name: *const c_char,
+    value: *const c_char,
+    seen: *mut c_char,
+    capacity: usize,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: each is null or a text that ends with NUL, as the caller sees to; so are those of the place.
+        let (place, name, value) = unsafe { (place.as_ref(), bytes(name), bytes(value)) };
+        let (Some(place), Some(name), Some(value)) = (place, name, value) else {
+            return Err(Fault::Argument);
+        };
+        // SAFETY: as above.
+        let [host, root, prefix] =
+            [place.host, place.root, place.prefix].map(|text| unsafe { bytes(text) }.unwrap_or_default());
+        if seen.is_null() {
+            return Err(Fault::Argument);
+        }
+        if value.len() >= capacity {
+            return Err(Fault::TooLong);
+        }
+        let cut = Prefixed { root, prefix }.cut(name, value, |_, authority| Authority::of(authority, host));
+        let pieces = cut.map_or([value, &[], &[]], |cut| cut.pieces(value));
+        // SAFETY: the caller says that so many bytes may be written there, and the pieces are no longer than the value.
+        unsafe { write(seen, &pieces) };
+        Ok(())
     })
 }
 
@@ -401,7 +342,7 @@ fn address(text: &str) -> Result<IpAddr, Fault> {
 ///
 /// # Safety
 /// So many bytes may be written there.
-unsafe fn write(path: *mut c_char, parts: [&[u8]; 2]) -> usize {
+unsafe fn write(path: *mut c_char, parts: &[&[u8]]) -> usize {
     let mut length = 0;
     for part in parts {
         // SAFETY: as the caller sees to; what the caller may write is no part of what is read.

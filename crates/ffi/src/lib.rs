@@ -21,6 +21,7 @@
 //! - `report`: what a process tells of the shared state
 //! - `view`: a request as the engine reads it
 //! - `fault`: what can go wrong, by number
+//! - `structures`: what the C functions are handed and hand back
 //! - `api`: the C functions
 
 pub mod api;
@@ -35,6 +36,7 @@ mod reasons;
 mod report;
 mod server;
 mod slot;
+pub mod structures;
 mod view;
 
 pub use controller::{Controller, Taken};

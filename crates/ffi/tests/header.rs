@@ -29,7 +29,7 @@ fn the_header_is_current() {
         ..Config::default()
     };
     config.enumeration.rename_variants = RenameRule::QualifiedScreamingSnakeCase;
-    let sources = ["src/fault.rs", "src/api.rs"].map(|source| root.join(source));
+    let sources = ["src/fault.rs", "src/structures.rs", "src/api.rs"].map(|source| root.join(source));
     let builder =
         sources.iter().fold(Builder::new().with_config(config), |builder, source| builder.with_src(source));
     let mut made = Vec::new();

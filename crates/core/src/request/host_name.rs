@@ -14,6 +14,11 @@ pub fn host_length(authority: &[u8]) -> usize {
     end - usize::from(authority[..end].ends_with(b"."))
 }
 
+/// The host's name.
+pub fn host_of(authority: &[u8]) -> &[u8] {
+    &authority[..host_length(authority)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@
 //! - `host_name`: the host that an authority names
 //! - `hosts`: which of many sites has a host
 //! - `media_type`: responses whose end the server does not decide
+//! - `own_places`: what of a response names a place on the site, without a level's prefix
 //! - `client_hash`: the keyed hash of the client, by which its level is chosen
 //! - `default_type`: the type of a request that nobody told (AC)
 //! - `type_rules`: the type of a request, by which its cost is estimated
@@ -31,6 +32,7 @@ mod host_name;
 pub(crate) mod hosts;
 mod media_type;
 mod normal_path;
+mod own_places;
 mod pattern;
 mod reason;
 pub(crate) mod shape;
@@ -44,8 +46,9 @@ pub use api::{
 };
 pub use classify::Classifier;
 pub use default_type::DefaultType;
-pub use host_name::host_length;
+pub use host_name::{host_length, host_of};
 pub use media_type::is_event_stream;
 pub use normal_path::normal_path;
+pub use own_places::{Authority, Cut, Prefixed};
 pub use pattern::Pattern;
 pub use reason::Reason;

@@ -3,12 +3,8 @@
 //! A level's prefix and the upstream's own address are the gateway's affair. A redirect of the upstream names both: asked for
 //! `/full/images` by nginx's port 8080, it answers `Location: http://shop.example:8080/full/images/`. A client that went
 //! there would leave the gateway, or ask for a path that the gateway puts its prefix before once more.
-//!
-//! | field | what is mapped |
-//! |---|---|
-//! | `Location`, `Content-Location`, `Refresh`'s URL | the prefix goes; scheme and authority too, if they are the upstream's |
-//! | `Set-Cookie` | the prefix of `Path` goes |
 
+use plimsoll_core::request::{Authority, Prefixed, host_of};
 use std::net::SocketAddr;
 
 /// What the upstream was asked for, as far as its answer may name it.
@@ -27,40 +23,22 @@ pub(crate) struct AskedPlace<'a> {
 impl AskedPlace<'_> {
     /// The value of a response's field as the client must see it; `None` if it stays as it is.
     pub(crate) fn mapped(&self, name: &[u8], value: &[u8]) -> Option<Vec<u8>> {
-        // Most fields are told apart by their length alone.
-        match name.len() {
-            8 if name.eq_ignore_ascii_case(b"location") => self.reference(value),
-            16 if name.eq_ignore_ascii_case(b"content-location") => self.reference(value),
-            7 if name.eq_ignore_ascii_case(b"refresh") => self.refresh(value),
-            10 if name.eq_ignore_ascii_case(b"set-cookie") => self.cookie(value),
-            _ => None,
-        }
-    }
-
-    /// A URL, or a reference that begins with a path.
-    fn reference(&self, value: &[u8]) -> Option<Vec<u8>> {
-        if value.starts_with(b"/") && !value.starts_with(b"//") {
-            return self.without_prefix(value);
-        }
-        let after_scheme = value.windows(3).position(|part| part == b"://")? + 3;
-        let length = value[after_scheme..].iter().position(|byte| b"/?#".contains(byte));
-        let path_at = length.map_or(value.len(), |length| after_scheme + length);
-        let (authority, path) = (&value[after_scheme..path_at], &value[path_at..]);
-        if self.is_upstream(&value[..after_scheme], authority) {
-            let path = if path.starts_with(b"/") { path.to_vec() } else { [b"/", path].concat() };
-            return Some(self.without_prefix(&path).unwrap_or(path));
-        }
-        // Another host's path has nothing to do with the prefix.
-        let own = without_port(authority).eq_ignore_ascii_case(without_port(self.host()));
-        let path = self.without_prefix(path).filter(|_| own)?;
-        Some([&value[..path_at], &path].concat())
+        let asked = Prefixed { root: b"", prefix: self.prefix.as_bytes() };
+        let cut = asked.cut(name, value, |scheme, authority| {
+            if self.is_upstream(scheme, authority) {
+                Authority::Server
+            } else {
+                Authority::of(authority, self.host())
+            }
+        })?;
+        Some(cut.pieces(value).concat())
     }
 
     /// Whether the authority is the upstream's own host, one of its addresses, or the client's host at the port of one, which
     /// is another than the client asked. A server on its scheme's own port does not name it.
     fn is_upstream(&self, scheme: &[u8], authority: &[u8]) -> bool {
-        let (host, named) = (self.host(), without_port(authority));
-        if self.own_host.is_some_and(|own| named.eq_ignore_ascii_case(without_port(own.as_bytes()))) {
+        let (host, named) = (self.host(), host_of(authority));
+        if self.own_host.is_some_and(|own| named.eq_ignore_ascii_case(host_of(own.as_bytes()))) {
             return true;
         }
         let is_other_port = !authority.eq_ignore_ascii_case(host);
@@ -72,44 +50,9 @@ impl AskedPlace<'_> {
                         || (address.port() == 443 && scheme.eq_ignore_ascii_case(b"https://"))
                 }
             };
-            let is_own = is_other_port && named.eq_ignore_ascii_case(without_port(host));
-            at_its_port && (is_own || without_port(address.to_string().as_bytes()) == named)
+            let is_own = is_other_port && named.eq_ignore_ascii_case(host_of(host));
+            at_its_port && (is_own || host_of(address.to_string().as_bytes()) == named)
         })
-    }
-
-    /// `5; url=/light/page`.
-    fn refresh(&self, value: &[u8]) -> Option<Vec<u8>> {
-        let lower = value.to_ascii_lowercase();
-        let at = lower.windows(4).position(|part| part == b"url=")? + 4;
-        let quoted = value.get(at).is_some_and(|byte| b"'\"".contains(byte));
-        let at = at + usize::from(quoted);
-        let url = self.reference(&value[at..])?;
-        Some([&value[..at], &url].concat())
-    }
-
-    fn cookie(&self, value: &[u8]) -> Option<Vec<u8>> {
-        let mut at = value.iter().position(|&byte| byte == b';')? + 1;
-        for attribute in value[at..].split(|&byte| byte == b';') {
-            let begin = at + attribute.len() - attribute.trim_ascii_start().len();
-            let path = attribute.trim_ascii_start();
-            if path.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"path=")) {
-                let end = at + attribute.len();
-                let path = self.without_prefix(&value[begin + 5..end])?;
-                return Some([&value[..begin + 5], &path, &value[end..]].concat());
-            }
-            at += attribute.len() + 1;
-        }
-        None
-    }
-
-    /// The path without the level's prefix, if it begins with it.
-    fn without_prefix(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let rest = path.strip_prefix(self.prefix.as_bytes()).filter(|_| !self.prefix.is_empty())?;
-        match rest.first() {
-            None | Some(b'?' | b'#') => Some([b"/", rest].concat()),
-            Some(b'/') => Some(rest.to_vec()),
-            Some(_) => None,
-        }
     }
 
     /// The host that the upstream was told.
@@ -118,12 +61,6 @@ impl AskedPlace<'_> {
         let host = lines.find_map(|line| line.strip_prefix(b"host: "));
         host.map_or(&[], <[u8]>::trim_ascii_end)
     }
-}
-
-fn without_port(authority: &[u8]) -> &[u8] {
-    let colon = authority.iter().rposition(|&byte| byte == b':');
-    let port = colon.filter(|&colon| authority[colon + 1..].iter().all(u8::is_ascii_digit));
-    port.map_or(authority, |colon| &authority[..colon])
 }
 
 #[cfg(test)]
@@ -192,21 +129,6 @@ mod tests {
         assert_eq!(mapped("/full", "x-location", "/full/a.html"), "/full/a.html");
         assert_eq!(mapped("", "location", "http://shop.example:8080/images/"), "/images/");
         assert_eq!(mapped("", "location", "/full/a"), "/full/a");
-    }
-
-    #[test]
-    fn refreshes_and_paths_of_cookies_too() {
-        for (name, value, expected) in [
-            ("refresh", "5; URL=/full/next", "5; URL=/next"),
-            ("refresh", "0;url='http://127.0.0.1:8080/full/a'", "0;url='/a'"),
-            ("refresh", "5", "5"),
-            ("set-cookie", "a=/full/; Path=/full/shop; Secure", "a=/full/; Path=/shop; Secure"),
-            ("Set-Cookie", "a=b;path=/full", "a=b;path=/"),
-            ("set-cookie", "path=/full/x", "path=/full/x"),
-            ("set-cookie", "a=b; Path=/", "a=b; Path=/"),
-        ] {
-            assert_eq!(mapped("/full", name, value), expected);
-        }
     }
 
     #[test]

@@ -1,0 +1,116 @@
+//! What the C functions are handed and hand back.
+
+#![expect(non_camel_case_types, reason = "the names in C")]
+
+use std::ffi::{c_char, c_void};
+
+/// Finds the value of a header by its name, in any case: `context` is that of the request. NULL if the request has none. The
+/// value must last until plimsoll_adapt returns.
+pub type plimsoll_header_t =
+    Option<unsafe extern "C" fn(context: *mut c_void, name: *const c_char) -> *const c_char>;
+
+/// A request. All texts end with NUL.
+#[repr(C)]
+pub struct plimsoll_request_t {
+    /// The method, as sent. NULL is none.
+    pub method: *const c_char,
+    /// The host, with or without port. NULL if the request names none.
+    pub host: *const c_char,
+    /// The path, without query.
+    pub path: *const c_char,
+    /// The query, without its question mark. NULL if there is none.
+    pub query: *const c_char,
+    /// The client's address as text: `192.0.2.1` or `2001:db8::1`.
+    pub client: *const c_char,
+    /// Finds headers; NULL if no rule names one.
+    pub header: plimsoll_header_t,
+    /// What `header` is called with.
+    pub context: *mut c_void,
+}
+
+/// What was decided of a request.
+#[repr(C)]
+pub struct plimsoll_decision_t {
+    /// The request's number, for the calls that follow; 0 where it is rejected, and then none follows.
+    pub request: u64,
+    /// 1 to M, the highest; 0 where it is rejected.
+    pub level: u32,
+    /// The status code of a rejection; 0 otherwise.
+    pub status: u32,
+    /// After how many seconds a client that is rejected may come again, for `Retry-After`.
+    pub retry_after: u32,
+    /// Not 0 if no controller is awake: levels stand still until there is one again. Log it.
+    pub frozen: u32,
+    /// Why, as in the headers and metrics of the gateway. It lasts for ever.
+    pub reason: *const c_char,
+    /// The bytes of the rewritten path, without its NUL.
+    pub path_length: usize,
+}
+
+/// The place that was asked for, as far as it was not the client who asked. All texts end with NUL; NULL is none.
+#[repr(C)]
+pub struct plimsoll_place_t {
+    /// The host that the client asked, with or without port.
+    pub host: *const c_char,
+    /// What stays before the prefix: where an application is mounted.
+    pub root: *const c_char,
+    /// What the level has put before the path.
+    pub prefix: *const c_char,
+}
+
+/// How a request ended.
+#[repr(C)]
+pub enum plimsoll_outcome {
+    /// The whole response was delivered.
+    Completed = 0,
+    /// The server failed it.
+    Failed = 1,
+    /// The client left before its response's end.
+    Abandoned = 2,
+}
+
+/// The state of the controller and the counts of all processes.
+#[repr(C)]
+pub struct plimsoll_status_t {
+    /// The controller's process; 0 if there is none.
+    pub controller: u32,
+    /// Not 0 if it is not awake.
+    pub frozen: u32,
+    /// Lanes, and those that belong to a process.
+    pub lanes: u32,
+    /// Processes that are attached.
+    pub attached: u32,
+    /// How often the controller has published.
+    pub generation: u64,
+    /// Requests that have arrived since the shared state was made.
+    pub arrived: u64,
+    /// Requests that have ended, whether they were served or rejected.
+    pub ended: u64,
+    /// Requests in service.
+    pub in_service: u64,
+    /// Processes that were found dead, and the requests that they held.
+    pub deaths: u64,
+    /// Requests that dead processes held; each counts as failed.
+    pub returned: u64,
+}
+
+/// A class of requests, in the report of the state.
+#[repr(C)]
+pub struct plimsoll_class_t {
+    /// The names of the site and the class. They last until plimsoll_close.
+    pub site: *const c_char,
+    /// `default` and `exempt` are classes of every site.
+    pub name: *const c_char,
+    /// m, from 0 to the highest level.
+    pub service_level: f64,
+    /// The highest level.
+    pub levels: u32,
+    /// Requests that have arrived.
+    pub arrived: u64,
+    /// Requests that were turned away.
+    pub rejected: u64,
+    /// Requests that ended otherwise.
+    pub ended: u64,
+    /// Bytes that were delivered.
+    pub bytes: u64,
+}
