@@ -134,8 +134,9 @@ impl Preloaded {
         let folder = Folder::new();
         folder.write("page.html", "full".repeat(25_000));
         folder.write("light/page.html", "light".repeat(20_000));
+        folder.write("light/docs/page.html", "light");
         folder.write("healthz", "well\n");
-        open_to_all(&folder.path().join("light"));
+        ["light", "light/docs"].iter().for_each(|name| open_to_all(&folder.path().join(name)));
         // Another user runs it.
         let library = folder.install(&module().join("libplimsoll_preload.so"));
         let variables = [("LD_PRELOAD", library.as_os_str()), ("PLIMSOLL_STATE", state.as_os_str())];
@@ -163,7 +164,8 @@ fn apache(folder: Folder, variables: &[(&str, &OsStr)]) -> Preloaded {
         "DocumentRoot {}\n<Location ~ \"page.html$\">\nSetOutputFilter RATE_LIMIT\nSetEnv rate-limit 256\n</Location>\n",
         folder.path().display()
     );
-    let apache = Apache::in_environment(variables, folder.clone(), (8, 64), &["env", "ratelimit"], &content);
+    let apache =
+        Apache::in_environment(variables, folder.clone(), (8, 64), &["dir", "env", "ratelimit"], &content);
     Preloaded { address: apache.upstream, process: apache.process, folder }
 }
 

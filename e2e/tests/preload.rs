@@ -133,6 +133,28 @@ fn degrades_rejects_and_counts_once(kind: Unchanged) {
     assert_eq!(arrived(&control.state()), sent + 2, "each is counted once: {got:?}");
 }
 
+/// Asked for a folder of the light tree, a server names it with a slash at its end, and as the client asked for it.
+fn leads_back_to_where_the_client_asked(kind: Unchanged) {
+    let control = Control::start(&CONFIGURATION.replace("[[site.level]]\nname = \"full\"\n", ""));
+    let server = Preloaded::start(kind, &control);
+    let mut client = Client::new(server.address);
+    for _ in 0..2 {
+        let (status, head, _) = client.get("/docs");
+        let place = head.lines().find_map(|line| line.strip_prefix("location: "));
+        let place = place.unwrap_or_else(|| panic!("no place in {head}")).trim();
+        assert!(status == 301 && place.ends_with("/docs/") && !place.contains("light"), "{kind:?}: {head}");
+        assert_eq!(client.get("/page.html").2, "light");
+    }
+    assert_eq!(arrived(&control.state()), 4);
+}
+
+#[test]
+fn redirects_lead_back_to_where_the_client_asked() {
+    [Unchanged::Apache, Unchanged::Nginx, Unchanged::Python]
+        .into_iter()
+        .for_each(leads_back_to_where_the_client_asked);
+}
+
 #[test]
 fn apache_prefork() {
     degrades_rejects_and_counts_once(Unchanged::Apache);

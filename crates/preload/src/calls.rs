@@ -14,6 +14,9 @@ use nix::errno::Errno;
 use std::sync::OnceLock;
 use std::{mem, process, slice};
 
+/// The kernel takes no more pieces in a call.
+const MOST_PIECES: usize = 1024;
+
 /// The real functions, by their names and types.
 macro_rules! real_functions {
     ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
@@ -125,13 +128,36 @@ unsafe fn checked(
     }
 }
 
+/// A write with these flags; `None` if something goes with it that cannot be seen.
+///
 /// # Safety
 /// `pieces` may be read.
-unsafe fn writing(descriptor: c_int, pieces: &[iovec], count: ssize_t) -> ssize_t {
-    if let Some(sent) = usize::try_from(count).ok().filter(|sent| *sent > 0) {
-        // SAFETY: as the caller sees to.
-        watch::sent(descriptor, &unsafe { Places::new(pieces) }, sent);
-    }
+unsafe fn writing(
+    descriptor: c_int,
+    pieces: &[iovec],
+    flags: Option<c_int>,
+    real_call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    // SAFETY: as the caller sees to.
+    let places = unsafe { Places::new(pieces) };
+    let may_change = pieces.len() < MOST_PIECES;
+    let instead = flags.filter(|_| may_change).zip(watch::before_write(descriptor, &places));
+    let Some((flags, instead)) = instead else {
+        let count = real_call();
+        if let Some(sent) = usize::try_from(count).ok().filter(|sent| *sent > 0) {
+            watch::sent(descriptor, &places, sent, None);
+        }
+        return count;
+    };
+    let mut parts = places.behind(&instead);
+    // SAFETY: zeros are a message without anything.
+    let mut message: msghdr = unsafe { mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
+    // SAFETY: the parts are the server's own, which may be read, and what goes instead of the first of them.
+    let count = unsafe { (real().sendmsg)(descriptor, &raw const message, flags) };
+    let error = Errno::last_raw();
+    watch::sent(descriptor, &places, usize::try_from(count).unwrap_or(0), Some(instead));
+    Errno::set_raw(error);
     count
 }
 
@@ -140,7 +166,7 @@ unsafe fn writing(descriptor: c_int, pieces: &[iovec], count: ssize_t) -> ssize_
 /// # Safety
 /// There are so many.
 unsafe fn pieces<'a>(start: *const iovec, count: usize) -> &'a [iovec] {
-    if start.is_null() || count > 1024 {
+    if start.is_null() || count > MOST_PIECES {
         return &[];
     }
     // SAFETY: as the caller sees to.
@@ -207,18 +233,18 @@ functions! {
         count
     };
     fn write(socket: c_int, buffer: *const c_void, length: size_t) -> ssize_t =
-        |call| writing(socket, &Places::piece(buffer, length), call());
+        |call| writing(socket, &Places::piece(buffer, length), Some(0), call);
     fn writev(socket: c_int, vectors: *const iovec, count: c_int) -> ssize_t =
-        |call| writing(socket, pieces(vectors, count as usize), call());
+        |call| writing(socket, pieces(vectors, count as usize), Some(0), call);
     fn send(socket: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t =
-        |call| writing(socket, &Places::piece(buffer, length), call());
+        |call| writing(socket, &Places::piece(buffer, length), Some(flags), call);
     fn sendto(
         socket: c_int, buffer: *const c_void, length: size_t, flags: c_int, to: *const sockaddr, size: socklen_t
-    ) -> ssize_t = |call| writing(socket, &Places::piece(buffer, length), call());
+    ) -> ssize_t = |call| writing(socket, &Places::piece(buffer, length), Some(flags), call);
     fn sendmsg(socket: c_int, message: *const msghdr, flags: c_int) -> ssize_t = |call| {
-        let count = call();
-        let Some(told) = message.as_ref() else { return count };
-        writing(socket, pieces(told.msg_iov, told.msg_iovlen), count)
+        let Some(told) = message.as_ref() else { return call() };
+        let is_plain = told.msg_controllen == 0;
+        writing(socket, pieces(told.msg_iov, told.msg_iovlen), is_plain.then_some(flags), call)
     };
     fn sendfile(socket: c_int, file: c_int, offset: *mut off_t, length: size_t) -> ssize_t =
         |call| sent_by_kernel(socket, call());

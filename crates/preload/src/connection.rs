@@ -4,7 +4,9 @@
 //! the connection. What cannot be followed makes the rest of the connection *opaque*: another protocol, a request that comes
 //! before the answer to the one before it (pipelining), a switch to another protocol, a head of more than [`LONGEST_HEAD`].
 
+use crate::answer_head::AskedSite;
 use crate::decide::{Decision, Refusal, UnderWay};
+use crate::places::Places;
 use plimsoll_core::request::{Outcome, is_event_stream};
 use plimsoll_wire::{Answers, Body, EMPTY_HEADER, HEADERS, Parsed, RequestHead, request_head};
 use std::fmt::Write;
@@ -21,6 +23,8 @@ pub(crate) struct Connection {
     process: u32,
     reading: Reading,
     answers: Answers,
+    /// What is left to be sent of an answer's head that was changed.
+    changed: Vec<u8>,
     /// The request whose answer is expected.
     asked: Option<Asked>,
     /// The client sends no more.
@@ -46,6 +50,8 @@ pub(crate) enum Reading {
 struct Asked {
     is_head: bool,
     under_way: Option<UnderWay>,
+    /// Where its level has a prefix.
+    site: Option<AskedSite>,
 }
 
 /// What to do with the bytes that have come.
@@ -68,6 +74,7 @@ impl Connection {
             process,
             reading: Reading::Head,
             answers: Answers::default(),
+            changed: Vec::new(),
             asked: None,
             has_client_ended: false,
             part: 0,
@@ -120,7 +127,9 @@ impl Connection {
             Decision::AsItCame => (None, ""),
             Decision::Reject(refusal) => return self.reject(&head, bytes.len(), &refusal),
         };
-        self.asked = Some(Asked { is_head: head.method == "HEAD", under_way });
+        let host = || head.header("host").unwrap_or("").to_owned();
+        let site = (!prefix.is_empty()).then(|| AskedSite { host: host(), prefix });
+        self.asked = Some(Asked { is_head: head.method == "HEAD", under_way, site });
         self.reading = Reading::Rest(head.length, head.body);
         Step::Insert(head.target_at, prefix)
     }
@@ -177,6 +186,22 @@ impl Connection {
     pub(crate) fn client_ended(&mut self) {
         self.has_client_ended = true;
         self.reading = Reading::Opaque;
+    }
+
+    /// What the client is to get instead of the first of these bytes, which the server is about to send: just as many.
+    pub(crate) fn instead_of(&mut self, places: &Places<'_>) -> Option<Vec<u8>> {
+        if !self.changed.is_empty() {
+            return Some(std::mem::take(&mut self.changed));
+        }
+        self.asked.as_ref().filter(|_| !self.answers.is_within())?.site.as_ref()?.head(places)
+    }
+
+    /// So many bytes of what was to be sent instead are on their way, or none.
+    pub(crate) fn sent_instead(&mut self, mut instead: Vec<u8>, count: usize) {
+        // A server that has sent nothing of its head yet may send another one.
+        if count > 0 || self.answers.is_within() {
+            self.changed = instead.split_off(count.min(instead.len()));
+        }
     }
 
     /// The server has sent these bytes.

@@ -22,9 +22,11 @@
 //! - `places`: memory of the server
 //! - `watch`: what each kind of call does
 //! - `connection`: a connection, without descriptors
+//! - `answer_head`: the head of an answer as the client must see it
 //! - `decide`: the shared state
 //! - `table`, `socket`, `settings`, `tell`
 
+mod answer_head;
 // The symbols would stand in for those of the program of tests.
 #[cfg(not(test))]
 pub mod calls;
@@ -38,4 +40,6 @@ mod tell;
 mod watch;
 
 pub use places::Places;
-pub use watch::{Reads, accepted, before_read, closing, got, sent, sent_by_kernel, shut, start};
+pub use watch::{
+    Reads, accepted, before_read, before_write, closing, got, sent, sent_by_kernel, shut, start,
+};

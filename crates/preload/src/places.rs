@@ -21,6 +21,17 @@ impl<'a> Places<'a> {
         [iovec { iov_base: start.cast_mut(), iov_len: length }]
     }
 
+    /// These pieces in place of the first bytes of them, of which there are as many.
+    pub fn behind(&self, instead: &'a [u8]) -> Vec<iovec> {
+        let mut skipped = instead.len();
+        let rest = self.0.iter().map(|piece| {
+            let from = skipped.min(piece.iov_len);
+            skipped -= from;
+            iovec { iov_base: piece.iov_base.wrapping_byte_add(from), iov_len: piece.iov_len - from }
+        });
+        Places::piece(instead.as_ptr().cast(), instead.len()).into_iter().chain(rest).collect()
+    }
+
     /// How many bytes there are.
     pub fn room(&self) -> usize {
         self.0.iter().fold(0, |sum, piece| sum.saturating_add(piece.iov_len))

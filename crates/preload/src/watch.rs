@@ -137,10 +137,18 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option
     }
 }
 
-/// The server has sent the first `count` bytes of `places`.
-pub fn sent(descriptor: c_int, places: &Places<'_>, count: usize) {
+/// The server is about to send the bytes of `places`: what goes to the client instead of the first of them, just as many.
+pub fn before_write(descriptor: c_int, places: &Places<'_>) -> Option<Vec<u8>> {
+    quietly(|| with(descriptor, |connection| connection.instead_of(places)).flatten())
+}
+
+/// The server has sent the first `count` bytes of `places`, or `instead` of their beginning.
+pub fn sent(descriptor: c_int, places: &Places<'_>, count: usize, instead: Option<Vec<u8>>) {
     quietly(|| {
         with(descriptor, |connection| {
+            if let Some(instead) = instead {
+                connection.sent_instead(instead, count);
+            }
             places.first(count).for_each(|bytes| connection.sent(bytes));
         })
     });

@@ -1,0 +1,78 @@
+//! The head of an answer as the client must see it: without a level's prefix where it names a place on the site.
+//!
+//! It stays as long as it was. What goes of a field's value comes before the value as spaces, which mean nothing there (RFC
+//! 9110 5.5). So the server, which is told how much of its answer was sent, goes on at the same byte.
+
+use crate::connection::LONGEST_HEAD;
+use crate::places::Places;
+use plimsoll_core::request::{Authority, Prefixed};
+
+/// What a client asked to whose path a level's prefix was put.
+#[derive(Debug)]
+pub(crate) struct AskedSite {
+    pub(crate) host: String,
+    pub(crate) prefix: &'static str,
+}
+
+impl AskedSite {
+    /// The head with which these bytes begin, if the client must see another one.
+    pub(crate) fn head(&self, places: &Places<'_>) -> Option<Vec<u8>> {
+        const END: &[u8] = b"\r\n\r\n";
+        let mut head: Vec<u8> = places.first(LONGEST_HEAD).flatten().copied().collect();
+        let end = head.windows(END.len()).position(|bytes| bytes == END)?;
+        head.truncate(end + END.len());
+        self.map(&mut head).then_some(head)
+    }
+
+    /// Whether anything of it has changed.
+    fn map(&self, head: &mut [u8]) -> bool {
+        let asked = Prefixed { root: b"", prefix: self.prefix.as_bytes() };
+        let mut has_changed = false;
+        for line in head.split_mut(|byte| *byte == b'\n').skip(1) {
+            let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+            let (name, value) = line.split_at_mut(colon);
+            let end = value.trim_ascii_end().len();
+            let start = 1 + value[1..end].len() - value[1..end].trim_ascii_start().len();
+            let value = &mut value[start..end];
+            let whom = |_: &[u8], authority: &[u8]| Authority::of(authority, self.host.as_bytes());
+            if let Some(cut) = asked.cut(name, value, whom) {
+                let gone = cut.part.len() - cut.instead.len();
+                value.copy_within(..cut.part.start, gone);
+                value[cut.part.start + gone..cut.part.end].copy_from_slice(cut.instead);
+                value[..gone].fill(b' ');
+                has_changed = true;
+            }
+        }
+        has_changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(head: &str) -> Option<String> {
+        let site = AskedSite { host: "here:8080".to_owned(), prefix: "/light" };
+        let pieces = [head.as_bytes(), b"/light/ of the body"]
+            .map(|bytes| Places::piece(bytes.as_ptr().cast(), bytes.len()));
+        // SAFETY: the texts outlive it, and are not written to.
+        #[expect(unsafe_code, reason = "memory of the server")]
+        let places = unsafe { Places::new(pieces.as_flattened()) };
+        let seen = site.head(&places)?;
+        assert_eq!(seen.len(), head.len());
+        Some(String::from_utf8(seen).expect("text"))
+    }
+
+    #[test]
+    fn a_prefix_becomes_spaces_before_the_value() {
+        let head = "HTTP/1.1 301 /light/\r\nLocation: http://here:80/light/a\r\nSet-Cookie:a=b; Path=/light\r\nX: /light/\r\n\r\n";
+        let expected = "HTTP/1.1 301 /light/\r\nLocation:       http://here:80/a\r\nSet-Cookie:     a=b; Path=/\r\nX: /light/\r\n\r\n";
+        assert_eq!(seen(head).as_deref(), Some(expected));
+        for head in [
+            "HTTP/1.1 200 OK\r\n:\r\nLocation:\r\nLocation: /a\r\n\r\n",
+            "HTTP/1.1 302 Found\r\nLocation: /light/\r\n",
+        ] {
+            assert_eq!(seen(head), None);
+        }
+    }
+}
