@@ -26,8 +26,6 @@ use std::time::Duration;
 
 /// Requests under way for which there is room from the beginning; more have it made.
 const ROOM: usize = 256;
-/// A client that is rejected is told at least this time, as by the gateway.
-const LEAST_RETRY: Duration = Duration::from_secs(1);
 /// A controller that was not awake for so many periods is taken to be dead, and so is one for [`SILENT`].
 const SILENT_PERIODS: u64 = 5;
 const SILENT: Duration = Duration::from_secs(3);
@@ -154,7 +152,7 @@ impl Server {
                 // A gate has room for all that a server takes, so this is never met; it would be a rejection.
                 Arrival::Wait(permit) => {
                     own.lane.depart(now, permit, Outcome::Abandoned, &mut own.verdicts);
-                    return Err(Rejection { reason: Reason::QueueFull, retry_after: Duration::ZERO });
+                    return Err(Rejection { reason: Reason::QueueFull, retry_after: Duration::from_secs(1) });
                 }
             };
             slot.hold(permit.plant(), permit.reason() == Reason::Exempt);
@@ -169,8 +167,6 @@ impl Server {
                 Served { request: own.keep(permit), level, reason, site, retry_after, prefix, is_frozen }
             }
             Err(Rejection { reason, retry_after }) => {
-                // A time of zero would bring all rejected clients back at once.
-                let retry_after = retry_after.max(LEAST_RETRY);
                 Served { request: 0, level: 0, reason, site, retry_after, prefix: "", is_frozen }
             }
         })

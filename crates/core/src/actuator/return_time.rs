@@ -10,6 +10,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// Those who are not to come before some time come within this part of it after it.
 const LATER: u32 = 4;
 
+/// The longest that the load tells a request to stay away (s): no load is known that far ahead. Ten seconds at three times the
+/// set point are made up for in that time by a server that is half empty.
+pub(crate) const LONGEST: f64 = 120.0;
+
 /// The times after which turned-away requests are to come again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReturnTimes {

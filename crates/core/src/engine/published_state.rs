@@ -26,6 +26,9 @@ use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering::{self, Relaxed};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+/// What a request is told at least that nothing says more of: told less, all who are turned away would come back at once.
+const LEAST_RETURN: Duration = Duration::from_secs(1);
+
 /// One generation of everything that threads share. Loops write to the newest generation only.
 pub(crate) struct PublishedState {
     /// The number of reloads before it.
@@ -56,20 +59,24 @@ impl PublishedState {
         }
     }
 
-    /// After what time a request of this client that came then and is turned away at a plant is to come again; `at_least` is
-    /// what admission says of it.
+    /// After what time a request of this class and client that came then and is turned away at a plant is to come again;
+    /// `at_least` is what admission says of it.
     #[inline(never)]
     pub(crate) fn retry_after(
         &self,
-        plant: usize,
+        (plant, class): (usize, u16),
         (arrived, client): (Instant, u64),
         at_least: Option<Duration>,
     ) -> Duration {
-        let at_least = at_least.unwrap_or(Duration::ZERO);
         if let Some(promised) = self.promised_return {
-            return promised.max(at_least);
+            return promised.max(at_least.unwrap_or(Duration::ZERO));
         }
-        self.plants[plant].returns.draw(arrived, client, at_least)
+        let returns = &self.plants[plant].returns;
+        let next_promised = || self.classes[usize::from(class)].next_promised;
+        at_least.map_or_else(
+            || returns.draw(arrived, client, next_promised()).max(LEAST_RETURN),
+            |at_least| returns.draw(arrived, client, at_least),
+        )
     }
 }
 
@@ -183,6 +190,8 @@ pub(crate) struct PublishedClass {
     pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
     /// The token buckets of the site's contract, if it has one.
     pub(crate) contract: Option<Arc<TokenBucket>>,
+    /// For a site that is held to its contract on an idle server too, the time between two promised requests; else 0.
+    pub(crate) next_promised: Duration,
     /// The ranks of waiting requests: those that the service level decides on, and those inside the contract.
     pub(crate) ranks: [Rank; 2],
     /// The quota of a class that was promised a delay or a ratio.
@@ -203,6 +212,7 @@ impl PublishedClass {
             base: self.base,
             plant_of_level: self.plant_of_level,
             contract: self.contract.clone(),
+            next_promised: self.next_promised,
             ranks: self.ranks,
             quota: self.quota.clone(),
             terms: self.terms,

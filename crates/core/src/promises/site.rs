@@ -108,8 +108,17 @@ impl Site {
     /// requests are refused, and the load only how well the others are served. But a deadline does not hold a site to its
     /// contract on a server that has room, so a site that takes no part in the excess is refused by its level.
     pub(crate) fn least_level(&self, place: usize) -> u8 {
-        let is_held = self.guarantee.is_some() && !self.share_excess;
-        u8::from(self.deadline_of(place).is_some() && !is_held)
+        u8::from(self.deadline_of(place).is_some() && self.held_to().is_none())
+    }
+
+    /// The contract beyond which it gets nothing, on an idle server neither.
+    fn held_to(&self) -> Option<&Guarantee> {
+        self.guarantee.as_ref().filter(|_| !self.share_excess)
+    }
+
+    /// The time between two requests that are promised (s), if it gets no others; else 0.
+    pub(crate) fn next_promised(&self) -> f64 {
+        self.held_to().map_or(0.0, |contract| 1.0 / contract.rate)
     }
 
     /// The plants of its levels 1..=M.

@@ -12,16 +12,13 @@
 //! served. An overload that goes on leaves no room. The forecast takes a part of the set point as room even then, since nothing
 //! tells when the overload ends, and it bounds the latest.
 
-use crate::actuator::return_time::ReturnTimes;
+use crate::actuator::return_time::{LONGEST, ReturnTimes};
 use crate::time::Duration;
 
 /// The least room that is forecast, as a part of the set point. A crowd mostly leaves more when it is over.
 const LEAST_ROOM: f64 = 0.2;
 /// The part of the room that clients who come again are to fill, since rates vary.
 const FILLED: f64 = 0.8;
-/// The longest that a request is told to stay away (s): no load is known that far ahead. Ten seconds at three times the set
-/// point are made up for in that time by a server that is half empty.
-const LONGEST: f64 = 120.0;
 
 /// What the forecast observes in a period.
 #[derive(Clone, Copy, Debug)]

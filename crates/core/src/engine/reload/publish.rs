@@ -3,6 +3,7 @@
 use super::classes::plants_of;
 use super::{ranks, response_promise};
 use crate::actuator::capacity::Capacity;
+use crate::actuator::return_time::LONGEST;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::deadline::terms;
@@ -17,6 +18,7 @@ use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
 use crate::sync::shared::Shared;
 use crate::telemetry::snapshot::in_service;
+use crate::time::Duration;
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -123,6 +125,7 @@ impl Engine {
             base: applied.parts()[0].base as u8,
             plant_of_level,
             contract: None,
+            next_promised: Duration::from_secs_f64(site.next_promised().min(LONGEST)),
             ranks: [Rank::EXEMPT; 2],
             quota: None,
             terms: DeadlineTerms::NONE,

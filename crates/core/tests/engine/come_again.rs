@@ -1,0 +1,50 @@
+//! When a request that is turned away is told to come again.
+
+use crate::{get, ms};
+use plimsoll_core::promises::{Guarantee, Plant, Promises, Site};
+use plimsoll_core::request::{Arrival, Outcome, Service, Token, Verdicts};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::time::Duration;
+use plimsoll_core::{Engine, Lane};
+
+/// What requests are told that are turned away within a minute of ten in a second on an idle server, of a site that is held to
+/// a contract of this rate.
+fn told(rate: f64, promised: Option<Duration>) -> Vec<Duration> {
+    let mut site = Site::new("site", &["full"]);
+    site.guarantee = Some(Guarantee { rate, bandwidth_bytes_per_second: None, burst: Guarantee::BURST });
+    site.share_excess = false;
+    let mut promises = Promises::of(Plant::new("server", 2), site);
+    promises.control.retry_after = promised;
+    let (mut engine, mut lanes): (Engine, Vec<Lane>) = Engine::new(&promises, 1, 1).expect("valid promises");
+    let (lane, mut verdicts, mut told) = (&mut lanes[0], Verdicts::new(), Vec::new());
+    for n in 0..600_u32 {
+        let at = ms(u64::from(n) * 100);
+        engine.tick(at, &Readings::default(), &mut verdicts);
+        let target = lane.classify(&get("/", n)).expect("any host");
+        match lane.arrive(at, target, Token(0), &mut verdicts) {
+            Arrival::Serve(mut permit) => {
+                let end = at + Duration::from_millis(10);
+                let service = Service { response_bytes: 1000, representative: true, cost: None };
+                lane.release(end, &mut permit, service, &mut verdicts);
+                lane.depart(end, permit, Outcome::Completed, &mut verdicts);
+            }
+            Arrival::Reject(rejection) => told.push(rejection.retry_after),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(told.len() > 100, "{} of 600 were turned away", told.len());
+    told
+}
+
+#[test]
+fn beyond_a_contract_it_is_when_another_request_is_promised() {
+    let seconds = |range: core::ops::RangeInclusive<u64>| {
+        Duration::from_secs(*range.start())..=Duration::from_secs(*range.end())
+    };
+    for (rate, range) in [(0.01, 100..=125), (0.001, 120..=150), (0.2, 5..=7), (5.0, 1..=1)] {
+        let (told, range) = (told(rate, None), seconds(range));
+        assert!(told.iter().all(|told| range.contains(told)), "{rate}: {told:?}");
+    }
+    let said = told(0.01, Some(Duration::from_secs(5)));
+    assert!(said.iter().all(|told| *told == Duration::from_secs(5)), "{said:?}");
+}
