@@ -78,6 +78,10 @@ typedef enum plimsoll_error {
    As many responses stay open as the server may have; the request keeps its place.
    */
   PLIMSOLL_ERROR_TOO_MANY_STREAMS = -12,
+  /*
+   The call comes from a signal handler that has interrupted another one in the same thread.
+   */
+  PLIMSOLL_ERROR_INTERRUPTED = -13,
 } plimsoll_error;
 
 /*
@@ -345,7 +349,8 @@ int plimsoll_map_place(const struct plimsoll_place_t *place,
 int plimsoll_done(const struct plimsoll_t *handle, uint64_t request, int outcome);
 
 /*
- Detaches the process. What it still has under way counts as failed.
+ Detaches the process. What it still has under way counts as failed. A signal handler that ends the process may call it, in
+ the middle of another call too.
 
  # Safety
  `handle` is of plimsoll_init, and is not used any more; or NULL.

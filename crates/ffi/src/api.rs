@@ -202,7 +202,8 @@ pub unsafe extern "C" fn plimsoll_done(handle: *const plimsoll_t, request: u64, 
     })
 }
 
-/// Detaches the process. What it still has under way counts as failed.
+/// Detaches the process. What it still has under way counts as failed. A signal handler that ends the process may call it, in
+/// the middle of another call too.
 ///
 /// # Safety
 /// `handle` is of plimsoll_init, and is not used any more; or NULL.
@@ -210,7 +211,10 @@ pub unsafe extern "C" fn plimsoll_done(handle: *const plimsoll_t, request: u64, 
 pub unsafe extern "C" fn plimsoll_close(handle: *mut plimsoll_t) {
     // Nothing is left to be told by an error.
     let _ = guarded(|| {
-        if !handle.is_null() {
+        if Server::is_interrupted() {
+            // SAFETY: null or a handle, as the caller sees to.
+            unsafe { server(handle)? }.abandon();
+        } else if !handle.is_null() {
             // SAFETY: it was made by `plimsoll_init` and is not used any more, as the caller sees to.
             drop(unsafe { Box::from_raw(handle) });
         }

@@ -30,13 +30,15 @@ pub enum Fault {
     Internal = -11,
     /// As many responses stay open as the server may have; the request keeps its place.
     TooManyStreams = -12,
+    /// The call comes from a signal handler that has interrupted another one in the same thread.
+    Interrupted = -13,
 }
 
 impl Fault {
     /// All faults.
     ///
     /// cbindgen:ignore
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 13] = [
         Fault::Argument,
         Fault::File,
         Fault::NotState,
@@ -49,6 +51,7 @@ impl Fault {
         Fault::NoRequest,
         Fault::Internal,
         Fault::TooManyStreams,
+        Fault::Interrupted,
     ];
 
     /// The sentence, with a final NUL for C.
@@ -74,6 +77,7 @@ impl Fault {
             Fault::TooManyStreams => {
                 "as many responses stay open as `max_tunnels` or `stream_share` allows: the request keeps its place\0"
             }
+            Fault::Interrupted => "the call comes from a signal handler, in the middle of another call\0",
         }
     }
 

@@ -1,4 +1,5 @@
-//! The mapping as typed references. It stays for the life of the process, since lanes refer to it, unless nothing came of it.
+//! The mapping as typed references. It stays as long as what was made of it, since lanes refer to it; a controller's stays for
+//! the life of the process.
 //!
 //! *Soundness.* Every part is a struct of fixed layout (`repr(C)`) that holds only integers, so any bits are valid; what
 //! changes while others map it is atomic, and the rest is written before the file has the name by which others find it. Parts
@@ -74,7 +75,7 @@ impl Mapping {
             return Err(Fault::NotState);
         }
         let base = map(&file, length).map_err(|_| Fault::File)?;
-        // SAFETY: the mapping is as long as a header, page-aligned and never undone.
+        // SAFETY: the mapping is as long as a header, page-aligned and undone after all that refers to it.
         let header: &'static Header = unsafe { base.cast().as_ref() };
         let read = Layout::read(header).and_then(|layout| {
             let mapping = Mapping { base, layout };
@@ -188,8 +189,8 @@ impl Mapping {
     fn part<T: Plain>(&self, offset: usize, count: usize) -> &'static [T] {
         let end = offset + count * size_of::<T>();
         assert!(end <= self.layout.length() && offset.is_multiple_of(align_of::<T>()));
-        // SAFETY: the part lies inside the mapping, which begins at a page and is never undone; any bits are values of a plain
-        // type, which changes by atomics only.
+        // SAFETY: the part lies inside the mapping, which begins at a page and is undone after all that refers to it; any bits
+        // are values of a plain type, which changes by atomics only.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast::<T>(), count) }
     }
 }
@@ -219,17 +220,55 @@ unsafe fn unmap(base: NonNull<u8>, length: usize) {
     debug_assert!(undone.is_ok());
 }
 
+/// Undoes a mapping when it goes, after all that refers to it.
+pub(crate) struct Unmap(pub(crate) Mapping);
+
+impl Drop for Unmap {
+    fn drop(&mut self) {
+        // SAFETY: it is the last part of what is made of a mapping (`server`), which hands out nothing that outlives it.
+        unsafe { unmap(self.0.base, self.0.layout.length()) };
+    }
+}
+
 /// A word that is 1 in the process that made it, and 0 in those forked from it.
-pub(crate) fn mark_of_process() -> Result<&'static AtomicU64, Fault> {
-    const LENGTH: usize = 4096;
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the kernel chooses a place where nothing is mapped; the page is aligned, holds zeros, and is never undone.
-    let mark: &'static AtomicU64 = unsafe {
-        let page = rustix::mm::mmap_anonymous(ptr::null_mut(), LENGTH, access, MapFlags::PRIVATE)
-            .map_err(|_| Fault::Internal)?;
-        rustix::mm::madvise(page, LENGTH, Advice::LinuxWipeOnFork).map_err(|_| Fault::Internal)?;
-        &*page.cast()
-    };
-    mark.store(1, Ordering::Relaxed);
-    Ok(mark)
+pub(crate) struct Mark(NonNull<AtomicU64>);
+
+// SAFETY: it is the only one with this page, which holds an atomic word.
+unsafe impl Send for Mark {}
+// SAFETY: as above.
+unsafe impl Sync for Mark {}
+
+impl Mark {
+    const PAGE: usize = 4096;
+
+    pub(crate) fn new() -> Result<Mark, Fault> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses a place where nothing is mapped.
+        let page =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), Self::PAGE, access, MapFlags::PRIVATE) };
+        let mark = Mark(NonNull::new(page.map_err(|_| Fault::Internal)?.cast()).ok_or(Fault::Internal)?);
+        // SAFETY: it is the page of this mark, and what it forgets in a child is what it is for.
+        let wiped =
+            unsafe { rustix::mm::madvise(mark.0.as_ptr().cast(), Self::PAGE, Advice::LinuxWipeOnFork) };
+        wiped.map_err(|_| Fault::Internal)?;
+        mark.word().store(1, Ordering::Relaxed);
+        Ok(mark)
+    }
+
+    /// Whether this is the process that made it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.word().load(Ordering::Relaxed) != 0
+    }
+
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: the page is aligned, holds zeros or what was stored, and is there as long as the mark is.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        // SAFETY: nothing but the mark refers to its page.
+        unsafe { unmap(self.0.cast(), Self::PAGE) };
+    }
 }

@@ -5,7 +5,7 @@
 
 use crate::fault::Fault;
 use crate::layout::Changing;
-use crate::mapping::{Mapping, mark_of_process};
+use crate::mapping::{Mapping, Mark, Unmap};
 use crate::owner;
 use crate::report::{ClassName, Counts, class_names, class_sums};
 use crate::slot::LaneSlot;
@@ -18,10 +18,11 @@ use plimsoll_core::request::{
     Arrival, Classifier, Outcome, Permit, Reason, Rejection, Service, Target, Token, Verdicts,
 };
 use plimsoll_core::time::Instant;
+use std::cell::Cell;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::compiler_fence;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Requests under way for which there is room from the beginning; more have it made.
@@ -36,12 +37,14 @@ pub struct Server {
     words: SharedWords,
     slot: LaneSlot,
     /// 1 in this process and 0 in its children.
-    mark: &'static AtomicU64,
+    mark: Mark,
     silent_ns: u64,
     configuration: Configuration,
     classifier: Classifier,
     classes: Vec<ClassName>,
     own: Mutex<Own>,
+    /// The last to go: all that refers to the mapping is gone then.
+    _unmap: Unmap,
 }
 
 /// What one thread at a time uses.
@@ -105,8 +108,7 @@ impl Server {
         let (words, seed) = (mapping.words(), mapping.header().seed);
         let generation = changing.generation.load(Acquire);
         let lane = Lane::in_process(promises, seed, words, slot.counters).map_err(|_| Fault::Configuration);
-        let (lane, mark) =
-            lane.and_then(|lane| Ok((lane, mark_of_process()?))).inspect_err(|_| slot.free())?;
+        let (lane, mark) = lane.and_then(|lane| Ok((lane, Mark::new()?))).inspect_err(|_| slot.free())?;
         let own = Own {
             lane,
             verdicts: Vec::new(),
@@ -116,9 +118,18 @@ impl Server {
             count: 0,
         };
         let silent_ns = (SILENT_PERIODS * mapping.header().period_ns).max(SILENT.as_nanos() as u64);
-        let classes = class_names(promises);
-        let own = Mutex::new(own);
-        Ok(Server { mapping, words, slot, mark, silent_ns, configuration, classifier, classes, own })
+        Ok(Server {
+            mapping,
+            words,
+            slot,
+            mark,
+            silent_ns,
+            classes: class_names(promises),
+            configuration,
+            classifier,
+            own: Mutex::new(own),
+            _unmap: Unmap(mapping),
+        })
     }
 
     /// What the controller was told.
@@ -137,38 +148,41 @@ impl Server {
         if fields.path.len() + self.longest_prefix(&target) > room {
             return Err(Fault::TooLong);
         }
-        let mut own = self.own()?;
-        let own = &mut *own;
-        let generation = self.changing().generation.load(Acquire);
-        if generation != own.generation {
-            own.generation = generation;
-            own.lane.follow_words(self.words);
-        }
-        let (token, now) = (Token::default(), now());
-        let decided = self.slot.change(|slot| {
-            let permit = match own.lane.arrive(now, target, token, &mut own.verdicts) {
-                Arrival::Serve(permit) | Arrival::Exempt(permit) => permit,
-                Arrival::Reject(rejection) => return Err(rejection),
-                // A gate has room for all that a server takes, so this is never met; it would be a rejection.
-                Arrival::Wait(permit) => {
-                    own.lane.depart(now, permit, Outcome::Abandoned, &mut own.verdicts);
-                    return Err(Rejection { reason: Reason::QueueFull, retry_after: Duration::from_secs(1) });
+        self.with_own(|own| {
+            let generation = self.changing().generation.load(Acquire);
+            if generation != own.generation {
+                own.generation = generation;
+                own.lane.follow_words(self.words);
+            }
+            let (token, now) = (Token::default(), now());
+            let decided = self.slot.change(|slot| {
+                let permit = match own.lane.arrive(now, target, token, &mut own.verdicts) {
+                    Arrival::Serve(permit) | Arrival::Exempt(permit) => permit,
+                    Arrival::Reject(rejection) => return Err(rejection),
+                    // A gate has room for all that a server takes, so this is never met; it would be a rejection.
+                    Arrival::Wait(permit) => {
+                        own.lane.depart(now, permit, Outcome::Abandoned, &mut own.verdicts);
+                        return Err(Rejection {
+                            reason: Reason::QueueFull,
+                            retry_after: Duration::from_secs(1),
+                        });
+                    }
+                };
+                slot.hold(permit.plant(), permit.reason() == Reason::Exempt);
+                Ok(permit)
+            });
+            let (site, is_frozen) = (target.site, self.is_frozen_at(now));
+            Ok(match decided {
+                Ok(permit) => {
+                    let (level, reason, retry_after) = (permit.level(), permit.reason(), Duration::ZERO);
+                    // An exempt request goes as it came.
+                    let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
+                    Served { request: own.keep(permit), level, reason, site, retry_after, prefix, is_frozen }
                 }
-            };
-            slot.hold(permit.plant(), permit.reason() == Reason::Exempt);
-            Ok(permit)
-        });
-        let (site, is_frozen) = (target.site, self.is_frozen_at(now));
-        Ok(match decided {
-            Ok(permit) => {
-                let (level, reason, retry_after) = (permit.level(), permit.reason(), Duration::ZERO);
-                // An exempt request goes as it came.
-                let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
-                Served { request: own.keep(permit), level, reason, site, retry_after, prefix, is_frozen }
-            }
-            Err(Rejection { reason, retry_after }) => {
-                Served { request: 0, level: 0, reason, site, retry_after, prefix: "", is_frozen }
-            }
+                Err(Rejection { reason, retry_after }) => {
+                    Served { request: 0, level: 0, reason, site, retry_after, prefix: "", is_frozen }
+                }
+            })
         })
     }
 
@@ -200,12 +214,12 @@ impl Server {
     /// # Errors
     /// There is no such request.
     pub fn log_size(&self, request: u64, bytes: u64) -> Result<(), Fault> {
-        let mut own = self.own()?;
-        let Own { lane, under_way, .. } = &mut *own;
-        let one = find(under_way, request)?;
-        one.bytes = one.bytes.saturating_add(bytes);
-        lane.sent(&one.permit, bytes);
-        Ok(())
+        self.with_own(|Own { lane, under_way, .. }| {
+            let one = find(under_way, request)?;
+            one.bytes = one.bytes.saturating_add(bytes);
+            lane.sent(&one.permit, bytes);
+            Ok(())
+        })
     }
 
     /// Notes that the response stays open for as long as its client likes, as a stream of events or an upgraded connection. The
@@ -214,20 +228,20 @@ impl Server {
     /// # Errors
     /// There is no such request, or there are as many such responses as may be; then the request keeps its place.
     pub fn stays_open(&self, request: u64) -> Result<(), Fault> {
-        let mut own = self.own()?;
-        let Own { lane, under_way, verdicts, .. } = &mut *own;
-        let permit = &mut find(under_way, request)?.permit;
-        let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
-        self.slot.change(|slot| {
-            let held_place = permit.holds_place();
-            if held_place {
-                slot.let_go(plant, is_exempt);
-            }
-            let may_stay = lane.stay_open(now, permit, verdicts);
-            if held_place && permit.holds_place() {
-                slot.hold(plant, is_exempt);
-            }
-            if may_stay { Ok(()) } else { Err(Fault::TooManyStreams) }
+        self.with_own(|Own { lane, under_way, verdicts, .. }| {
+            let permit = &mut find(under_way, request)?.permit;
+            let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
+            self.slot.change(|slot| {
+                let held_place = permit.holds_place();
+                if held_place {
+                    slot.let_go(plant, is_exempt);
+                }
+                let may_stay = lane.stay_open(now, permit, verdicts);
+                if held_place && permit.holds_place() {
+                    slot.hold(plant, is_exempt);
+                }
+                if may_stay { Ok(()) } else { Err(Fault::TooManyStreams) }
+            })
         })
     }
 
@@ -236,26 +250,28 @@ impl Server {
     /// # Errors
     /// There is no such request, or it has ended already.
     pub fn done(&self, request: u64, outcome: Outcome) -> Result<(), Fault> {
-        let mut own = self.own()?;
-        let own = &mut *own;
-        let known =
-            own.under_way.get_mut(place(request)).and_then(|one| one.take_if(|one| one.number == request));
-        let UnderWay { mut permit, bytes, .. } = known.ok_or(Fault::NoRequest)?;
-        own.free.push(place(request) as u32);
-        // The server has worked for a client that left as for any other. If all clients left before their answers and these
-        // services did not count, the controller would take the server for one without work.
-        let representative = outcome != Outcome::Failed;
-        let service = Service { response_bytes: bytes, representative, cost: None };
-        let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
-        let Own { lane, verdicts, .. } = own;
-        self.slot.change(|slot| {
-            if permit.holds_place() {
-                slot.let_go(plant, is_exempt);
-            }
-            lane.release(now, &mut permit, service, verdicts);
-            lane.depart(now, permit, outcome, verdicts);
-        });
-        Ok(())
+        self.with_own(|own| {
+            let known = own
+                .under_way
+                .get_mut(place(request))
+                .and_then(|one| one.take_if(|one| one.number == request));
+            let UnderWay { mut permit, bytes, .. } = known.ok_or(Fault::NoRequest)?;
+            own.free.push(place(request) as u32);
+            // The server has worked for a client that left as for any other. If all clients left before their answers and these
+            // services did not count, the controller would take the server for one without work.
+            let representative = outcome != Outcome::Failed;
+            let service = Service { response_bytes: bytes, representative, cost: None };
+            let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
+            let Own { lane, verdicts, .. } = own;
+            self.slot.change(|slot| {
+                if permit.holds_place() {
+                    slot.let_go(plant, is_exempt);
+                }
+                lane.release(now, &mut permit, service, verdicts);
+                lane.depart(now, permit, outcome, verdicts);
+            });
+            Ok(())
+        })
     }
 
     /// What all processes have counted.
@@ -270,7 +286,7 @@ impl Server {
 
     /// Whether it was attached by this process, and not by the one that this was forked from.
     pub fn is_own(&self) -> bool {
-        self.mark.load(Relaxed) != 0
+        self.mark.is_own()
     }
 
     /// Whether no controller is awake: levels stand still until there is one again.
@@ -286,20 +302,62 @@ impl Server {
         &self.mapping.header().changing
     }
 
-    /// The lock; refused in a process that was forked from the one that attached.
-    fn own(&self) -> Result<MutexGuard<'_, Own>, Fault> {
+    /// Runs `act` with the lock; refused in a process that was forked from the one that attached, and to a signal handler that
+    /// has interrupted this thread in here.
+    fn with_own<T>(&self, act: impl FnOnce(&mut Own) -> Result<T, Fault>) -> Result<T, Fault> {
         if !self.is_own() {
             return Err(Fault::Forked);
         }
-        Ok(self.own.lock().unwrap_or_else(PoisonError::into_inner))
+        IS_WITHIN.with(|is_within| {
+            let _within = Within::begin(is_within).ok_or(Fault::Interrupted)?;
+            let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            let result = act(&mut own);
+            drop(own);
+            result
+        })
+    }
+
+    /// Whether this thread is in the middle of a call, so that it is a signal handler that asks.
+    pub(crate) fn is_interrupted() -> bool {
+        IS_WITHIN.get()
+    }
+
+    /// Gives the lane back, and leaves all else as it is: where a signal handler ends a process in the middle of a call, that
+    /// call may be at anything.
+    pub(crate) fn abandon(&self) {
+        if self.is_own() {
+            self.slot.free();
+        }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.is_own() {
-            self.slot.free();
-        }
+        self.abandon();
+    }
+}
+
+thread_local! {
+    static IS_WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A thread's stay in the part of a call that has the lock, or waits for it. Without it a signal handler that makes a call, as
+/// that of Apache's prefork does which ends a child, would wait for ever for the thread that it has interrupted. For one thread
+/// the order of the program is enough.
+struct Within<'t>(&'t Cell<bool>);
+
+impl<'t> Within<'t> {
+    fn begin(is_within: &'t Cell<bool>) -> Option<Self> {
+        let begins = !is_within.replace(true);
+        compiler_fence(SeqCst);
+        begins.then(|| Within(is_within))
+    }
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        self.0.set(false);
     }
 }
 
@@ -328,9 +386,11 @@ fn place(request: u64) -> usize {
     (request & u64::from(u32::MAX)) as usize
 }
 
-/// A lane that no living process has.
+/// A lane that no living process has. One that this process had before it replaced its program comes first, for nobody else can
+/// tell that it is left.
 pub(crate) fn claim(mapping: &Mapping, changing: &Changing, own: u64) -> Option<LaneSlot> {
-    let free = mapping.lanes().find(|lane| lane.claim(own));
+    let left = |lane: &LaneSlot| owner::is_replaced(lane.owner(), own) && lane.claim_from_dead(own, changing);
+    let free = mapping.lanes().find(left).or_else(|| mapping.lanes().find(|lane| lane.claim(own)));
     free.or_else(|| mapping.lanes().find(|lane| lane.claim_from_dead(own, changing)))
 }
 
@@ -374,10 +434,10 @@ mod tests {
     }
 
     #[test]
-    fn an_attachment_that_fails_leaves_no_mapping() {
+    fn an_attachment_that_fails_or_ends_leaves_no_mapping() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = state(&folder);
-        let _first = Server::attach(&path).expect("a lane");
+        let first = Server::attach(&path).expect("a lane");
         let mappings = || {
             let maps = fs::read_to_string("/proc/self/maps").expect("this process's mappings");
             maps.lines().filter(|line| line.ends_with(&path.display().to_string())).count()
@@ -387,6 +447,31 @@ mod tests {
             assert_eq!(Server::attach(&path).err(), Some(Fault::NoLane));
         }
         assert_eq!(mappings(), before);
+        drop(first);
+        assert_eq!(mappings(), before - 1);
+        for _ in 0..20 {
+            assert_ne!(ask(&Server::attach(&path).expect("a lane"), || None), 0);
+        }
+        assert_eq!(mappings(), before - 1);
+    }
+
+    /// Prefork's handler of SIGTERM ends requests and closes the handle, whatever its process is at.
+    #[test]
+    fn a_signal_handler_gets_an_error_instead_of_the_lock_and_gives_the_lane_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = state(&folder);
+        let server = Server::attach(&path).expect("a lane");
+        let request = ask(&server, || None);
+        let interrupted = server.with_own(|_| {
+            assert_eq!(server.log_size(request, 1), Err(Fault::Interrupted));
+            assert_eq!(server.done(request, Outcome::Completed), Err(Fault::Interrupted));
+            assert!(Server::is_interrupted());
+            server.abandon();
+            assert_eq!(server.counts().ended, 1);
+            drop(Server::attach(&path).expect("the lane is free"));
+            Ok(())
+        });
+        assert_eq!((interrupted, Server::is_interrupted()), (Ok(()), false));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use plimsoll_ffi::{Controller, Counts, Server};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n\n\
                              [upstream.server]\naddress = \"127.0.0.1:80\"\ncapacity = { workers = 64 }\n\n\
@@ -82,4 +82,35 @@ fn requests_ask_for_no_memory_after_the_first_thousand() {
     let program = installed.compile("benches/calls.c", &["-pthread", "-O2"]);
     with_controller(|state| assert_eq!(calls(&program, state, [1, 99, 1000]), (0, 100_000)));
     with_controller(|state| assert_eq!(calls(&program, state, [8, 9, 1000]), (0, 80_000)));
+}
+
+/// Waits until the controller has returned what processes have left at the gates.
+fn returned(state: &Path) {
+    let (own, start) = (Server::attach(state).expect("a lane"), Instant::now());
+    while own.counts().in_service > 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "it is never returned: {:?}", own.counts());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_process_that_replaces_its_program_takes_its_lane_again() {
+    let installed = installed();
+    let program = installed.compile("tests/programs/exec.c", &[]);
+    let counts = with_controller(|state| {
+        said(Command::new(&program).arg(state).arg("20"));
+        returned(state);
+    });
+    assert_eq!((counts.arrived, counts.ended, counts.in_service, counts.attached), (21, 21, 0, 1));
+}
+
+#[test]
+fn a_signal_handler_may_end_a_process_in_the_middle_of_a_call() {
+    let installed = installed();
+    let program = installed.compile("tests/programs/signal.c", &[]);
+    let counts = with_controller(|state| {
+        said(Command::new(&program).arg(state).arg("300"));
+        returned(state);
+    });
+    assert_eq!((counts.arrived, counts.in_service, counts.attached), (counts.ended, 0, 1));
 }
