@@ -28,6 +28,7 @@ class Middleware:
         decision = self._attachment.adapt(request)
         if decision is None:
             return await self._application(scope, receive, send)
+        self._attachment.look_at_queue()
         if decision.level == 0:
             return await _reject(decision, send)
         # With these a response's bytes would pass by.

@@ -126,6 +126,11 @@ class Attachment:
             return None
         return decision
 
+    def look_at_queue(self) -> None:
+        """Tells the controller how many connections wait in the listen queues of this process; to be called with each request."""
+        if self._handle is not None:
+            self._library.plimsoll_look_at_queue(self._handle)
+
     def seen(self, place: "library.PlaceStruct", name: bytes, value: bytes) -> bytes:
         """A header's value as the client must see it: an application that routes a path with the level's prefix builds redirects
         and cookies from it, and a client that followed them would get the prefix twice."""

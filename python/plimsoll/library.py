@@ -59,6 +59,7 @@ def load():
             ctypes.c_size_t,
             ctypes.POINTER(DecisionStruct),
         ],
+        "plimsoll_look_at_queue": [handle],
         "plimsoll_map_place": [
             ctypes.POINTER(PlaceStruct),
             ctypes.c_char_p,

@@ -25,6 +25,7 @@ class Middleware:
         decision = self._attachment.adapt(request)
         if decision is None:
             return self._application(environ, start_response)
+        self._attachment.look_at_queue()
         if decision.level == 0:
             return _reject(decision, start_response)
         place = None

@@ -3,16 +3,23 @@
 
 import asyncio
 import ctypes
+import http.client
 import os
 import re
+import signal
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
+import wsgiref.simple_server
 from dataclasses import replace
 from pathlib import Path
 
 import plimsoll
 from plimsoll import Outcome, asgi, library, wsgi
+
+PARENT = os.getpid()
 
 CONFIGURATION = """
 [gateway]
@@ -77,6 +84,41 @@ class Control:
         status = StatusStruct()
         assert attachment._library.plimsoll_status(attachment._handle, ctypes.byref(status)) == 0
         return status.in_service
+
+
+class Prefork:
+    """Two processes that take connections from one listen queue, and work on one at a time."""
+
+    def __init__(self, application):
+        self.server = wsgiref.simple_server.make_server("127.0.0.1", 0, application, handler_class=Quiet)
+        self.server.socket.listen(64)
+        self.children = [os.fork() for _ in range(2) if os.getpid() == PARENT]
+        if os.getpid() != PARENT:
+            try:
+                self.server.serve_forever()
+            finally:
+                os._exit(1)
+
+    def ask(self):
+        """The status of an answer, its headers and its body."""
+        connection = http.client.HTTPConnection(*self.server.server_address, timeout=60)
+        connection.request("GET", "/page", headers={"Host": "www.test"})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for child in self.children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        self.server.server_close()
+
+
+class Quiet(wsgiref.simple_server.WSGIRequestHandler):
+    def log_message(self, *_):
+        pass
 
 
 class StatusStruct(ctypes.Structure):
@@ -248,6 +290,36 @@ class Wsgi(unittest.TestCase):
             request = {"REQUEST_METHOD": "GET", "HTTP_HOST": "www.test", "SCRIPT_NAME": "/shop", "PATH_INFO": "/docs"}
             middleware(request, lambda status, headers: got.extend(headers)).close()
         self.assertEqual([value for _, value in got], [*places.values(), "5; url=/shop/x", "a=/; Path=/shop/x; Secure", "/shop/light/"])
+
+    def test_processes_with_one_listen_queue_answer_and_count_each_request_once(self):
+        def application(environ, start_response):
+            time.sleep(0.02)
+            page = environ["PATH_INFO"].encode()[1:6]
+            start_response("200 OK", [("Content-Length", str(len(page)))])
+            return [page]
+
+        found, is_over = [], threading.Event()
+
+        def client():
+            while not is_over.is_set():
+                found.append(server.ask())
+
+        small = CONFIGURATION.replace("workers = 64", "workers = 2")
+        with Control(small) as control, Prefork(wsgi.Middleware(application, control.state)) as server:
+            clients = [threading.Thread(target=client) for _ in range(16)]
+            for each in clients:
+                each.start()
+            time.sleep(2)
+            is_over.set()
+            for each in clients:
+                each.join()
+            for status, headers, body in found:
+                self.assertIn((status, body if status == 200 else b""), [(200, b"page"), (200, b"light"), (503, b"")])
+                self.assertEqual(status == 503, "Retry-After" in headers)
+            own = plimsoll.Attachment(control.state)
+            own._attach(None)
+            counted = control.counts(own)["default"]
+            self.assertEqual((counted.arrived, counted.rejected + counted.ended), (len(found), len(found)))
 
     def test_a_rejection_says_when_to_come_again_and_calls_no_application(self):
         called = []

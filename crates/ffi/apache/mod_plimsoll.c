@@ -7,8 +7,6 @@
  * Each child attaches to the shared state. A child that cannot serves as if the module were not there, says so, and tries again.
  */
 #include <httpd.h>
-#include <ap_listen.h>
-#include <apr_portable.h>
 #include <http_config.h>
 #include <http_core.h>
 #include <http_log.h>
@@ -21,8 +19,6 @@
 #include <util_filter.h>
 #include <mod_status.h>
 #include <inttypes.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <plimsoll.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -208,24 +204,6 @@ static int reject(request_rec *r, const plimsoll_decision_t *decision) {
     return (int)decision->status;
 }
 
-/* How many connections wait for a process, at all ports; UINT32_MAX if a queue is all but full, -1 if the kernel does not say. */
-static int64_t waiting(void) {
-    int64_t sum = -1;
-    for (ap_listen_rec *one = ap_listeners; one; one = one->next) {
-        struct tcp_info info;
-        socklen_t length = sizeof info;
-        apr_os_sock_t listener;
-        if (!one->sd || apr_os_sock_get(&listener, one->sd) != APR_SUCCESS ||
-            getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state != TCP_LISTEN)
-            continue;
-        /* For a socket that listens, what is not acknowledged is what is not accepted, and the other number is the most. It
-         * need not be full in this moment, in which one has just been taken. */
-        if (info.tcpi_unacked && info.tcpi_unacked + info.tcpi_unacked / 16 + 1 >= info.tcpi_sacked) return UINT32_MAX;
-        sum = (sum < 0 ? 0 : sum) + info.tcpi_unacked;
-    }
-    return sum;
-}
-
 /* Whether a request asks by `Upgrade` for a protocol of streams, of which it is then the first: it comes again with that one's own
  * connection. Apache asks the same when it would handle it. */
 static int comes_again(request_rec *r) {
@@ -320,8 +298,7 @@ static int translate_name(request_rec *r) {
     if (!handle) return DECLINED;
 
     /* Each connection has been accepted once. */
-    int64_t queue = r->connection->keepalives ? -1 : waiting();
-    if (queue >= 0) plimsoll_saw_queue(handle, (uint32_t)queue);
+    if (!r->connection->keepalives) plimsoll_look_at_queue(handle);
 
     plimsoll_request_t request = {.method = r->method,
                                   .host = r->hostname,

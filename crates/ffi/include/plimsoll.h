@@ -297,14 +297,24 @@ int plimsoll_adapt(const struct plimsoll_t *handle,
  Says how many connections waited in the server's listen queue after this process had accepted one, or UINT32_MAX if it was
  all but full, since nobody knows then how many come; to be called for each of them, or not at all. By it the controller
  knows what comes, and not only what is taken. While there is always one no worker is free, and the controller lowers the
- load although the calls show less: a worker is also busy before plimsoll_adapt and after plimsoll_done. On Linux that number
- is `tcpi_unacked` of TCP_INFO for a socket that listens, and `tcpi_sacked` is the most that may wait. Returns 0 or an error.
+ load although the calls show less: a worker is also busy before plimsoll_adapt and after plimsoll_done. Returns 0 or an
+ error.
 
  # Safety
  `handle` is of plimsoll_init and not closed, or NULL.
  */
 int plimsoll_saw_queue(const struct plimsoll_t *handle,
                        uint32_t waiting);
+
+/*
+ Looks how many connections wait in the listen queues of this process's TCP sockets, and says so as plimsoll_saw_queue does;
+ to be called with each connection, or with each request where connections are not seen. It is none of the three calls: it
+ asks the kernel, once for each socket. Returns 0, also where there is none, or an error.
+
+ # Safety
+ `handle` is of plimsoll_init and not closed, or NULL.
+ */
+int plimsoll_look_at_queue(const struct plimsoll_t *handle);
 
 /*
  Counts bytes of a response's body as they are delivered. Returns 0 or an error.

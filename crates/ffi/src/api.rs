@@ -112,8 +112,8 @@ pub unsafe extern "C" fn plimsoll_adapt(
 /// Says how many connections waited in the server's listen queue after this process had accepted one, or UINT32_MAX if it was
 /// all but full, since nobody knows then how many come; to be called for each of them, or not at all. By it the controller
 /// knows what comes, and not only what is taken. While there is always one no worker is free, and the controller lowers the
-/// load although the calls show less: a worker is also busy before plimsoll_adapt and after plimsoll_done. On Linux that number
-/// is `tcpi_unacked` of TCP_INFO for a socket that listens, and `tcpi_sacked` is the most that may wait. Returns 0 or an error.
+/// load although the calls show less: a worker is also busy before plimsoll_adapt and after plimsoll_done. Returns 0 or an
+/// error.
 ///
 /// # Safety
 /// `handle` is of plimsoll_init and not closed, or NULL.
@@ -122,6 +122,20 @@ pub unsafe extern "C" fn plimsoll_saw_queue(handle: *const plimsoll_t, waiting: 
     guarded(|| {
         // SAFETY: null or a handle, as the caller sees to.
         unsafe { server(handle)? }.saw_queue(waiting)
+    })
+}
+
+/// Looks how many connections wait in the listen queues of this process's TCP sockets, and says so as plimsoll_saw_queue does;
+/// to be called with each connection, or with each request where connections are not seen. It is none of the three calls: it
+/// asks the kernel, once for each socket. Returns 0, also where there is none, or an error.
+///
+/// # Safety
+/// `handle` is of plimsoll_init and not closed, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn plimsoll_look_at_queue(handle: *const plimsoll_t) -> c_int {
+    guarded(|| {
+        // SAFETY: null or a handle, as the caller sees to.
+        unsafe { server(handle)? }.look_at_queue()
     })
 }
 

@@ -11,12 +11,13 @@
 //! calls.
 //!
 //! - `layout`: what lies where in the mapping
-//! - `mapping`: the mapping as typed references; with `api` the only file with unsafe code
+//! - `mapping`: the mapping as typed references; with `api` and `listen_queue` the only file with unsafe code
 //! - `owner`: processes by number and start time, so that a dead one is told from a later one with its number
 //! - `slot`: a lane of the mapping, and whose it is
 //! - `controller`: the process that ticks
 //! - `server`: a process that serves requests
 //! - `deaths`: what is left by processes that die or are stopped at each instruction, in a test
+//! - `listen_queue`: how many connections wait for the process
 //! - `reasons`: the words of reasons as C reads them
 //! - `report`: what a process tells of the shared state
 //! - `view`: a request as the engine reads it
@@ -30,6 +31,7 @@ mod controller;
 mod deaths;
 mod fault;
 mod layout;
+mod listen_queue;
 mod mapping;
 mod owner;
 mod reasons;
@@ -41,6 +43,7 @@ mod view;
 
 pub use controller::{Controller, Taken};
 pub use fault::Fault;
+pub use listen_queue::waiting;
 pub use report::Counts;
 pub use server::{Served, Server};
 pub use view::Fields;

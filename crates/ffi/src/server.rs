@@ -5,6 +5,7 @@
 
 use crate::fault::Fault;
 use crate::layout::Changing;
+use crate::listen_queue::Listeners;
 use crate::mapping::{Mapping, Mark, Unmap};
 use crate::owner;
 use crate::report::{ClassName, Counts, class_names, class_sums};
@@ -43,6 +44,7 @@ pub struct Server {
     classifier: Classifier,
     classes: Vec<ClassName>,
     own: Mutex<Own>,
+    listeners: Mutex<Listeners>,
     /// The last to go: all that refers to the mapping is gone then.
     _unmap: Unmap,
 }
@@ -128,6 +130,7 @@ impl Server {
             configuration,
             classifier,
             own: Mutex::new(own),
+            listeners: Mutex::default(),
             _unmap: Unmap(mapping),
         })
     }
@@ -207,6 +210,17 @@ impl Server {
         }
         self.mapping.header().queue.saw(now(), waiting);
         Ok(())
+    }
+
+    /// Looks how many connections wait in the listen queues of this process, and notes it as [`saw_queue`](Self::saw_queue)
+    /// does. Where it has none, nothing is noted.
+    ///
+    /// # Errors
+    /// The process was forked from the one that attached.
+    pub fn look_at_queue(&self) -> Result<(), Fault> {
+        // While another thread looks, it sees the same.
+        let waiting = self.listeners.try_lock().ok().and_then(|mut listeners| listeners.waiting(now()));
+        waiting.map_or(Ok(()), |waiting| self.saw_queue(waiting))
     }
 
     /// Counts bytes of a response as they are delivered.
@@ -407,7 +421,7 @@ mod tests {
     use super::*;
     use crate::controller::Controller;
     use std::fs;
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
     use std::path::PathBuf;
 
     const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n\n\
@@ -453,6 +467,18 @@ mod tests {
             assert_ne!(ask(&Server::attach(&path).expect("a lane"), || None), 0);
         }
         assert_eq!(mappings(), before - 1);
+    }
+
+    #[test]
+    fn the_listen_queues_of_a_process_are_found_and_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::attach(&state(&folder)).expect("a lane");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let told = || server.mapping.header().queue.read(now(), Duration::from_secs(60)).1;
+        assert_eq!(told(), None);
+        let _clients = [0; 3].map(|_| TcpStream::connect(listener.local_addr().expect("an address")));
+        server.look_at_queue().expect("this process is the attached one");
+        assert!(told() >= Some(3), "{:?}", told());
     }
 
     /// Prefork's handler of SIGTERM ends requests and closes the handle, whatever its process is at.

@@ -11,9 +11,6 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 
-/// `TCP_LISTEN` of the kernel.
-const LISTENS: u32 = 10;
-
 /// A descriptor that the server has passed in a call, during that call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Socket(BorrowedFd<'static>);
@@ -30,24 +27,6 @@ impl Socket {
         let own = SocketAddr::try_from(rustix::net::getsockname(self.0).ok()?).ok()?;
         let client = SocketAddr::try_from(rustix::net::getpeername(self.0).ok()??).ok()?;
         Some((own.port(), client.ip().to_canonical()))
-    }
-
-    /// How many connections wait at a socket that listens until they are accepted, or `u32::MAX` if its queue is all but full,
-    /// so that nobody knows how many come; `None` if the kernel does not say.
-    pub(crate) fn waiting(self) -> Option<u32> {
-        let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
-        let number = std::os::fd::AsRawFd::as_raw_fd(&self.0);
-        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-        // SAFETY: the kernel writes as many bytes as there are at most, and any bytes are a value of these numbers.
-        let info = unsafe {
-            let into = info.as_mut_ptr().cast();
-            let asked = libc::getsockopt(number, libc::IPPROTO_TCP, libc::TCP_INFO, into, &raw mut length);
-            (asked == 0).then(|| info.assume_init())
-        }?;
-        // For a socket that listens, what is not acknowledged is what is not accepted, and the other number is the most.
-        let (waiting, most) = (info.tcpi_unacked, info.tcpi_sacked);
-        let is_full = waiting > 0 && waiting.saturating_add(waiting / 16 + 1) >= most;
-        (u32::from(info.tcpi_state) == LISTENS).then_some(if is_full { u32::MAX } else { waiting })
     }
 
     /// Looks at what has come, and leaves it where it is; it waits as the server's own call would.

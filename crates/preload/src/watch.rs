@@ -39,7 +39,7 @@ pub fn accepted(listener: c_int, descriptor: c_int) {
             return None;
         }
         if ends.is_some() {
-            saw_queue(|| Socket::new(listener)?.waiting());
+            saw_queue(|| plimsoll_ffi::waiting(listener));
         }
         table::with(descriptor, |connection| {
             // One whose end was not seen.

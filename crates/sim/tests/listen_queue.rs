@@ -4,7 +4,8 @@
 //! Judged: the server gets out of a full listen queue, although all that it takes from there are requests of clients that have
 //! left, and then holds its load line; and on a busy machine, where a process is held for longer than it counts because it
 //! waits for its turn, hardly anybody is late either. By what processes count there they have room, so that the controller has
-//! to be told of the queue (`Readings::queue_stands`). Each has a twin that fails.
+//! to be told of the queue (`Readings::queue_stands`). A short queue is full at once: its length is not told then, since it
+//! cannot grow, whatever comes. Each has a twin that fails.
 
 use crate::waits::{Answer, Flow, Heard, Scene};
 use plimsoll_core::promises::{Level, Site};
@@ -33,10 +34,14 @@ fn scene(seed: u64) -> Scene {
     let flow = Flow::new("only", 0.5 * capacity).then(STEP, TIMES * capacity);
     let mut scene = Scene::new(WORKERS, SERVICE, vec![flow], SECONDS, seed);
     (scene.law, scene.plant.set_point) = (Law::Deterministic, 0.85);
+    scene.site = two_levels();
+    scene
+}
+
+fn two_levels() -> Site {
     let mut site = Site::new("site", &["light", "full"]);
     site.levels[0] = Level { cost_ratio: Some(LIGHT), ..site.levels[0].clone() };
-    scene.site = site;
-    scene
+    site
 }
 
 /// What a run showed, of the requests that came while it is judged.
@@ -113,5 +118,45 @@ fn a_full_listen_queue_is_known_although_processes_count_half_of_the_time_that_t
         assert!((0.0..=rejected).contains(&shown.rejected), "{held:?} {seed}: {shown:?}");
         assert!(utilization.contains(&shown.held), "{held:?} {seed}: {shown:?}");
         assert!(twin.late + twin.rejected > 0.2, "{held:?} {seed}: {twin:?}");
+    }
+}
+
+/// The twin tells the length of a full queue too: what comes seems to be what is taken, so that few are rejected, and as
+/// many as are too many find no place.
+#[test]
+fn a_full_listen_queue_tells_no_length() {
+    const SHORT: usize = 48;
+    const FULL: Duration = Duration::from_millis(80);
+    const OVER: f64 = 1.6;
+    let capacity = f64::from(WORKERS) / FULL.as_secs_f64();
+    let run = |seed: u64, looks: QueueLook| {
+        let flow = Flow::new("only", 0.5 * capacity).then(20.0, OVER / LIGHT * capacity);
+        let mut scene = Scene { site: two_levels(), ..Scene::new(WORKERS, FULL, vec![flow], 60.0, seed) };
+        (scene.law, scene.plant.set_point) = (Law::Deterministic, 0.85);
+        let is = ServerProcesses { listen_queue: SHORT, looks, ..ServerProcesses::new(WORKERS) };
+        let mut server = Inside::new(&scene.promises(), seed, is).expect("the promises are valid");
+        let heard = scene.run_with(&mut server);
+        let part = |from: f64, of: &dyn Fn(&Answer) -> bool| {
+            let judged = heard.answers.iter().filter(|answer| answer.arrived > from);
+            let (own, all) =
+                judged.fold((0, 0), |(own, all), answer| (own + usize::from(of(answer)), all + 1));
+            own as f64 / f64::from(all)
+        };
+        let busy = &heard.busy[heard.busy.len() / 2..];
+        let utilization = busy.iter().sum::<f64>() / busy.len() as f64;
+        let lost = |from: f64| part(from, &|answer| answer.found_full);
+        let rejected = part(30.0, &|answer| !answer.completed && !answer.found_full);
+        ([lost(20.0), lost(30.0)], rejected, utilization)
+    };
+    // The bounds were chosen on SEEDS.
+    for seed in 61..=70 {
+        let shown = run(seed, QueueLook::Length);
+        let twin = run(seed, QueueLook::FullLength);
+        println!("{seed}: lost, later, rejected, U: {shown:.3?}, twin {twin:.3?}");
+        let ([lost, lost_later], rejected, utilization) = shown;
+        assert!(lost < 0.15 && lost_later < 0.005, "{seed}: {shown:?}");
+        assert!((rejected - (1.0 - 0.85 / OVER)).abs() < 0.03, "{seed}: {shown:?}");
+        assert!((0.82..=0.88).contains(&utilization), "{seed}: {shown:?}");
+        assert!(twin.0[1] > 0.1, "{seed}: {twin:?}");
     }
 }

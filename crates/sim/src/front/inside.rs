@@ -54,8 +54,10 @@ pub enum QueueLook {
     Nothing,
     /// For how long it was never empty.
     Stands,
-    /// That, and how many wait.
+    /// That, and how many wait, unless the queue is all but full: then nobody knows how many come.
     Length,
+    /// How many wait in a full queue too.
+    FullLength,
 }
 
 /// Apache's and nginx's.
@@ -158,9 +160,16 @@ impl Inside {
         let Looked { at, waiting, stands_since } = self.looked;
         let is_recent = self.is.looks != QueueLook::Nothing && now.since(at) < self.period;
         let stands = stands_since.filter(|_| is_recent).map(|since| now.since(since));
+        // As the kernel's figures are read: it need not be full in this moment, in which one has just been taken.
+        let is_full = waiting > 0 && (waiting + waiting / 16 + 1) as usize >= self.is.listen_queue;
+        let tells = match self.is.looks {
+            QueueLook::Nothing | QueueLook::Stands => false,
+            QueueLook::Length => !is_full,
+            QueueLook::FullLength => true,
+        };
         Readings {
             queue_stands: stands.unwrap_or_default(),
-            queue_waiting: (is_recent && self.is.looks == QueueLook::Length).then_some(waiting),
+            queue_waiting: (is_recent && tells).then_some(waiting),
             ..readings.clone()
         }
     }

@@ -3,7 +3,7 @@
 use plimsoll_core::promises::{
     Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site, WorkerBounds,
 };
-use plimsoll_core::request::Outcome;
+use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
@@ -124,6 +124,8 @@ pub(crate) struct Answer {
     pub(crate) completed: bool,
     /// At which level; 0: turned away.
     pub(crate) level: u8,
+    /// It found a full queue, of whatever front.
+    pub(crate) found_full: bool,
 }
 
 impl Answer {
@@ -162,7 +164,7 @@ impl Watch for Clocks {
                 let (started, level) = match decision {
                     Decision::Start(start) => (Some(ended), start.level),
                     Decision::Wait => (None, 0),
-                    Decision::Reject(..) => {
+                    Decision::Reject(reason) => {
                         self.answers.push(Answer {
                             class,
                             arrived: ended,
@@ -170,6 +172,7 @@ impl Watch for Clocks {
                             ended,
                             completed: false,
                             level: 0,
+                            found_full: reason == Reason::QueueFull,
                         });
                         return;
                     }
@@ -188,7 +191,7 @@ impl Watch for Clocks {
         };
         if let Some(Open { class, arrived, started, level }) = self.open.remove(&token.0) {
             let started = started.unwrap_or(ended);
-            self.answers.push(Answer { class, arrived, started, ended, completed, level });
+            self.answers.push(Answer { class, arrived, started, ended, completed, level, found_full: false });
         }
     }
 }
