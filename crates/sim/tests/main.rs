@@ -19,6 +19,7 @@ mod conservation;
 mod contract_deadlines;
 mod damaged_logs;
 mod damaged_state;
+mod deadlines_inside;
 mod delay_ranks;
 mod delays;
 mod drawn;
