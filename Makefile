@@ -96,7 +96,7 @@ bench: shipped ## CPU per request beside nginx and HAProxy (KEEP=1 records the r
 	python3 bench/bench.py --plimsoll $(SHIPPED) $(if $(KEEP),--keep) $(BENCH_ARGS)
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 
-soak: shipped ## ten minutes of everything at once, half of it over TLS: twice the capacity, a server that fails, reloads, upgrades, a full disk (SOAK="--minutes 60")
+soak: shipped ## ten minutes of everything at once over TLS and HTTP/2: twice the capacity, servers that fail, reloads, upgrades, a full disk (SOAK="--minutes 60")
 	python3 bench/soak.py --plimsoll $(SHIPPED) $(SOAK)
 
 attacks: shipped ## hostile clients and failing parts, at Plimsoll and at nginx in the same way: a table, which fails nothing

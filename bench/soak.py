@@ -5,12 +5,14 @@
     make soak SOAK="--minutes 60"      an hour
     python3 bench/soak.py --plimsoll target/debug/plimsoll --minutes 0.5 --upgrade-every 8
 
-Twice the capacity of a server of eight workers comes all the time, half of it over TLS; a part of the clients leaves. Meanwhile the
-server is killed, stopped for a while, and breaks answers off half-way; the configuration is read again every five seconds, each time
-with another certificate; the process is replaced every minute; and for a while the access log goes to a full disk. It fails if
+Twice the capacity of two servers of four workers each comes all the time, half of it over TLS, and a quarter over HTTP/2, by curl; a
+part of the clients leaves. Meanwhile one server or the other is killed or stopped for a while, and both break answers off half-way; the
+configuration is read again every five seconds, each time with another certificate; the process is replaced every minute; and for a while
+the access log goes to a full disk. It fails if
 
 - a request has no answer, although the gateway was there all the time, or more than half of the answers are none of the server;
 - a request that was answered has no line in the access log, or any request has two, but for lines that were counted as dropped;
+- no request was tried again on the other server, though one was killed some times;
 - the gateway holds more than 2 % more memory in the last quarter than in the second, by the medians of what is seen each second, or was not given back what is in flight;
 - a thread panics, or an upgrade or the end goes wrong.
 """
@@ -31,7 +33,7 @@ import urllib.request
 from proxies import free_port
 from soak_clients import Clients
 
-WORKERS, SECONDS = 8, 0.04
+SERVERS, WORKERS, SECONDS = 2, 8, 0.04
 LOAD = 2.0
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -46,7 +48,7 @@ listen = "127.0.0.1:{tls}"
 certificate = "{certificate}"
 
 [upstream.origin]
-address = "127.0.0.1:{origin}"
+address = {origins}
 max_connections = {workers}
 max_waiting = {most}
 capacity = {{ workers = {workers} }}
@@ -71,25 +73,26 @@ class Soak:
 
     def __init__(self, plimsoll, folder, options):
         self.folder, self.options = folder, options
-        self.port, self.tls, self.admin, self.origin_port = (free_port() for _ in range(4))
+        self.port, self.tls, self.admin, *self.origin_ports = (free_port() for _ in range(3 + SERVERS))
         self.certificates = [make_certificate(folder, name) for name in ("one", "other")]
         self.log, self.access = os.path.join(folder, "plimsoll.log"), os.path.join(folder, "access.log")
         self.file, self.reloads, self.upgrades = os.path.join(folder, "plimsoll.toml"), 0, 0
-        self.memory, self.full, self.dropped, self.wrong = [], None, 0, []
-        self.start_origin()
+        self.memory, self.full, self.dropped, self.kills, self.wrong = [], None, 0, 0, []
+        self.origins = [self.start_origin(port) for port in self.origin_ports]
         self.configure(self.access)
         self.process = subprocess.Popen([plimsoll, "run", self.file], stdout=open(self.log, "wb"), stderr=subprocess.STDOUT)
         self.pid = self.process.pid
 
-    def start_origin(self):
-        """Starts the server, anew after it was killed."""
-        command = [sys.executable, os.path.join(HERE, "soak_origin.py"), str(self.origin_port), str(WORKERS), str(SECONDS)]
-        self.origin = subprocess.Popen(command)
+    def start_origin(self, port):
+        """Starts a server, anew after it was killed."""
+        command = [sys.executable, os.path.join(HERE, "soak_origin.py"), str(port), str(WORKERS // SERVERS), str(SECONDS)]
+        return subprocess.Popen(command)
 
     def configure(self, log):
         """Writes the configuration, in which every reload changes something."""
         certificate = self.certificates[self.reloads % 2]
-        values = {"port": self.port, "tls": self.tls, "admin": self.admin, "origin": self.origin_port, "workers": WORKERS, "log": log,
+        origins = json.dumps([f"127.0.0.1:{port}" for port in self.origin_ports])
+        values = {"port": self.port, "tls": self.tls, "admin": self.admin, "origins": origins, "workers": WORKERS, "log": log,
                   "certificate": certificate}
         with open(self.file + ".new", "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(most=2000 + self.reloads % 2, **values))
@@ -156,17 +159,20 @@ class Soak:
         self.dropped = self.metric("plimsoll_access_log_lines_dropped_total")
 
     async def trouble(self, until):
-        """The server is stopped for a while and killed, in turns."""
+        """A server is stopped for a while, and one is killed, each in its turn."""
+        turn = 0
         while time.monotonic() < until - 8:
             await asyncio.sleep(self.options.trouble_every)
-            self.origin.send_signal(signal.SIGSTOP)
+            self.origins[turn].send_signal(signal.SIGSTOP)
             await asyncio.sleep(1)
-            self.origin.send_signal(signal.SIGCONT)
+            self.origins[turn].send_signal(signal.SIGCONT)
             await asyncio.sleep(self.options.trouble_every)
-            self.origin.kill()
-            self.origin.wait()
+            self.origins[turn].kill()
+            self.origins[turn].wait()
+            self.kills += 1
             await asyncio.sleep(0.5)
-            self.start_origin()
+            self.origins[turn] = self.start_origin(self.origin_ports[turn])
+            turn = (turn + 1) % SERVERS
 
     def resident(self):
         """What the gateway holds of memory (KiB)."""
@@ -199,20 +205,22 @@ class Soak:
 
     def judge(self, clients):
         """Prints what came of it, and what is wrong."""
-        fates, lines = {}, {}
+        fates, lines, again = {}, {}, 0
         for fate in clients.fates.values():
             fates[fate] = fates.get(fate, 0) + 1
         with open(self.access, encoding="utf-8") as file:
-            for line in file:
-                found = re.search(r"[?&]id=(\d+)", json.loads(line).get("path", ""))
-                if found:
+            for line in map(json.loads, file):
+                again += line.get("tries", 0) > 1
+                if found := re.search(r"[?&]id=(\d+)", line.get("path", "")):
                     lines[int(found.group(1))] = lines.get(int(found.group(1)), 0) + 1
         print(f"{len(clients.fates)} requests: {fates}; statuses {dict(sorted(clients.statuses.items()))}; "
-              f"{clients.again} sent again on a new connection")
+              f"{clients.again} sent again on a new connection; {clients.pages} pages over HTTP/2; {again} tried on two servers")
         print(f"{self.reloads} reloads, {self.upgrades} upgrades, {self.dropped:.0f} lines dropped on a full disk")
         served, all_answers = clients.statuses.get("200", 0), sum(clients.statuses.values())
         if served < all_answers / 2:
             self.wrong.append(f"the server answered {served} of {all_answers} requests: it was not under load")
+        if not again and self.kills > 4:
+            self.wrong.append(f"a server was killed {self.kills} times, and no request was tried again on the other")
         lost = {fate: count for fate, count in fates.items() if fate.startswith("lost")}
         twice = [number for number, count in lines.items() if count > 1]
         missing = [number for number, fate in clients.fates.items() if fate == "answered" and number not in lines]
@@ -285,7 +293,8 @@ def main():
         finally:
             if not good:
                 print(soak.said()[-6000:], file=sys.stderr)
-            soak.origin.kill()
+            for origin in soak.origins:
+                origin.kill()
             if running(soak.pid):
                 os.kill(soak.pid, signal.SIGKILL)
     sys.exit(0 if good else 1)
