@@ -352,6 +352,19 @@ mod tests {
         assert_eq!((sums.arrived, sums.rejected, sums.ended), (240, 1, 197));
     }
 
+    /// Its process died between two words of its start.
+    #[test]
+    fn a_start_that_was_half_counted_at_a_death_is_no_rejection() {
+        let promises = Promises::of(Plant::new("server", 2), Site::new("site", &["full"]));
+        let (words, counters) = shared(&promises);
+        let dead = &counters[0].classes[0];
+        dead.arrivals.add(1);
+        dead.served[1].add(1);
+        counters[0].settle();
+        let sums = words.classes[0].sums([dead].into_iter());
+        assert_eq!((sums.arrived, sums.rejected, sums.ended), (1, 0, 1));
+    }
+
     /// m after six seconds in which two processes were busy for so many fiftieths of their time, by what they count.
     fn level_where_queue(stands: bool, busy: u64) -> f64 {
         let mut site = Site::new("site", &["light", "full"]);
