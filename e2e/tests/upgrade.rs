@@ -2,7 +2,9 @@
 
 use nix::sys::signal::Signal;
 use plimsoll_e2e::configuration::{before, two_levels};
-use plimsoll_e2e::{Folder, Plimsoll, Process, SLOW_PAGES, binary, get, is_gone, signal, wait_until};
+use plimsoll_e2e::{
+    Folder, Plimsoll, Process, SLOW_PAGES, binary, free_port, get, is_gone, signal, wait_until,
+};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -286,6 +288,39 @@ fn a_unix_socket_of_a_supervisor_stays_at_its_path() {
         assert!(ended.is_some(), "{}", process.log());
         assert!(path.exists(), "after {upgrades} upgrades it is gone:\n{}", process.log());
     }
+}
+
+/// A listener that the file no longer has is closed with the old process, its path too, and it can come back later.
+#[test]
+fn listeners_come_and_go_with_upgrades() {
+    let origin = SLOW_PAGES.origin(&[]);
+    let folder = Folder::new();
+    let (port, path) = (free_port(), folder.path().join("front.sock"));
+    let both = format!("[\"127.0.0.2:0\", \"127.0.0.1:{port}\", \"unix:{}\"]", path.display());
+    let text = |listen: &str| {
+        let text = before(origin.address(), &two_levels());
+        // Port 0 would take the other's socket.
+        text.replacen("\"127.0.0.1:0\"", listen, 1).replace("127.0.0.1:0", "127.0.0.3:0")
+    };
+    let texts = [text(&both), text("\"127.0.0.2:0\"")];
+    let file = folder.write("own.toml", &texts[0]);
+    let mut run = Command::new(binary());
+    let mut process = Process::spawn("plimsoll", run.arg("run").arg(&file), &folder.path().join("log"));
+    process.wait_for("its address", |log| log.contains("admin on ").then_some(()));
+    let mut serving = process.pid();
+    for (nth, text) in [&texts[1], &texts[0]].into_iter().enumerate() {
+        folder.write("own.toml", text);
+        signal(serving, Signal::SIGUSR2);
+        let next = wait_until(PATIENCE, || successor(&process.log(), nth + 1));
+        let next = next.unwrap_or_else(|| panic!("no upgrade:\n{}", process.log()));
+        assert!(wait_until(PATIENCE, || is_gone(serving).then_some(())).is_some(), "{}", process.log());
+        serving = next;
+        let is_there = nth == 1;
+        assert_eq!(TcpStream::connect(("127.0.0.1", port)).is_ok(), is_there, "{}", process.log());
+        assert_eq!(path.exists(), is_there, "{}", process.log());
+    }
+    signal(serving, Signal::SIGTERM);
+    assert!(wait_until(PATIENCE, || is_gone(serving).then_some(())).is_some(), "{}", process.log());
 }
 
 /// The process that was the nth to take over.

@@ -3,7 +3,7 @@
 import asyncio
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request, client_address, is_event_stream, rejection_text
 from plimsoll.library import PlaceStruct
 
 _PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
@@ -124,7 +124,7 @@ def _request(scope):
         host=header(b"host"),
         path=path.partition(b"?")[0] or b"/",
         query=scope.get("query_string", b""),
-        client=client[0].encode() if client and client[0] else b"127.0.0.1",
+        client=client_address(client[0] if client else None),
         header=header,
     )
 

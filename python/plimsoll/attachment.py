@@ -3,6 +3,7 @@
 import ctypes
 import enum
 import logging
+import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -67,6 +68,18 @@ def rejection_text(decision: "Decision") -> bytes:
     return b"This site is busy right now. Please try again in a moment.\n"
 
 
+def client_address(text: Optional[str]) -> bytes:
+    """A client's address, without a zone; the loopback's where there is none, as at a Unix socket."""
+    address = (text or "").partition("%")[0]
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, address)
+            return address.encode()
+        except OSError:
+            continue
+    return b"127.0.0.1"
+
+
 def is_event_stream(content_type: bytes) -> bool:
     """Whether a response of this type stays open for as long as its client likes."""
     return content_type.strip().lower().startswith(b"text/event-stream")
@@ -109,6 +122,8 @@ class Attachment:
         self._handle = None
         self._next_try = 0.0
         self._is_frozen = False
+        # Errors that the log has.
+        self._told = set()
 
     def adapt(self, request: Request) -> Optional[Decision]:
         """Decides on a request that has come. None: it goes as it came, and is not counted."""
@@ -122,7 +137,9 @@ class Attachment:
                 return None
             error, decision = self._adapt(handle, request)
         if error and error != library.NO_SITE:
-            _log.error("a request is not counted: %s", self._sentence(error))
+            if error not in self._told:
+                self._told.add(error)
+                _log.error("a request is not counted, and others may be: %s", self._sentence(error))
             return None
         return decision
 

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import SAFE, Attachment, Outcome, Request, is_event_stream, rejection_text
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request, client_address, is_event_stream, rejection_text
 from plimsoll.library import PlaceStruct
 
 _KNOWN = {status.value for status in HTTPStatus}
@@ -42,7 +42,7 @@ class Middleware:
         except BaseException:
             response.end(Outcome.FAILED)
             raise
-        return response
+        return _Sized(response) if hasattr(response.body, "__len__") else response
 
 
 class _Response:
@@ -68,7 +68,12 @@ class _Response:
 
             def counted(data):
                 self._attachment.log_size(self._decision, len(data))
-                return write(data)
+                try:
+                    return write(data)
+                except OSError:
+                    # Servers say so that the client has left.
+                    self.end(Outcome.ABANDONED)
+                    raise
 
             return counted
 
@@ -105,6 +110,19 @@ class _Response:
         self.end(Outcome.ABANDONED)
 
 
+class _Sized:
+    """A response of so many parts. Where it has one, servers tell its length."""
+
+    def __init__(self, response):
+        self._response, self.close = response, response.close
+
+    def __len__(self):
+        return len(self._response.body)
+
+    def __iter__(self):
+        return iter(self._response)
+
+
 def _request(environ):
     def header(name):
         key = name.decode("latin-1").upper().replace("-", "_")
@@ -117,7 +135,7 @@ def _request(environ):
         host=header(b"host"),
         path=quote(path.encode("latin-1"), safe=SAFE).encode() or b"/",
         query=environ.get("QUERY_STRING", "").encode("latin-1"),
-        client=environ.get("REMOTE_ADDR", "").encode() or b"127.0.0.1",
+        client=client_address(environ.get("REMOTE_ADDR")),
         header=header,
     )
 

@@ -220,6 +220,38 @@ class Wsgi(unittest.TestCase):
             self.assertEqual(counted, {"gold": (1, 1, 0), "default": (3, 3, 0), "exempt": (1, 1, 0)})
             self.assertEqual(classes["default"].bytes, len("/page!"))
 
+    def test_a_response_of_known_parts_says_how_many(self):
+        # By them a server tells the length of a response of one part, and keeps the connection.
+        parts = {"/one": [b"page"], "/two": (b"pa", b"ge"), "/open": iter([b"page"])}
+
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return parts[environ["PATH_INFO"]]
+
+        with Control() as control:
+            middleware = wsgi.Middleware(application, control.state)
+            lengths = []
+            for path in parts:
+                environ = {"REQUEST_METHOD": "GET", "HTTP_HOST": "www.test", "PATH_INFO": path, "REMOTE_ADDR": "192.0.2.7"}
+                body = middleware(environ, lambda *_: None)
+                lengths.append(len(body) if hasattr(body, "__len__") else None)
+                self.assertEqual(b"".join(body), b"page")
+                body.close()
+            self.assertEqual(lengths, [1, 2, None])
+            self.assertEqual(control.counts(middleware._attachment)["default"].bytes, 3 * len("page"))
+
+    def test_a_client_without_an_address_is_counted_too(self):
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return [b"page"]
+
+        with Control() as control:
+            middleware = wsgi.Middleware(application, control.state)
+            # A server says so of a Unix socket's clients; a link-local address has a zone.
+            for address in ("localhost", "", "fe80::1%eth0"):
+                self.ask(middleware, REMOTE_ADDR=address)
+            self.assertEqual(control.counts(middleware._attachment)["default"].ended, 3)
+
     def test_an_error_of_the_server_is_a_failure(self):
         def application(environ, start_response):
             start_response(environ["PATH_INFO"][1:], [])

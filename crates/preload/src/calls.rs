@@ -62,6 +62,8 @@ real_functions! {
     dup(c_int) -> c_int;
     dup2(c_int, c_int) -> c_int;
     dup3(c_int, c_int, c_int) -> c_int;
+    fcntl(c_int, c_int, c_long) -> c_int;
+    fcntl64(c_int, c_int, c_long) -> c_int;
     syscall(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
 }
 
@@ -275,7 +277,16 @@ functions! {
         watch::closing(other);
         call()
     };
-    // In C it takes any number of arguments, which are passed in the same places. libuv closes by it.
+    // In C these take any number of arguments, which are passed in the same places.
+    fn fcntl(descriptor: c_int, command: c_int, argument: c_long) -> c_int = |call| {
+        doubled(descriptor, command);
+        call()
+    };
+    fn fcntl64(descriptor: c_int, command: c_int, argument: c_long) -> c_int = |call| {
+        doubled(descriptor, command);
+        call()
+    };
+    // libuv closes by it.
     fn syscall(
         number: c_long, one: c_long, two: c_long, three: c_long, four: c_long, five: c_long, six: c_long
     ) -> c_long = |call| {
@@ -284,6 +295,12 @@ functions! {
         }
         call()
     };
+}
+
+fn doubled(descriptor: c_int, command: c_int) {
+    if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+        watch::closing(descriptor);
+    }
 }
 
 fn sent_by_kernel(descriptor: c_int, count: ssize_t) -> ssize_t {

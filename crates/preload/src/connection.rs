@@ -191,7 +191,9 @@ impl Connection {
     /// What the client is to get instead of the first of these bytes, which the server is about to send: just as many.
     pub(crate) fn instead_of(&mut self, places: &Places<'_>) -> Option<Vec<u8>> {
         if !self.changed.is_empty() {
-            return Some(std::mem::take(&mut self.changed));
+            // A server may go on with fewer bytes than are left of the head.
+            let later = self.changed.split_off(self.changed.len().min(places.room()));
+            return Some(std::mem::replace(&mut self.changed, later));
         }
         self.asked.as_ref().filter(|_| !self.answers.is_within())?.site.as_ref()?.head(places)
     }
@@ -200,7 +202,8 @@ impl Connection {
     pub(crate) fn sent_instead(&mut self, mut instead: Vec<u8>, count: usize) {
         // A server that has sent nothing of its head yet may send another one.
         if count > 0 || self.answers.is_within() {
-            self.changed = instead.split_off(count.min(instead.len()));
+            let unsent = instead.split_off(count.min(instead.len()));
+            self.changed.splice(..0, unsent);
         }
     }
 
@@ -280,6 +283,38 @@ mod tests {
 
     fn passed(connection: &mut Connection, bytes: &[u8]) -> Step {
         connection.head(bytes, 1, |_, _| Decision::AsItCame)
+    }
+
+    #[test]
+    fn a_changed_head_goes_out_in_pieces_of_any_size() {
+        let head = b"HTTP/1.1 301 \r\nLocation: /light/a\r\nContent-Length: 3\r\n\r\nend";
+        let mut connection = connection();
+        let site = AskedSite { host: "here".to_owned(), prefix: "/light" };
+        connection.asked = Some(Asked { is_head: false, under_way: None, site: Some(site) });
+        let (mut at, mut out) = (0, Vec::new());
+        // What the server offers, and how much of it the socket takes.
+        for (offered, taken) in [(head.len(), 20), (7, 7), (9, 2), (1, 1), (head.len(), head.len())] {
+            let bytes = &head[at..head.len().min(at + offered)];
+            let piece = Places::piece(bytes.as_ptr().cast(), bytes.len());
+            // SAFETY: the text outlives it, and is not written to.
+            #[expect(unsafe_code, reason = "memory of the server")]
+            let places = unsafe { Places::new(&piece) };
+            let instead = connection.instead_of(&places).expect("the head is not over");
+            assert!(
+                instead.len() <= bytes.len(),
+                "more than was offered: {} of {}",
+                instead.len(),
+                bytes.len()
+            );
+            let sent = [&instead, &bytes[instead.len()..]].concat();
+            let count = taken.min(sent.len());
+            out.extend_from_slice(&sent[..count]);
+            connection.sent_instead(instead, count);
+            connection.sent(&bytes[..count]);
+            at += count;
+        }
+        let expected = "HTTP/1.1 301 \r\nLocation:       /a\r\nContent-Length: 3\r\n\r\nend";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
     }
 
     fn rejected(bytes: &[u8]) -> (usize, String, bool) {

@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let threads = threads.and_then(|()| certificates::follow(gateway.reloader()));
     threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
-    start.ready(&before.sockets);
+    start.ready(std::mem::take(&mut before.sockets));
     supervisor::ready();
     match watch(&gateway, &requests, &reload) {
         Some(successor) => hand_over(gateway, requests, successor),
@@ -118,7 +118,7 @@ impl First {
         log::follow(configuration.gateway.log);
         own_listeners::refuse(&configuration)?;
         level_order::warnings(&configuration).iter().for_each(|warning| tracing::warn!("{warning}"));
-        let found = resolve::look_all_up(&configuration)?;
+        let found = resolve::look_all_up(&configuration, |_| None)?;
         let mut settings = resolve::settings_with(&configuration, &found)?;
         let state = KnownState::find(&configuration, file, handed_over);
         let seed = seed::draw(&configuration, &state);
@@ -234,7 +234,7 @@ fn finish(
 fn not_started(error: &io::Error) -> Failure {
     let help = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "Stop what listens there (`ss -ltnp` shows it), or write another address under [gateway]."
+            "Stop what listens there (`ss -ltnpx` shows it), or write another address under [gateway]."
         }
         io::ErrorKind::PermissionDenied => {
             "Ports below 1024 need the capability CAP_NET_BIND_SERVICE; or write a higher port under [gateway]."

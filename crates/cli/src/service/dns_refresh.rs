@@ -107,6 +107,13 @@ impl Lookups {
         *self.all() = watched.collect();
     }
 
+    /// The addresses that a name had when it was found last, if it is one that is looked up again.
+    pub(crate) fn found(&self, at: &str) -> Option<Vec<Address>> {
+        let all = self.all();
+        let host = all.iter().flat_map(|one| &one.hosts).find(|host| host.at == at && host.is_name())?;
+        Some(host.found.clone())
+    }
+
     /// Looks names up again and again, as long as the process runs.
     pub(crate) fn start(&self, gateway: Reloader, turns: Arc<Turns>) -> io::Result<()> {
         let lookups = self.clone();
@@ -231,6 +238,8 @@ mod tests {
         );
         let names: Vec<String> = lookups.all().iter().map(|one| one.upstream.clone()).collect();
         assert_eq!(names, ["named"]);
+        let found = ["localhost:80", "10.0.0.9:80", "other:80"].map(|at| lookups.found(at));
+        assert_eq!(found, [Some(vec![address(1)]), None, None], "for a reload at which a name is not found");
         let now = Instant::now();
         assert!(lookups.due(now).is_empty(), "they were found a moment ago");
         let later = now + Duration::from_secs(2);

@@ -16,21 +16,30 @@ pub(crate) type Found = Vec<Vec<Vec<Address>>>;
 
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
     own_listeners::refuse(configuration)?;
-    settings_with(configuration, &look_all_up(configuration)?)
+    settings_with(configuration, &look_all_up(configuration, |_| None)?)
 }
 
-/// Looks all names up.
-pub(crate) fn look_all_up(configuration: &Configuration) -> Result<Found, Failure> {
+/// Looks all names up. One that is not found keeps the addresses that `known` has for it, which the log says.
+pub(crate) fn look_all_up(
+    configuration: &Configuration,
+    known: impl Fn(&str) -> Option<Vec<Address>>,
+) -> Result<Found, Failure> {
     let Configuration { promises, gateway } = configuration;
     let of = |(plant, backend): (&Plant, &config::Backend)| match backend {
         config::Backend::Upstream { addresses, .. } => {
             let found = |address: &String| {
-                look_up(address).map_err(|why| {
-                    let name = &plant.name;
+                let name = &plant.name;
+                look_up(address).or_else(|why| {
+                    if let Some(earlier) = known(address) {
+                        let text = format!(
+                            "`{address}` cannot be looked up: {why}; its earlier addresses stay in use"
+                        );
+                        tracing::warn!(upstream = name, "{text}");
+                        return Ok(earlier);
+                    }
                     let help = "Write an IP address, or see to the name.";
-                    Failure::Failed(format!(
-                        "[upstream.{name}]: `{address}` cannot be looked up: {why}\n{help}"
-                    ))
+                    let text = format!("[upstream.{name}]: `{address}` cannot be looked up: {why}\n{help}");
+                    Err(Failure::Failed(text))
                 })
             };
             addresses.iter().map(found).collect()

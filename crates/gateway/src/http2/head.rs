@@ -147,7 +147,7 @@ pub(crate) fn outgoing(text: &[u8], head: &RequestHead, scheme: &str) -> Option<
 
 /// A path and a query with what no URI has percent-encoded; clients send it all the same.
 fn encoded(target: &[u8]) -> Vec<u8> {
-    let is_plain = |byte: &u8| byte.is_ascii() && !b"<>`".contains(byte);
+    let is_plain = |byte: &u8| byte.is_ascii() && !b"<>`\"".contains(byte);
     let mut out = Vec::with_capacity(target.len());
     for byte in target {
         match is_plain(byte) {

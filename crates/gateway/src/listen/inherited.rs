@@ -9,6 +9,7 @@ use crate::settings::Address;
 use socket2::SockRef;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
+use std::path::absolute;
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -53,9 +54,9 @@ impl Inherited {
         sockets.into_iter().map(of).collect::<Result<_>>().map(Inherited)
     }
 
-    /// The addresses that no listener of the settings has taken.
-    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.0.iter().map(|(address, _)| address)
+    /// The addresses that no listener of the settings has taken, and whether a supervisor has opened them.
+    pub fn left(&self) -> impl Iterator<Item = (&Address, bool)> {
+        self.0.iter().map(|(address, socket)| (address, socket.is_supervised))
     }
 
     /// Takes the sockets of an address, which is returned with them; `None` if there are none.
@@ -64,9 +65,10 @@ impl Inherited {
             (Address::Tcp(wanted), Address::Tcp(address)) if wanted.port() == 0 => {
                 address.ip() == wanted.ip()
             }
+            (Address::Unix(wanted), Address::Unix(path)) => absolute(wanted).ok() == absolute(path).ok(),
             _ => address == wanted,
         };
-        let address = self.addresses().find(|address| matches(address))?.clone();
+        let address = self.left().map(|(address, _)| address).find(|address| matches(address))?.clone();
         let (taken, left) = std::mem::take(&mut self.0).into_iter().partition(|(other, _)| *other == address);
         self.0 = left;
         let taken: Vec<(Address, ListeningSocket)> = taken;

@@ -28,7 +28,10 @@ impl<W: Wire> Way<W> {
         }
         match self.worker.tables().settings.real_ip_header {
             RealIpHeader::XForwardedFor => {
-                told(FieldKind::XForwardedProto).is_some_and(|proto| proto.eq_ignore_ascii_case(b"https"))
+                // Each proxy may have added what it saw; the first is how the client came, as with `Forwarded`.
+                let value = told(FieldKind::XForwardedProto).unwrap_or_default();
+                let first = value.split(|&byte| byte == b',').next().unwrap_or_default();
+                first.trim_ascii().eq_ignore_ascii_case(b"https")
             }
             RealIpHeader::Forwarded => {
                 let value = told(FieldKind::Forwarded).unwrap_or_default();

@@ -158,12 +158,16 @@ impl Reloader {
         let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
         let before = self.shared.tables.current();
-        let sections = sections(&before.settings, &settings);
         let needs_restart = pin(&before.settings, &mut settings);
+        let sections = sections(&before.settings, &settings);
+        // What was read is for the listeners that there are, which speak TLS or do not.
+        let tls = (tls.is_some() == settings.tls.is_some()).then_some(tls);
         let tables =
             before.next(settings, promises, &reload, &pools).map_err(|error| vec![error.to_string()])?;
         self.shared.tables.publish(tables);
-        self.shared.tls.install(tls);
+        if let Some(tls) = tls {
+            self.shared.tls.install(tls);
+        }
         let mut changes = engine.apply(reload.clone());
         drop(engine);
         let now = self.shared.tables.current();
@@ -217,12 +221,17 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
         ("listen", old.listen != new.listen),
         ("admin", old.admin != new.admin),
         ("admin_names", old.admin_names != new.admin_names),
+        ("tls", old.tls.is_some() != new.tls.is_some()),
         ("threads", old.threads != new.threads),
         ("metrics", old.metrics != new.metrics),
         ("kernel", old.kernel_shed != new.kernel_shed),
         ("seed", old.hash_seed != new.hash_seed),
     ]);
     new.listen.clone_from(&old.listen);
+    if old.tls.is_some() != new.tls.is_some() {
+        // No listener for it can come or go.
+        new.tls.clone_from(&old.tls);
+    }
     new.admin_names.clone_from(&old.admin_names);
     new.metrics.clone_from(&old.metrics);
     if old.admin != new.admin && new.admin_tokens == AdminTokens::default() {
@@ -271,6 +280,22 @@ impl std::fmt::Display for Reloaded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tls_comes_and_goes_with_its_listeners_alone() {
+        let with = |redirect| Settings {
+            tls: Some(TlsSettings { redirect, ..TlsSettings::default() }),
+            ..Settings::default()
+        };
+        let pinned = |old: &Settings, mut new: Settings| {
+            let needs_restart = pin(old, &mut new);
+            (new.tls, needs_restart.contains(&"tls"))
+        };
+        let without = Settings::default();
+        assert_eq!(pinned(&without, with(Some(443))), (None, true), "nobody is sent where nobody listens");
+        assert_eq!(pinned(&with(None), without.clone()), (with(None).tls, true));
+        assert_eq!(pinned(&with(None), with(Some(443))), (with(Some(443)).tls, false));
+    }
 
     #[test]
     fn a_listener_that_others_reach_and_that_stays_goes_on_asking_for_its_tokens() {

@@ -3,6 +3,7 @@
 use super::{PREDECESSOR, READY, passing};
 use crate::output::failure::Failure;
 use listenfd::ListenFd;
+use plimsoll_gateway::settings::Address;
 use plimsoll_gateway::{Inherited, ListeningSocket};
 use std::env;
 use std::io::{self, Write};
@@ -45,14 +46,22 @@ impl Start {
         }
     }
 
-    /// Says where the sockets are from, and tells the gateway before this one that it may go.
-    pub(crate) fn ready(self, left: &Inherited) {
-        for address in left.addresses() {
-            tracing::warn!(
-                listener = %address,
-                "the socket of {address} was handed over and is closed: no `listen` under [gateway] has it"
-            );
+    /// Says where the sockets are from, closes those that nobody accepts from, and tells the gateway before this one that it may
+    /// go.
+    pub(crate) fn ready(self, left: Inherited) {
+        for (address, is_supervised) in left.left() {
+            let what = if is_supervised {
+                "was opened by the supervisor, which keeps it: whoever connects there waits"
+            } else {
+                "was handed over and is closed"
+            };
+            tracing::warn!(listener = %address, "the socket of {address} {what}; no `listen` of the file has it");
+            if let (Address::Unix(path), false) = (address, is_supervised) {
+                // Nobody listens at it any more.
+                let _ = std::fs::remove_file(path);
+            }
         }
+        drop(left);
         let Some(Predecessor { process, mut socket }) = self.predecessor else { return };
         match socket.write_all(READY) {
             Ok(()) => tracing::info!(predecessor = process, "took the place of process {process}"),
