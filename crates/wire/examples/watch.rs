@@ -23,7 +23,7 @@ fn main() -> Result<(), String> {
         let response = seen.response.as_secs_f64() / (seen.requests.max(1) as f64);
         println!(
             "{} requests/s, {} byte/s, {:.3} ms, U {:.3}, {in_service} under way; in all {} requests, {} bytes, {} packets \
-             lost, {} bytes unseen",
+             lost, {} bytes unseen, {} requests given up",
             seen.requests,
             seen.bytes,
             response * 1e3,
@@ -31,7 +31,8 @@ fn main() -> Result<(), String> {
             sum.0,
             sum.1,
             capture.lost(),
-            seen.unseen
+            seen.unseen,
+            seen.given_up
         );
     }
 }

@@ -68,6 +68,11 @@ impl Answers {
         self.body.is_some()
     }
 
+    /// Whether only the connection's end shows that of the answer.
+    pub(crate) fn is_until_close(&self) -> bool {
+        self.body == Some(Body::UntilClose)
+    }
+
     /// The type of the answer whose head came last (`Content-Type`); empty where it has none.
     pub fn content_type(&self) -> &[u8] {
         &self.content_type

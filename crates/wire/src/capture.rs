@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Frames that came and were not read yet have so much room in the kernel (byte).
 const ROOM: i32 = 32 << 20;
@@ -17,6 +17,8 @@ const LONGEST: i32 = 65_535;
 const ASKED_EVERY: u32 = 1024;
 /// The thread looks so often whether it shall end, and what was lost (ms).
 const PATIENCE: i32 = 100;
+/// A packet waits less long to be read. One that seems to have waited longer has the time of a clock that was set since.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// A server's traffic at an interface of this machine.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ struct Shared {
     lost: AtomicU64,
     failure: Mutex<Option<String>>,
     is_over: AtomicBool,
+    /// Times are since then, by a clock that is never set.
+    began: Instant,
 }
 
 impl Capture {
@@ -56,6 +60,7 @@ impl Capture {
             lost: AtomicU64::new(0),
             failure: Mutex::new(None),
             is_over: AtomicBool::new(false),
+            began: Instant::now(),
         });
         let own = Arc::clone(&shared);
         let reader = move || {
@@ -87,9 +92,8 @@ impl Capture {
         if self.failure().is_some() {
             return None;
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut traffic = self.0.traffic.lock().unwrap_or_else(PoisonError::into_inner);
-        Some((traffic.look(now), traffic.in_service()))
+        Some((traffic.look(self.0.began.elapsed()), traffic.in_service()))
     }
 
     /// How many packets the kernel had no room for since the start: what was seen is too little by them.
@@ -111,8 +115,11 @@ impl Drop for Capture {
 
 impl Shared {
     fn take(&self, link: Link, packet: &Packet<'_>) {
-        let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
-        take(&mut traffic, link, packet);
+        if let Some(segment) = Segment::of(link, packet.data) {
+            let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let at = captured_at(time(packet), clock, self.began.elapsed());
+            self.traffic.lock().unwrap_or_else(PoisonError::into_inner).take(at, &segment);
+        }
     }
 }
 
@@ -130,7 +137,9 @@ pub fn read_file(path: &Path, port: u16, workers: u32) -> Result<Seen, String> {
         match file.next_packet() {
             Ok(packet) => {
                 last = time(&packet);
-                take(&mut traffic, link, &packet);
+                if let Some(segment) = Segment::of(link, packet.data) {
+                    traffic.take(last, &segment);
+                }
             }
             Err(Error::NoMorePackets) => return Ok(traffic.look(last)),
             Err(error) => return Err(cannot(error)),
@@ -151,13 +160,30 @@ fn link<T: Activated>(capture: &pcap::Capture<T>) -> Result<Link, String> {
         .ok_or_else(|| format!("frames of the type {number} are not known: name another interface"))
 }
 
-fn take(traffic: &mut Traffic, link: Link, packet: &Packet<'_>) {
-    if let Some(segment) = Segment::of(link, packet.data) {
-        traffic.take(time(packet), &segment);
-    }
+/// When a packet was captured, by the clock that is never set and shows `elapsed` now; the one that packets have shows `clock`.
+fn captured_at(time: Duration, clock: Duration, elapsed: Duration) -> Duration {
+    let waited = clock.checked_sub(time).filter(|waited| *waited <= LONGEST_WAIT).unwrap_or_default();
+    elapsed.saturating_sub(waited)
 }
 
 fn time(packet: &Packet<'_>) -> Duration {
     let at = packet.header.ts;
     Duration::from_secs(at.tv_sec.unsigned_abs()) + Duration::from_micros(at.tv_usec.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_moves_no_packet() {
+        let at = |time, clock, elapsed| {
+            captured_at(Duration::from_secs(time), Duration::from_secs(clock), Duration::from_secs(elapsed))
+        };
+        assert_eq!(at(1000, 1002, 50), Duration::from_secs(48));
+        // The clock was set, back or on, after the packet had its time.
+        assert_eq!(at(1000, 900, 50), Duration::from_secs(50));
+        assert_eq!(at(1000, 5000, 50), Duration::from_secs(50));
+        assert_eq!(at(1000, 1003, 2), Duration::ZERO);
+    }
 }

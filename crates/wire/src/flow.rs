@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 /// So many segments wait for one before them; then that one was lost to the capture.
 const WAITING: usize = 64;
+/// TCP has no more bytes under way (RFC 7323, 2.3).
+const LARGEST_WINDOW: u32 = 1 << 30;
 
 /// The bytes of a direction, in their order.
 #[derive(Debug, Default)]
@@ -45,6 +47,22 @@ impl Flow {
             self.pass(ahead.unsigned_abs() as usize, bytes, length, &mut part);
         }
         self.follow(&mut part);
+    }
+
+    /// The receiver has everything before this number: what has not come of it, the capture has lost. A last number more may be
+    /// that of the direction's end.
+    pub(crate) fn acknowledge(&mut self, number: u32, mut part: impl FnMut(Part<'_>)) {
+        while let Some(next) = self.next {
+            let missing = number.wrapping_sub(next);
+            if !(2..=LARGEST_WINDOW).contains(&missing) {
+                return;
+            }
+            let nearest = self.early.keys().map(|early| early.wrapping_sub(next)).min().unwrap_or(missing);
+            let missing = missing.min(nearest);
+            part(Part::Unseen(missing as usize));
+            self.next = Some(next.wrapping_add(missing));
+            self.follow(&mut part);
+        }
     }
 
     /// The number that is expected next, where a direction opens.
@@ -116,6 +134,20 @@ mod tests {
             });
         }
         assert_eq!((seen, unseen), (1000, 10));
+    }
+
+    #[test]
+    fn what_the_receiver_has_and_the_capture_has_not_is_unseen() {
+        let (mut flow, mut parts) = (Flow::default(), Vec::new());
+        flow.acknowledge(7, |_| panic!("nothing is known before the first byte"));
+        flow.open(u32::MAX);
+        flow.take(4, b"ab", 2, |_| panic!("it is early"));
+        for number in [0, u32::MAX, u32::MAX - 9, 1 << 31] {
+            flow.acknowledge(number, |_| panic!("{number}: the end of a direction, or nothing new"));
+        }
+        flow.acknowledge(9, |part| parts.push(format!("{part:?}")));
+        flow.take(9, b"c", 1, |part| parts.push(format!("{part:?}")));
+        assert_eq!(parts, ["Unseen(5)", "Bytes([97, 98])", "Unseen(3)", "Bytes([99])"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! - `answers`: the answers of a connection, one after the other
 //! - `segment`: TCP in the frames of an interface
 //! - `flow`: a direction of a connection, put in order
+//! - `connection`: which requests are under way in it
 //! - `traffic`: what a server did
 //! - `capture`, with the feature of that name: the frames of a real interface, or of a file, by libpcap
 //!
@@ -21,6 +22,7 @@ mod answers;
 mod body;
 #[cfg(feature = "capture")]
 mod capture;
+mod connection;
 mod flow;
 mod head;
 mod segment;

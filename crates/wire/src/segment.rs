@@ -34,6 +34,8 @@ pub struct Segment<'a> {
     pub to: SocketAddr,
     /// The number of its first byte.
     pub sequence: u32,
+    /// The number up to which the sender has the other direction.
+    pub acknowledged: Option<u32>,
     /// It opens a direction, and takes the number before its first byte.
     pub is_first: bool,
     /// It ends a direction.
@@ -108,7 +110,8 @@ impl<'a> Segment<'a> {
         Some(Segment {
             from: SocketAddr::new(from, number(tcp, 0)?),
             to: SocketAddr::new(to, number(tcp, 2)?),
-            sequence: u32::from(number(tcp, 4)?) << 16 | u32::from(number(tcp, 6)?),
+            sequence: long_number(tcp, 4)?,
+            acknowledged: long_number(tcp, 8).filter(|_| flags & 16 != 0),
             is_first: flags & 2 != 0,
             is_last: flags & 1 != 0,
             is_reset: flags & 4 != 0,
@@ -120,6 +123,10 @@ impl<'a> Segment<'a> {
 
 fn number(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+fn long_number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from(number(bytes, at)?) << 16 | u32::from(number(bytes, at + 2)?))
 }
 
 /// Frames that tests make.
@@ -155,6 +162,7 @@ mod tests {
             ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:80".parse().unwrap())
         );
         assert_eq!((expected.sequence, expected.bytes, expected.length), (7, &b"GET"[..], 3));
+        assert_eq!(expected.acknowledged, Some(0));
         assert!(!expected.is_first && !expected.is_last && !expected.is_reset);
         let tagged = [&ethernet[..12], &[0x81, 0, 0, 5], &ethernet[12..]].concat();
         let cooked = [&[0; 16], &ethernet[14..]].concat();

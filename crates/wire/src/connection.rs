@@ -1,0 +1,301 @@
+//! A connection of the server whose packets are seen: which requests are under way in it.
+
+use crate::answers::Answers;
+use crate::body::Body;
+use crate::flow::{Flow, Part};
+use crate::head::{HEADERS, Parsed, request_head};
+use crate::segment::Segment;
+use crate::traffic::Seen;
+use httparse::EMPTY_HEADER;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A longer head is none (byte).
+const LONGEST_HEAD: usize = 64 << 10;
+/// A longer name of a method is none (byte).
+const LONGEST_METHOD: usize = 20;
+
+/// Both directions, and the requests between them.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    requests: Requests,
+    answers: Answers,
+    to_server: Flow,
+    to_client: Flow,
+    /// Requests whose answer has not ended, in their order.
+    waiting: VecDeque<Waiting>,
+    /// How many of them the server works on.
+    under_way: u32,
+    /// Whether what follows is no HTTP/1.
+    is_foreign: bool,
+    /// When bytes came last, and when the server sent some last.
+    pub(crate) last: Duration,
+    last_sent: Duration,
+}
+
+/// A request whose answer has not ended.
+#[derive(Debug)]
+struct Waiting {
+    /// When it was complete. None before that, unless its answer has begun.
+    since: Option<Duration>,
+    is_head: bool,
+    /// Whether its answer stays open for as long as the client likes: no worker is busy with it.
+    stays_open: bool,
+}
+
+/// The client's direction.
+#[derive(Debug, Default)]
+struct Requests {
+    part: Vec<u8>,
+    /// What is left of the request whose head has come.
+    body: Option<Body>,
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug)]
+enum Come {
+    /// Its head, which is one of HEAD or not.
+    Head(bool),
+    /// All of it.
+    Whole,
+}
+
+impl Connection {
+    /// Requests that the server works on.
+    pub(crate) fn under_way(&self) -> u32 {
+        self.under_way
+    }
+
+    /// Takes a segment that was captured at `now`.
+    pub(crate) fn take(&mut self, now: Duration, segment: &Segment<'_>, is_to_server: bool, seen: &mut Seen) {
+        if segment.length > 0 || segment.is_first {
+            self.last = now;
+        }
+        let first = segment.sequence.wrapping_add(segment.is_first.into());
+        if self.is_foreign {
+            return;
+        }
+        // What the receiver of the other direction has and the capture has not, the capture has lost.
+        if let Some(number) = segment.acknowledged {
+            self.pass(!is_to_server, now, seen, |flow, part| flow.acknowledge(number, part));
+        }
+        self.pass(is_to_server, now, seen, |flow, part| {
+            if segment.is_first {
+                flow.open(first);
+            }
+            flow.take(first, segment.bytes, segment.length, part);
+        });
+    }
+
+    /// The server has closed: an answer may end with it.
+    pub(crate) fn end(&mut self, now: Duration, last: u32, seen: &mut Seen) {
+        self.pass(false, now, seen, |flow, part| flow.acknowledge(last, part));
+        if self.answers.close().is_some() {
+            self.answered(now, seen);
+        }
+    }
+
+    /// Which answers are to which requests is not known any more: none of those that wait is waited for.
+    pub(crate) fn give_up(&mut self, seen: &mut Seen) {
+        seen.given_up += self.waiting.iter().filter(|one| !one.stays_open).count() as u64;
+        self.waiting.clear();
+        self.under_way = 0;
+    }
+
+    fn pass(
+        &mut self,
+        is_to_server: bool,
+        now: Duration,
+        seen: &mut Seen,
+        order: impl FnOnce(&mut Flow, &mut dyn FnMut(Part<'_>)),
+    ) {
+        if is_to_server {
+            let mut flow = std::mem::take(&mut self.to_server);
+            order(&mut flow, &mut |part| self.ask(now, &part, seen));
+            self.to_server = flow;
+        } else {
+            let mut flow = std::mem::take(&mut self.to_client);
+            order(&mut flow, &mut |part| self.answer(now, &part, seen));
+            self.to_client = flow;
+        }
+    }
+
+    fn ask(&mut self, now: Duration, part: &Part<'_>, seen: &mut Seen) {
+        let mut requests = std::mem::take(&mut self.requests);
+        match part {
+            Part::Bytes(bytes) => {
+                let is_answered = self.waiting.back().is_none_or(|last| last.since.is_some());
+                if is_answered && requests.body.is_some() && is_request(bytes) {
+                    // The client does not send the rest of what was answered already.
+                    requests.body = None;
+                }
+                requests.pass(bytes, |come| match come {
+                    Come::Head(is_head) => self.asked(is_head, seen),
+                    Come::Whole => self.complete(now),
+                });
+            }
+            Part::Unseen(count) => {
+                seen.unseen += *count as u64;
+                if requests.skip(*count as u64) {
+                    self.complete(now);
+                }
+            }
+        }
+        self.requests = requests;
+    }
+
+    fn asked(&mut self, is_head: bool, seen: &mut Seen) {
+        if self.answers.is_until_close() && !self.answers.is_lost() {
+            // In HTTP's order it comes behind an answer; the end of this one cannot be seen otherwise.
+            self.answers.close();
+            self.answered(self.last_sent, seen);
+        }
+        self.waiting.push_back(Waiting { since: None, is_head, stays_open: false });
+    }
+
+    /// The last request has come whole, or what was left of one that was answered before.
+    fn complete(&mut self, now: Duration) {
+        if let Some(last) = self.waiting.back_mut().filter(|last| last.since.is_none()) {
+            last.since = Some(now);
+            self.under_way += 1;
+        }
+    }
+
+    fn answer(&mut self, now: Duration, part: &Part<'_>, seen: &mut Seen) {
+        let (mut bytes, mut unseen) = match part {
+            Part::Bytes(bytes) => (*bytes, 0),
+            Part::Unseen(count) => (&[][..], *count),
+        };
+        seen.unseen += unseen as u64;
+        self.last_sent = now;
+        if self.answers.is_lost() && bytes.starts_with(b"HTTP/1.") {
+            self.answers = Answers::default();
+        }
+        // What comes without a request is no answer: the server speaks something else, or the request was not seen.
+        while (!bytes.is_empty() || unseen > 0) && !self.is_foreign {
+            let Some(is_to_head) = self.waiting.front().map(|one| one.is_head) else { return };
+            let progress = if unseen > 0 {
+                self.answers.skip(unseen as u64)
+            } else {
+                self.answers.pass(bytes, is_to_head)
+            };
+            unseen = unseen.saturating_sub(progress.used);
+            bytes = bytes.get(progress.used..).unwrap_or_default();
+            if self.answers.is_lost() {
+                // Which requests are answered by what was not seen, nobody knows.
+                return self.give_up(seen);
+            }
+            seen.bytes += progress.body;
+            self.progressed(now, progress.ended, seen);
+        }
+    }
+
+    /// More of the first answer has come, or all of it.
+    fn progressed(&mut self, now: Duration, ended: Option<u16>, seen: &mut Seen) {
+        if ended.is_none() && !self.answers.is_within_body() {
+            return;
+        }
+        if let Some(one) = self.waiting.front_mut().filter(|one| one.since.is_none()) {
+            // It is answered before it is complete.
+            one.since = Some(now);
+            self.under_way += 1;
+        }
+        match ended {
+            Some(status) => {
+                self.is_foreign = status == 101;
+                self.answered(now, seen);
+            }
+            None if is_event_stream(self.answers.content_type()) => self.count(now, seen),
+            None => {}
+        }
+    }
+
+    fn answered(&mut self, now: Duration, seen: &mut Seen) {
+        self.count(now, seen);
+        self.waiting.pop_front();
+    }
+
+    /// The first request leaves its place; it counts once.
+    fn count(&mut self, now: Duration, seen: &mut Seen) {
+        if let Some(one) = self.waiting.front_mut().filter(|one| !one.stays_open)
+            && let Some(since) = one.since
+        {
+            one.stays_open = true;
+            seen.requests += 1;
+            seen.response += now.saturating_sub(since);
+            self.under_way = self.under_way.saturating_sub(1);
+        }
+    }
+}
+
+impl Requests {
+    /// Passes bytes, and tells how far each request has come.
+    fn pass(&mut self, mut bytes: &[u8], mut come: impl FnMut(Come)) {
+        while !bytes.is_empty() || self.body.as_ref().is_some_and(Body::has_ended) {
+            match &mut self.body {
+                Some(body) => {
+                    bytes = &bytes[body.pass(bytes)..];
+                    if body.has_ended() {
+                        come(Come::Whole);
+                    }
+                    // A body of a request has an end: without one, these were no chunks.
+                    self.body.take_if(|body| body.has_ended() || *body == Body::UntilClose);
+                }
+                None => bytes = &bytes[self.head(bytes, &mut come)..],
+            }
+        }
+    }
+
+    /// Passes bytes that nobody saw; whether a request is complete with them.
+    fn skip(&mut self, count: u64) -> bool {
+        self.part.clear();
+        let Some(body) = &mut self.body else { return false };
+        body.skip(count);
+        let is_whole = body.has_ended();
+        self.body.take_if(|body| body.has_ended() || *body == Body::UntilClose);
+        is_whole
+    }
+
+    /// Passes bytes of a head; returns how many belong to it. What is no head is passed over.
+    fn head(&mut self, bytes: &[u8], come: &mut impl FnMut(Come)) -> usize {
+        if self.part.is_empty() && !may_begin_request(bytes) {
+            return bytes.len();
+        }
+        let before = self.part.len();
+        self.part.extend_from_slice(bytes);
+        let mut headers = [EMPTY_HEADER; HEADERS];
+        match request_head(&self.part, &mut headers) {
+            Parsed::Whole(head) => {
+                come(Come::Head(head.method == "HEAD"));
+                self.body = Some(head.body.clone());
+                let length = head.length;
+                self.part.clear();
+                length.saturating_sub(before)
+            }
+            Parsed::Partial if self.part.len() <= LONGEST_HEAD => bytes.len(),
+            Parsed::Partial | Parsed::Foreign => {
+                self.part.clear();
+                bytes.len()
+            }
+        }
+    }
+}
+
+/// Whether bytes may be the beginning of a request: a method, and what is behind it.
+pub(crate) fn may_begin_request(bytes: &[u8]) -> bool {
+    let line = bytes.trim_ascii_start();
+    let is_of_method = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'-';
+    let length = line.iter().take_while(|byte| is_of_method(byte)).count();
+    (1..=LONGEST_METHOD).contains(&length) && line.get(length).is_none_or(|byte| *byte == b' ')
+}
+
+fn is_request(bytes: &[u8]) -> bool {
+    let mut headers = [EMPTY_HEADER; HEADERS];
+    may_begin_request(bytes) && matches!(request_head(bytes, &mut headers), Parsed::Whole(_))
+}
+
+/// Whether an answer of this `Content-Type` stays open for as long as its client likes.
+fn is_event_stream(content_type: &[u8]) -> bool {
+    const EVENTS: &[u8] = b"text/event-stream";
+    content_type.get(..EVENTS.len()).is_some_and(|start| start.eq_ignore_ascii_case(EVENTS))
+}
