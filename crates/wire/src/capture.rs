@@ -78,7 +78,7 @@ impl Capture {
                     && let Ok(told) = device.stats()
                 {
                     until_asked = ASKED_EVERY;
-                    own.lost.store(u64::from(told.dropped) + u64::from(told.if_dropped), Relaxed);
+                    own.lose(u64::from(told.dropped) + u64::from(told.if_dropped));
                 }
                 until_asked = until_asked.saturating_sub(1);
             }
@@ -114,6 +114,14 @@ impl Drop for Capture {
 }
 
 impl Shared {
+    /// So many packets were lost since the start.
+    fn lose(&self, lost: u64) {
+        if self.lost.swap(lost, Relaxed) != lost {
+            let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+            traffic.lose(self.began.elapsed());
+        }
+    }
+
     fn take(&self, link: Link, packet: &Packet<'_>) {
         if let Some(segment) = Segment::of(link, packet.data) {
             let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -20,8 +20,10 @@ const CONNECTIONS: usize = 1 << 16;
 const SILENT: Duration = Duration::from_secs(30);
 /// At most so many are looked at with each packet.
 const LOOKED_AT: usize = 8;
-/// A clock that is so far behind was set; what is less are packets that come in another order.
-const STEP: Duration = Duration::from_secs(1);
+/// After a loss, a request is given up if its connection has shown no byte since, for so long.
+const DOUBTFUL: Duration = Duration::from_secs(5);
+/// A clock that is so far behind was set; what is less are packets that waited to be read, or came in another order.
+const STEP: Duration = Duration::from_secs(10);
 
 type Ends = (SocketAddr, SocketAddr);
 
@@ -38,7 +40,7 @@ pub struct Seen {
     pub busy: Duration,
     /// Bytes that the capture did not see.
     pub unseen: u64,
-    /// Requests of which the end was not seen: bytes of their answer are missing, or none came for [`SILENT`].
+    /// Requests of which the end was not seen: bytes of their answer are missing, or none came for long.
     pub given_up: u64,
 }
 
@@ -57,6 +59,8 @@ pub struct Traffic {
     until: Duration,
     /// By how much the clock was set back.
     shift: Duration,
+    /// Since when packets were lost that nobody has looked for.
+    lost_since: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -79,6 +83,7 @@ impl Traffic {
             in_service: 0,
             until: Duration::ZERO,
             shift: Duration::ZERO,
+            lost_since: None,
         }
     }
 
@@ -91,7 +96,16 @@ impl Traffic {
     pub fn look(&mut self, now: Duration) -> Seen {
         let now = self.advance(now);
         while self.look_at_first(now) {}
+        if let Some(since) = self.lost_since.take_if(|since| *since + DOUBTFUL <= now) {
+            self.give_up_doubtful(since);
+        }
         std::mem::take(&mut self.seen)
+    }
+
+    /// Packets were lost until `now`, nobody knows of which connections.
+    pub fn lose(&mut self, now: Duration) {
+        let now = self.advance(now);
+        self.lost_since.get_or_insert(now);
     }
 
     /// Takes a segment that was captured at `now`.
@@ -174,6 +188,14 @@ impl Traffic {
             _ => self.give_up(ends),
         }
         true
+    }
+
+    /// Forgets what was under way at a loss and has shown no byte since.
+    fn give_up_doubtful(&mut self, since: Duration) {
+        let is_doubtful = |one: &Connection| one.under_way() > 0 && one.last < since;
+        let all = self.connections.iter().filter(|(_, followed)| is_doubtful(&followed.connection));
+        let doubtful: Vec<Ends> = all.map(|(ends, _)| *ends).collect();
+        doubtful.into_iter().for_each(|ends| self.give_up(ends));
     }
 
     /// Forgets a connection whose end was not seen.

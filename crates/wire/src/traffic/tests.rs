@@ -194,6 +194,31 @@ fn what_shows_no_byte_for_long_is_forgotten() {
 }
 
 #[test]
+fn what_was_under_way_at_a_loss_is_given_up_sooner() {
+    let mut played = Played::new(2);
+    played.send(0, 0, GET);
+    played.traffic.lose(Duration::from_secs(1));
+    played.traffic.lose(Duration::from_secs(4));
+    played.client = 4001;
+    played.open(2000);
+    played.send(2000, 0, GET);
+    played.look(5900);
+    assert_eq!(played.traffic.in_service(), 2);
+    let seen = played.traffic.look(Duration::from_secs(6));
+    assert_eq!((seen.given_up, played.traffic.in_service()), (1, 1));
+    played.look(12_000);
+    assert_eq!(played.traffic.in_service(), 1, "nothing was lost since");
+}
+
+#[test]
+fn packets_that_waited_to_be_read_are_no_step_of_the_clock() {
+    let mut played = Played::new(1);
+    played.look(20_000);
+    played.send(16_000, 0, GET);
+    assert_eq!(played.look(21_000).3, 1000);
+}
+
+#[test]
 fn so_many_connections_are_followed_and_no_more() {
     let mut played = Played::new(1);
     for client in 0..=u16::MAX {
