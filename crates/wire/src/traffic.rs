@@ -59,8 +59,8 @@ pub struct Traffic {
     until: Duration,
     /// By how much the clock was set back.
     shift: Duration,
-    /// Since when packets were lost that nobody has looked for.
-    lost_since: Option<Duration>,
+    /// When packets were first and last lost since requests were given up for it.
+    lost: Option<(Duration, Duration)>,
 }
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Traffic {
             in_service: 0,
             until: Duration::ZERO,
             shift: Duration::ZERO,
-            lost_since: None,
+            lost: None,
         }
     }
 
@@ -96,8 +96,9 @@ impl Traffic {
     pub fn look(&mut self, now: Duration) -> Seen {
         let now = self.advance(now);
         while self.look_at_first(now) {}
-        if let Some(since) = self.lost_since.take_if(|since| *since + DOUBTFUL <= now) {
-            self.give_up_doubtful(since);
+        if let Some((first, last)) = self.lost.take_if(|(first, _)| *first + DOUBTFUL <= now) {
+            self.give_up_doubtful(first);
+            self.lost = (first < last).then_some((last, last));
         }
         std::mem::take(&mut self.seen)
     }
@@ -105,7 +106,8 @@ impl Traffic {
     /// Packets were lost until `now`, nobody knows of which connections.
     pub fn lose(&mut self, now: Duration) {
         let now = self.advance(now);
-        self.lost_since.get_or_insert(now);
+        let first = self.lost.map_or(now, |(first, _)| first);
+        self.lost = Some((first, now));
     }
 
     /// Takes a segment that was captured at `now`.

@@ -206,7 +206,14 @@ fn what_was_under_way_at_a_loss_is_given_up_sooner() {
     assert_eq!(played.traffic.in_service(), 2);
     let seen = played.traffic.look(Duration::from_secs(6));
     assert_eq!((seen.given_up, played.traffic.in_service()), (1, 1));
-    played.look(12_000);
+    played.client = 4002;
+    played.open(5000);
+    played.send(5000, 0, GET);
+    played.look(8900);
+    assert_eq!(played.traffic.in_service(), 2);
+    played.look(9000);
+    assert_eq!(played.traffic.in_service(), 1, "packets were lost after it, too");
+    played.look(20_000);
     assert_eq!(played.traffic.in_service(), 1, "nothing was lost since");
 }
 
