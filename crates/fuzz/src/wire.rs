@@ -9,7 +9,7 @@ pub fn packets(bytes: &[u8]) {
     let Some((first, mut rest)) = bytes.split_first() else { return };
     let link = [Link::Ethernet, Link::Raw, Link::Cooked][usize::from(first % 3)];
     let (mut traffic, mut now, workers) = (Traffic::new(80, 3), Duration::ZERO, 3);
-    let (mut requests, mut busy) = (0, Duration::ZERO);
+    let (mut requests, mut given_up, mut busy) = (0, 0, Duration::ZERO);
     while let [high, low, passed, more @ ..] = rest {
         let length = usize::from(u16::from_be_bytes([*high, *low])).min(more.len());
         let (frame, behind) = more.split_at(length);
@@ -19,9 +19,13 @@ pub fn packets(bytes: &[u8]) {
             traffic.take(now, &segment);
         }
         let seen = traffic.look(now);
-        (requests, busy, rest) = (requests + seen.requests, busy + seen.busy, behind);
+        (requests, given_up) = (requests + seen.requests, given_up + seen.given_up);
+        (busy, rest) = (busy + seen.busy, behind);
     }
-    assert!((requests + u64::from(traffic.in_service())) * 14 <= bytes.len() as u64, "{requests} requests");
+    assert!(
+        (requests + given_up + u64::from(traffic.in_service())) * 14 <= bytes.len() as u64,
+        "{requests} requests"
+    );
     assert!(busy <= now * workers, "{busy:?} in {now:?}");
 }
 
