@@ -5,6 +5,9 @@ use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime};
 use plimsoll_wire::Capture;
 use std::time::Instant;
 
+/// So many requests of a period may be given up, and one in a hundred, before it is said.
+const GIVEN_UP: u64 = 10;
+
 pub(crate) struct WireSense {
     capture: Capture,
     workers: u32,
@@ -44,6 +47,12 @@ impl WireSense {
         let too_little = "what is seen of the load is too little";
         self.complain(
             (more > 0).then(|| format!("{more} packets came faster than they could be read: {too_little}")),
+        );
+        // A client or a network that went away leaves some behind.
+        let given_up = seen.given_up;
+        self.complain(
+            (given_up > seen.requests / 100 + GIVEN_UP)
+                .then(|| format!("the packets do not show how {given_up} requests ended: {too_little}")),
         );
         let counters = Counters {
             requests: seen.requests,
