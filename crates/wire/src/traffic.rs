@@ -124,11 +124,12 @@ impl Traffic {
             }
         }
         let opens = is_to_server && segment.is_first;
-        if segment.is_reset || opens {
-            self.forget(ends);
-        }
         if segment.is_reset {
-            return;
+            return self.forget(ends);
+        }
+        if opens {
+            // The end of one that was there before was not seen.
+            self.give_up(ends);
         }
         if opens || (is_to_server && may_begin_request(segment.bytes)) {
             self.enter(now, ends);

@@ -267,6 +267,15 @@ fn an_answer_that_was_not_captured_ends_where_the_client_has_it() {
 }
 
 #[test]
+fn a_connection_that_opens_anew_gives_up_what_was_under_way() {
+    let mut played = Played::new(1);
+    played.send(0, 0, GET);
+    played.open(10);
+    let seen = played.traffic.look(Duration::from_millis(20));
+    assert_eq!((seen.given_up, played.traffic.in_service()), (1, 0));
+}
+
+#[test]
 fn a_request_that_was_not_captured_is_passed_over() {
     let mut played = Played::new(1);
     played.send(0, 0, &GET[..10]);
