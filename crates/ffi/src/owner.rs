@@ -3,10 +3,20 @@
 //! A number alone would not do, since the kernel gives the numbers of dead processes to new ones. The start time is that of
 //! `/proc/PID/stat`, in ticks since the machine's start. A process that replaces its program (`exec`) keeps both, and nothing
 //! of what it held: so there is a mark of the program too, by where the kernel has put its stack, which only the process
-//! itself is shown. All processes must see the same `/proc`: those of one machine or of one container. One that sees none (in a
-//! folder of its own, by `ChrootDir`) is known by its number alone, and takes nobody for dead.
+//! itself is shown.
+//!
+//! The kernel says by a signal that is not sent (`kill` with 0) whether there is a process of a number. What `/proc` does not
+//! show proves nothing: `hidepid`, `ProtectProc` of systemd and `ChrootDir` hide living processes. Where it shows the process,
+//! it tells one that has got the number of a dead one, and one that is dead and not yet waited for. All must be in one PID
+//! namespace, where a number means the same to each.
 
+use rustix::io::Errno;
+use rustix::process::Pid;
+use std::path::Path;
 use std::{fs, io};
+
+/// Where the kernel shows processes.
+const PROC: &str = "/proc";
 
 /// A process may have a number of so many bits.
 const NUMBER_BITS: u32 = 22;
@@ -16,8 +26,10 @@ const MARK: u64 = ((1 << MARK_BITS) - 1) << NUMBER_BITS;
 
 /// The word of this process.
 pub(crate) fn own() -> u64 {
-    let seen = seen(own_number()).ok().flatten();
-    seen.map_or(own_number().into(), |seen| word(own_number(), seen))
+    match seen(PROC.as_ref(), own_number()) {
+        Ok(Shown::Alive(seen)) => word(own_number(), seen),
+        _ => own_number().into(),
+    }
 }
 
 fn own_number() -> u32 {
@@ -31,15 +43,27 @@ pub(crate) fn is_replaced(owner: u64, own: u64) -> bool {
 
 /// Whether the process that this word names lives, as far as is known.
 pub(crate) fn lives(owner: u64) -> bool {
+    lives_by(PROC.as_ref(), owner)
+}
+
+fn lives_by(proc: &Path, owner: u64) -> bool {
     let (number, known) = (number(owner), owner >> (NUMBER_BITS + MARK_BITS));
-    match seen(number) {
-        Ok(Some(seen)) => {
-            let now = word(number, seen);
-            known == 0 || (now & !MARK == owner & !MARK && (number != own_number() || now == owner))
+    exists(number)
+        && match seen(proc, number) {
+            Ok(Shown::Alive(seen)) => {
+                let now = word(number, seen);
+                known == 0 || (now & !MARK == owner & !MARK && (number != own_number() || now == owner))
+            }
+            Ok(Shown::Dead) => false,
+            Err(_) => true,
         }
-        Ok(None) => number != 0 && !matches!(seen(own_number()), Ok(Some(_))),
-        Err(_) => true,
-    }
+}
+
+/// Whether the kernel has a process of this number, also one that is dead and not yet waited for. One that this process may not
+/// send a signal to is there.
+fn exists(number: u32) -> bool {
+    let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 /// The number of the process.
@@ -47,7 +71,14 @@ pub(crate) fn number(owner: u64) -> u32 {
     (owner & ((1 << NUMBER_BITS) - 1)) as u32
 }
 
-/// What is seen of a process.
+/// What is shown of a process.
+enum Shown {
+    Alive(Seen),
+    /// It is dead, and only not yet waited for by its parent.
+    Dead,
+}
+
+/// What is seen of a living process.
 #[derive(Clone, Copy)]
 struct Seen {
     start_ticks: u64,
@@ -62,35 +93,54 @@ fn word(number: u32, Seen { start_ticks, stack }: Seen) -> u64 {
     start_ticks << (NUMBER_BITS + MARK_BITS) | (mark << NUMBER_BITS) & MARK | u64::from(number)
 }
 
-/// What is seen of a process; `None` if it is gone, or dead and only not yet waited for by its parent.
-fn seen(number: u32) -> io::Result<Option<Seen>> {
-    let stat = match fs::read_to_string(format!("/proc/{number}/stat")) {
-        Err(error) if is_gone(&error) => return Ok(None),
-        stat => stat?,
-    };
+/// What is shown of a process; an error where nothing is, for whatever reason.
+fn seen(proc: &Path, number: u32) -> io::Result<Shown> {
+    let stat = fs::read_to_string(proc.join(number.to_string()).join("stat"))?;
     // The name of the program is in brackets and may hold anything, brackets too.
     let mut fields = stat.rsplit(')').next().unwrap_or("").split_ascii_whitespace();
     let state = fields.next();
     // A process whose first thread has ended is shown as dead while others of its threads go on.
     let threads: u32 = fields.nth(16).and_then(|threads| threads.parse().ok()).unwrap_or(0);
     if state == Some("X") || (state == Some("Z") && threads <= 1) {
-        return Ok(None);
+        return Ok(Shown::Dead);
     }
     let [ticks, stack] = [1, 5].map(|next| fields.nth(next).and_then(|field| field.parse().ok()));
     let seen = ticks.zip(stack).map(|(start_ticks, stack)| Seen { start_ticks, stack });
-    seen.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// It ended before its file was opened, or while it was read.
-fn is_gone(error: &io::Error) -> bool {
-    const NO_SUCH_PROCESS: i32 = rustix::io::Errno::SRCH.raw_os_error();
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(NO_SUCH_PROCESS)
+    seen.map(Shown::Alive).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::process::{Child, Command};
+
+    fn word_of(child: &Child) -> u64 {
+        match seen(PROC.as_ref(), child.id()) {
+            Ok(Shown::Alive(seen)) => word(child.id(), seen),
+            _ => panic!("{} is not shown", child.id()),
+        }
+    }
+
+    #[test]
+    fn a_living_process_that_is_not_shown_is_not_dead() {
+        let hidden = tempfile::tempdir().unwrap();
+        let lives = |owner| lives_by(hidden.path(), owner);
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let owner = word_of(&child);
+        assert!(lives(owner) && lives(child.id().into()));
+        // A process that is shown to itself alone, as under `hidepid=2`.
+        let own = hidden.path().join(std::process::id().to_string());
+        fs::create_dir(&own).unwrap();
+        fs::copy("/proc/self/stat", own.join("stat")).unwrap();
+        assert!(lives(owner));
+        assert!(lives(super::own()) && !lives(super::own() + (1 << (NUMBER_BITS + MARK_BITS))));
+        // Nobody can tell it from one before it with its number.
+        assert!(lives(owner + (1 << (NUMBER_BITS + MARK_BITS))));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!lives(owner) && !lives(child.id().into()));
+        assert!(!lives(0), "no process");
+    }
 
     #[test]
     fn a_process_lives_while_one_of_its_threads_does() {
@@ -98,7 +148,7 @@ mod tests {
                        threading.Thread(target=time.sleep, args=(60,)).start()\n\
                        ctypes.CDLL(None).pthread_exit(None)";
         let mut child = Command::new("python3").args(["-c", program]).spawn().unwrap();
-        let owner = word(child.id(), seen(child.id()).unwrap().unwrap());
+        let owner = word_of(&child);
         let stat = format!("/proc/{}/stat", child.id());
         while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
             std::thread::yield_now();
@@ -119,7 +169,7 @@ mod tests {
         assert!(!lives(0), "no process");
         assert!(lives(own_number().into()), "its start was not known to it");
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let owner = word(child.id(), seen(child.id()).unwrap().unwrap());
+        let owner = word_of(&child);
         assert!(lives(owner));
         child.kill().unwrap();
         // Dead before it is waited for, and after.
