@@ -280,9 +280,11 @@ int plimsoll_init(const char *path,
                   struct plimsoll_t **handle);
 
 /*
- Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns
- 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted. After
- PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status` 421, and the reason.
+ Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. `path`
+ may lie over the texts of the request, whose own path is then written over: by nothing where it is rejected, and after
+ PLIMSOLL_ERROR_NO_SITE. Returns 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it
+ came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status`
+ 421, and the reason.
 
  # Safety
  The pointers point to what their types say, and `path` to `capacity` bytes.

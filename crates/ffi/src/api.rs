@@ -44,9 +44,11 @@ pub unsafe extern "C" fn plimsoll_init(path: *const c_char, handle: *mut *mut pl
     })
 }
 
-/// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. Returns
-/// 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it came, and is not counted. After
-/// PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status` 421, and the reason.
+/// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. `path`
+/// may lie over the texts of the request, whose own path is then written over: by nothing where it is rejected, and after
+/// PLIMSOLL_ERROR_NO_SITE. Returns 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it
+/// came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status`
+/// 421, and the reason.
 ///
 /// # Safety
 /// The pointers point to what their types say, and `path` to `capacity` bytes.
@@ -88,9 +90,9 @@ pub unsafe extern "C" fn plimsoll_adapt(
             }
         })?;
         let asked = if served.level == 0 { &[] } else { asked };
-        let parts = [served.prefix.as_bytes(), asked];
-        // SAFETY: the caller says that so many bytes may be written there, and both parts with a NUL fit.
-        let path_length = unsafe { write(path, &parts) };
+        // SAFETY: the caller says that so many bytes may be written there, and both parts with a NUL fit. The texts of the
+        // request may lie there, and are not read any more.
+        let path_length = unsafe { put_behind(served.prefix.as_bytes(), asked.as_ptr(), asked.len(), path) };
         let status =
             if served.level == 0 { server.configuration().gateway.settings.rejection.status } else { 0 };
         let seconds = served.retry_after.as_secs() + u64::from(served.retry_after.subsec_nanos() > 0);
@@ -356,20 +358,34 @@ fn address(text: &str) -> Result<IpAddr, Fault> {
     text.parse().ok().or_else(without_zone).ok_or(Fault::Argument)
 }
 
-/// Writes a path and its NUL; returns the bytes of the path.
+/// Writes a prefix, a path that may lie where it is written, and a NUL; returns the bytes of both.
+///
+/// # Safety
+/// There are `length` bytes at `asked`, and so many bytes may be written at `path`, of which the prefix is no part.
+unsafe fn put_behind(prefix: &[u8], asked: *const u8, length: usize, path: *mut c_char) -> usize {
+    let (start, whole) = (path.cast::<u8>(), prefix.len() + length);
+    // SAFETY: as the caller sees to. The path is moved before anything is written over it.
+    unsafe {
+        ptr::copy(asked, start.add(prefix.len()), length);
+        ptr::copy_nonoverlapping(prefix.as_ptr(), start, prefix.len());
+        start.add(whole).write(0);
+    }
+    whole
+}
+
+/// Writes pieces of a text and a NUL.
 ///
 /// # Safety
 /// So many bytes may be written there.
-unsafe fn write(path: *mut c_char, parts: &[&[u8]]) -> usize {
+unsafe fn write(text: *mut c_char, pieces: &[&[u8]]) {
     let mut length = 0;
-    for part in parts {
-        // SAFETY: as the caller sees to; what the caller may write is no part of what is read.
-        unsafe { ptr::copy(part.as_ptr(), path.cast::<u8>().add(length), part.len()) };
-        length += part.len();
+    for piece in pieces {
+        // SAFETY: as the caller sees to.
+        unsafe { ptr::copy(piece.as_ptr(), text.cast::<u8>().add(length), piece.len()) };
+        length += piece.len();
     }
     // SAFETY: as above.
-    unsafe { path.add(length).write(0) };
-    length
+    unsafe { text.add(length).write(0) };
 }
 
 /// The value of a header, as the callback finds it.
@@ -393,6 +409,46 @@ unsafe fn call<'a>(header: plimsoll_header_t, context: *mut c_void, name: &str) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::Controller;
+
+    const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n\n\
+                                 [upstream.server]\naddress = \"127.0.0.1:80\"\ncapacity = { workers = 4 }\n\n\
+                                 [[site]]\nname = \"www\"\nhost = \"www\"\n\n[[site.level]]\nname = \"full\"\nprefix = \"/full\"\n";
+
+    #[test]
+    fn a_path_is_rewritten_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let configuration = plimsoll_config::parse_inside(CONFIGURATION, "test").unwrap();
+        Controller::start(&state, (CONFIGURATION, &configuration), 1, 1).unwrap().0.tick();
+        let server = plimsoll_t(Server::attach(&state).unwrap());
+        // The path begins so many bytes behind the place where it is rewritten.
+        for (asked, behind) in
+            [("/index.html", 0), ("/a", 0), ("/", 0), ("/index.html", 3), ("/a", 9), ("", 0)]
+        {
+            let mut buffer = [0; 64];
+            buffer[behind..][..asked.len()].copy_from_slice(asked.as_bytes());
+            let (path, mut decision) = (buffer.as_mut_ptr().cast::<c_char>(), NO_SITE);
+            let request = |host: &'static CStr| plimsoll_request_t {
+                method: c"GET".as_ptr(),
+                host: host.as_ptr(),
+                // SAFETY: it is in the buffer.
+                path: unsafe { path.add(behind) },
+                query: ptr::null(),
+                client: c"192.0.2.1".as_ptr(),
+                header: None,
+                context: ptr::null_mut(),
+            };
+            // SAFETY: all are texts, or point to what is here.
+            let error = unsafe { plimsoll_adapt(&server, &request(c"www"), path, 64, &mut decision) };
+            // SAFETY: a text is there.
+            let seen = unsafe { CStr::from_ptr(path) }.to_str().unwrap().to_owned();
+            assert_eq!((error, seen, decision.path_length), (0, format!("/full{asked}"), asked.len() + 5));
+            // SAFETY: as above.
+            let error = unsafe { plimsoll_adapt(&server, &request(c"other"), path, 64, &mut decision) };
+            assert_eq!((error, buffer[0]), (Fault::NoSite as c_int, 0));
+        }
+    }
 
     #[test]
     fn reasons_and_errors_read_the_same_in_c() {
