@@ -191,7 +191,11 @@ fn find_or_make(
     let layout = Layout::new(shape, lanes, text.len());
     let at = path.display();
     match Mapping::open(path) {
-        Ok(known) if known.layout() == layout && known.configuration() == Ok(text) => {
+        Ok(known)
+            if known.layout() == layout
+                && known.configuration() == Ok(text)
+                && !known.header().changing.is_of_earlier_start(now()) =>
+        {
             return Ok((known, Taken::Over));
         }
         Ok(known) => {

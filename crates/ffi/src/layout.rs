@@ -68,6 +68,14 @@ pub(crate) struct Changing {
     pub(crate) returned: AtomicU64,
 }
 
+impl Changing {
+    /// Whether the controller was last awake before the machine's start: its clock was far ahead of the one of now.
+    pub(crate) fn is_of_earlier_start(&self, now: Instant) -> bool {
+        const FAR_NS: u64 = 3_000_000_000;
+        self.heartbeat_ns.load(Relaxed).saturating_sub(now.as_nanos()) > FAR_NS
+    }
+}
+
 /// What processes have seen of the server's listen queue, on a line of its own: each of them writes it, and each reads the
 /// words above for every request.
 #[derive(Debug, Default)]
@@ -96,7 +104,7 @@ impl ListenQueue {
     /// `recent`. The length of a full queue says nothing: it cannot grow, whatever comes, and so no number is told.
     pub(crate) fn read(&self, now: Instant, recent: Duration) -> (Duration, Option<u32>) {
         let [since, seen] = [&self.since_ns, &self.seen_ns].map(|word| word.load(Relaxed));
-        if seen == 0 || u128::from(now.as_nanos().saturating_sub(seen)) >= recent.as_nanos() {
+        if seen == 0 || u128::from(now.as_nanos().abs_diff(seen)) >= recent.as_nanos() {
             return (Duration::ZERO, None);
         }
         let stands = if since > 0 { now.as_nanos().saturating_sub(since) } else { 0 };
@@ -256,6 +264,7 @@ mod tests {
         queue.saw(at(17), u32::MAX);
         assert_eq!((stands(17), read(17).1), (2, None), "a full queue");
         assert_eq!(read(19), (Duration::ZERO, None), "a look of two seconds ago says nothing");
+        assert_eq!(read(5), (Duration::ZERO, None), "nor does one by the clock of an earlier start");
     }
 
     #[test]

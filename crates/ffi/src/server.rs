@@ -97,7 +97,7 @@ impl Server {
 
     fn over(mapping: Mapping, path: &Path) -> Result<Server, Fault> {
         let changing = &mapping.header().changing;
-        if changing.generation.load(Acquire) == 0 {
+        if changing.generation.load(Acquire) == 0 || changing.is_of_earlier_start(now()) {
             return Err(Fault::File);
         }
         let configuration =
@@ -309,7 +309,8 @@ impl Server {
     }
 
     fn is_frozen_at(&self, now: Instant) -> bool {
-        now.as_nanos().saturating_sub(self.changing().heartbeat_ns.load(Relaxed)) > self.silent_ns
+        // Either way: a tick may have come since `now` was read, and one far ahead was before the machine's start.
+        now.as_nanos().abs_diff(self.changing().heartbeat_ns.load(Relaxed)) > self.silent_ns
     }
 
     fn changing(&self) -> &'static Changing {
@@ -419,7 +420,7 @@ pub(crate) fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::Controller;
+    use crate::controller::{Controller, Taken};
     use std::fs;
     use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
     use std::path::PathBuf;
@@ -467,6 +468,24 @@ mod tests {
             assert_ne!(ask(&Server::attach(&path).expect("a lane"), || None), 0);
         }
         assert_eq!(mappings(), before - 1);
+    }
+
+    /// A state on a disk outlives the machine's clock, which begins anew with each start.
+    #[test]
+    fn a_heartbeat_ahead_of_the_clock_is_that_of_no_controller() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = state(&folder);
+        let server = Server::attach(&path).expect("a lane");
+        let beat = |at: u64| server.changing().heartbeat_ns.store(at, Relaxed);
+        assert!(!server.is_frozen());
+        beat(now().as_nanos() + 1_000_000_000);
+        assert!(!server.is_frozen(), "it has ticked since the clock was read");
+        beat(now().as_nanos() + 100_000_000_000);
+        assert!(server.is_frozen());
+        assert_eq!(Server::attach(&path).err(), Some(Fault::File));
+        let configuration = plimsoll_config::parse_inside(CONFIGURATION, "test").expect("a valid one");
+        let next = Controller::start(&path, (CONFIGURATION, &configuration), 1, 1).expect("a controller");
+        assert_eq!(next.1, Taken::Made, "its times are those of another clock");
     }
 
     #[test]
