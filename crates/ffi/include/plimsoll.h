@@ -82,6 +82,14 @@ typedef enum plimsoll_error {
    The call comes from a signal handler that has interrupted another one in the same thread.
    */
   PLIMSOLL_ERROR_INTERRUPTED = -13,
+  /*
+   The process is in another PID namespace than the controller.
+   */
+  PLIMSOLL_ERROR_NAMESPACE = -14,
+  /*
+   The kernel lacks what the library needs: `MADV_WIPEONFORK`, which is in Linux 4.14.
+   */
+  PLIMSOLL_ERROR_KERNEL = -15,
 } plimsoll_error;
 
 /*

@@ -3,6 +3,7 @@
 
 use crate::fault::Fault;
 use crate::layout::{Changing, Layout, ListenQueue};
+use crate::lock::Lock;
 use crate::mapping::{Contents, Mapping};
 use crate::owner;
 use crate::server::now;
@@ -33,6 +34,8 @@ pub struct Controller {
     own: u64,
     /// T.
     period: Duration,
+    /// The last to go.
+    _lock: Lock,
 }
 
 /// Whether the state was made or taken over.
@@ -56,23 +59,34 @@ impl Controller {
         seed: u64,
         lanes: usize,
     ) -> Result<(Controller, Taken), Vec<String>> {
-        let (mapping, taken) = find_or_make(path, (text, configuration), seed, lanes)?;
+        let shape = shape_inside(configuration)?;
+        let lock = Lock::take(path).map_err(|wrong| vec![wrong])?;
+        let layout = Layout::new(shape, lanes, text.len());
+        let period = configuration.promises.control.period;
+        let contents = Contents { layout, configuration: text, seed, period_ns: period.as_nanos() as u64 };
+        let (mapping, taken) = find_or_make(path, &contents)?;
         let changing = &mapping.header().changing;
         let own = owner::own();
-        take(changing, own).map_err(|other| {
-            vec![format!(
-                "{}: process {} is its controller; stop that one, or name another file",
-                path.display(),
-                owner::number(other)
-            )]
-        })?;
+        changing.controller.store(own, Release);
         let lanes: Vec<LaneSlot> = mapping.lanes().collect();
         let counters: Vec<SharedLane> = lanes.iter().map(|lane| lane.counters).collect();
         let words = mapping.words();
         let engine = Engine::of_processes(&configuration.promises, mapping.header().seed, words, &counters)?;
         let (versions, verdicts) = (Vec::with_capacity(lanes.len()), Vec::new());
-        let (queue, period) = (&mapping.header().queue, configuration.promises.control.period);
-        Ok((Controller { engine, words, changing, queue, lanes, versions, verdicts, own, period }, taken))
+        let queue = &mapping.header().queue;
+        let controller = Controller {
+            engine,
+            words,
+            changing,
+            queue,
+            lanes,
+            versions,
+            verdicts,
+            own,
+            period,
+            _lock: lock,
+        };
+        Ok((controller, taken))
     }
 
     /// Goes on from what an earlier controller has learned; returns what of it was left out.
@@ -168,57 +182,38 @@ impl Drop for Controller {
     }
 }
 
-/// Takes the place of the controller, unless a living process has it: which one.
-fn take(changing: &Changing, own: u64) -> Result<(), u64> {
-    let known = changing.controller.load(Acquire);
-    if known != 0 && owner::lives(known) {
-        return Err(known);
-    }
-    changing.controller.compare_exchange(known, own, AcqRel, Acquire).map(drop)
-}
-
-/// The state of this configuration at `path`, if it is there; else it is made. One of another configuration is replaced, unless
-/// it has a controller: its processes go on with the levels that they have, and attach to the new one when they start anew.
-fn find_or_make(
-    path: &Path,
-    (text, configuration): (&str, &Configuration),
-    seed: u64,
-    lanes: usize,
-) -> Result<(Mapping, Taken), Vec<String>> {
+/// What the shared state of this configuration has, unless the gateway is needed for it.
+fn shape_inside(configuration: &Configuration) -> Result<SharedShape, Vec<String>> {
     let mut wrong = needing_the_gateway(configuration);
     let shape = SharedShape::of(&configuration.promises).map_err(|more| wrong.extend(more));
-    let (Ok(shape), true) = (shape, wrong.is_empty()) else { return Err(wrong) };
-    let layout = Layout::new(shape, lanes, text.len());
+    if let (Ok(shape), true) = (shape, wrong.is_empty()) { Ok(shape) } else { Err(wrong) }
+}
+
+/// The state with these contents at `path`, if it is there; else it is made. Another one is replaced: its processes go on with
+/// the levels that they have, and attach to the new one when they start anew. To be called with its lock.
+fn find_or_make(path: &Path, contents: &Contents<'_>) -> Result<(Mapping, Taken), Vec<String>> {
     let at = path.display();
     match Mapping::open(path) {
-        Ok(known)
-            if known.layout() == layout
-                && known.configuration() == Ok(text)
-                && !known.header().changing.is_of_earlier_start(now()) =>
-        {
-            return Ok((known, Taken::Over));
-        }
-        Ok(known) => {
-            let controller = known.header().changing.controller.load(Acquire);
-            if controller != 0 && owner::lives(controller) {
-                return Err(vec![format!(
-                    "{at}: process {} is its controller with another configuration; stop that one first",
-                    owner::number(controller)
-                )]);
-            }
-        }
+        Ok(known) if is_of(&known, contents) => return Ok((known, Taken::Over)),
         Err(Fault::NotState) if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) => {
             return Err(vec![format!("{at} is a file of something else; name another one")]);
         }
-        Err(_) => {}
+        _ => {}
     }
-    let period_ns = configuration.promises.control.period.as_nanos() as u64;
-    let contents = Contents { layout, configuration: text, seed, period_ns };
-    Mapping::create(path, &contents).map(|mapping| (mapping, Taken::Made)).map_err(|_| {
+    Mapping::create(path, contents).map(|mapping| (mapping, Taken::Made)).map_err(|_| {
         vec![format!(
             "{at} cannot be made; name a file in a folder that is there and that this user may write to"
         )]
     })
+}
+
+/// Whether processes that are attached to it can go on with these contents.
+fn is_of(known: &Mapping, contents: &Contents<'_>) -> bool {
+    let header = known.header();
+    known.layout() == contents.layout
+        && known.configuration() == Ok(contents.configuration)
+        && !header.changing.is_of_earlier_start(now())
+        && !owner::is_elsewhere(header.namespace)
 }
 
 /// What the file says that only the gateway does.

@@ -32,13 +32,17 @@ pub enum Fault {
     TooManyStreams = -12,
     /// The call comes from a signal handler that has interrupted another one in the same thread.
     Interrupted = -13,
+    /// The process is in another PID namespace than the controller.
+    Namespace = -14,
+    /// The kernel lacks what the library needs: `MADV_WIPEONFORK`, which is in Linux 4.14.
+    Kernel = -15,
 }
 
 impl Fault {
     /// All faults.
     ///
     /// cbindgen:ignore
-    pub const ALL: [Fault; 13] = [
+    pub const ALL: [Fault; 15] = [
         Fault::Argument,
         Fault::File,
         Fault::NotState,
@@ -52,6 +56,8 @@ impl Fault {
         Fault::Internal,
         Fault::TooManyStreams,
         Fault::Interrupted,
+        Fault::Namespace,
+        Fault::Kernel,
     ];
 
     /// The sentence, with a final NUL for C.
@@ -78,6 +84,10 @@ impl Fault {
                 "as many responses stay open as `max_tunnels` or `stream_share` allows: the request keeps its place\0"
             }
             Fault::Interrupted => "the call comes from a signal handler, in the middle of another call\0",
+            Fault::Namespace => {
+                "this process and `plimsoll control` are in different PID namespaces: run both in one container\0"
+            }
+            Fault::Kernel => "the kernel lacks MADV_WIPEONFORK: use Linux 4.14 or a later one\0",
         }
     }
 

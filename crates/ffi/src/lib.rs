@@ -13,6 +13,7 @@
 //! - `layout`: what lies where in the mapping
 //! - `mapping`: the mapping as typed references; with `api` and `listen_queue` the only file with unsafe code
 //! - `owner`: processes by number and start time, so that a dead one is told from a later one with its number
+//! - `lock`: a state has one controller
 //! - `slot`: a lane of the mapping, and whose it is
 //! - `controller`: the process that ticks
 //! - `server`: a process that serves requests
@@ -32,6 +33,7 @@ mod deaths;
 mod fault;
 mod layout;
 mod listen_queue;
+mod lock;
 mod mapping;
 mod owner;
 mod reasons;

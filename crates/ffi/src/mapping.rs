@@ -10,6 +10,8 @@
 
 use crate::fault::Fault;
 use crate::layout::{Header, Held, Layout, MAGIC, Slot, checksum, fingerprint};
+use crate::lock::beside;
+use crate::owner;
 use crate::slot::LaneSlot;
 use plimsoll_core::processes::{
     ClassCounters, PlantCounters, SharedClass, SharedLane, SharedPlant, SharedSite, SharedWords,
@@ -18,8 +20,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -98,9 +99,10 @@ impl Mapping {
         make(mapping).inspect_err(|_| unsafe { unmap(mapping.base, mapping.layout.length()) })
     }
 
-    /// Makes a state, which takes the place of one that is there. Others find it whole or not at all.
+    /// Makes a state, which takes the place of one that is there. Others find it whole or not at all. To be called with the
+    /// lock of the state, which keeps the new file's name for this process.
     pub(crate) fn create(path: &Path, contents: &Contents<'_>) -> Result<Self, Fault> {
-        let new = beside(path);
+        let new = beside(path, ".new");
         // What a controller has left that was killed here.
         let _ = rustix::fs::unlink(&new);
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
@@ -131,6 +133,7 @@ impl Mapping {
             configuration_bytes: contents.configuration.len() as u64,
             checksum: checksum(contents.configuration.as_bytes()),
             period_ns: contents.period_ns,
+            namespace: owner::namespace(),
             ..Header::default()
         };
         let configuration = contents.configuration.as_bytes();
@@ -202,14 +205,6 @@ fn map(file: &OwnedFd, length: usize) -> Result<NonNull<u8>, Errno> {
     NonNull::new(base.cast()).ok_or(Errno::FAULT)
 }
 
-/// The name under which a new state is made.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".new");
-    path.with_file_name(name)
-}
-
 /// Undoes a mapping of this length.
 ///
 /// # Safety
@@ -250,7 +245,7 @@ impl Mark {
         // SAFETY: it is the page of this mark, and what it forgets in a child is what it is for.
         let wiped =
             unsafe { rustix::mm::madvise(mark.0.as_ptr().cast(), Self::PAGE, Advice::LinuxWipeOnFork) };
-        wiped.map_err(|_| Fault::Internal)?;
+        wiped.map_err(|_| Fault::Kernel)?;
         mark.word().store(1, Ordering::Relaxed);
         Ok(mark)
     }

@@ -8,10 +8,11 @@
 //! The kernel says by a signal that is not sent (`kill` with 0) whether there is a process of a number. What `/proc` does not
 //! show proves nothing: `hidepid`, `ProtectProc` of systemd and `ChrootDir` hide living processes. Where it shows the process,
 //! it tells one that has got the number of a dead one, and one that is dead and not yet waited for. All must be in one PID
-//! namespace, where a number means the same to each.
+//! namespace ([`namespace`]), where a number means the same to each.
 
 use rustix::io::Errno;
 use rustix::process::Pid;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::{fs, io};
 
@@ -30,6 +31,17 @@ pub(crate) fn own() -> u64 {
         Ok(Shown::Alive(seen)) => word(own_number(), seen),
         _ => own_number().into(),
     }
+}
+
+/// The PID namespace of this process; 0 if it is not shown.
+pub(crate) fn namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// Whether that namespace is certainly not this process's own.
+pub(crate) fn is_elsewhere(other: u64) -> bool {
+    let own = namespace();
+    own != 0 && other != 0 && own != other
 }
 
 fn own_number() -> u32 {

@@ -100,6 +100,9 @@ impl Server {
         if changing.generation.load(Acquire) == 0 || changing.is_of_earlier_start(now()) {
             return Err(Fault::File);
         }
+        if owner::is_elsewhere(mapping.header().namespace) {
+            return Err(Fault::Namespace);
+        }
         let configuration =
             plimsoll_config::parse_inside(mapping.configuration()?, &path.display().to_string())
                 .map_err(|_| Fault::Configuration)?;
@@ -421,6 +424,7 @@ pub(crate) fn now() -> Instant {
 mod tests {
     use super::*;
     use crate::controller::{Controller, Taken};
+    use crate::layout::Header;
     use std::fs;
     use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
     use std::path::PathBuf;
@@ -486,6 +490,18 @@ mod tests {
         let configuration = plimsoll_config::parse_inside(CONFIGURATION, "test").expect("a valid one");
         let next = Controller::start(&path, (CONFIGURATION, &configuration), 1, 1).expect("a controller");
         assert_eq!(next.1, Taken::Made, "its times are those of another clock");
+    }
+
+    #[test]
+    fn a_state_of_another_pid_namespace_is_refused_and_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = state(&folder);
+        let mut bytes = fs::read(&path).expect("the state");
+        bytes[std::mem::offset_of!(Header, namespace)] ^= 1;
+        fs::write(&path, bytes).expect("the state");
+        assert_eq!(Server::attach(&path).err(), Some(Fault::Namespace));
+        state(&folder);
+        Server::attach(&path).expect("a lane");
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! The lock of a state's controller: a file beside the state, which the kernel unlocks when its process ends, however that is.
+//! Only the process that has it makes a state, replaces or takes over one that is there, and publishes in it. The file stays.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often another one is tried that has just got the lock, and has not yet written its number, or gives it back.
+const TRIES: usize = 5;
+const BETWEEN: Duration = Duration::from_millis(10);
+
+/// The lock, until it goes.
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of the state at `path`.
+    ///
+    /// # Errors
+    /// Another one has it, or it cannot be had: a sentence.
+    pub(crate) fn take(path: &Path) -> Result<Lock, String> {
+        let name = beside(path, ".lock");
+        let failed = |error: io::Error| {
+            format!(
+                "{}: {error}; name a state in a folder that is there and that this user may write to, or remove this file if \
+                 another user has left it",
+                name.display()
+            )
+        };
+        let mut holder = String::new();
+        for _ in 0..TRIES {
+            let mut file = open(&name).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) if is_at(&file, &name) => {
+                    write_number(&mut file).map_err(failed)?;
+                    return Ok(Lock { _file: file });
+                }
+                // It was removed, and another one made, before it was locked.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    holder.clear();
+                    let _ = file.read_to_string(&mut holder);
+                    std::thread::sleep(BETWEEN);
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+        let holder = holder
+            .trim()
+            .parse::<u32>()
+            .map_or("another process".to_owned(), |number| format!("process {number}"));
+        Err(format!("{}: {holder} is its controller; stop that one, or name another file", path.display()))
+    }
+}
+
+/// A hidden file beside a state.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+fn open(name: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW).open(name)
+}
+
+/// Whether the file has this name still.
+fn is_at(file: &File, name: &Path) -> bool {
+    let [one, other] = [file.metadata(), fs::symlink_metadata(name)]
+        .map(|file| file.map(|file| (file.dev(), file.ino())).ok());
+    one.is_some() && one == other
+}
+
+/// Writes by which process it is locked, for those that find it locked.
+fn write_number(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Controller, Counts, Server, Taken};
+    use std::sync::Barrier;
+
+    const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n\n\
+                                 [upstream.server]\naddress = \"127.0.0.1:80\"\ncapacity = { workers = 4 }\n\n\
+                                 [[site]]\nname = \"www\"\n";
+
+    fn start(state: &Path) -> Result<(Controller, Taken), Vec<String>> {
+        let configuration = plimsoll_config::parse_inside(CONFIGURATION, "test").unwrap();
+        Controller::start(state, (CONFIGURATION, &configuration), 1, 2)
+    }
+
+    /// Whether the state is new or there already: one of eight is its controller, and publishes in the file that has its name.
+    #[test]
+    fn one_of_those_that_start_at_once_is_the_controller() {
+        let own = format!("process {} is its controller", std::process::id());
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let state = folder.path().join((round / 2).to_string());
+            let begin = Barrier::new(8);
+            let started: Vec<_> = std::thread::scope(|scope| {
+                let one = || {
+                    begin.wait();
+                    start(&state)
+                };
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+                all.into_iter().map(|one| one.join().unwrap()).collect()
+            });
+            let (mut controllers, refused): (Vec<_>, Vec<_>) = started.into_iter().partition(Result::is_ok);
+            assert_eq!((controllers.len(), refused.len()), (1, 7));
+            for one in refused {
+                let wrong = one.err().unwrap();
+                assert!(wrong.len() == 1 && wrong[0].contains(&own), "{wrong:?}");
+            }
+            let (mut controller, taken) = controllers.pop().unwrap().unwrap();
+            assert_eq!(taken, if round % 2 == 0 { Taken::Made } else { Taken::Over });
+            let generation = |counts: Counts| counts.generation;
+            controller.tick();
+            let server = Server::attach(&state).unwrap();
+            let before = generation(server.counts());
+            controller.tick();
+            assert_eq!(generation(server.counts()), before + 1, "it publishes elsewhere");
+        }
+        let left =
+            fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert!(left.into_iter().all(|name| !name.ends_with(".new")));
+    }
+
+    #[test]
+    fn a_lock_file_that_was_removed_locks_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let name = beside(&state, ".lock");
+        let old = open(&name).unwrap();
+        fs::remove_file(&name).unwrap();
+        old.try_lock().unwrap();
+        assert!(!is_at(&old, &name));
+        let lock = Lock::take(&state).unwrap();
+        assert!(Lock::take(&state).is_err());
+        drop(lock);
+        Lock::take(&state).unwrap();
+    }
+}
