@@ -130,6 +130,26 @@ fn the_kernel_sheds_nobody_where_nobody_is_turned_away_at_accept() {
     );
 }
 
+/// Apache's module and Python's middleware have room for it.
+#[test]
+fn a_prefix_has_at_most_255_bytes() {
+    let with = |length: usize| {
+        let prefix = "p".repeat(length - 1);
+        let file = format!(
+            "[gateway]\nlisten = \"127.0.0.1:8080\"\n[upstream.app]\naddress = \"127.0.0.1:9000\"\n\
+             capacity = {{ workers = 4 }}\n[[site]]\nname = \"www\"\n[[site.level]]\nname = \"light\"\n\
+             prefix = \"/{prefix}\"\n[[site.level]]\nname = \"full\"\n"
+        );
+        parse(&file, "prefix.toml").map(drop).map_err(|wrong| wrong.to_string())
+    };
+    assert_eq!(with(255), Ok(()));
+    let wrong = with(256).unwrap_err();
+    assert!(
+        wrong.contains("a prefix of 256 bytes is too long") && wrong.contains("at most 255 bytes"),
+        "{wrong}"
+    );
+}
+
 /// Full quality is the last level, so that what it names serves the site.
 #[test]
 fn a_site_whose_levels_name_their_upstreams_needs_none_of_its_own() {

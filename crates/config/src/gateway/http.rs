@@ -134,12 +134,17 @@ texts! {
         }
         bad(format!("`{}` is no key of a query", quoted(text)), "write its name alone, such as `page` for `?page=2`")
     };
-    /// A path put before the request's own: a content tree.
+    /// A path put before the request's own: a content tree. It has at most [`LONGEST_PREFIX`] bytes, for which Apache's module
+    /// and Python's middleware have room.
     Prefix(String, "a path prefix", "/light", Some("^(/[^/?#\\s]+)+$")) = |text| {
         let message = format!("`{}` cannot be a prefix", quoted(text));
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {
             return bad(message, "leave the key out: without prefix the path stays as it is");
+        }
+        if text.len() > LONGEST_PREFIX {
+            let message = format!("a prefix of {} bytes is too long", text.len());
+            return bad(message, format!("write one of at most {LONGEST_PREFIX} bytes: link a shorter path to the folder"));
         }
         let fits = |c: char| c.is_ascii_graphic() && !"?#\\".contains(c);
         if !parts.iter().all(|part| part.chars().all(fits) && *part != "." && *part != "..") {
@@ -155,6 +160,9 @@ texts! {
         Ok(plain)
     };
 }
+
+/// The most bytes of a prefix.
+const LONGEST_PREFIX: usize = 255;
 
 /// What HTTP calls a token (RFC 9110, 5.6.2).
 fn is_token(text: &str) -> bool {
