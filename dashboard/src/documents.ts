@@ -242,6 +242,20 @@ started_unix_seconds: number,
  */
 events: Array<OperatorEvent>, };
 
+export type KernelShedDocument = { 
+/**
+ * The table's name: `nft list table inet` with it shows who is turned away.
+ */
+table: string, 
+/**
+ * How often it could not be brought up to date, which is tried twice a second.
+ */
+failures: number, 
+/**
+ * Why it could not the last time, so that the gateway alone turns clients away; null where it could.
+ */
+failing: string | null, };
+
 export type LawDocument = { 
 /**
  * Workers that keep the promise by the queueing model.
@@ -698,6 +712,10 @@ connections: number,
  * Connections that were closed when they came, by why.
  */
 connections_turned_away: { [key in string]: number }, 
+/**
+ * The table of nftables that resets connections in the gateway's place; null where there is none.
+ */
+kernel_shed: KernelShedDocument | null, 
 /**
  * Upstreams and folders.
  */

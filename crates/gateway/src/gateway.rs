@@ -6,7 +6,7 @@ use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
 use crate::listen::bound::BoundSocket;
 use crate::listen::inherited::{Inherited, ListeningSocket};
-use crate::listen::kernel_shed::{KernelShed, ToldClients};
+use crate::listen::kernel_shed::{KernelShed, ShedState, ShedTable};
 use crate::listen::placement::SpareTime;
 use crate::request::loop_mark::LoopMark;
 use crate::runtime::Clock;
@@ -117,7 +117,7 @@ impl Gateway {
             tls,
             floods: EndedConnections::default(),
             clients: Arc::default(),
-            told: ToldClients::default(),
+            shed: ShedState::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
             tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, &pools)?),
@@ -166,9 +166,12 @@ impl Gateway {
 
     /// Has the system turn clients away, where it is to.
     fn start_shed(&mut self) -> io::Result<()> {
+        let Some(table) = ShedTable::of(self.local_addrs()) else { return Ok(()) };
         if self.shared.tables.current().settings.kernel_shed {
             let (engine, shared) = (self.engine.clone(), self.shared.clone());
-            self.shed = Some(KernelShed::start(&self.listening, engine, shared)?);
+            self.shed = Some(KernelShed::start(table, engine, shared)?);
+        } else {
+            table.remove_left();
         }
         Ok(())
     }
@@ -242,7 +245,7 @@ impl Gateway {
         });
         let traces = tables.traces.as_ref().and_then(|traces| traces.take_news());
         let metrics = self.pusher.as_ref().and_then(MetricsPusher::take_news);
-        let shed = self.shed.as_ref().and_then(KernelShed::take_news);
+        let shed = self.shared.shed.take_news();
         let shed =
             shed.map(|why| format!("clients are turned away by the gateway alone, not by nftables: {why}"));
         let lost = [("traces", traces), ("metrics", metrics)];
@@ -294,13 +297,13 @@ impl Gateway {
         if let Some(operator) = &mut self.operator {
             operator.stop();
         }
-        self.shed.iter_mut().for_each(|shed| shed.stop(true));
         self.finish(grace, timeout)
     }
 
     fn finish(mut self, grace: Duration, timeout: Duration) -> bool {
         let start = Instant::now();
         self.listeners.clear();
+        self.shed.iter_mut().for_each(KernelShed::stop);
         self.shared.draining.store(true, Relaxed);
         if !grace.is_zero() {
             self.tell_to_drain();
@@ -341,7 +344,7 @@ impl Gateway {
         tables.access_logs.finish();
         tables.traces.iter().for_each(|traces| traces.finish());
         self.pusher.iter_mut().for_each(MetricsPusher::stop);
-        self.shed.iter_mut().for_each(|shed| shed.stop(false));
+        self.shed.iter_mut().for_each(KernelShed::stop);
         // Connections that were given to a thread that had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();

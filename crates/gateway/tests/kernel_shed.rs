@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use nix::sched::{CloneFlags, unshare};
-use plimsoll_gateway::{Gateway, Settings};
+use plimsoll_gateway::{Before, Gateway, Inherited, ListeningSocket, Settings};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
@@ -25,9 +25,8 @@ fn nft(arguments: &[&str]) -> (bool, String) {
     ran(path, arguments)
 }
 
-/// A thread has its network for itself and for the threads and programs that it starts.
-#[test]
-fn a_client_that_was_told_to_stay_away_is_reset_by_the_system_and_counted() {
+/// Runs a test in a network of its own: a thread has it for itself and for the threads and programs that it starts.
+fn alone(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(|| {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
             // As any other user than root.
@@ -35,59 +34,142 @@ fn a_client_that_was_told_to_stay_away_is_reset_by_the_system_and_counted() {
         }
         let (is_up, said) = ran("ip", &["link", "set", "lo", "up"]);
         assert!(is_up, "{said}");
-        shed();
+        test();
     })
     .join()
     .expect("no panic");
 }
 
-fn shed() {
-    let origin = ten_a_second();
+/// A gateway at this address, whose admin listener is at `ADMIN` of the same one.
+fn start(before: &mut Before, origin: &Origin, address: [u8; 4], kernel_shed: bool) -> Gateway {
     let mut promises = promises(1);
     promises.sites[0].guarantee = None;
     promises.sites[0].levels.truncate(1);
-    let start = || {
-        let listen = vec![SocketAddr::from(([0, 0, 0, 0], PORT)).into()];
-        let admin = Some(SocketAddr::from(([127, 0, 0, 1], ADMIN)));
-        let own = settings(&[origin.address]);
-        let own = Settings { listen, admin, reject_at_accept: true, kernel_shed: true, ..own };
-        Gateway::start(own, &promises).expect("a gateway")
-    };
-    // What a crash has left is gone with the start.
-    let left = "table inet plimsoll_8080 { chain left { type filter hook input priority 0; tcp dport 8080 drop; }; }";
-    let (is_left, said) = nft(&[left]);
+    let listen = vec![SocketAddr::from((address, PORT)).into()];
+    let admin = Some(SocketAddr::from((if address == ALL { LOCALHOST } else { address }, ADMIN)));
+    let own = settings(&[origin.address]);
+    let own = Settings { listen, admin, reject_at_accept: true, kernel_shed, ..own };
+    Gateway::start_after(before, own, &promises).expect("a gateway")
+}
+
+const ALL: [u8; 4] = [0; 4];
+const LOCALHOST: [u8; 4] = [127, 0, 0, 1];
+
+/// What the rules of a table are; nothing if there is none.
+fn rules(table: &str) -> String {
+    let (is_there, rules) = nft(&["list", "table", "inet", table]);
+    if is_there { rules } else { String::new() }
+}
+
+/// All tables.
+fn tables() -> String {
+    nft(&["list", "tables"]).1
+}
+
+/// What a crash leaves.
+fn leave(table: &str) {
+    let left = format!(
+        "table inet {table} {{ chain left {{ type filter hook input priority 0; tcp dport 8080 drop; }}; }}"
+    );
+    let (is_left, said) = nft(&[&left]);
     assert!(is_left, "{said}");
-    let gateway = start();
-    let list = ["list", "table", "inet", "plimsoll_8080"];
-    let (is_there, rules) = nft(&list);
-    assert!(is_there && rules.contains("reject with tcp reset") && !rules.contains("drop"), "{rules}");
+}
 
-    let (made, refused) = overload(|_, refused| refused > 0);
-    eventually("all resets are counted", || turned_away("kernel") == refused);
-    assert!(turned_away("overload") > 0, "each client was told so first");
-    settled(&gateway);
-    let arrivals: u64 = gateway.status().classes.iter().map(|class| class.counts.arrivals).sum();
-    assert_eq!(arrivals, made, "{refused} were reset");
+#[test]
+fn a_client_that_was_told_to_stay_away_is_reset_by_the_system_and_counted() {
+    alone(|| {
+        let origin = ten_a_second();
+        let gateway = start(&mut Before::default(), &origin, ALL, true);
+        let table = table(LOCALHOST);
+        assert!(gateway.drain(PATIENCE));
+        // What a crash has left is gone with the start.
+        leave(&table);
+        let gateway = start(&mut Before::default(), &origin, ALL, true);
+        let made = rules(&table);
+        assert!(made.contains("reject with tcp reset") && !made.contains("drop"), "{made}");
 
-    // The crowd is gone: nobody stays shed.
-    eventually("all are served again", || {
-        sleep(Duration::from_millis(100));
-        (0..ADDRESSES).step_by(40).all(|number| connect(number).is_ok())
+        let (made, refused) = overload(|_, refused| refused > 0);
+        eventually("all resets are counted", || turned_away(LOCALHOST, "kernel") == refused);
+        assert!(turned_away(LOCALHOST, "overload") > 0, "each client was told so first");
+        settled(&gateway);
+        let arrivals: u64 = gateway.status().classes.iter().map(|class| class.counts.arrivals).sum();
+        assert_eq!(arrivals, made, "{refused} were reset");
+
+        // The crowd is gone: nobody stays shed.
+        eventually("all are served again", || {
+            sleep(Duration::from_millis(100));
+            (0..ADDRESSES).step_by(40).all(|number| connect(number, LOCALHOST).is_ok())
+        });
+        // A firewall that is loaded anew takes the table away.
+        nft(&["flush", "ruleset"]);
+        overload(|_, _| !rules(&table).is_empty());
+        assert_eq!(status(LOCALHOST)["kernel_shed"]["failing"], serde_json::Value::Null);
+        assert!(gateway.drain(PATIENCE));
+        assert_eq!(tables(), "", "it goes with the gateway");
     });
-    // A firewall that is loaded anew takes the table away.
-    nft(&["flush", "ruleset"]);
-    overload(|_, _| nft(&list).0);
-    assert!(gateway.drain(PATIENCE));
-    assert!(!nft(&list).0, "it goes with the gateway");
+}
+
+#[test]
+fn gateways_at_the_same_port_of_other_addresses_turn_away_their_own_clients_alone() {
+    const OTHER: [u8; 4] = [127, 0, 0, 2];
+    alone(|| {
+        let origin = ten_a_second();
+        let first = start(&mut Before::default(), &origin, LOCALHOST, true);
+        let second = start(&mut Before::default(), &origin, OTHER, true);
+        let tables = [LOCALHOST, OTHER].map(table);
+        let guarded = |number: usize| rules(&tables[number]).matches("ip daddr").count();
+        assert_eq!([guarded(0), guarded(1)], [1, 1], "{tables:?}");
+        assert!(rules(&tables[0]).contains("ip daddr 127.0.0.1 "), "{}", rules(&tables[0]));
+        let reset_at_other = AtomicU64::new(0);
+        overload(|_, refused| {
+            let resets = (0..ADDRESSES).filter(|number| connect(*number, OTHER).is_err()).count();
+            reset_at_other.fetch_add(resets as u64, SeqCst);
+            refused > 0
+        });
+        assert_eq!(reset_at_other.into_inner(), 0, "the second one has no load");
+        eventually("resets are counted", || turned_away(LOCALHOST, "kernel") > 0);
+        assert_eq!(turned_away(OTHER, "kernel"), 0);
+        assert!(second.drain(PATIENCE));
+        assert_eq!([guarded(0), guarded(1)], [1, 0]);
+        assert!(first.drain(PATIENCE));
+    });
+}
+
+#[test]
+fn no_table_outlives_the_gateways_that_want_one() {
+    alone(|| {
+        let origin = ten_a_second();
+        let first = start(&mut Before::default(), &origin, LOCALHOST, true);
+        let table = table(LOCALHOST);
+        let replace = |old: Gateway, kernel_shed: bool| {
+            let sockets = old.listeners().iter().map(ListeningSocket::try_clone);
+            let sockets = sockets.collect::<std::io::Result<Vec<_>>>().expect("sockets");
+            let mut before =
+                Before { sockets: Inherited::new(sockets).expect("sockets"), ..Before::default() };
+            let new = start(&mut before, &origin, LOCALHOST, kernel_shed);
+            assert!(old.hand_over(Duration::from_millis(10), PATIENCE));
+            new
+        };
+        let second = replace(first, true);
+        assert!(rules(&table).contains("reject"), "the process before leaves it to this one");
+        let third = replace(second, false);
+        assert_eq!(tables(), "", "nobody wants it any more");
+        assert!(status(LOCALHOST)["kernel_shed"].is_null());
+        assert!(third.drain(PATIENCE));
+        leave(&table);
+        let gateway = start(&mut Before::default(), &origin, LOCALHOST, false);
+        assert_eq!(tables(), "", "it is what a crash has left");
+        assert!(gateway.drain(PATIENCE));
+    });
 }
 
 const ADDRESSES: u32 = 400;
 
-fn connect(number: u32) -> std::io::Result<TcpStream> {
+fn connect(number: u32, to: [u8; 4]) -> std::io::Result<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
     let [_, _, high, low] = number.to_be_bytes();
     socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 1, high, low), 0)).into())?;
-    socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)).into())?;
+    socket.connect(&SocketAddr::from((to, PORT)).into())?;
     Ok(socket.into())
 }
 
@@ -100,7 +182,7 @@ fn overload(is_enough: impl Fn(u64, u64) -> bool) -> (u64, u64) {
             scope.spawn(move || {
                 for turn in (0..).take_while(|_| !ended.load(SeqCst)) {
                     made.fetch_add(1, SeqCst);
-                    match connect(thread * (ADDRESSES / 20) + turn % (ADDRESSES / 20)) {
+                    match connect(thread * (ADDRESSES / 20) + turn % (ADDRESSES / 20), LOCALHOST) {
                         Ok(connection) => {
                             let mut peer = Peer::new(connection);
                             let _ = peer.send("GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
@@ -125,11 +207,20 @@ fn overload(is_enough: impl Fn(u64, u64) -> bool) -> (u64, u64) {
     (made.into_inner(), refused.into_inner())
 }
 
-/// How many connections were turned away for a reason.
-fn turned_away(reason: &str) -> u64 {
-    let mut peer = Peer::connect(SocketAddr::from(([127, 0, 0, 1], ADMIN)));
+/// What the gateway at this address says of itself.
+fn status(gateway: [u8; 4]) -> serde_json::Value {
+    let mut peer = Peer::connect(SocketAddr::from((gateway, ADMIN)));
     let (status, body) = peer.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(status, 200);
-    let all: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
-    all["connections_turned_away"][reason].as_u64().expect("a count")
+    serde_json::from_slice(&body).expect("JSON")
+}
+
+/// How many connections were turned away for a reason.
+fn turned_away(gateway: [u8; 4], reason: &str) -> u64 {
+    status(gateway)["connections_turned_away"][reason].as_u64().expect("a count")
+}
+
+/// Its table.
+fn table(gateway: [u8; 4]) -> String {
+    status(gateway)["kernel_shed"]["table"].as_str().expect("a name").to_owned()
 }

@@ -27,7 +27,7 @@ pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
     accepted.place = clients.enter(accepted.peer, settings.limits.connections_per_client).ok()?;
     if let Some(wait) = rejected_for(worker, accepted.peer, accepted.tls, scratch) {
         if settings.kernel_shed {
-            worker.shared.told.note(accepted.peer, worker.after(wait));
+            worker.shared.shed.note(accepted.peer, worker.after(wait));
         }
         // The answer goes into the empty buffer of the socket at once; whether it arrives is not waited for.
         if !scratch.is_empty() {

@@ -7,24 +7,26 @@
 //! **The loop goes on counting.** Twice a second the resets are read, and each counts as a request of a client of the set, one
 //! after the other: arrived and rejected, in its class. Clients that would not be rejected any more leave the set then.
 //!
-//! **The table is the gateway's alone**, named by the port of its first listener. It is made anew at the start, which removes
-//! what a crash has left, and removed at the end; a process that another one replaces leaves it to that one. What a crash
-//! leaves matches nobody after a minute at most, since entries end by themselves.
+//! **The table is the gateway's alone**, named by all addresses that it guards ([`table`]). It is made anew at the start, which
+//! removes what a crash has left, and removed at the end, unless another process has made it anew since: the one that has taken
+//! this one's place. A gateway that starts without `shed` removes a table of its name. What a crash leaves matches nobody after
+//! a minute at most, since entries end by themselves.
 //!
 //! Not here: XDP and other places still earlier, which need a driver's help; clients behind proxies that are believed, whose
 //! address is the proxy's; connections that are open.
 
+mod table;
+
+pub(crate) use table::ShedTable;
+
 use super::clients::TurnedAway;
 use crate::runtime::lock;
 use crate::runtime::worker::Shared;
-use crate::settings::{Address, Listener};
 use plimsoll_core::Engine;
 use plimsoll_core::time::Instant;
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::io::{self, ErrorKind, Write as _};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::process::{Command, Stdio};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -36,18 +38,60 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const MOST: usize = 50_000;
 /// The longest time in the set. A client that was told to stay away for longer asks once a minute.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Where nft is looked for besides `PATH`, which often has no `sbin` for users.
-const NFT: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 
-/// Clients that were turned away lately, and until when they were told to stay away.
+/// What all threads share: whom they have told, and how the set follows.
 #[derive(Debug, Default)]
-pub(crate) struct ToldClients(Mutex<Vec<(IpAddr, Instant)>>);
+pub(crate) struct ShedState {
+    /// Clients that were turned away lately, and until when they were told to stay away.
+    told: Mutex<Vec<(IpAddr, Instant)>>,
+    status: Mutex<Option<ShedStatus>>,
+    /// Why the set does not follow, until the operator was told.
+    news: Mutex<Option<String>>,
+}
 
-impl ToldClients {
+/// How the set follows.
+#[derive(Clone, Debug)]
+pub(crate) struct ShedStatus {
+    /// The table's name.
+    pub table: String,
+    /// How often the set could not follow the loop.
+    pub failures: u64,
+    /// Why it does not; `None` while it does.
+    pub failing: Option<String>,
+}
+
+impl ShedState {
     pub(crate) fn note(&self, client: IpAddr, until: Instant) {
-        let mut told = lock(&self.0);
+        let mut told = lock(&self.told);
         if told.len() < MOST {
             told.push((client, until));
+        }
+    }
+
+    /// `None` where the system turns nobody away.
+    pub(crate) fn status(&self) -> Option<ShedStatus> {
+        lock(&self.status).clone()
+    }
+
+    /// Why the set does not follow, if that is news.
+    pub(crate) fn take_news(&self) -> Option<String> {
+        lock(&self.news).take()
+    }
+
+    fn begins(&self, table: &ShedTable) {
+        *lock(&self.status) = Some(ShedStatus { table: table.name.clone(), failures: 0, failing: None });
+    }
+
+    fn followed(&self, result: Result<(), String>) {
+        let mut status = lock(&self.status);
+        let Some(status) = &mut *status else { return };
+        let was_failing = status.failing.is_some();
+        status.failing = result.err();
+        if let Some(why) = &status.failing {
+            status.failures += 1;
+            if !was_failing {
+                *lock(&self.news) = Some(why.clone());
+            }
         }
     }
 }
@@ -56,15 +100,8 @@ impl ToldClients {
 #[derive(Debug)]
 pub(crate) struct KernelShed {
     table: ShedTable,
-    state: Arc<ShedState>,
+    is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct ShedState {
-    is_ending: AtomicBool,
-    /// Why the set does not follow, until the operator was told.
-    news: Mutex<Option<String>>,
 }
 
 impl KernelShed {
@@ -73,43 +110,36 @@ impl KernelShed {
     /// # Errors
     /// nft is not there, may not change rules or refuses these.
     pub(crate) fn start(
-        listening: &[Listener],
+        table: ShedTable,
         engine: Arc<Mutex<Engine>>,
         shared: Arc<Shared>,
     ) -> io::Result<Self> {
-        let addresses = listening.iter().filter_map(|listener| match listener.address {
-            Address::Tcp(address) => Some(address),
-            Address::Unix(_) => None,
-        });
-        let table = ShedTable::of(addresses.collect());
-        run(&table.made()).map_err(|why| {
+        table.make().map_err(|why| {
             let what = "[kernel] shed: nft cannot make its table: ";
             let help = "; install nftables, and run the gateway with CAP_NET_ADMIN, or leave `shed` out";
             io::Error::other(format!("{what}{why}{help}"))
         })?;
-        let state = Arc::<ShedState>::default();
-        let keeper =
-            Keeper { table: table.clone(), engine, shared, state: state.clone(), held: Held::default() };
+        shared.shed.begins(&table);
+        let is_ending = Arc::<AtomicBool>::default();
+        let keeper = Keeper {
+            table: table.clone(),
+            engine,
+            shared,
+            is_ending: is_ending.clone(),
+            held: Held::default(),
+        };
         let thread = thread::Builder::new().name("kernel-shed".to_owned()).spawn(move || keeper.run())?;
-        Ok(KernelShed { table, state, thread: Some(thread) })
+        Ok(KernelShed { table, is_ending, thread: Some(thread) })
     }
 
-    /// Why the set does not follow, if that is news.
-    pub(crate) fn take_news(&self) -> Option<String> {
-        lock(&self.state.news).take()
-    }
-
-    /// Ends. `stays`: another process has made the table anew, and keeps it.
-    pub(crate) fn stop(&mut self, stays: bool) {
+    /// Ends. A table that another process has made anew stays.
+    pub(crate) fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        self.state.is_ending.store(true, Relaxed);
+        self.is_ending.store(true, Relaxed);
         thread.thread().unpark();
         // A panic there was reported by its thread.
         let _ = thread.join();
-        if !stays {
-            // Nobody is left to be told; entries end by themselves.
-            let _ = run(&format!("delete table inet {}\n", self.table.name));
-        }
+        self.table.remove_own();
     }
 }
 
@@ -118,32 +148,26 @@ struct Keeper {
     table: ShedTable,
     engine: Arc<Mutex<Engine>>,
     shared: Arc<Shared>,
-    state: Arc<ShedState>,
+    is_ending: Arc<AtomicBool>,
     held: Held,
 }
 
 impl Keeper {
     fn run(mut self) {
-        let mut fails = false;
         loop {
             thread::park_timeout(INTERVAL);
-            if self.state.is_ending.load(Relaxed) {
+            if self.is_ending.load(Relaxed) {
                 return;
             }
             // The operator's firewall may have been loaded anew, which takes all tables away.
             let followed = self.follow().or_else(|_| self.make_anew());
-            if let Err(why) = &followed
-                && !fails
-            {
-                *lock(&self.state.news) = Some(why.clone());
-            }
-            fails = followed.is_err();
+            self.shared.shed.followed(followed);
         }
     }
 
     fn make_anew(&mut self) -> Result<(), String> {
         self.held = Held::default();
-        run(&self.table.made()).map(drop)
+        self.table.make()
     }
 
     /// Counts the resets, and has the set follow the loop.
@@ -151,18 +175,17 @@ impl Keeper {
         let now = self.shared.clock.now();
         // Resets of clients that have just left the set are counted, too.
         if !self.held.clients.is_empty() {
-            let resets = packets(&run(&format!("reset counter inet {} turned_away\n", self.table.name))?);
+            let resets = self.table.take_resets()?;
             self.shared.clients.count_many(TurnedAway::Kernel, resets);
             let mut engine = lock(&self.engine);
             self.held.turns(resets).for_each(|client| engine.count_rejected_client(now, client));
         }
-        let told = std::mem::take(&mut *lock(&self.shared.told.0));
+        let told = std::mem::take(&mut *lock(&self.shared.shed.told));
         let added = self.held.add(now, told);
         let mut engine = lock(&self.engine);
         let lifted = self.held.lift(now, |client| engine.rejects_client(client));
         drop(engine);
-        let script = self.table.changed(&added, &lifted);
-        if script.is_empty() { Ok(()) } else { run(&script).map(drop) }
+        self.table.change(&added, &lifted)
     }
 }
 
@@ -218,97 +241,6 @@ fn as_known(client: IpAddr) -> IpAddr {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
-}
-
-/// The gateway's table.
-#[derive(Clone, Debug)]
-struct ShedTable {
-    name: String,
-    addresses: Vec<SocketAddr>,
-}
-
-impl ShedTable {
-    fn of(addresses: Vec<SocketAddr>) -> Self {
-        let port = addresses.first().map_or(0, SocketAddr::port);
-        ShedTable { name: format!("plimsoll_{port}"), addresses }
-    }
-
-    /// What makes it anew, whatever is there.
-    fn made(&self) -> String {
-        let name = &self.name;
-        let mut rules = String::new();
-        for address in &self.addresses {
-            let port = address.port();
-            let here = |family: &str| match address.ip().is_unspecified() {
-                true => String::new(),
-                false => format!("{family} daddr {} ", address.ip()),
-            };
-            let reset = "counter name turned_away reject with tcp reset";
-            let begins = format!("tcp dport {port} tcp flags & (fin|syn|rst|ack) == syn");
-            if address.is_ipv4() || address.ip().is_unspecified() {
-                let _ = writeln!(rules, "{}{begins} ip saddr @clients4 {reset}", here("ip"));
-            }
-            if address.is_ipv6() {
-                let masked = "ip6 saddr & ffff:ffff:ffff:ffff::";
-                let _ = writeln!(rules, "{}{begins} {masked} @clients6 {reset}", here("ip6"));
-            }
-        }
-        format!(
-            "add table inet {name}\ndelete table inet {name}\ntable inet {name} {{\n\
-             set clients4 {{ type ipv4_addr; size 65535; flags timeout; }}\n\
-             set clients6 {{ type ipv6_addr; size 65535; flags timeout; }}\n\
-             counter turned_away {{ packets 0 bytes 0 }}\n\
-             chain arrivals {{ type filter hook input priority -150; policy accept;\n{rules}}}\n}}\n"
-        )
-    }
-
-    /// What puts clients into the set and takes others out. To take out what is there no more is an error, so it is put in
-    /// first, which changes nothing where it is there.
-    fn changed(&self, added: &[(IpAddr, Duration)], lifted: &[IpAddr]) -> String {
-        let mut script = String::new();
-        let mut line = |what: &str, client: &IpAddr, timeout: &str| {
-            let set = if client.is_ipv4() { "clients4" } else { "clients6" };
-            let _ = writeln!(script, "{what} element inet {} {set} {{ {client}{timeout} }}", self.name);
-        };
-        for (client, wait) in added {
-            line("add", client, &format!(" timeout {}ms", wait.as_millis()));
-        }
-        for client in lifted {
-            line("add", client, " timeout 1s");
-            line("delete", client, "");
-        }
-        script
-    }
-}
-
-/// How many packets a counter has counted, as nft prints it.
-fn packets(text: &str) -> u64 {
-    let after = text.split("packets ").nth(1).and_then(|rest| rest.split_whitespace().next());
-    after.and_then(|count| count.parse().ok()).unwrap_or(0)
-}
-
-/// Runs nft with a script; returns what it prints, or why it failed.
-fn run(script: &str) -> Result<String, String> {
-    let start = |program: &&str| {
-        let command = &mut Command::new(program);
-        command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
-    };
-    let mut started = NFT.iter().map(start);
-    let is_there =
-        |result: &io::Result<_>| !matches!(result, Err(error) if error.kind() == ErrorKind::NotFound);
-    let mut child = match started.find(is_there) {
-        Some(Ok(child)) => child,
-        Some(Err(error)) => return Err(format!("it cannot be started: {error}")),
-        None => return Err("there is no program nft".to_owned()),
-    };
-    // Nothing is printed before all of it is read.
-    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(script.as_bytes()));
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    if output.status.success() && written.is_ok() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().next().unwrap_or("it failed and did not say why").to_owned())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::http2::floods::EndedConnections;
 use crate::listen::acceptor;
 use crate::listen::bound::Listening;
 use crate::listen::clients::ClientConnections;
-use crate::listen::kernel_shed::ToldClients;
+use crate::listen::kernel_shed::ShedState;
 use crate::listen::placement::SpareTime;
 use crate::request::entrance::{self, Accepted};
 use crate::request::loop_mark::LoopMark;
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub floods: EndedConnections,
     pub clients: Arc<ClientConnections>,
     /// Clients that the system is to turn away for a while.
-    pub told: ToldClients,
+    pub shed: ShedState,
     /// What requests carry that this gateway has sent on.
     pub mark: LoopMark,
     /// How many workers plants have reported since the last tick, each with the plant's number.

@@ -13,6 +13,7 @@ use super::journal::{PromiseRow, View};
 use super::metrics::Scrape;
 use crate::client::spill_files::Buffered;
 use crate::http2::floods::{self, Http2Status};
+use crate::listen::kernel_shed::ShedStatus;
 use crate::settings::SeedSource;
 use crate::upstream::roster::RosterStatus;
 use plimsoll_core::promises::Mode;
@@ -108,6 +109,8 @@ document! {
         /// Connections that were closed when they came, by why.
         connections_turned_away: BTreeMap<&'static str, u64> =
             scrape.turned_away.map(|(why, count)| (why.as_str(), count)).into(),
+        /// The table of nftables that resets connections in the gateway's place; null where there is none.
+        kernel_shed: Option<KernelShedDocument<'a>> = scrape.shed.as_ref().map(KernelShedDocument::new),
         /// Upstreams and folders.
         upstreams: Vec<PlantDocument<'a>> = plants(&scrape.status, &scrape.rosters)
             .map(|(plant, roster)| PlantDocument::new(plant, roster)).collect(),
@@ -146,6 +149,18 @@ document! {
         idle_frames_per_second: u32 = floods::A_SECOND,
         /// Connections that were ended for such frames, by the kind of frame.
         ended: BTreeMap<&'static str, u64> = http2.ended.map(|(flood, count)| (flood.as_str(), count)).into(),
+    }
+}
+
+document! {
+    /// The table of nftables that resets connections of clients that were told to stay away, and whether it follows the loop.
+    KernelShedDocument<'a>(shed: &'a ShedStatus) {
+        /// The table's name: `nft list table inet` with it shows who is turned away.
+        table: &'a str = &shed.table,
+        /// How often it could not be brought up to date, which is tried twice a second.
+        failures: u64 = shed.failures,
+        /// Why it could not the last time, so that the gateway alone turns clients away; null where it could.
+        failing: Option<&'a str> = shed.failing.as_deref(),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::admin::document::mode_word;
 use crate::client::spill_files::Buffered;
 use crate::http2::floods::Http2Status;
 use crate::listen::clients::TurnedAwayCounts;
+use crate::listen::kernel_shed::ShedStatus;
 use crate::runtime::lock;
 use crate::runtime::reload::{Reloads, since_1970};
 use crate::runtime::worker::Shared;
@@ -42,6 +43,8 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) connections: usize,
     /// Connections that were closed when they came, by why.
     pub(in crate::admin) turned_away: TurnedAwayCounts,
+    /// How nftables turns clients away, where it does.
+    pub(in crate::admin) shed: Option<ShedStatus>,
     /// When the loops last ran, in Unix time.
     pub(in crate::admin) last_step: Duration,
     pub(in crate::admin) process: ProcessFigures,
@@ -65,6 +68,7 @@ impl Scrape {
             certificate_ends: shared.tls.certificate_ends(),
             connections: shared.connections_by_thread().iter().sum(),
             turned_away: shared.clients.turned_away(),
+            shed: shared.shed.status(),
             http2: shared.floods.status(shared.tables.current().settings.limits.streams),
         }
     }

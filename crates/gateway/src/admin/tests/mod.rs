@@ -14,6 +14,7 @@ use super::*;
 use crate::client::spill_files::Buffered;
 use crate::http2::floods::EndedConnections;
 use crate::listen::clients::ClientConnections;
+use crate::listen::kernel_shed::ShedStatus;
 use crate::runtime::reload::Reloads;
 use crate::settings::SeedSource;
 use crate::upstream::roster::{RosterStatus, ServerStatus};
@@ -143,6 +144,7 @@ fn scrape(status: Status) -> Scrape {
         buffered: Buffered::default(),
         connections: 12,
         turned_away: ClientConnections::default().turned_away(),
+        shed: Some(ShedStatus { table: "plimsoll_80_0a".to_owned(), failures: 2, failing: None }),
         http2: EndedConnections::default().status(128),
         last_step: Duration::from_millis(1_800_000_000_500),
         process: metrics::ProcessFigures::default(),
@@ -285,7 +287,7 @@ fn the_status_document() {
 "version":"0.1.0","unix_seconds":1000000000.0,"at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,"promises":[],
 "clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
 "http2":{"streams":128,"idle_frames":1000,"idle_frames_per_second":100,"ended":{"codec":0,"empty_frames":0,"pings":0,"resets":0,"settings":0,"windows":0}},
-"connections":12,"connections_turned_away":{"connections_per_client":0,"kernel":0,"overload":0},
+"connections":12,"connections_turned_away":{"connections_per_client":0,"kernel":0,"overload":0},"kernel_shed":{"table":"plimsoll_80_0a","failures":2,"failing":null},
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,"limit_reason":null,"available":1.0,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "service_level":1.25,"bias":-0.01,"set_point_reduction":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"tunnels":0,"unfinished_seconds":null,

@@ -1,4 +1,6 @@
+use super::table::packets;
 use super::*;
+use std::net::SocketAddr;
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
@@ -58,4 +60,26 @@ fn a_set_has_no_more_clients_than_it_holds() {
 fn what_is_printed_of_a_counter_is_understood() {
     let page = "table inet plimsoll_80 {\n\tcounter turned_away {\n\t\tpackets 12 bytes 720\n\t}\n}\n";
     assert_eq!((packets(page), packets("")), (12, 0));
+}
+
+#[test]
+fn gateways_that_listen_elsewhere_never_share_a_table_and_those_that_listen_there_do() {
+    let name = |addresses: &[&str]| {
+        let parsed: Vec<SocketAddr> =
+            addresses.iter().map(|text| text.parse().expect("an address")).collect();
+        ShedTable::of(parsed).map(|table| table.name)
+    };
+    let lists: [&[&str]; 6] = [
+        &["127.0.0.1:8080"],
+        &["127.0.0.2:8080"],
+        &["0.0.0.0:8080"],
+        &["[::]:8080"],
+        &["127.0.0.1:8080", "127.0.0.1:8443"],
+        &["127.0.0.1:8080", "127.0.0.2:8443"],
+    ];
+    let names: std::collections::BTreeSet<_> = lists.iter().filter_map(|list| name(list)).collect();
+    assert_eq!(names.len(), lists.len(), "{names:?}");
+    assert!(names.iter().all(|name| name.starts_with("plimsoll_8080_")), "{names:?}");
+    assert_eq!(name(&["[::1]:81", "127.0.0.1:80"]), name(&["127.0.0.1:80", "[::1]:81"]), "in any order");
+    assert_eq!(name(&[]), None);
 }
