@@ -7,6 +7,7 @@ use nix::unistd::mkfifo;
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{Folder, Plimsoll, Process, binary, free_port, get};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
@@ -101,6 +102,32 @@ fn a_key_file_that_hangs_is_given_up_and_keeps_nothing_waiting() {
     assert_eq!(get(gateway.address, "/page").status, 502);
     gateway.process.signal(Signal::SIGHUP);
     thread::sleep(Duration::from_millis(300));
+    assert_eq!(gateway.stop().code(), Some(0), "{}", gateway.process.log());
+}
+
+#[test]
+fn an_access_log_that_is_a_pipe_without_a_reader_is_refused_at_once() {
+    let mut gateway = started();
+    let pipe = gateway.file().with_file_name("access.pipe");
+    mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("a pipe");
+    let right = fs::read_to_string(gateway.file()).expect("its configuration");
+    gateway.rewrite(&(right + "\n[access_log]\nfile = \"access.pipe\"\n"));
+    let refused = gateway.post_reload();
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("it is a pipe that nobody reads"), "{}", refused.text());
+    assert_eq!(gateway.ask_admin("/healthz").status, 200);
+    let mut another = Command::new(binary());
+    let mut another =
+        Process::spawn("plimsoll", another.arg("run").arg(gateway.file()), &pipe.with_extension("log"));
+    assert_eq!(another.wait().code(), Some(1), "{}", another.log());
+    assert!(another.log().contains("it is a pipe that nobody reads"), "{}", another.log());
+    // With a reader it is a log as any other.
+    let reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).expect("the pipe");
+    assert_eq!(gateway.post_reload().status, 200);
+    assert_eq!(get(gateway.address, "/page").status, 502);
+    let mut line = String::new();
+    BufReader::new(reader).read_line(&mut line).expect("a line");
+    assert!(line.contains("\"path\":\"/page\""), "{line}");
     assert_eq!(gateway.stop().code(), Some(0), "{}", gateway.process.log());
 }
 

@@ -13,7 +13,7 @@ use crate::runtime::Clock;
 use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
 use crate::runtime::reload::{Reloader, Reloads};
-use crate::runtime::tables::{PlantRow, PoolParts, PublishedTables, Tables};
+use crate::runtime::tables::{PlantRow, PublishedTables, TableParts, Tables};
 use crate::runtime::ticker::Ticker;
 use crate::runtime::worker::{Shared, Worker};
 use crate::settings::{Address, Backend, Listener, Settings};
@@ -99,7 +99,9 @@ impl Gateway {
         let numbers = engine.prepare(promises).map_err(|problems| invalid(problems.join("; ")))?;
         let tls = TlsServer::new()?;
         tls.install(tls.prepare(settings.tls.as_ref()).map_err(|wrong| invalid(wrong.join("\n")))?);
-        let pools = PoolParts::prepare(&settings, threads).map_err(|wrong| invalid(wrong.join("\n")))?;
+        let tables = Tables::default();
+        let parts = TableParts::prepare(&settings, threads, &tables.access_logs);
+        let parts = parts.map_err(|wrong| invalid(wrong.join("\n")))?;
         let Bound { listeners: listening, sockets, kept: listeners, own_paths } =
             bind_all(&settings.listen, threads, &mut before.sockets)?;
         if let Some((learned, at_once)) = before.learned.take() {
@@ -120,7 +122,7 @@ impl Gateway {
             shed: ShedState::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
-            tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, &pools)?),
+            tables: PublishedTables::new(tables.next(settings, promises, &numbers, &parts)?),
         });
         let engine = Arc::new(Mutex::new(engine));
         let ticker = Ticker::start(engine.clone(), shared.clone())?;

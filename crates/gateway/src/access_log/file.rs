@@ -1,9 +1,10 @@
 //! A log's file, which is opened anew at its path when that is asked for: its owner has moved the old one away (logrotate).
 
-use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -40,14 +41,26 @@ impl Drop for LogFile {
     }
 }
 
+/// Opens it without waiting for the reader of a pipe. Writing to it may wait, which only the log's own thread does.
 fn open(path: &PathBuf) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    let without_waiting = OFlags::NONBLOCK.bits() as i32;
+    let opened = OpenOptions::new().append(true).create(true).custom_flags(without_waiting).open(path);
+    let file = opened.map_err(|error| {
+        let is_unread = error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+            && fs::metadata(path).is_ok_and(|file| file.file_type().is_fifo());
+        if is_unread {
+            io::Error::other("it is a pipe that nobody reads; start its reader first")
+        } else {
+            error
+        }
+    })?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
-/// Whether the file can be opened; it does not wait for the reader of a pipe.
+/// Whether the file can be opened.
 pub(super) fn can_open(path: &PathBuf) -> io::Result<()> {
-    let without_waiting = OFlags::NONBLOCK.bits() as i32;
-    OpenOptions::new().append(true).create(true).custom_flags(without_waiting).open(path).map(drop)
+    open(path).map(drop)
 }
 
 impl Write for LogFile {
@@ -75,7 +88,31 @@ impl Write for LogFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::io::Read as _;
+
+    #[test]
+    fn a_pipe_is_not_waited_for_and_keeps_what_its_reader_is_slow_to_take() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        let open = || LogFile::open(path.clone(), Arc::default(), Arc::default());
+        let refused = open().expect_err("nobody reads it");
+        assert!(refused.to_string().starts_with("it is a pipe that nobody reads"), "{refused}");
+        let mut reader =
+            OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path)?;
+        let mut log = open()?;
+        fcntl_setfl(&reader, OFlags::empty())?;
+        // More than a pipe holds.
+        let line = [[b'a'; 1023].as_slice(), b"\n"].concat();
+        let lines = 1024;
+        let written = std::thread::spawn(move || (0..lines).try_for_each(|_| log.write_all(&line)));
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all)?;
+        written.join().expect("no panic")?;
+        assert_eq!(all.len(), 1024 * lines);
+        Ok(())
+    }
 
     #[test]
     fn lines_that_lie_in_the_buffer_at_the_end_are_counted() -> io::Result<()> {

@@ -108,43 +108,46 @@ pub(crate) struct AccessLogs {
 }
 
 impl AccessLogs {
-    /// The logs that `settings` want. Those that stay the same stay open.
+    /// What is open for `settings`: opened now, or open already here. A disk that hangs hangs this: hold no lock.
     ///
     /// # Errors
     /// A file that cannot be opened.
+    pub(crate) fn open(&self, settings: &AccessLogSettings) -> io::Result<Vec<Arc<AccessLog>>> {
+        let own = settings.sites.iter().filter_map(|site| match site {
+            SiteLog::Own(target) => Some(target),
+            SiteLog::Shared | SiteLog::Off => None,
+        });
+        let mut open = Vec::new();
+        for target in settings.target.iter().chain(own) {
+            if find(&open, target, settings.form).is_none() {
+                let here = find(&self.open, target, settings.form).map(Ok);
+                open.push(here.unwrap_or_else(|| AccessLog::open(target, settings.form, &self.lost))?);
+            }
+        }
+        Ok(open)
+    }
+
+    /// The logs that `settings` want, of those that are open for them.
     pub(crate) fn next(
         &self,
+        open: Vec<Arc<AccessLog>>,
         settings: &AccessLogSettings,
         numbers: impl Iterator<Item = u16>,
-    ) -> io::Result<Self> {
-        let mut next = AccessLogs { lost: self.lost.clone(), ..AccessLogs::default() };
-        next.shared =
-            settings.target.as_ref().map(|target| next.log(self, target, settings.form)).transpose()?;
+    ) -> Self {
+        let log = |target: &LogTarget| find(&open, target, settings.form);
+        let shared = settings.target.as_ref().and_then(log);
+        let mut by_site = Vec::new();
         let sites = settings.sites.iter().chain(std::iter::repeat(&SiteLog::Shared));
         for (number, site) in numbers.map(usize::from).zip(sites) {
             let log = match site {
-                SiteLog::Shared => next.shared.clone(),
+                SiteLog::Shared => shared.clone(),
                 SiteLog::Off => None,
-                SiteLog::Own(target) => Some(next.log(self, target, settings.form)?),
+                SiteLog::Own(target) => log(target),
             };
-            next.sites.resize(next.sites.len().max(number + 1), None);
-            next.sites[number] = log;
+            by_site.resize(by_site.len().max(number + 1), None);
+            by_site[number] = log;
         }
-        Ok(next)
-    }
-
-    /// The log of a target: one that is open already, here or before, or a new one.
-    fn log(&mut self, before: &AccessLogs, target: &LogTarget, form: LogForm) -> io::Result<Arc<AccessLog>> {
-        let same = |log: &&Arc<AccessLog>| log.target == *target && log.form == form;
-        if let Some(log) = self.open.iter().find(same) {
-            return Ok(log.clone());
-        }
-        let log = match before.open.iter().find(same) {
-            Some(log) => log.clone(),
-            None => AccessLog::open(target, form, &self.lost)?,
-        };
-        self.open.push(log.clone());
-        Ok(log)
+        AccessLogs { open, shared, sites: by_site, lost: self.lost.clone() }
     }
 
     /// The log of a site's requests, or of requests without a site.
@@ -180,6 +183,11 @@ impl AccessLogs {
     }
 }
 
+/// The log of a target, if it is open.
+fn find(open: &[Arc<AccessLog>], target: &LogTarget, form: LogForm) -> Option<Arc<AccessLog>> {
+    open.iter().find(|log| log.target == *target && log.form == form).cloned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,14 +202,15 @@ mod tests {
             sites: vec![SiteLog::Off, own.clone(), SiteLog::Shared, own],
             ..AccessLogSettings::default()
         };
-        let logs = AccessLogs::default().next(&settings, [3, 0, 1, 2].into_iter())?;
+        let none = AccessLogs::default();
+        let logs = none.next(none.open(&settings)?, &settings, [3, 0, 1, 2].into_iter());
         let target = |site| logs.of(site).map(|log| log.target.clone());
         assert_eq!(target(None), Some(file("all.log")));
         assert_eq!(target(Some(3)), None, "it wants none");
         assert_eq!(target(Some(0)), Some(file("own.log")));
         assert_eq!(target(Some(1)), Some(file("all.log")));
         assert_eq!(logs.open.len(), 2, "a file is open once");
-        let after = logs.next(&settings, 0..4)?;
+        let after = logs.next(logs.open(&settings)?, &settings, 0..4);
         assert!(after.open.iter().zip(&logs.open).all(|(new, old)| Arc::ptr_eq(new, old)), "they stay open");
         Ok(())
     }
@@ -210,7 +219,7 @@ mod tests {
     fn a_file_that_cannot_be_opened_is_named() {
         let target = LogTarget::File("/nowhere/access.log".into());
         let settings = AccessLogSettings { target: Some(target), ..AccessLogSettings::default() };
-        let error = AccessLogs::default().next(&settings, 0..0).expect_err("there is no such folder");
+        let error = AccessLogs::default().open(&settings).expect_err("there is no such folder");
         assert!(
             error.to_string().starts_with("the access log /nowhere/access.log cannot be opened:"),
             "{error}"

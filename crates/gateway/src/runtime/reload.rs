@@ -1,13 +1,14 @@
 //! New settings and promises for a running gateway.
 //!
-//! Settings and promises are checked first, and each folder is opened once to see that it can be. Then the tables are
-//! replaced, then the engine's promises, in this order (see [`tables`](super::tables)). Settings that hold a socket or a
-//! thread cannot change while the gateway runs: they are reported as needing a restart, and all others are applied.
+//! Settings and promises are checked first, each folder is opened once to see that it can be, and files are read or opened, all
+//! before the engine is locked, since a disk may hang. Then the tables are replaced, then the engine's promises, in this order
+//! (see [`tables`](super::tables)). Settings that hold a socket or a thread cannot change while the gateway runs: they are
+//! reported as needing a restart, and all others are applied.
 
 use crate::files::Files;
 use crate::gateway::check;
 use crate::runtime::lock;
-use crate::runtime::tables::PoolParts;
+use crate::runtime::tables::TableParts;
 use crate::runtime::worker::Shared;
 use crate::settings::{AdminTokens, Backend, Settings, TlsSettings};
 use plimsoll_core::admission::aces::RateForecasts;
@@ -153,7 +154,8 @@ impl Reloader {
         check(&settings, promises).map_err(|error| vec![error.to_string()])?;
         folders_open(&settings, promises)?;
         let tls = self.shared.tls.prepare(settings.tls.as_ref())?;
-        let pools = PoolParts::prepare(&settings, self.shared.mailboxes.len())?;
+        let logs = &self.shared.tables.current().access_logs;
+        let parts = TableParts::prepare(&settings, self.shared.mailboxes.len(), logs)?;
         // The lock is held to the end: reloads come one at a time.
         let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
@@ -163,7 +165,7 @@ impl Reloader {
         // What was read is for the listeners that there are, which speak TLS or do not.
         let tls = (tls.is_some() == settings.tls.is_some()).then_some(tls);
         let tables =
-            before.next(settings, promises, &reload, &pools).map_err(|error| vec![error.to_string()])?;
+            before.next(settings, promises, &reload, &parts).map_err(|error| vec![error.to_string()])?;
         self.shared.tables.publish(tables);
         if let Some(tls) = tls {
             self.shared.tls.install(tls);

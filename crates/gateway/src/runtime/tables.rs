@@ -5,7 +5,7 @@
 //! generations after it has classified a request: every number that the engine gave is therefore found in the tables.
 
 use super::names::Names;
-use crate::access_log::logs::AccessLogs;
+use crate::access_log::logs::{AccessLog, AccessLogs};
 use crate::files::Files;
 use crate::runtime::lock;
 use crate::settings::{Backend, HealthCheck, Settings, UpstreamSettings};
@@ -36,19 +36,25 @@ pub(crate) struct Tables {
     pub names: Names,
 }
 
-/// What pools of connections are made from, besides the settings.
-pub(crate) struct PoolParts {
+/// What tables are made from besides the settings: files, which are read or opened before anybody waits for the tables.
+pub(crate) struct TableParts {
     pub threads: usize,
     /// By backend: what connections that speak TLS begin with.
     clients: Vec<Option<Arc<ClientConfig>>>,
+    /// The access logs that the settings want, open.
+    access_logs: Vec<Arc<AccessLog>>,
 }
 
-impl PoolParts {
-    /// Reads the files of authorities.
+impl TableParts {
+    /// Reads the files of authorities, and opens access logs that are not open `before`.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(crate) fn prepare(settings: &Settings, threads: usize) -> Result<Self, Vec<String>> {
+    pub(crate) fn prepare(
+        settings: &Settings,
+        threads: usize,
+        before: &AccessLogs,
+    ) -> Result<Self, Vec<String>> {
         let (mut clients, mut wrong) = (Vec::new(), Vec::new());
         for backend in &settings.backends {
             let tls = match backend {
@@ -58,7 +64,11 @@ impl PoolParts {
             let client = tls.map(|(tls, http2)| tls.prepare(http2)).transpose();
             clients.push(client.map_err(|error| wrong.push(error)).ok().flatten());
         }
-        if wrong.is_empty() { Ok(PoolParts { threads, clients }) } else { Err(wrong) }
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let access_logs = before.open(&settings.access_log).map_err(|error| vec![error.to_string()])?;
+        Ok(TableParts { threads, clients, access_logs })
     }
 }
 
@@ -155,27 +165,28 @@ impl Tables {
     /// stay open, and so does the exporter of traces.
     ///
     /// # Errors
-    /// An access log that cannot be opened, or a thread that cannot be started.
+    /// A name that no certificate can be for, or a thread that cannot be started.
     pub(crate) fn next(
         &self,
         settings: Settings,
         promises: &Promises,
         reload: &Reload,
-        pools: &PoolParts,
+        parts: &TableParts,
     ) -> io::Result<Tables> {
-        let access_logs = self.access_logs.next(&settings.access_log, reload.site_numbers())?;
+        let open = parts.access_logs.clone();
+        let access_logs = self.access_logs.next(open, &settings.access_log, reload.site_numbers());
         let names = self.names.next(promises, reload);
         let traces = self.traces_for(&settings)?;
         let (plants, traced) = (self.plants.clone(), self.traced.clone());
         let mut next = Tables { plants, settings, access_logs, traces, traced, names };
         let backends = std::mem::take(&mut next.settings.backends).into_iter();
-        let backends = backends.zip(&pools.clients);
+        let backends = backends.zip(&parts.clients);
         for (((backend, client), plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers())
         {
             let upstream = match &backend {
                 Backend::Files(_) => None,
                 Backend::Upstream(settings) => {
-                    let pool = (bounds(plant, promises.control.mode), pools.threads);
+                    let pool = (bounds(plant, promises.control.mode), parts.threads);
                     let known = self.plants.get(number).and_then(|row| row.like(settings));
                     let upstream = match known {
                         Some(known) => known.with(settings, client.as_ref()),
