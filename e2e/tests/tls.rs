@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const REQUEST: &str = "GET /page.html HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n";
 
@@ -259,6 +259,56 @@ fn new_certificates_are_used_without_a_reload_and_wrong_ones_are_not() {
     );
     let (code, text) = curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]);
     assert!(code == 0 && text.contains("a page"), "{text}");
+}
+
+/// A right to read a key leaves no trace in the file. As root everything can be read, so that what is mended here is the file
+/// itself, with the time and the length that it had.
+#[test]
+fn what_is_mended_without_a_trace_is_used_and_what_is_wrong_is_told_once() {
+    const REFUSED: &str = "the earlier ones stay in use";
+    let mut site = Secure::shop();
+    let (first, key) = (fs::read(site.file("shop.pem")).expect("the certificate"), site.file("shop.key"));
+    let kept = site.certificates.write("kept.pem", &first).display().to_string();
+    let (chain, right) = certificate(&site.certificates, "next", "shop.test");
+    let right = fs::read(right).expect("its key");
+    let written = SystemTime::now() - Duration::from_secs(60);
+    let replace_key = |text: &[u8]| {
+        let file = site.certificates.write("replacement", text);
+        let open = fs::OpenOptions::new().write(true).open(&file).expect("the file");
+        open.set_modified(written).expect("its time");
+        fs::rename(file, &key).expect("it takes the key's place");
+    };
+    replace_key(&vec![b'?'; right.len()]);
+    fs::rename(chain, site.file("shop.pem")).expect("it takes the first one's place");
+    site.gateway.process.wait_for("refusal", |log| log.contains(REFUSED).then_some(()));
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(site.gateway.process.log().matches(REFUSED).count(), 1, "{}", site.gateway.process.log());
+    assert_eq!(curl(site.tls, "shop.test", "/page.html", &["--cacert", &kept]).0, 0);
+    replace_key(&right);
+    site.gateway.process.wait_for("renewal", |log| log.contains("handshakes use the new ones").then_some(()));
+    assert_eq!(curl(site.tls, "shop.test", "/page.html", &["--cacert", &site.file("shop.pem")]).0, 0);
+}
+
+#[test]
+fn a_file_that_is_replaced_right_after_a_reload_that_names_it_is_used() {
+    let site = Secure::shop();
+    let next = named(&site.certificates, "next", "shop.test");
+    let text = fs::read_to_string(site.gateway.file()).expect("the configuration");
+    let (begin, end) =
+        (text.find("certificate = ").expect("a key"), text.find("\n\n[upstream").expect("a key"));
+    site.gateway.rewrite(&[&text[..begin], &next, &text[end..]].concat());
+    // The files were looked at a moment ago, or will be in a moment.
+    for wait in [0.3, 1.3] {
+        assert_eq!(site.gateway.post_reload().status, 200);
+        std::thread::sleep(Duration::from_secs_f64(wait));
+        certificate(&site.certificates, "next", "shop.test");
+        let arguments = ["--cacert", &site.file("next.pem")];
+        let end = Instant::now() + Duration::from_secs(20);
+        while curl(site.tls, "shop.test", "/page.html", &arguments).0 != 0 {
+            assert!(Instant::now() < end, "it is never used:\n{}", site.gateway.process.log());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
 }
 
 #[test]

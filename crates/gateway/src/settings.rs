@@ -14,6 +14,7 @@ pub use crate::traces::TraceSettings;
 pub use crate::transport::address::{Address, Listener};
 pub use crate::transport::tls::certificate::Certificate;
 pub use crate::transport::tls::names::is_for;
+pub use crate::transport::tls::server::SeenFile;
 pub use crate::transport::tls::settings::{CertificateFiles, ClientCertificates, TlsSettings, UpstreamTls};
 use plimsoll_core::promises::Network;
 use plimsoll_core::request::Pattern;

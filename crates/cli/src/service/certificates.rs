@@ -1,17 +1,17 @@
 //! The certificates of a configuration: checked before they are used, and renewed when their files change.
 //!
 //! A tool that renews certificates replaces files and may know of no gateway. So a thread looks at the files, and has them
-//! read again once they have changed and then stayed as they are for one look: a chain and its key are not written at once.
+//! read again once they are others than those in force were read from, and have stayed as they are for one look: a chain and
+//! its key are not written at once.
 
 use crate::output::failure::Failure;
 use plimsoll_config::{Backend, Configuration};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Reloader;
-use plimsoll_gateway::settings::{Certificate, TlsSettings, is_for};
+use plimsoll_gateway::settings::{Certificate, SeenFile, TlsSettings, is_for};
 use std::io;
-use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(2);
@@ -65,47 +65,46 @@ pub(crate) fn warnings(certificates: &[Certificate], promises: &Promises) -> Vec
     bare.map(warn).collect()
 }
 
-/// What is seen of a file without reading it.
-type Seen = (PathBuf, Option<(SystemTime, u64)>);
-
-fn look(files: &[PathBuf]) -> Vec<Seen> {
-    let seen = |path: &PathBuf| {
-        let data = std::fs::metadata(path).ok()?;
-        Some((data.modified().ok()?, data.len()))
-    };
-    files.iter().map(|path| (path.clone(), seen(path))).collect()
-}
-
 /// Has a thread renew the certificates of a gateway when their files change.
 pub(crate) fn follow(gateway: Reloader) -> io::Result<()> {
     let run = move || {
-        let mut used = look(&gateway.tls_files());
-        let mut before = used.clone();
+        let (mut before, mut refused) = (None, None);
         loop {
             thread::sleep(LOOK);
-            let now = look(&gateway.tls_files());
-            let is_steady = now == before;
-            before.clone_from(&now);
-            if !is_steady || now == used {
-                continue;
-            }
-            // A reload that names other files has read them.
-            let are_same_files = now.iter().map(|(path, _)| path).eq(used.iter().map(|(path, _)| path));
-            used = now;
-            if are_same_files {
-                renew(&gateway);
+            let changed = gateway.changed_tls_files();
+            let is_steady = changed == before;
+            before.clone_from(&changed);
+            match changed {
+                Some(seen) if is_steady => renew(&gateway, seen, &mut refused),
+                Some(_) => {}
+                None => refused = None,
             }
         }
     };
     thread::Builder::new().name("certificates".to_owned()).spawn(run).map(drop)
 }
 
-fn renew(gateway: &Reloader) {
+/// What was read in vain, and what was wrong.
+type Refused = (Vec<SeenFile>, Vec<String>);
+
+/// Reads them, at each look until they are right: what was wrong may be mended without a trace in the file itself, as a right
+/// to read it. What is wrong is told once.
+fn renew(gateway: &Reloader, seen: Vec<SeenFile>, refused: &mut Option<Refused>) {
     match gateway.renew_certificates() {
-        Ok(()) => tracing::info!("the certificates have changed, and handshakes use the new ones"),
-        Err(wrong) => tracing::error!(
-            "the certificates have changed and are wrong, and the earlier ones stay in use:\n{}",
-            wrong.join("\n")
-        ),
+        Ok(true) => {
+            *refused = None;
+            tracing::info!("the certificates have changed, and handshakes use the new ones");
+        }
+        Ok(false) => {}
+        Err(wrong) => {
+            let now = Some((seen, wrong));
+            if let Some((_, wrong)) = now.as_ref().filter(|_| *refused != now) {
+                tracing::error!(
+                    "the certificates have changed and are wrong, and the earlier ones stay in use:\n{}",
+                    wrong.join("\n")
+                );
+            }
+            *refused = now;
+        }
     }
 }

@@ -11,12 +11,13 @@ use crate::runtime::lock;
 use crate::runtime::tables::TableParts;
 use crate::runtime::worker::Shared;
 use crate::settings::{AdminTokens, Backend, Settings, TlsSettings};
+use crate::transport::tls::server::SeenFile;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
 use plimsoll_core::{Changes, Engine, LearnedState};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
@@ -113,26 +114,27 @@ impl Reloader {
         self.shared.tables.current().access_logs.reopen()
     }
 
-    /// The files of certificates and keys.
-    pub fn tls_files(&self) -> Vec<PathBuf> {
-        let tables = self.shared.tables.current();
-        let files = tables.settings.tls.iter().flat_map(TlsSettings::files);
-        files.map(Path::to_path_buf).collect()
+    /// What is seen of the files of certificates and keys, if they are others than those in force were read from.
+    pub fn changed_tls_files(&self) -> Option<Vec<SeenFile>> {
+        let tls = self.shared.tables.current().settings.tls.clone();
+        let seen = tls.as_ref().map_or_else(Vec::new, TlsSettings::look);
+        (seen != self.shared.tls.read_from()).then_some(seen)
     }
 
-    /// Reads those files again, and has handshakes use what is in them now.
+    /// Reads those files again, and has handshakes use what is in them now. False if a reload came meanwhile, which has read
+    /// its own.
     ///
     /// # Errors
     /// What is wrong with them. Nothing has changed then.
-    pub fn renew_certificates(&self) -> Result<(), Vec<String>> {
+    pub fn renew_certificates(&self) -> Result<bool, Vec<String>> {
         let tables = self.shared.tables.current();
         let config = self.shared.tls.prepare(tables.settings.tls.as_ref())?;
-        // A reload that came meanwhile has read them too.
         let _engine = lock(&self.engine);
-        if Arc::ptr_eq(&tables, &self.shared.tables.current()) {
+        let is_wanted = Arc::ptr_eq(&tables, &self.shared.tables.current());
+        if is_wanted {
             self.shared.tls.install(config);
         }
-        Ok(())
+        Ok(is_wanted)
     }
 
     /// Replaces settings and promises. Requests under way are not touched.

@@ -13,9 +13,10 @@ use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifi
 use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, RootCertStore, ServerConfig};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The protocols that clients are offered, best first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -39,9 +40,32 @@ impl TlsSettings {
     }
 
     /// Every file.
-    pub fn files(&self) -> Vec<&std::path::Path> {
+    pub fn files(&self) -> Vec<&Path> {
         let own = self.certificates.iter().flat_map(|files| [files.chain.as_path(), files.key.as_path()]);
         own.chain(self.clients.iter().map(|clients| clients.authorities.as_path())).collect()
+    }
+
+    /// What is seen of every file without reading it.
+    pub(crate) fn look(&self) -> Vec<SeenFile> {
+        self.files().into_iter().map(SeenFile::at).collect()
+    }
+}
+
+/// What is seen of a file without reading it: whether it is another one than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenFile {
+    path: PathBuf,
+    /// When it was written, and its length; `None` if that cannot be seen.
+    data: Option<(SystemTime, u64)>,
+}
+
+impl SeenFile {
+    fn at(path: &Path) -> Self {
+        let seen = || {
+            let data = std::fs::metadata(path).ok()?;
+            Some((data.modified().ok()?, data.len()))
+        };
+        SeenFile { path: path.to_path_buf(), data: seen() }
     }
 }
 
@@ -69,6 +93,8 @@ pub(crate) struct ServerTls {
     ends: Vec<CertificateEnd>,
     /// The first name of the first certificate that is no pattern.
     host: Option<String>,
+    /// The files as they were before they were read.
+    read_from: Vec<SeenFile>,
 }
 
 /// Until when a certificate is valid (since 1970), by its file.
@@ -103,9 +129,16 @@ impl TlsServer {
         lock(&self.current).as_ref().map_or_else(Vec::new, |tls| tls.ends.clone())
     }
 
+    /// The files that those in force were read from, as they were before that.
+    pub(crate) fn read_from(&self) -> Vec<SeenFile> {
+        lock(&self.current).as_ref().map_or_else(Vec::new, |tls| tls.read_from.clone())
+    }
+
     /// Makes ready what [`install`](Self::install) puts in force.
     pub(crate) fn prepare(&self, settings: Option<&TlsSettings>) -> Result<Option<ServerTls>, Vec<String>> {
         let Some(settings) = settings else { return Ok(None) };
+        // What is written meanwhile is seen to be another file afterwards.
+        let read_from = settings.look();
         let certificates = settings.read()?;
         let end = |own: &Certificate| (own.files.chain.display().to_string(), own.valid_until);
         let ends = certificates.iter().map(end).collect();
@@ -131,7 +164,7 @@ impl TlsServer {
             None => self.tickets.clone(),
             Some(_) => aws_lc_rs::Ticketer::new().map_err(|error| one(error.to_string()))?,
         };
-        Ok(Some(ServerTls { config: Arc::new(config), ends, host }))
+        Ok(Some(ServerTls { config: Arc::new(config), ends, host, read_from }))
     }
 
     pub(crate) fn install(&self, tls: Option<ServerTls>) {
