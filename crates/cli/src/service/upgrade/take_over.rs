@@ -46,8 +46,8 @@ impl Start {
         }
     }
 
-    /// Says where the sockets are from, closes those that nobody accepts from, and tells the gateway before this one that it may
-    /// go.
+    /// Says where the sockets are from, closes those that nobody accepts from, and tells the gateway before this one that it
+    /// may go.
     pub(crate) fn ready(self, left: Inherited) {
         for (address, is_supervised) in left.left() {
             let what = if is_supervised {
