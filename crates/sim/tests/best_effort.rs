@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// None of those that a constant was chosen on.
 const SEEDS: RangeInclusive<u64> = 7101..=7106;
+const SEEDS_OF_MANY: RangeInclusive<u64> = 7101..=7160;
 const CAPACITY: f64 = 200.0;
 /// When the overload begins, and when a run ends (s).
 const STEP: f64 = 20.0;
@@ -82,17 +83,41 @@ fn what_is_left_answers_best_effort_while_somebody_waits_for_it() {
             let span = (STEP + from, STEP + until);
             mean(&runs.iter().map(|heard| of_what_is_left(heard, span, most)).collect::<Vec<_>>())
         };
-        let [at_once, all, soon] =
-            [over(0.0, 3.0, PATIENCE), over(1.0, 30.0, PATIENCE), over(1.0, 30.0, 0.5)];
+        let [all, soon] = [over(1.0, 30.0, PATIENCE), over(1.0, 30.0, 0.5)];
         let kept = mean(&runs.iter().map(|heard| broken(promise, heard)).collect::<Vec<_>>());
         println!(
             "{promise:?} of {own}/s, workers found {found}: others have {all:.3} of what is left within a second, \
-             {soon:.3} within half; in the first three seconds {at_once:.2}; promise {kept:.2}"
+             {soon:.3} within half; promise {kept:.2}"
         );
         assert!((0.9..=1.05).contains(&all) && soon >= 0.9, "{promise:?}: {all}, {soon}");
-        assert!(at_once >= 0.95, "{promise:?}: soon after the step {at_once}");
         assert!(kept <= 1.1, "{promise:?}: {kept} of what may be");
     }
+}
+
+/// What best effort has of what is left in the first three seconds, within a second: the mean of many short runs, and its
+/// standard error. In one of ten the workers are searched for so long that it has less than three quarters.
+fn at_once(promise: Promise, found: bool, own: f64, mode: Mode) -> (f64, f64) {
+    let shares: Vec<f64> = SEEDS_OF_MANY
+        .map(|seed| {
+            let scene = Scene { seconds: STEP + 5.0, mode, ..overload(promise, found, own, seed) };
+            of_what_is_left(&scene.run(), (STEP, STEP + 3.0), PATIENCE)
+        })
+        .collect();
+    let centre = mean(&shares);
+    let variance = mean(&shares.iter().map(|share| (share - centre).powi(2)).collect::<Vec<_>>());
+    (centre, (variance / (shares.len() - 1) as f64).sqrt())
+}
+
+#[test]
+fn what_is_left_answers_best_effort_from_the_first_second_on() {
+    for promise in PROMISES {
+        for (found, own, least) in [(false, 50.0, 0.97), (true, 100.0, 0.9)] {
+            let (share, error) = at_once(promise, found, own, Mode::Control);
+            println!("{promise:?} of {own}/s, workers found {found}: {share:.3} +- {error:.3}");
+            assert!(share + 2.5 * error >= least, "{promise:?}, workers found {found}: {share} +- {error}");
+        }
+    }
+    assert!(at_once(Promise::Mean, true, 100.0, Mode::Off).0 < 0.7, "the twin");
 }
 
 /// Its twin: in order of arrival, nobody is answered whom the answer still reaches.
