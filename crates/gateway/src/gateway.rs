@@ -144,9 +144,10 @@ impl Gateway {
             own_paths,
         };
         // An early return drops the gateway, which stops what was started.
+        // What asks the program `nft` takes a moment, in which nobody is to be served by half a gateway.
+        gateway.start_shed()?;
         gateway.start_operator(&mut before.sockets)?;
         gateway.start_workers(lanes, sockets)?;
-        gateway.start_shed()?;
         Ok(gateway)
     }
 
