@@ -132,6 +132,8 @@ impl RequestHead {
     fn check_method(&self, head: &[u8]) -> Result<(), Refusal> {
         match self.method.of(head) {
             b"TRACE" => Err(Refusal::with(405, "TRACE is not supported")),
+            // On a stream it has no path, which is not what is wrong with it.
+            b"CONNECT" => Err(Refusal::with(501, "CONNECT is not supported")),
             method if method.iter().any(u8::is_ascii_lowercase) => {
                 Err(Refusal::bad("a method is written in capital letters"))
             }
@@ -148,9 +150,6 @@ impl RequestHead {
         }
         self.authority = Span::default();
         self.target = target;
-        if self.method.of(head) == b"CONNECT" {
-            return Err(Refusal::with(501, "CONNECT is not supported"));
-        }
         if text == b"*" {
             if self.method.of(head) != b"OPTIONS" {
                 return Err(Refusal::bad("the target * is for OPTIONS only"));

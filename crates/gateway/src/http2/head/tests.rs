@@ -67,13 +67,14 @@ fn what_can_be_read_in_two_ways_is_refused() {
         get("http://h/").method("get"),
         get("http://h/").method("TRACE"),
         get("*"),
-        get("h:80").method("CONNECT"),
     ] {
         let text = format!("{request:?}");
         assert!(read(request, false).is_err(), "{text}");
     }
     let many = (0..=MAX_FIELDS).fold(get("http://h/"), |request, at| request.header(format!("x-{at}"), "y"));
     assert_eq!(read(many, false).expect_err("too many").status, 431);
+    let tunnel = get("h:80").method("CONNECT");
+    assert_eq!(read(tunnel, false).expect_err("no proxy").status, 501, "as over HTTP/1.1");
     let agree = get("http://h/").header("host", "H");
     assert!(read(agree, false).is_ok());
     assert!(read(get("/").header("host", "h"), false).is_ok(), "a client may name the host in Host");
