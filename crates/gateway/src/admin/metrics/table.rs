@@ -118,6 +118,8 @@ metrics! {
         Gateway(|all| all.connections as u64);
     "plimsoll_connections_turned_away_total", "Connections that were closed when they came, unread, by why.",
         Gateway(|all| all.turned_away.map(|(why, count)| (label("reason", why.as_str()), count)));
+    "plimsoll_kernel_shed_failures_total", "How often nftables' table of clients could not be brought up to date; the gateway alone turns clients away then.",
+        Gateway(|all| all.shed.as_ref().map(|shed| shed.failures));
     "plimsoll_workers", "Requests that the upstream works on at once.",
         Plants(|own| own.workers);
     "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",

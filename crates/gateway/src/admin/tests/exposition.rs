@@ -104,7 +104,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 fn the_exposition_is_well_formed_and_complete() {
     let text = render_metrics(&sample());
     let (families, series) = lint(&text).unwrap();
-    assert_eq!(families.len(), 61, "{families:#?}");
+    assert_eq!(families.len(), 62, "{families:#?}");
     for expected in [
         "plimsoll_certificate_end_timestamp_seconds{certificate=\"/etc/shop.pem\"} 1900000000.0",
         "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
@@ -129,6 +129,7 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_waiting{upstream=\"origin\"} 3.0",
         "plimsoll_cost_per_request_seconds{site=\"shop\",class=\"default\"} 0.005",
         "plimsoll_level_cost_seconds{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 0.00075",
+        "plimsoll_kernel_shed_failures_total 2",
         "plimsoll_mode{mode=\"control\"} 1.0",
         "plimsoll_mode{mode=\"observe\"} 0.0",
         "plimsoll_last_control_step_timestamp_seconds 1800000000.5",

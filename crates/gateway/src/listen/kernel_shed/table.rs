@@ -7,6 +7,9 @@
 //! **Its owner** is named in it, by an empty chain. A table is removed together with the chain of its owner in one transaction,
 //! which fails as a whole if another process has made the table anew.
 
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
 use rustix::thread::{CapabilitySet, capabilities};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -18,6 +21,16 @@ use std::time::Duration;
 
 /// Where nft is looked for besides `PATH`, which often has no `sbin` for users.
 const NFT: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
+
+/// What the kernel's headers (`linux/netlink.h`, `linux/netfilter/nf_tables.h`) say of a message that asks for a table, and of
+/// the one that tells of it.
+const HEADER: usize = 16;
+const FAMILY: usize = 4;
+const TABLE: u16 = 10 << 8;
+const ASK: u16 = TABLE | 1;
+const IS_REQUEST: u16 = 1;
+const INET: u8 = 1;
+const NAME: u16 = 1;
 
 /// The gateway's table.
 #[derive(Clone, Debug)]
@@ -56,10 +69,43 @@ impl ShedTable {
     /// made.
     pub(crate) fn remove_left(&self) {
         let may_be = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::NET_ADMIN));
-        if may_be {
-            // Mostly there is none.
+        // Mostly there is none, which the kernel says sooner than nft is started.
+        if may_be && self.is_there() {
             let _ = run(&format!("delete table inet {}\n", self.name));
         }
+    }
+
+    /// Whether there is a table of this name, whoever has made it. Where the kernel has no nftables there is none.
+    pub(super) fn is_there(&self) -> bool {
+        let ask = || {
+            let flags = SocketFlags::CLOEXEC;
+            let socket =
+                socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::NETFILTER))?;
+            // Nobody else's answer comes there; the kernel answers before `send` returns.
+            send(&socket, &self.question(), SendFlags::empty())?;
+            let mut answer = [0; 1024];
+            let (length, _) = recv(&socket, &mut answer, RecvFlags::DONTWAIT)?;
+            rustix::io::Result::Ok(length >= HEADER && answer[4..6] == TABLE.to_ne_bytes())
+        };
+        ask().unwrap_or(false)
+    }
+
+    /// The netlink message that asks for it: a header, the family, and its name as the only attribute.
+    fn question(&self) -> Vec<u8> {
+        let attribute = 4 + self.name.len() + 1;
+        let length = (HEADER + FAMILY + attribute).next_multiple_of(4);
+        let mut message = Vec::with_capacity(length);
+        message.extend_from_slice(&(length as u32).to_ne_bytes());
+        message.extend_from_slice(&ASK.to_ne_bytes());
+        message.extend_from_slice(&IS_REQUEST.to_ne_bytes());
+        // Its number, its sender and, behind the family, version and number of what is asked: all of them 0.
+        message.extend_from_slice(&[0; 8]);
+        message.extend_from_slice(&[INET, 0, 0, 0]);
+        message.extend_from_slice(&(attribute as u16).to_ne_bytes());
+        message.extend_from_slice(&NAME.to_ne_bytes());
+        message.extend_from_slice(self.name.as_bytes());
+        message.resize(length, 0);
+        message
     }
 
     /// How many connections it has reset since this was asked last.

@@ -83,3 +83,23 @@ fn gateways_that_listen_elsewhere_never_share_a_table_and_those_that_listen_ther
     assert_eq!(name(&["[::1]:81", "127.0.0.1:80"]), name(&["127.0.0.1:80", "[::1]:81"]), "in any order");
     assert_eq!(name(&[]), None);
 }
+
+#[test]
+fn the_kernel_says_whether_there_is_a_table_without_nft() {
+    use nix::sched::{CloneFlags, unshare};
+    let asked = std::thread::spawn(|| {
+        // As any other user than root there is no network of its own.
+        unshare(CloneFlags::CLONE_NEWNET).ok()?;
+        let [own, other] = ["127.0.0.1:80", "127.0.0.1:81"].map(|address| {
+            ShedTable::of(vec![address.parse().expect("an address")]).expect("it has an address")
+        });
+        let mut asked = vec![own.is_there()];
+        own.make().expect("nft makes it");
+        asked.extend([own.is_there(), other.is_there()]);
+        own.remove_own();
+        asked.push(own.is_there());
+        Some(asked)
+    });
+    let asked = asked.join().expect("no panic");
+    assert!(asked.is_none_or(|asked| asked == [false, true, false, false]));
+}
