@@ -97,15 +97,22 @@ fn a_header_that_comes_when_the_process_was_replaced_is_read_all_the_same() {
 }
 
 #[test]
-fn elsewhere_the_header_is_no_request() {
-    let gateway =
-        Plimsoll::run(&configuration(told(PlayedUpstream::new()), "proxy_protocol = \"192.0.2.0/24\"", ""));
+fn elsewhere_the_header_is_no_request_with_or_without_tls() {
+    let folder = Folder::new();
+    let (chain, key) = certificate(&folder, "shop", "shop.test");
+    let (chain, key) = (chain.display(), key.display());
+    let tls = format!("[tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"{chain}\"\nkey = \"{key}\"\n");
+    let from = "proxy_protocol = \"192.0.2.0/24\"";
+    let mut gateway = Plimsoll::run(&configuration(told(PlayedUpstream::new()), from, &tls));
+    let over_tls = tls_address(&mut gateway);
     let (text, binary) = (
         &b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n"[..],
         &b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\xc0\0\x02\x01\xdc\x04\x01\xbb"[..],
     );
-    for header in [text, binary] {
-        let answer = send(gateway.address, &[header, REQUEST]);
+    for (header, address) in
+        [text, binary].iter().flat_map(|header| [(header, gateway.address), (header, over_tls)])
+    {
+        let answer = send(address, &[header, REQUEST]);
         assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("`proxy_protocol`"), "{answer}");
     }
     assert!(send(gateway.address, &[REQUEST]).ends_with("x-forwarded-for: 127.0.0.1"));

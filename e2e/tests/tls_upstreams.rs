@@ -101,8 +101,14 @@ fn a_server_that_is_not_trusted_is_not_asked_and_the_log_says_why() {
     let server = Server::run(folder, "app");
     let (own, other) = (authority.0.display(), other.display());
     for (tls, why) in [
-        (format!("tls = {{ ca = \"{other}\", server_name = \"app.test\" }}"), "invalid peer certificate: "),
-        (format!("tls = {{ ca = \"{own}\", server_name = \"shop.test\" }}"), "not valid for"),
+        (
+            format!("tls = {{ ca = \"{other}\", server_name = \"app.test\" }}"),
+            "its certificate was not signed with its authority's key",
+        ),
+        (
+            format!("tls = {{ ca = \"{own}\", server_name = \"shop.test\" }}"),
+            "its certificate is not for `shop.test`, but for app.test",
+        ),
     ] {
         let mut gateway = Plimsoll::run(&configuration(&format!("https://127.0.0.1:{}", server.port), &tls));
         let answer = get(gateway.address, "/page.html");

@@ -32,9 +32,7 @@ const READY: Duration = Duration::from_secs(1);
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What a load balancer gets that nobody has told the gateway of.
-const UNKNOWN_PROXY: Refusal = Refusal::bad(
-    "the connection begins with a header of the PROXY protocol, and its address is not in `proxy_protocol`",
-);
+const UNKNOWN_PROXY: Refusal = Refusal::bad(proxy_header::UNEXPECTED);
 
 #[derive(Debug, Default)]
 struct PartialHead {

@@ -8,6 +8,7 @@ use crate::client::awaited_clients::AwaitedClient;
 use crate::transport::plain::PlainSocket;
 use crate::transport::protocol::Protocol;
 use crate::transport::tls::certificate::client_name;
+use crate::transport::tls::reason;
 use crate::transport::tls::session::TlsSocket;
 use std::future::poll_fn;
 use std::io;
@@ -53,7 +54,8 @@ pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket, client: IpAddr) ->
         // A client that has said nothing has begun no handshake.
         if io.received() > 0 {
             server.handshakes.count(None);
-            tracing::debug!(%client, "a TLS handshake with {client} failed: {error}");
+            let why = reason::of_handshake(&error);
+            tracing::debug!(%client, "a TLS handshake with {client} failed: {why}");
         }
         return None;
     }

@@ -13,6 +13,10 @@ const LONGEST_LINE: usize = 107;
 /// The longest header of version 2. Its extensions have no bound of their own; in practice they are far shorter.
 pub(crate) const LONGEST: usize = 4096;
 
+/// What is said of such a header from where none is taken.
+pub(crate) const UNEXPECTED: &str =
+    "the connection begins with a header of the PROXY protocol, and its address is not in `proxy_protocol`";
+
 /// What the first bytes of a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {

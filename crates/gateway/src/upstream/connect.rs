@@ -7,6 +7,7 @@ use crate::transport::http2::Http2Socket;
 use crate::transport::plain::PlainSocket;
 use crate::transport::protocol::Protocol;
 use crate::transport::socket::Socket;
+use crate::transport::tls::reason;
 use crate::transport::tls::session::TlsSocket;
 use rustls::ClientConfig;
 use std::future::poll_fn;
@@ -56,14 +57,7 @@ impl Secured {
                 Ok(Socket::Tls(io))
             }
             Err(error) => {
-                let mut why = error.to_string();
-                if why.contains("InvalidContentType") {
-                    why = "it speaks no TLS at this port".to_owned();
-                }
-                if why.contains("CaUsedAsEndEntity") {
-                    why.push_str("; it signed for itself: name it as `ca` if it is to be trusted");
-                }
-                let why = Some(why);
+                let why = Some(reason::of_handshake(&error));
                 if fault.why != why {
                     *fault = TlsFault { why, is_told: false };
                 }

@@ -52,10 +52,9 @@ impl Certificate {
         let validity = parsed.tbs_certificate().validity();
         let valid_until = validity.not_after.to_unix_duration();
         let key = private_key(&files.key)?;
-        let key = aws_lc_rs::sign::any_supported_type(&key).map_err(|error| {
+        let key = aws_lc_rs::sign::any_supported_type(&key).map_err(|_| {
             format!(
-                "{}: this kind of key is not supported: {error}; use ECDSA with P-256 or P-384, RSA of 2048 bits or more, \
-                 or Ed25519",
+                "{}: this kind of key is not supported; use ECDSA with P-256 or P-384, RSA of 2048 bits or more, or Ed25519",
                 files.key.display()
             )
         })?;

@@ -3,6 +3,7 @@
 use super::session::TlsSocket;
 use crate::transport::plain::PlainSocket;
 use crate::transport::protocol::Protocol;
+use crate::transport::proxy_header;
 use rustls::pki_types::CertificateDer;
 use rustls::{Connection, HandshakeKind, ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind};
@@ -11,9 +12,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// What a client gets that speaks HTTP where TLS is spoken.
-const NOT_TLS: &str = "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
-    content-length: 44\r\nconnection: close\r\n\r\nThis port speaks TLS: ask it with https://.\n";
+/// What is spoken where TLS should be, and no record of TLS begins so: what is logged, and what the client is told.
+type Other = [&'static str; 2];
+
+const HTTP: Other = ["it speaks HTTP without TLS", "This port speaks TLS: ask it with https://."];
+const PROXIED: Other = [proxy_header::UNEXPECTED, proxy_header::UNEXPECTED];
 
 impl TlsSocket {
     /// The server's end of a connection.
@@ -29,28 +32,42 @@ impl TlsSocket {
             match ready!(self.poll_receive(context)) {
                 Ok(0) => return Poll::Ready(Err(ErrorKind::UnexpectedEof.into())),
                 Ok(_) => {}
-                Err(error) => {
-                    self.explain(context, &error);
-                    return Poll::Ready(Err(error));
-                }
+                Err(error) => return Poll::Ready(Err(self.explain(context, error))),
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Tells the other end what was wrong, as far as it listens.
-    fn explain(&mut self, context: &mut Context<'_>, error: &io::Error) {
+    /// Tells the other end what was wrong, as far as it listens; returns what the operator is told.
+    fn explain(&mut self, context: &mut Context<'_>, error: io::Error) -> io::Error {
         if error.kind() != ErrorKind::InvalidData {
-            return;
+            return error;
         }
-        if self.first.is_some_and(|byte| byte.is_ascii_uppercase()) {
-            // No record of TLS begins so. An alert would mean nothing to this client.
-            let _ = Pin::new(&mut self.io).poll_write(context, NOT_TLS.as_bytes());
-        } else {
-            let _ = self.poll_drain(context);
+        let other = self.other();
+        match other {
+            // An alert would mean nothing to this client.
+            Some([_, told]) => {
+                let length = told.len() + 1;
+                let answer = format!(
+                    "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
+                     content-length: {length}\r\nconnection: close\r\n\r\n{told}\n"
+                );
+                let _ = Pin::new(&mut self.io).poll_write(context, answer.as_bytes());
+            }
+            None => drop(self.poll_drain(context)),
         }
         self.abort();
         let _ = Pin::new(&mut self.io).poll_shutdown(context);
+        other.map_or(error, |[logged, _]| io::Error::new(ErrorKind::InvalidData, logged))
+    }
+
+    /// What the first bytes are, if not TLS.
+    fn other(&self) -> Option<Other> {
+        let first = self.first?;
+        match first[0].is_ascii_uppercase() {
+            _ if proxy_header::is_begun(&first) => Some(PROXIED),
+            is_http => is_http.then_some(HTTP),
+        }
     }
 
     /// How many bytes came.

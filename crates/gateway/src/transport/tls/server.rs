@@ -5,6 +5,7 @@
 
 use super::certificate::{Certificate, chain};
 use super::names::CertificatesByName;
+use super::reason;
 use super::settings::{ClientCertificates, TlsSettings};
 use crate::runtime::lock;
 use rustls::crypto::aws_lc_rs;
@@ -74,9 +75,9 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     let name = clients.authorities.display();
     let mut roots = RootCertStore::empty();
     for authority in chain(&clients.authorities)? {
-        roots
-            .add(authority)
-            .map_err(|error| format!("{name}: a certificate in it is no authority's: {error}"))?;
+        roots.add(authority).map_err(|error| {
+            format!("{name}: a certificate in it is no authority's: {}", reason::of(&error))
+        })?;
     }
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(aws_lc_rs::default_provider()));

@@ -18,6 +18,9 @@ const SLOW: usize = 16 * 1024;
 /// How many pieces are encrypted together.
 const PIECES: usize = 8;
 
+/// The bytes that came first, as many as tell what is spoken; zeros behind them if there were fewer.
+pub(super) type FirstBytes = [u8; 12];
+
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
     pub(super) io: PlainSocket,
@@ -28,7 +31,7 @@ pub(crate) struct TlsSocket {
     most: usize,
     /// How many bytes came in all, and the first of them.
     pub(super) received: usize,
-    pub(super) first: Option<u8>,
+    pub(super) first: Option<FirstBytes>,
     /// Whether the other end was told that no more comes, or must not be.
     is_ended: bool,
 }
@@ -37,7 +40,7 @@ pub(crate) struct TlsSocket {
 struct Below<'a, 'b> {
     io: &'a mut PlainSocket,
     context: &'a mut Context<'b>,
-    first: Option<u8>,
+    first: Option<FirstBytes>,
 }
 
 fn without_wait<T>(poll: Poll<io::Result<T>>) -> io::Result<T> {
@@ -51,7 +54,10 @@ impl Read for Below<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut target = ReadBuf::new(into);
         without_wait(Pin::new(&mut *self.io).poll_read(self.context, &mut target))?;
-        self.first = target.filled().first().copied();
+        let (mut first, filled) = (FirstBytes::default(), target.filled());
+        let known = filled.len().min(first.len());
+        first[..known].copy_from_slice(&filled[..known]);
+        self.first = Some(first);
         Ok(target.filled().len())
     }
 }
