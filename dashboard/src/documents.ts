@@ -605,7 +605,7 @@ state: string,
  */
 since_seconds: number, 
 /**
- * Why it is out of use; null while it is in use.
+ * Why it is out of use; of health checks what the last one met; null while it is in use.
  */
 why: string | null, 
 /**

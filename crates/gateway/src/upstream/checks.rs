@@ -11,6 +11,7 @@ use super::connect::{Secured, connect};
 use super::pool::Pool;
 use super::server::Server;
 use super::servers::Upstream;
+use super::trouble::CheckFault;
 use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::runtime::Clock;
@@ -108,28 +109,36 @@ impl DueCheck {
     /// Makes the check, and tells what it found.
     pub(crate) async fn run(self, clock: Clock) {
         let asked = tokio::time::timeout(self.rule.timeout, self.ask()).await;
-        let is_good = matches!(asked, Ok(Ok(status)) if self.rule.statuses.contains(&status));
+        let found = match asked.unwrap_or(Err(CheckFault::Late)) {
+            Ok(status) if self.rule.statuses.contains(&status) => Ok(()),
+            Ok(status) => Err(CheckFault::Status(status)),
+            Err(fault) => Err(fault),
+        };
         self.under_way.set(false);
-        self.pool.roster().checked(clock.now(), &self.server, is_good, &self.rule);
+        self.pool.roster().checked(clock.now(), &self.server, found, &self.rule);
     }
 
     /// The status of the server's answer.
-    async fn ask(&self) -> io::Result<u16> {
-        let mut io = connect(&self.server, self.secured.as_deref(), self.http2).await?;
-        io.write_all(self.request().as_bytes()).await?;
-        io.flush().await?;
+    async fn ask(&self) -> Result<u16, CheckFault> {
+        let connected = connect(&self.server, self.secured.as_deref(), self.http2).await;
+        let mut io = connected.map_err(|error| CheckFault::of(&error))?;
+        let ended = |_: io::Error| CheckFault::Ended;
+        io.write_all(self.request().as_bytes()).await.map_err(ended)?;
+        io.flush().await.map_err(ended)?;
         let (mut bytes, mut start) = (Vec::new(), 0);
         let (mut scan, mut head) = (HeadScan::default(), ResponseHead::default());
         loop {
-            let invalid = |_| io::Error::from(io::ErrorKind::InvalidData);
+            let invalid = |_| CheckFault::Malformed;
             if let Some(length) = scan.advance(&bytes[start..], LONGEST_HEAD).map_err(invalid)? {
                 head.parse(&bytes[start..start + length], false).map_err(invalid)?;
                 if !head.is_interim() {
                     return Ok(head.status);
                 }
                 (start, scan) = (start + length, HeadScan::default());
-            } else if bytes.len() >= LONGEST_HEAD || io.read_buf(&mut bytes).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            } else if bytes.len() >= LONGEST_HEAD {
+                return Err(CheckFault::Malformed);
+            } else if io.read_buf(&mut bytes).await.map_err(ended)? == 0 {
+                return Err(CheckFault::Ended);
             }
         }
     }

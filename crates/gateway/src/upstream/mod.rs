@@ -8,9 +8,9 @@
 //! client has left ([`abandoned`]).
 //!
 //! [`servers`] gives a request its connection: [`choice`] says to which [`server`], [`roster`] which of them are in use, by
-//! what requests and [`checks`] met, [`retry_budget`] whether another may be tried, [`server_log`] what the log was told of
-//! them. [`pool`] owns the connections of all threads, and [`connect`] begins them. [`load_report`] reads what servers
-//! report. [`head`] writes heads for clients, in which [`redirect`] maps places back.
+//! the [`trouble`] that requests and [`checks`] met, [`retry_budget`] whether another may be tried, [`server_log`] what the log
+//! was told of them. [`pool`] owns the connections of all threads, and [`connect`] begins them. [`load_report`] reads what
+//! servers report. [`head`] writes heads for clients, in which [`redirect`] maps places back.
 
 mod abandoned;
 pub(crate) mod checks;
@@ -31,3 +31,4 @@ pub(crate) mod roster;
 mod server;
 mod server_log;
 pub(crate) mod servers;
+mod trouble;

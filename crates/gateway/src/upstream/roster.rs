@@ -31,6 +31,7 @@ use super::recent_counts::RecentCounts;
 use super::retry_budget::RetryBudget;
 use super::server::Server;
 use super::server_log::Said;
+use super::trouble::{CheckFault, Trouble};
 use crate::settings::HealthCheck;
 use plimsoll_core::time::{Duration, Instant};
 use std::sync::Arc;
@@ -43,39 +44,6 @@ const LONGEST_EJECTION: Duration = Duration::from_secs(30);
 pub(super) const FEWEST_ERRORS: u32 = 5;
 /// How rarely chance may eject a server.
 const BY_CHANCE: f64 = 1e-6;
-
-/// What took a server out of use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// It refuses connections.
-    Refused,
-    /// There is no socket at its path.
-    Missing,
-    /// This process may not connect there.
-    Forbidden,
-    /// No connection was made in time.
-    ConnectTimeout,
-    /// It speaks no TLS, or its certificate is not trusted.
-    Untrusted,
-    /// It answers with errors, or not.
-    Errors,
-    /// Its health checks fail.
-    Checks,
-}
-
-impl Trouble {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Trouble::Refused => "connections refused",
-            Trouble::Missing => "no socket there",
-            Trouble::Forbidden => "no right to connect",
-            Trouble::ConnectTimeout => "no connection in time",
-            Trouble::Untrusted => "TLS not trusted",
-            Trouble::Errors => "errors",
-            Trouble::Checks => "health checks",
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerState {
@@ -153,7 +121,7 @@ pub(crate) struct ServerStatus {
     /// How long it has been in this state.
     pub since: Duration,
     /// Why it is out of use.
-    pub why: Option<&'static str>,
+    pub why: Option<String>,
     /// The part of its turns that it gets.
     pub weight: f64,
     pub in_service: u32,
@@ -239,19 +207,28 @@ impl Roster {
     }
 
     /// A health check has ended.
-    pub(super) fn checked(&mut self, now: Instant, server: &Arc<Server>, is_good: bool, rule: &HealthCheck) {
+    pub(super) fn checked(
+        &mut self,
+        now: Instant,
+        server: &Arc<Server>,
+        found: Result<(), CheckFault>,
+        rule: &HealthCheck,
+    ) {
         let slow_start = self.slow_start;
         let Some(member) = self.member(server) else { return };
-        if is_good {
-            (member.good_checks, member.failed_checks) = (member.good_checks.saturating_add(1), 0);
-        } else {
-            (member.good_checks, member.failed_checks) = (0, member.failed_checks.saturating_add(1));
+        match found {
+            Ok(()) => (member.good_checks, member.failed_checks) = (member.good_checks.saturating_add(1), 0),
+            Err(_) => {
+                (member.good_checks, member.failed_checks) = (0, member.failed_checks.saturating_add(1))
+            }
         }
         let is_reached = member.state == ServerState::Ejected && member.why != Some(Trouble::Errors);
         if (member.state == ServerState::Down || is_reached) && member.good_checks >= rule.successes {
             member.bring_back(now, slow_start);
-        } else if member.state != ServerState::Down && member.failed_checks >= rule.failures {
-            member.take_down(now);
+        } else if let Err(fault) = found
+            && (member.state == ServerState::Down || member.failed_checks >= rule.failures)
+        {
+            member.take_down(now, fault);
         }
     }
 
@@ -373,12 +350,15 @@ impl Member {
         self.server.eject(now + self.last_ejection);
     }
 
-    fn take_down(&mut self, now: Instant) {
+    /// Also one that is down already, whose checks may fail in another way by now.
+    fn take_down(&mut self, now: Instant, fault: CheckFault) {
         if self.state == ServerState::InUse {
             self.since = now;
         }
-        (self.state, self.why, self.is_new) = (ServerState::Down, Some(Trouble::Checks), false);
-        self.server.eject_until_checked();
+        if self.state != ServerState::Down {
+            self.server.eject_until_checked();
+        }
+        (self.state, self.why, self.is_new) = (ServerState::Down, Some(Trouble::Checks(fault)), false);
     }
 
     fn bring_back(&mut self, now: Instant, slow_start: Duration) {
@@ -398,8 +378,8 @@ impl Member {
         let often =
             if times > 1 { format!(" (ejected {times} times since the last line)") } else { String::new() };
         let text = if is_out {
-            let why = self.why.map_or("", Trouble::as_str);
-            format!("is out of use ({why}){often}")
+            let why = self.why.map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("is out of use{why}{often}")
         } else {
             let seconds = self.out_for.min(slow_start).as_secs_f64();
             format!(
@@ -424,7 +404,7 @@ impl Member {
             address: self.server.address.to_string(),
             state,
             since: now.since(self.since),
-            why: self.why.filter(|_| self.state != ServerState::InUse).map(Trouble::as_str),
+            why: self.why.filter(|_| self.state != ServerState::InUse).map(|why| why.to_string()),
             weight,
             in_service: self.server.busy(),
             served: load(&counts.served),

@@ -9,8 +9,8 @@
 use super::choice::{ServerChoice, Tried, choose};
 use super::connect::{Secured, connect};
 use super::pool::{ConnectionBounds, Lease, Pool, Ticket};
-use super::roster::Trouble;
 use super::server::Server;
+use super::trouble::Trouble;
 use crate::http1::Refusal;
 use crate::runtime::Clock;
 use crate::settings::{Address, UpstreamSettings};
@@ -219,7 +219,7 @@ impl Upstream {
                 // This is no failure of the upstream, and another server would need a descriptor too.
                 Err(error) if is_out_of_descriptors(&error) => return Err(ConnectError::OutOfDescriptors),
                 Err(error) => {
-                    let why = trouble(&error);
+                    let why = Trouble::of(&error);
                     self.pool.roster().unreachable(now, server, why, is_trial);
                     last = ConnectError::Unreachable(why);
                     failed(server);
@@ -249,16 +249,6 @@ impl Upstream {
     }
 }
 
-fn trouble(error: &io::Error) -> Trouble {
-    match error.kind() {
-        io::ErrorKind::TimedOut => Trouble::ConnectTimeout,
-        io::ErrorKind::InvalidData => Trouble::Untrusted,
-        io::ErrorKind::NotFound => Trouble::Missing,
-        io::ErrorKind::PermissionDenied => Trouble::Forbidden,
-        _ => Trouble::Refused,
-    }
-}
-
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
@@ -276,7 +266,7 @@ mod tests {
             (rustix::io::Errno::ACCESS, Trouble::Forbidden),
             (rustix::io::Errno::CONNREFUSED, Trouble::Refused),
         ] {
-            assert_eq!(super::trouble(&errno.into()), trouble);
+            assert_eq!(Trouble::of(&errno.into()), trouble);
         }
     }
 

@@ -64,8 +64,8 @@ document! {
         state: &'static str = server.state,
         /// For how long it has been so.
         since_seconds: f64 = server.since.as_secs_f64(),
-        /// Why it is out of use; null while it is in use.
-        why: Option<&'static str> = server.why,
+        /// Why it is out of use; of health checks what the last one met; null while it is in use.
+        why: Option<&'a str> = server.why.as_deref(),
         /// The part of its turns that it gets.
         weight: f64 = server.weight,
         /// Requests in service there now.

@@ -202,7 +202,7 @@ fn sample_roster() -> RosterStatus {
         address: "10.0.0.1:80".to_owned(),
         state: "ejected",
         since: Duration::from_millis(1500),
-        why: Some("errors"),
+        why: Some("errors".to_owned()),
         weight: 0.0,
         in_service: 1,
         served: 70,

@@ -71,7 +71,7 @@ fn a_server_is_an_outlier_only_beside_others_that_are_better() {
     assert_eq!(states(&roster, at(1000)), ["healthy"; 4], "never five in a row");
     answer(&mut roster, at(1000), &servers[0], 500);
     assert_eq!(states(&roster, at(1000))[0], "ejected");
-    assert_eq!(roster.status(at(1000)).servers[0].why, Some("errors"));
+    assert_eq!(roster.status(at(1000)).servers[0].why.as_deref(), Some("errors"));
     // A connection alone does not show that errors are over.
     roster.reached(at(1100), &servers[0], false);
     assert_eq!(states(&roster, at(1100))[0], "ejected");
@@ -140,12 +140,17 @@ fn requests_that_began_before_an_ejection_neither_end_nor_lengthen_it() {
     assert!(servers[0].count_served(servers[0].ejections()), "one that began since then does");
 }
 
+/// What a check found.
+fn found(is_good: bool) -> Result<(), CheckFault> {
+    is_good.then_some(()).ok_or(CheckFault::Status(503))
+}
+
 #[test]
 fn checks_and_requests_feed_one_set() {
     let (mut roster, servers) = servers(3);
     let rule = HealthCheck { failures: 3, successes: 2, ..HealthCheck::default() };
     let check = |roster: &mut Roster, second: u64, number: usize, is_good| {
-        roster.checked(at(second * 1000), &servers[number], is_good, &rule)
+        roster.checked(at(second * 1000), &servers[number], found(is_good), &rule)
     };
     check(&mut roster, 1, 0, false);
     check(&mut roster, 2, 0, false);
@@ -154,7 +159,15 @@ fn checks_and_requests_feed_one_set() {
     check(&mut roster, 5, 0, false);
     assert_eq!(states(&roster, at(5000))[0], "healthy", "never three in a row");
     check(&mut roster, 6, 0, false);
-    assert_eq!(roster.status(at(6000)).servers[0].why, Some("health checks"));
+    let why = |roster: &Roster| roster.status(at(6000)).servers[0].why.clone();
+    assert_eq!(why(&roster).as_deref(), Some("health checks: status 503"));
+    roster.checked(
+        at(6000),
+        &servers[0],
+        Err(CheckFault::of(&std::io::ErrorKind::ConnectionRefused.into())),
+        &rule,
+    );
+    assert_eq!(why(&roster).as_deref(), Some("health checks: connections refused"), "what the last one met");
     assert!(!servers[0].claim_trial(at(1_000_000), SLOW_START), "no request tries it");
     check(&mut roster, 7, 0, true);
     assert_eq!(states(&roster, at(7000))[0], "down");
@@ -166,10 +179,10 @@ fn checks_and_requests_feed_one_set() {
     check(&mut roster, 9, 1, true);
     assert_eq!(states(&roster, at(9000))[1], "healthy", "it was out for no time, and starts in none");
     (0..20).for_each(|_| answer(&mut roster, at(10_000), &servers[2], 500));
-    (0..9).for_each(|_| roster.checked(at(10_000), &servers[2], true, &rule));
+    (0..9).for_each(|_| roster.checked(at(10_000), &servers[2], Ok(()), &rule));
     assert_eq!(states(&roster, at(10_000))[2], "ejected");
     // Without checks nothing is down any more.
-    (0..3).for_each(|_| roster.checked(at(11_000), &servers[0], false, &rule));
+    (0..3).for_each(|_| roster.checked(at(11_000), &servers[0], found(false), &rule));
     roster.end_checks(at(12_000), &servers[0]);
     assert_eq!(states(&roster, at(12_000))[0], "starting");
 }
@@ -210,7 +223,7 @@ fn whatever_happens_requests_find_a_server() {
             match random.below(6) {
                 0 => roster.unreachable(now, server, Trouble::Refused, random.below(2) == 0),
                 1 => roster.reached(now, server, random.below(2) == 0),
-                2 => roster.checked(now, server, random.below(3) == 0, &rule),
+                2 => roster.checked(now, server, found(random.below(3) == 0), &rule),
                 3 => {
                     (0..random.below(30)).for_each(|_| answer(&mut roster, now, server, 500));
                     let in_use = roster.in_use().1;
