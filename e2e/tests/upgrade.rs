@@ -1,9 +1,10 @@
 //! The gateway replaced while it serves: no request is lost at full load, and a process that cannot start changes nothing.
 
 use nix::sys::signal::Signal;
-use plimsoll_e2e::configuration::{before, two_levels};
+use plimsoll_e2e::configuration::{before, site, two_levels};
 use plimsoll_e2e::{
-    Folder, Plimsoll, Process, SLOW_PAGES, binary, free_port, get, is_gone, signal, wait_until,
+    Folder, PlayedUpstream, Plimsoll, Process, SLOW_PAGES, answer, binary, free_port, get, is_gone, signal,
+    wait_until,
 };
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -92,6 +93,34 @@ impl Client {
     }
 }
 
+/// More clients than the server works for at once, so that requests wait in the gateway at every moment.
+struct Load {
+    clients: Vec<JoinHandle<Seen>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Load {
+    fn start(gateway: &Plimsoll) -> Load {
+        let stop = Arc::default();
+        let client = |number| Client::start(gateway.address, number % 4 != 3, &stop);
+        Load { clients: (0..16).map(client).collect(), stop }
+    }
+
+    /// What all of them saw.
+    fn end(self) -> Seen {
+        self.stop.store(true, Relaxed);
+        let mut all = Seen::default();
+        for client in self.clients {
+            let mut seen = client.join().expect("a client does not panic");
+            all.asked += seen.asked;
+            all.answered += seen.answered;
+            all.closed += seen.closed;
+            all.lost.append(&mut seen.lost);
+        }
+        all
+    }
+}
+
 /// The head and the body of an answer that says its length.
 fn read_answer(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 16 << 10]);
@@ -119,10 +148,7 @@ fn no_request_fails_while_the_gateway_is_replaced_three_times() {
     let origin = SLOW_PAGES.origin(&[]);
     let text = before(origin.address(), &two_levels()) + "\n[access_log]\nfile = \"access.log\"\n";
     let mut gateway = Plimsoll::run(&text);
-    let stop = Arc::default();
-    // More at once than the server works on, so that requests wait in the gateway at every moment.
-    let clients: Vec<_> =
-        (0..16).map(|number| Client::start(gateway.address, number % 4 != 3, &stop)).collect();
+    let load = Load::start(&gateway);
     let mut processes = BTreeSet::from([gateway.pid()]);
     for _ in 0..3 {
         thread::sleep(Duration::from_millis(700));
@@ -131,18 +157,59 @@ fn no_request_fails_while_the_gateway_is_replaced_three_times() {
         gateway.wait_for_end_of(old);
     }
     thread::sleep(Duration::from_millis(500));
-    stop.store(true, Relaxed);
-    let mut all = Seen::default();
-    for client in clients {
-        let mut seen = client.join().expect("a client does not panic");
-        all.asked += seen.asked;
-        all.answered += seen.answered;
-        all.closed += seen.closed;
-        all.lost.append(&mut seen.lost);
-    }
+    let all = load.end();
     assert_eq!(processes.len(), 4, "each upgrade is a process of its own");
     assert!(all.lost.is_empty(), "{} of {} requests are lost: {:?}", all.lost.len(), all.asked, all.lost);
     assert!(all.answered > 100 && all.closed >= 12, "{all:?}");
+    let log = gateway.file().parent().unwrap_or(Path::new("")).join("access.log");
+    assert!(gateway.stop().success());
+    let lines = fs::read_to_string(log).expect("it was written");
+    assert_eq!(lines.lines().count(), all.asked, "each request has one line, whichever process served it");
+}
+
+/// What was learned for sites, upstreams and classes that are there no more is of no use to the next process, and no harm.
+#[test]
+fn no_request_fails_while_sites_upstreams_and_classes_change_with_the_process() {
+    let origins = [SLOW_PAGES.origin(&[]), SLOW_PAGES.origin(&[])];
+    let log = "\n[access_log]\nfile = \"access.log\"\n";
+    let one = before(origins[0].address(), &two_levels()) + log;
+    let class =
+        "\n[[site.class]]\nname = \"gold\"\nmatch = { header = { x-plan = \"gold\" } }\npriority = 1\n";
+    let more = |host: &str| format!("{host}upstream = \"renamed\"\n");
+    // The clients' site has another name, another upstream and classes, and is not the first one.
+    let others = one
+        .split("\n[[site]]")
+        .next()
+        .expect("a beginning")
+        .replace("[upstream.server]", "[upstream.renamed]");
+    let second = format!(
+        "\n[upstream.second]\naddress = \"{}\"\ncapacity = {{ workers = 2 }}\n",
+        origins[1].address()
+    );
+    let blog = site("blog", "host = \"blog.test\"\nupstream = \"second\"\n");
+    let several = others + &second + &blog + &site("shop", &more("host = \"e2e.test\"\n")) + class + log;
+    // The same site before the other server.
+    let moved = several.replace("upstream = \"renamed\"", "upstream = \"second\"");
+    let mut gateway = Plimsoll::run(&one);
+    let load = Load::start(&gateway);
+    for (text, names) in [
+        (&several, &["\"renamed\"", "\"blog\"", "\"shop\"", "\"gold\""][..]),
+        (&moved, &["\"second\"", "\"shop\""]),
+        (&one, &["\"server\"", "\"site\""]),
+    ] {
+        thread::sleep(Duration::from_millis(700));
+        let old = gateway.pid();
+        gateway.rewrite(text);
+        gateway.upgrade();
+        gateway.wait_for_end_of(old);
+        let status = gateway.ask_admin("/status").text();
+        assert!(names.iter().all(|name| status.contains(name)), "no {names:?} in\n{status}");
+    }
+    thread::sleep(Duration::from_millis(500));
+    let all = load.end();
+    assert!(all.lost.is_empty(), "{} of {} requests are lost: {:?}", all.lost.len(), all.asked, all.lost);
+    assert!(all.answered > 100, "{all:?}");
+    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
     let log = gateway.file().parent().unwrap_or(Path::new("")).join("access.log");
     assert!(gateway.stop().success());
     let lines = fs::read_to_string(log).expect("it was written");
@@ -196,6 +263,27 @@ fn an_upgrade_and_at_once_the_end_is_the_end() {
             assert!(wait_until(PATIENCE, || is_gone(next).then_some(())).is_some(), "it goes on:\n{log}");
         }
     }
+}
+
+/// A supervisor that ends a service asks all of its processes, also the one that was replaced a moment ago.
+#[test]
+fn a_process_that_was_replaced_finishes_its_requests_when_it_is_asked_to_end() {
+    let upstream = PlayedUpstream::new();
+    let mut gateway = Plimsoll::run(&before(upstream.address(), &two_levels()));
+    let (address, old) = (gateway.address, gateway.pid());
+    let client = thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).expect("the gateway accepts");
+        stream.write_all(b"GET /page HTTP/1.1\r\nHost: e2e.test\r\n\r\n").expect("it reads");
+        read_answer(&mut stream)
+    });
+    let (request, _) = upstream.request();
+    gateway.upgrade();
+    signal(old, Signal::SIGTERM);
+    thread::sleep(Duration::from_millis(300));
+    answer(&request, "a page");
+    let seen = client.join().expect("it does not panic");
+    assert!(seen.is_ok_and(|(_, body)| body == b"a page"), "{}", gateway.process.log());
+    gateway.wait_for_end_of(old);
 }
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     start.ready(std::mem::take(&mut before.sockets));
     supervisor::ready();
     match watch(&gateway, &requests, &reload) {
-        Some(successor) => hand_over(gateway, requests, successor),
+        Some(successor) => hand_over(gateway, (requests, signals), successor),
         None => {
             reload.state.save(&reload.gateway);
             reload.forecast.save(&reload.gateway);
@@ -197,7 +197,7 @@ fn drain(gateway: Gateway, signals: Signals) {
 }
 
 /// Leaves new connections to the process that has taken this one's place, and lets requests under way finish.
-fn hand_over(gateway: Gateway, requests: Receiver<Requested>, successor: u32) {
+fn hand_over(gateway: Gateway, (requests, signals): (Receiver<Requested>, Signals), successor: u32) {
     let limit = gateway.drain_timeout();
     tracing::info!(
         successor,
@@ -205,8 +205,12 @@ fn hand_over(gateway: Gateway, requests: Receiver<Requested>, successor: u32) {
         "handed over to process {successor}: requests under way have {} s to finish",
         limit.as_secs_f64()
     );
-    // The thread that receives signals goes on.
-    let wait_for_stop = move || while requests.recv().is_ok_and(|one| one != Requested::Stop) {};
+    let wait_for_stop = move || {
+        // The thread that receives signals goes on up to the first that requests the end. That one asks for what is done
+        // already: a supervisor sends it to all processes of a service.
+        while requests.recv().is_ok_and(|one| one != Requested::Stop) {}
+        signals.wait_for_stop();
+    };
     finish(gateway, wait_for_stop, |gateway| gateway.hand_over(GRACE, limit));
 }
 
