@@ -6,24 +6,49 @@
 //! At the limit of connections, a new one takes the place of the connection that has been idle the longest. The new
 //! connection waits until that place is free: at most one connection per listening socket is open above the limit.
 
-use super::bound::Listening;
+use super::bound::{Connected, Listening};
 use super::{at_accept, placement};
 use crate::request::entrance::Accepted;
 use crate::runtime::mailbox::Message;
 use crate::runtime::worker::Worker;
+use plimsoll_core::time::Instant;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
 
+/// How long connections gather in a flood. The timer rounds it up to its next tick, a millisecond later at most.
+const GATHER: Duration = Duration::from_millis(1);
+/// Where connections are turned away at shorter intervals than this one, by the mean of the last ones, they come as a flood.
+const FLOOD: Duration = Duration::from_micros(500);
+
+/// At what intervals a thread turns connections away.
+///
+/// To wake a thread for a connection takes as long as to turn the connection away. So where most of what comes is turned away,
+/// it lets others gather, once it has turned away all that waited, before it looks again.
+#[derive(Debug, Default)]
+struct ArrivalPace {
+    last: Instant,
+    mean: Duration,
+}
+
+impl ArrivalPace {
+    /// Whether connections come as a flood, now that another was turned away.
+    fn is_flood(&mut self, now: Instant) -> bool {
+        let interval = now.since(self.last).min(Duration::from_millis(100));
+        (self.last, self.mean) = (now, (self.mean * 15 + interval) / 16);
+        self.mean < FLOOD
+    }
+}
+
 /// Accepts until the gateway drains. Connections that wait in the kernel's queue by then are still accepted.
-pub(crate) async fn run(worker: Rc<Worker>, listener: Listening) {
-    let mut scratch = Vec::new();
+pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
+    let (mut scratch, mut pace) = (Vec::new(), ArrivalPace::default());
     loop {
         let accepted = poll_fn(|context| match listener.poll_accept(context) {
             Poll::Ready(result) => Poll::Ready(Some(result)),
-            Poll::Pending if worker.is_draining() => Poll::Ready(None),
+            Poll::Pending if worker.is_draining() => Poll::Ready(listener.accept_waiting()),
             Poll::Pending => {
                 worker.acceptors.borrow_mut().retain(|waker| !waker.will_wake(context.waker()));
                 worker.acceptors.borrow_mut().push(context.waker().clone());
@@ -32,9 +57,14 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: Listening) {
         });
         match accepted.await {
             None => return,
-            Some(Ok((io, peer))) => {
+            Some(Ok(Connected { io, peer, is_last })) => {
                 let accepted = Accepted { io, peer, tls: listener.tls, place: None };
-                let Some(accepted) = at_accept::admit(&worker, accepted, &mut scratch) else { continue };
+                let Some(accepted) = at_accept::admit(&worker, accepted, &mut scratch) else {
+                    if pace.is_flood(worker.coarse()) && is_last && !worker.is_draining() {
+                        listener = listener.gather(GATHER).await;
+                    }
+                    continue;
+                };
                 while is_full(&worker) && !worker.is_draining() {
                     make_room(&worker);
                     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -73,5 +103,35 @@ fn place(worker: &Rc<Worker>, accepted: Accepted) {
         worker.adopt(accepted);
     } else {
         shared.give(thread, accepted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the last of so many connections came in a flood, at these intervals.
+    fn ends_in_flood(pace: &mut ArrivalPace, at: &mut Instant, count: u32, interval: Duration) -> bool {
+        let mut is_flood = false;
+        for _ in 0..count {
+            *at += interval;
+            is_flood = pace.is_flood(*at);
+        }
+        is_flood
+    }
+
+    #[test]
+    fn a_flood_is_many_in_a_row_and_ends_with_a_pause() {
+        let (mut pace, mut at) = (ArrivalPace::default(), Instant::ZERO + Duration::from_secs(60));
+        let us = Duration::from_micros;
+        assert!(!ends_in_flood(&mut pace, &mut at, 1, us(0)), "the first one");
+        assert!(!ends_in_flood(&mut pace, &mut at, 100, us(2000)), "five hundred a second");
+        assert!(ends_in_flood(&mut pace, &mut at, 100, us(250)), "four thousand a second");
+        // As they come where they have gathered for a pause.
+        for _ in 0..100 {
+            assert!(ends_in_flood(&mut pace, &mut at, 7, us(10)));
+            at += us(1900);
+        }
+        assert!(!ends_in_flood(&mut pace, &mut at, 1, us(100_000)), "a tenth of a second without any");
     }
 }

@@ -10,8 +10,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::Path;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
 use tokio::net::TcpSocket;
 
 const BACKLOG: u32 = 4096;
@@ -40,6 +41,14 @@ pub(crate) enum Unstarted {
 pub(crate) struct Listening {
     socket: AsyncFd<socket2::Socket>,
     pub tls: bool,
+}
+
+/// A connection that was accepted.
+pub(crate) struct Connected {
+    pub io: DetachedSocket,
+    pub peer: IpAddr,
+    /// Whether no other waits behind it.
+    pub is_last: bool,
 }
 
 /// Binds a socket, which does not listen yet, to an address that other threads may bind too.
@@ -98,28 +107,55 @@ impl BoundSocket {
             }
             Unstarted::Unix(socket) => OwnedFd::from(socket).into(),
         };
-        // A `socket2::Socket` owns its one descriptor, and closes it only when it is dropped, which `AsyncFd` does at its end.
-        #[expect(unsafe_code, reason = "the descriptor stays the same and open while it is registered")]
-        let socket = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
-        Ok(Listening { socket, tls: self.tls })
+        Ok(Listening { socket: register(socket)?, tls: self.tls })
     }
 }
 
 impl Listening {
     /// The next connection, and where it comes from. Clients of a Unix socket are on this machine.
-    pub(crate) fn poll_accept(
-        &self,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<(DetachedSocket, IpAddr)>> {
+    pub(crate) fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Connected>> {
         loop {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
             let Ok(accepted) = readiness.try_io(|socket| accept(socket.get_ref())) else { continue };
             // Linux makes a file before it looks whether somebody waits: an accept that finds nobody costs more than a look.
-            if !is_anybody_waiting(self.socket.get_ref()) {
+            let is_last = !is_anybody_waiting(self.socket.get_ref());
+            if is_last {
                 readiness.clear_ready();
             }
-            return Poll::Ready(accepted);
+            return Poll::Ready(accepted.map(|(io, peer)| Connected { io, peer, is_last }));
         }
+    }
+
+    /// A connection that waits, whether the selector has said so or not.
+    pub(crate) fn accept_waiting(&self) -> Option<io::Result<Connected>> {
+        match accept(self.socket.get_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            accepted => Some(accepted.map(|(io, peer)| Connected { io, peer, is_last: false })),
+        }
+    }
+
+    /// The same socket after so long. Meanwhile connections wait in its queue, and none of them wakes the thread.
+    pub(crate) async fn gather(self, pause: Duration) -> Self {
+        let mut socket = self.socket.into_inner();
+        loop {
+            tokio::time::sleep(pause).await;
+            match register(socket) {
+                Ok(socket) => return Listening { socket, ..self },
+                // The system has no memory for it at the moment.
+                Err(error) => socket = error.into_parts().0,
+            }
+        }
+    }
+}
+
+/// Has the thread's selector say when connections come.
+fn register(
+    socket: socket2::Socket,
+) -> Result<AsyncFd<socket2::Socket>, AsyncFdRegisterError<socket2::Socket>> {
+    // A `socket2::Socket` owns its one descriptor, and closes it only when it is dropped, which `AsyncFd` does at its end.
+    #[expect(unsafe_code, reason = "the descriptor stays the same and open while it is registered")]
+    unsafe {
+        AsyncFd::register_with_interest(socket, Interest::READABLE)
     }
 }
 
@@ -138,4 +174,30 @@ fn accept(socket: &socket2::Socket) -> io::Result<(DetachedSocket, IpAddr)> {
         Some(peer) => (DetachedSocket::Tcp(io.into()), peer.ip()),
         None => (DetachedSocket::Unix(io.into()), IpAddr::V4(Ipv4Addr::LOCALHOST)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+    use tokio::runtime::{Builder, LocalOptions};
+
+    #[test]
+    fn connections_that_gather_wait_in_the_queue_and_are_not_lost_if_the_gateway_drains_just_then() {
+        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        runtime.expect("a runtime").block_on(async {
+            let socket = bind_tcp(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+            let address = socket.local_addr().expect("its address");
+            let listening =
+                BoundSocket { socket: Unstarted::Tcp(socket), tls: false }.listen().expect("it listens");
+            let connect = || TcpStream::connect(address).expect("there is room in the queue");
+            let clients = [connect(), connect(), connect()];
+            let next =
+                std::future::poll_fn(|context| listening.poll_accept(context)).await.expect("a connection");
+            assert!(!next.is_last);
+            let listening = listening.gather(Duration::from_millis(1)).await;
+            let left = std::iter::from_fn(|| listening.accept_waiting());
+            assert_eq!(left.filter(Result::is_ok).count(), clients.len() - 1);
+        });
+    }
 }
