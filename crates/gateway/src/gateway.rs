@@ -12,6 +12,7 @@ use crate::request::loop_mark::LoopMark;
 use crate::runtime::Clock;
 use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
+use crate::runtime::memory::keep_little;
 use crate::runtime::reload::{Reloader, Reloads};
 use crate::runtime::tables::{PlantRow, PublishedTables, TableParts, Tables};
 use crate::runtime::ticker::Ticker;
@@ -88,6 +89,7 @@ impl Gateway {
     /// As [`start`](Gateway::start).
     pub fn start_after(before: &mut Before, settings: Settings, promises: &Promises) -> io::Result<Gateway> {
         check(&settings, promises)?;
+        keep_little();
         let threads = match settings.threads {
             0 => thread::available_parallelism()?.get(),
             threads => threads,

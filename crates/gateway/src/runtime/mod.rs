@@ -8,7 +8,7 @@
 //! other addresses than before. [`memory`] is given back after a burst.
 
 pub(crate) mod mailbox;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod names;
 mod processors;
 mod readdress;
