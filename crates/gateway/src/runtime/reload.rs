@@ -8,6 +8,7 @@
 use crate::files::Files;
 use crate::gateway::check;
 use crate::runtime::lock;
+use crate::runtime::memory::give_back;
 use crate::runtime::tables::TableParts;
 use crate::runtime::worker::Shared;
 use crate::settings::{AdminTokens, Backend, Settings, TlsSettings};
@@ -144,6 +145,8 @@ impl Reloader {
     pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         let result = self.apply(settings, promises);
         lock(&self.shared.reloads).count(result.is_ok());
+        // What it took to read the configuration, and what the tables of an earlier one held.
+        give_back();
         result
     }
 
