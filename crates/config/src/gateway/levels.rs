@@ -14,8 +14,8 @@ section! { "[[site.level]]"
     LevelKeys {
         /// The level's name in metrics, headers and logs.
         name: Name, required("give the level a name: `name = \"light\"`");
-        /// Put before the path: `/light` makes `/light/page.html` of `/page.html`. It is taken out again of redirects and of
-        /// the paths of cookies. Exempt requests go without it.
+        /// Put before the path, at most 255 bytes: `/light` makes `/light/page.html` of `/page.html`. It is taken out again of
+        /// redirects and of the paths of cookies. Exempt requests go without it.
         prefix: Prefix, optional;
         /// Another upstream for this level, held at a load line of its own: clients that it does not carry are passed down to
         /// the next level. The levels of one upstream follow one another.
