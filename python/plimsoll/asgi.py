@@ -88,7 +88,7 @@ class _Response:
             self.client_left = True
             raise
         if message["type"] == "http.response.start":
-            self._outcome = Outcome.FAILED if message["status"] >= 500 else Outcome.COMPLETED
+            self._outcome = self._attachment.outcome_of(message["status"])
             headers = message.get("headers", ())
             if any(name.lower() == b"content-type" and is_event_stream(value) for name, value in headers):
                 self._attachment.stays_open(self._decision)

@@ -164,6 +164,10 @@ class Attachment:
         """Says, once, that a response stays open for as long as its client likes, so that its request gives its place back."""
         self._library.plimsoll_stays_open(self._handle, decision.number)
 
+    def outcome_of(self, status: int) -> Outcome:
+        """How a request ends whose whole response has this status."""
+        return Outcome(self._library.plimsoll_outcome_of(status))
+
     def done(self, decision: Decision, outcome: Outcome) -> None:
         """Ends a request, exactly once."""
         self._library.plimsoll_done(self._handle, decision.number, int(outcome))

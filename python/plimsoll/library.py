@@ -69,6 +69,7 @@ def load():
         ],
         "plimsoll_log_size": [handle, number, ctypes.c_uint64],
         "plimsoll_stays_open": [handle, number],
+        "plimsoll_outcome_of": [ctypes.c_uint32],
         "plimsoll_done": [handle, number, ctypes.c_int],
     }.items():
         function = getattr(library, name)

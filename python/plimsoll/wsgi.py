@@ -62,7 +62,7 @@ class _Response:
             if self._place:
                 headers = [(name, self._mapped(name, value)) for name, value in headers]
             write = start_response(status, headers, *arguments)
-            self._outcome = Outcome.FAILED if status.startswith("5") else Outcome.COMPLETED
+            self._outcome = self._attachment.outcome_of(int(status[:3]))
             if any(name.lower() == "content-type" and is_event_stream(value.encode("latin-1")) for name, value in headers):
                 self._attachment.stays_open(self._decision)
 

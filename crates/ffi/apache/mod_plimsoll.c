@@ -129,11 +129,8 @@ static void depart(under_way_t *own) {
     request_rec *last = own->request;
     while (last->next) last = last->next;
     plimsoll_log_size(own->handle, own->number, (uint64_t)last->bytes_sent);
-    int outcome = PLIMSOLL_OUTCOME_COMPLETED;
-    if (own->request->connection->aborted)
-        outcome = PLIMSOLL_OUTCOME_ABANDONED;
-    else if (ap_is_HTTP_SERVER_ERROR(last->status))
-        outcome = PLIMSOLL_OUTCOME_FAILED;
+    int has_left = own->request->connection->aborted;
+    int outcome = has_left ? PLIMSOLL_OUTCOME_ABANDONED : plimsoll_outcome_of((uint32_t)last->status);
     plimsoll_done(own->handle, own->number, outcome);
     own->number = 0;
 }

@@ -369,6 +369,12 @@ int plimsoll_map_place(const struct plimsoll_place_t *place,
 int plimsoll_done(const struct plimsoll_t *handle, uint64_t request, int outcome);
 
 /*
+ How a request ended whose whole answer has this status: one of 500 and above is a failure of the server. It is for
+ plimsoll_done.
+ */
+int plimsoll_outcome_of(uint32_t status);
+
+/*
  Detaches the process. What it still has under way counts as failed. A signal handler that ends the process may call it, in
  the middle of another call too.
 

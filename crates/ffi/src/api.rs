@@ -218,6 +218,13 @@ pub unsafe extern "C" fn plimsoll_done(handle: *const plimsoll_t, request: u64, 
     })
 }
 
+/// How a request ended whose whole answer has this status: one of 500 and above is a failure of the server. It is for
+/// plimsoll_done.
+#[unsafe(no_mangle)]
+pub extern "C" fn plimsoll_outcome_of(status: u32) -> c_int {
+    Outcome::of_answer(status.try_into().unwrap_or(u16::MAX)) as c_int
+}
+
 /// Detaches the process. What it still has under way counts as failed. A signal handler that ends the process may call it, in
 /// the middle of another call too.
 ///

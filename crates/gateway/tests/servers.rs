@@ -58,6 +58,20 @@ fn requests_of_a_server_that_is_gone_are_served_by_the_others_and_counted_once()
     assert_eq!(upstream["retries_refused"], 0);
 }
 
+/// By the rule of a server that decides itself (`Outcome::of_answer`).
+#[test]
+fn an_answer_that_is_an_error_of_the_server_is_a_failure() {
+    let is_failing = Arc::new(AtomicBool::new(false));
+    let (origin, _) = failing(&is_failing);
+    let gateway = watched(&[origin.address]);
+    let mut client = client(&gateway);
+    (0..3).for_each(|_| assert_eq!(client.get("/").0, 200));
+    is_failing.store(true, SeqCst);
+    (0..2).for_each(|_| assert_eq!(client.get("/").0, 500));
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [3, 2, 0]);
+}
+
 /// An outlier gets no request but those that were chosen before it was ejected, until its time is over.
 #[test]
 fn a_server_that_alone_answers_with_errors_is_ejected() {

@@ -120,7 +120,7 @@ impl Both {
         let service = Service { response_bytes: 300, representative: false, cost: None };
         let own = self.own[&token.0];
         self.gateway.release(now, own, service, given);
-        self.gateway.depart(now, own, Outcome::Completed, given);
+        self.gateway.depart(now, own, Outcome::of_answer(503), given);
         self.known.remove(&token.0);
     }
 

@@ -120,8 +120,6 @@ pub struct Permit {
     pub(crate) tunnel: bool,
     /// The client has left, and the plant finishes the request for nobody.
     pub(crate) abandoned: bool,
-    /// The plant answered with a failure. An upgrade is none: its release has no bytes.
-    pub(crate) failed: bool,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
     /// The generation of the promises by which it was given.
@@ -203,7 +201,7 @@ pub struct Service {
 pub enum Outcome {
     /// The whole response was delivered.
     Completed,
-    /// The plant or the gateway failed it.
+    /// The plant or the gateway failed it; also by an answer that says so ([`of_answer`](Outcome::of_answer)).
     Failed,
     /// The client left before its response's end.
     Abandoned,
@@ -212,6 +210,12 @@ pub enum Outcome {
 impl Outcome {
     /// All outcomes, in the order of their numbers.
     pub const ALL: [Outcome; 3] = [Outcome::Completed, Outcome::Failed, Outcome::Abandoned];
+
+    /// How a request ended whose whole answer had this status. One of 500 and above is an error of the plant: no model learns
+    /// from it, and no promise is kept by it. The gateway, the layer and a server that decides itself all go by this.
+    pub const fn of_answer(status: u16) -> Outcome {
+        if status >= 500 { Outcome::Failed } else { Outcome::Completed }
+    }
 
     /// The text for metric labels.
     pub const fn as_str(self) -> &'static str {

@@ -27,9 +27,10 @@ impl<W: Wire> Way<W> {
         started.requested.keep_alive &= self.may_discard();
         started.permit.answered(response.status);
         self.write_file_head(&started, &response);
+        let outcome = Outcome::of_answer(response.status);
         let mut service = Service {
             response_bytes: response.content_length.unwrap_or(0),
-            representative: response.status < 500,
+            representative: outcome == Outcome::Completed,
             cost: None,
         };
         let head = self.scratch.len();
@@ -63,7 +64,7 @@ impl<W: Wire> Way<W> {
         started.permit.release(service);
         let next = self.finish(started.requested, Some(&started.permit)).await;
         match self.client.has_all() {
-            true => started.permit.depart(Outcome::Completed),
+            true => started.permit.depart(outcome),
             false => self.give_up(started.permit).await,
         }
         next

@@ -170,7 +170,7 @@ impl<W: Wire> Way<W> {
         }
         match end {
             End::Done => {
-                permit.depart(Outcome::Completed);
+                permit.depart(after.status.map_or(Outcome::Completed, Outcome::of_answer));
                 match (after.complete, after.keeps_client) {
                     (true, true) => Next::Request,
                     (true, false) => Next::Close,

@@ -303,7 +303,8 @@ impl<W: Wire> Exchange<'_, W> {
             self.permit.refused();
         }
         // How long events came is nothing that they cost.
-        let representative = self.response.head.status < 500 && !self.response.is_event_stream();
+        let is_answered = Outcome::of_answer(self.response.head.status) == Outcome::Completed;
+        let representative = is_answered && !self.response.is_event_stream();
         let (response_bytes, cost) = (self.response.bytes, self.response.cost);
         self.permit.release(Service { response_bytes, representative, cost });
     }

@@ -45,8 +45,8 @@ struct Delivery {
 /// What the head of a response says of its body.
 pub(crate) struct Expected {
     pub(crate) length: Option<u64>,
-    /// The models learn from this request.
-    pub(crate) representative: bool,
+    /// How the request ends if all of it is taken.
+    pub(crate) outcome: Outcome,
 }
 
 impl<B: Body + Unpin> ResponseBody<B> {
@@ -61,7 +61,7 @@ impl<B: Body + Unpin> ResponseBody<B> {
         let expected = Expected { length, ..expected };
         let mut delivery = Delivery { guard, expected, sent: 0, waits_since: None };
         if body.is_end_stream() {
-            delivery.end(0, Outcome::Completed);
+            delivery.end_with(0);
             return ResponseBody::unwatched(body);
         }
         let polled = delivery.guard.run(|| Pin::new(&mut body).poll_frame(context));
@@ -114,9 +114,9 @@ impl<B: Body + Unpin> ResponseBody<B> {
                 delivery.hand_over(length_of(frame));
                 self.delivery = Some(delivery);
             }
-            (Some(Ok(frame)), _) => delivery.end(length_of(frame), Outcome::Completed),
-            (Some(Err(_)), _) => delivery.end(0, Outcome::Failed),
-            (None, _) => delivery.end(0, Outcome::Completed),
+            (Some(Ok(frame)), _) => delivery.end_with(length_of(frame)),
+            (Some(Err(_)), _) => delivery.guard.depart(0, Service::default(), Outcome::Failed),
+            (None, _) => delivery.end_with(0),
         }
     }
 }
@@ -153,7 +153,7 @@ impl Delivery {
     }
 
     fn service(&self, length: u64) -> Service {
-        let representative = self.expected.representative;
+        let representative = self.expected.outcome == Outcome::Completed;
         Service { response_bytes: self.sent + length, representative, cost: None }
     }
 
@@ -171,8 +171,9 @@ impl Delivery {
         }
     }
 
-    fn end(self, length: u64, outcome: Outcome) {
-        let service = if outcome == Outcome::Completed { self.service(length) } else { Service::default() };
+    /// All of it is taken with the last frame, which has this length.
+    fn end_with(self, length: u64) {
+        let (service, outcome) = (self.service(length), self.expected.outcome);
         self.guard.depart(length, service, outcome);
     }
 }

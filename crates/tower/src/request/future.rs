@@ -132,7 +132,7 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
     context: &mut Context<'_>,
 ) -> Response<ResponseBody<R>> {
     let (mut head, body) = response.into_parts();
-    let representative = !head.status.is_server_error();
+    let outcome = Outcome::of_answer(head.status.as_u16());
     if head.status == StatusCode::SERVICE_UNAVAILABLE {
         guard.refused();
     }
@@ -150,11 +150,11 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let body = if is_bodiless {
-        let service = Served { representative, ..Served::default() };
-        guard.depart(0, service, Outcome::Completed);
+        let service = Served { representative: outcome == Outcome::Completed, ..Served::default() };
+        guard.depart(0, service, outcome);
         ResponseBody::unwatched(body)
     } else {
-        ResponseBody::begin(body, guard, Expected { length, representative }, context)
+        ResponseBody::begin(body, guard, Expected { length, outcome }, context)
     };
     Response::from_parts(head, body)
 }

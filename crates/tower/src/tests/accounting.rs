@@ -21,6 +21,19 @@ fn a_request_that_is_answered_departs_once_as_completed() {
     assert_eq!((bench.outcomes(Outcome::Completed), bench.counts().bytes), (1, 5));
 }
 
+#[test]
+fn an_answer_that_is_an_error_of_the_server_is_a_failure() {
+    let bench = Bench::new(workers(2));
+    for (status, body) in [(404, "no"), (500, "oh"), (503, ""), (200, "page")] {
+        let handler = BoxCloneSyncService::new(tower::service_fn(move |_| async move {
+            Ok(Response::builder().status(status).body(Full::from(body)).expect("a response"))
+        }));
+        assert_eq!(read(answer(call(&bench, &handler, request("/"))).into_body()), body);
+    }
+    bench.assert_settled();
+    assert_eq!([Outcome::Completed, Outcome::Failed].map(|outcome| bench.outcomes(outcome)), [2, 2]);
+}
+
 /// Each wakes its task when its verdict comes.
 struct Woken(Mutex<bool>);
 

@@ -260,7 +260,6 @@ pub(super) fn permit(
         streams: false,
         tunnel: false,
         abandoned: false,
-        failed: false,
         work: None,
         generation: published.generation,
         in_service_at_start: 0,

@@ -69,7 +69,6 @@ impl Lane {
             self.count_work(served_until, permit, service, change.before);
         }
         if permit.has_quota {
-            permit.failed = !service.representative && service.response_bytes > 0;
             self.leave_quota(served_until, permit, service);
         }
         if permit.work.is_some() {
@@ -120,8 +119,8 @@ impl Lane {
         }
         let class = &self.counters.classes[usize::from(permit.class)];
         class.outcomes[outcome as usize].add(1);
-        if permit.has_quota {
-            count_failure(class, &permit, outcome);
+        if permit.has_quota && outcome == Outcome::Failed {
+            class.timing.failed.add(1);
         }
     }
 
@@ -259,14 +258,6 @@ impl Lane {
     fn work_ns(&self, now: Instant, permit: &Permit, in_service: u32) -> u64 {
         let workers = self.published.plants[permit.plant()].capacity.workers();
         work_ns(now.nanos_since(permit.started), permit.in_service_at_start, in_service, workers)
-    }
-}
-
-/// Counts a request that failed in a class that was promised a delay or a ratio.
-#[inline(never)]
-fn count_failure(class: &ClassCounters, permit: &Permit, outcome: Outcome) {
-    if outcome == Outcome::Failed || (outcome == Outcome::Completed && permit.failed) {
-        class.timing.failed.add(1);
     }
 }
 

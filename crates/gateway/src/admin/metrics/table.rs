@@ -259,7 +259,7 @@ metrics! {
             .map(|reason| (label("reason", reason.as_str()), own.counts.reasons[reason as usize])));
     "plimsoll_served_total", "Requests started, by level; in observe mode by the level that would have been.",
         Classes(|own| by_level(own, |level| own.counts.served.get(level).copied().unwrap_or(0)));
-    "plimsoll_departures_total", "Requests that departed, by outcome.",
+    "plimsoll_departures_total", "Requests that departed, by outcome; one that was answered with a status of 500 and above has failed.",
         Classes(|own| Outcome::ALL
             .map(|outcome| (label("outcome", outcome.as_str()), own.counts.outcomes[outcome as usize])));
     "plimsoll_responses_total", "Responses begun, by the class of their status code; those to requests of no site are not counted.",
