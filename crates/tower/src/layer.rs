@@ -11,6 +11,7 @@ use plimsoll_core::Changes;
 use plimsoll_core::telemetry::status::Status;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -35,6 +36,12 @@ impl PlimsollLayer {
     pub fn reload(&self, builder: Builder) -> Result<Changes, BuildError> {
         let (promises, prefixes) = builder.parts(self.running.client.is_some())?;
         self.running.reload(&promises, &prefixes).map_err(BuildError::Promises)
+    }
+
+    /// Whether levels stand still, because the control loops have panicked; the panic is told as any other of a thread,
+    /// `plimsoll-tick`. Requests are served as before, and the loops are tried again each second.
+    pub fn is_frozen(&self) -> bool {
+        self.running.is_frozen.load(Relaxed)
     }
 
     /// What the engine measures and does now.

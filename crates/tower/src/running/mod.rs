@@ -24,6 +24,7 @@ use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Changes, Engine, Lane};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::SystemTime;
@@ -35,7 +36,9 @@ pub(crate) struct Running {
     pub(crate) clock: Clock,
     pub(crate) client: Option<ClientAddress>,
     /// The thread that runs the loops, to end it.
-    ticker: OnceLock<Thread>,
+    pub(crate) ticker: OnceLock<Thread>,
+    /// The loops have panicked when they last ran, so that levels stand still.
+    pub(crate) is_frozen: AtomicBool,
 }
 
 impl Running {
@@ -49,7 +52,8 @@ impl Running {
         let (engine, lanes) = Engine::new(promises, processors, seed)?;
         let names = Arc::new(Names::default().next(promises, prefixes, &engine.prepare(promises)?));
         let lanes = Lanes::new(lanes, &names);
-        Ok(Running { engine: Mutex::new(engine), lanes, clock, client, ticker: OnceLock::new() })
+        let (ticker, is_frozen) = (OnceLock::new(), AtomicBool::new(false));
+        Ok(Running { engine: Mutex::new(engine), lanes, clock, client, ticker, is_frozen })
     }
 
     /// Calls the engine through this thread's lane.

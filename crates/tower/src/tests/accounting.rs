@@ -34,6 +34,30 @@ fn an_answer_that_is_an_error_of_the_server_is_a_failure() {
     assert_eq!([Outcome::Completed, Outcome::Failed].map(|outcome| bench.outcomes(outcome)), [2, 2]);
 }
 
+#[test]
+fn loops_that_panic_are_seen_and_tried_again_and_requests_are_served() {
+    let bench = Bench::new(workers(2));
+    let running = &bench.layer.running;
+    crate::running::ticker::start(running).expect("a thread");
+    let becomes = |is_frozen: bool| {
+        running.ticker.get().expect("it runs").unpark();
+        let end = std::time::Instant::now() + Duration::from_secs(30);
+        while bench.layer.is_frozen() != is_frozen {
+            assert!(std::time::Instant::now() < end, "it never says {is_frozen}");
+            std::thread::yield_now();
+        }
+    };
+    let now = bench.time.swap(u64::MAX, Ordering::Relaxed);
+    becomes(true);
+    // The loops have no time, and requests have.
+    for round in 1..=2 {
+        bench.time.store(now + round, Ordering::Relaxed);
+        assert_eq!(read(answer(call(&bench, &answering("it"), request("/"))).into_body()), "it");
+        becomes(false);
+    }
+    bench.assert_settled();
+}
+
 /// Each wakes its task when its verdict comes.
 struct Woken(Mutex<bool>);
 
