@@ -53,6 +53,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return self.events()
         time.sleep(0.05 if 'page' in self.path else 0)
         super().do_GET()
+    def do_POST(self):
+        self.rfile.read(int(self.headers['Content-Length']))
+        self.do_GET()
     def events(self):
         self.send_response(200)
         self.send_header('Content-Type', 'text/event-stream')

@@ -280,6 +280,43 @@ fn heads_in_pieces_bodies_and_pipelines_reach_each_server_whole() {
     }
 }
 
+/// The status of the answer to an upload, if it arrives at a client that gives up where it cannot send.
+fn upload(server: SocketAddr) -> Option<u16> {
+    const LENGTH: usize = 3_000_000;
+    let mut stream = TcpStream::connect(server).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
+    let head = format!("POST /page.html HTTP/1.1\r\nHost: e2e.test\r\nContent-Length: {LENGTH}\r\n\r\n");
+    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&vec![b'a'; LENGTH])).ok()?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    line.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn the_rejection_of_an_upload_reaches_its_client() {
+    for kind in [Unchanged::Python, Unchanged::Nginx] {
+        let control = Control::start(CONFIGURATION);
+        let server = Preloaded::start(kind, &control);
+        let (got, is_over, start) = (Got::default(), AtomicBool::new(false), Instant::now());
+        let mut uploads = Vec::new();
+        thread::scope(|scope| {
+            (0..8).for_each(|_| drop(scope.spawn(|| ask(server.address, &got, &is_over))));
+            let rejected = |uploads: &[_]| uploads.iter().filter(|status| **status == Some(503)).count();
+            while rejected(&uploads) < 12 && start.elapsed().as_secs() < 60 {
+                uploads.push(upload(server.address));
+            }
+            is_over.store(true, Relaxed);
+            assert!(rejected(&uploads) >= 12, "{kind:?}: {uploads:?}");
+        });
+        assert!(uploads.iter().all(Option::is_some), "{kind:?}: {uploads:?}");
+        assert_eq!(
+            arrived(&control.state()),
+            (got.sent.into_inner() as usize + uploads.len()) as u64,
+            "{kind:?}"
+        );
+    }
+}
+
 #[test]
 fn without_a_state_requests_go_as_they_came_and_with_one_they_are_counted() {
     let folder = Folder::new();

@@ -11,9 +11,12 @@ use plimsoll_core::request::{Outcome, is_event_stream};
 use plimsoll_wire::{Answers, Body, EMPTY_HEADER, HEADERS, Parsed, RequestHead, request_head};
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 /// A longer head is passed on as it came (byte).
 pub(crate) const LONGEST_HEAD: usize = 16 << 10;
+/// How long the rest of a request is thrown away that was rejected before all of it had come, as in the gateway.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// A connection that the server has accepted.
 #[derive(Debug)]
@@ -42,8 +45,9 @@ pub(crate) enum Reading {
     Rest(usize, Body),
     /// Something that is not followed.
     Opaque,
-    /// The end: its last request was rejected here.
-    End,
+    /// The end: its last request was rejected here. Until then what still comes of that one is thrown away: the kernel resets a
+    /// connection that is closed with bytes unread, and the client may lose the answer.
+    End(Instant),
 }
 
 #[derive(Debug)]
@@ -63,8 +67,8 @@ pub(crate) enum Step {
     Pass,
     /// They go to the server with this text at this place.
     Insert(usize, &'static str),
-    /// So many of them are answered here. Whether the connection ends then.
-    Answer(usize, String, bool),
+    /// So many of them are answered here. If the connection ends then, for how long the rest of the request is thrown away.
+    Answer(usize, String, Option<Duration>),
 }
 
 impl Connection {
@@ -153,7 +157,8 @@ impl Connection {
             // Writing into a text cannot fail.
             let _ = answer.write_str(body);
         }
-        Step::Answer(end.unwrap_or(have).min(have), answer, is_last)
+        let lingers = if end.is_none_or(|end| end > have) { LINGER } else { Duration::ZERO };
+        Step::Answer(end.unwrap_or(have).min(have), answer, is_last.then_some(lingers))
     }
 
     /// The rest is not followed. A request under way ends where its answer does.
@@ -163,8 +168,8 @@ impl Connection {
     }
 
     /// The server gets no more.
-    pub(crate) fn finish(&mut self) {
-        self.reading = Reading::End;
+    pub(crate) fn finish(&mut self, until: Instant) {
+        self.reading = Reading::End(until);
     }
 
     /// The server has got these bytes of the stream.
@@ -243,7 +248,7 @@ impl Connection {
             if status == 101 {
                 self.reading = Reading::Opaque;
             }
-            self.end(outcome_of(status));
+            self.end(Outcome::of_answer(status));
         }
     }
 
@@ -251,7 +256,7 @@ impl Connection {
     pub(crate) fn closed(&mut self) {
         let was_within = self.answers.is_within();
         let outcome = match self.answers.close() {
-            Some(status) => outcome_of(status),
+            Some(status) => Outcome::of_answer(status),
             None if was_within || self.has_client_ended => Outcome::Abandoned,
             None => Outcome::Failed,
         };
@@ -264,11 +269,6 @@ impl Connection {
             under_way.done(outcome);
         }
     }
-}
-
-/// As for the module: an error of the server is a failure.
-fn outcome_of(status: u16) -> Outcome {
-    if status >= 500 { Outcome::Failed } else { Outcome::Completed }
 }
 
 #[cfg(test)]
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
 
-    fn rejected(bytes: &[u8]) -> (usize, String, bool) {
+    fn rejected(bytes: &[u8]) -> (usize, String, Option<Duration>) {
         let refusal = Refusal {
             status: 503,
             reason: "overload",
@@ -326,7 +326,7 @@ mod tests {
             body: "busy\n",
         };
         match connection().head(bytes, 1, |_, _| Decision::Reject(refusal)) {
-            Step::Answer(taken, answer, is_last) => (taken, answer, is_last),
+            Step::Answer(taken, answer, lingers) => (taken, answer, lingers),
             other => panic!("{other:?}"),
         }
     }
@@ -396,16 +396,16 @@ mod tests {
 
     #[test]
     fn a_rejection_keeps_the_connection_if_all_of_the_request_is_there() {
-        let (taken, answer, is_last) = rejected(&GET.repeat(2));
-        assert_eq!((taken, is_last), (GET.len(), false));
+        let (taken, answer, lingers) = rejected(&GET.repeat(2));
+        assert_eq!((taken, lingers), (GET.len(), None));
         assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"), "{answer}");
         assert!(answer.contains("X-Plimsoll: level=0; reason=overload\r\n"), "{answer}");
         assert!(answer.ends_with("Content-Length: 5\r\nConnection: keep-alive\r\n\r\nbusy\n"), "{answer}");
         let post = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody";
-        assert_eq!((rejected(post).0, rejected(post).2), (post.len(), false));
-        assert!(rejected(&post[..post.len() - 1]).2);
-        assert!(rejected(b"GET / HTTP/1.0\r\n\r\n").2);
-        assert!(rejected(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").2);
+        assert_eq!((rejected(post).0, rejected(post).2), (post.len(), None));
+        assert_eq!(rejected(&post[..post.len() - 1]).2, Some(LINGER));
+        assert_eq!(rejected(b"GET / HTTP/1.0\r\n\r\n").2, Some(Duration::ZERO));
+        assert_eq!(rejected(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").2, Some(LINGER));
         assert!(rejected(b"HEAD / HTTP/1.1\r\n\r\n").1.ends_with("\r\n\r\n"));
     }
 }

@@ -5,11 +5,13 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// A descriptor that the server has passed in a call, during that call.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,18 @@ impl Socket {
     /// Takes bytes that have come, for nobody; `scratch` is as long as they are.
     pub(crate) fn discard(self, scratch: &mut [u8]) -> Result<usize, Errno> {
         rustix::net::recv(self.0, scratch, RecvFlags::DONTWAIT).map(|(_, length)| length)
+    }
+
+    /// Whether the server's calls wait.
+    pub(crate) fn waits(self) -> bool {
+        fcntl_getfl(self.0).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
+    }
+
+    /// Waits for so long at most until more has come.
+    pub(crate) fn wait(self, most: Duration) {
+        let most = Timespec { tv_sec: most.as_secs().cast_signed(), tv_nsec: most.subsec_nanos().into() };
+        // What is there, or why not, the next call tells.
+        let _ = poll(&mut [PollFd::from_borrowed_fd(self.0, PollFlags::IN)], Some(&most));
     }
 
     /// Whether nothing more will come.

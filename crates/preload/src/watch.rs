@@ -11,6 +11,7 @@ use rustix::net::RecvFlags;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 /// Flags of a read that change nothing in what it gets. With others the connection is given up.
 const PLAIN: RecvFlags = RecvFlags::DONTWAIT.union(RecvFlags::CMSG_CLOEXEC);
@@ -67,7 +68,7 @@ pub fn before_read(descriptor: c_int, flags: c_int, places: &Places<'_>) -> Read
             Reading::Head => Reads::Done(next_head(descriptor, flags, places)?),
             Reading::Rest(..) => Reads::Told,
             Reading::Opaque => Reads::Through,
-            Reading::End => Reads::Done(Ok(0)),
+            Reading::End(until) => Reads::Done(throw_away(descriptor, flags, until)?),
         })
     });
     reads.unwrap_or(Reads::Through)
@@ -124,15 +125,35 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option
                 with(descriptor, |connection| connection.read(&seen[..taken]));
                 return Some(Ok(given));
             }
-            Step::Answer(taken, answer, is_last) => {
+            Step::Answer(taken, answer, lingers) => {
                 let is_sent = socket.answer(answer.as_bytes());
                 socket.discard(&mut seen[..taken]).ok()?;
-                if is_last || !is_sent {
+                if let Some(lingers) = if is_sent { lingers } else { Some(Duration::ZERO) } {
                     socket.end_sending();
-                    with(descriptor, |connection| connection.finish());
-                    return Some(Ok(0));
+                    let until = Instant::now() + lingers;
+                    with(descriptor, |connection| connection.finish(until));
+                    return throw_away(descriptor, flags, until);
                 }
             }
+        }
+    }
+}
+
+/// Throws away what comes until then, or until the client ends, which is the stream's end for the server. It waits as the
+/// server's own call would.
+fn throw_away(descriptor: c_int, flags: RecvFlags, until: Instant) -> Option<Result<usize, Errno>> {
+    let socket = Socket::new(descriptor)?;
+    let (waits, mut scratch) = (!flags.contains(RecvFlags::DONTWAIT) && socket.waits(), [0; LONGEST_HEAD]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Some(Ok(0));
+        }
+        match socket.discard(&mut scratch) {
+            Ok(count) if count > 0 => {}
+            Err(Errno::AGAIN) if waits => socket.wait(left),
+            Err(Errno::AGAIN) => return Some(Err(Errno::AGAIN)),
+            _ => return Some(Ok(0)),
         }
     }
 }
