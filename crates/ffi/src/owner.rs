@@ -5,16 +5,17 @@
 //! of what it held: so there is a mark of the program too, by where the kernel has put its stack, which only the process
 //! itself is shown.
 //!
-//! The kernel says by a signal that is not sent (`kill` with 0) whether there is a process of a number. What `/proc` does not
-//! show proves nothing: `hidepid`, `ProtectProc` of systemd and `ChrootDir` hide living processes. Where it shows the process,
-//! it tells one that has got the number of a dead one, and one that is dead and not yet waited for. All must be in one PID
-//! namespace ([`namespace`]), where a number means the same to each.
+//! The kernel says by a descriptor of the process (`pidfd_open`) whether there is one of a number, and whether it has ended and
+//! only its parent has not waited for it. What `/proc` does not show proves nothing: `hidepid`, `ProtectProc` of systemd and
+//! `ChrootDir` hide living processes. Where it shows the process, it tells one that has got the number of a dead one. All must
+//! be in one PID namespace ([`namespace`]), where a number means the same to each.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::{fs, io};
 
 /// Where the kernel shows processes.
 const PROC: &str = "/proc";
@@ -27,10 +28,7 @@ const MARK: u64 = ((1 << MARK_BITS) - 1) << NUMBER_BITS;
 
 /// The word of this process.
 pub(crate) fn own() -> u64 {
-    match seen(PROC.as_ref(), own_number()) {
-        Ok(Shown::Alive(seen)) => word(own_number(), seen),
-        _ => own_number().into(),
-    }
+    seen(PROC.as_ref(), own_number()).map_or_else(|| own_number().into(), |seen| word(own_number(), seen))
 }
 
 /// The PID namespace of this process; 0 if it is not shown.
@@ -61,21 +59,25 @@ pub(crate) fn lives(owner: u64) -> bool {
 fn lives_by(proc: &Path, owner: u64) -> bool {
     let (number, known) = (number(owner), owner >> (NUMBER_BITS + MARK_BITS));
     exists(number)
-        && match seen(proc, number) {
-            Ok(Shown::Alive(seen)) => {
-                let now = word(number, seen);
-                known == 0 || (now & !MARK == owner & !MARK && (number != own_number() || now == owner))
-            }
-            Ok(Shown::Dead) => false,
-            Err(_) => true,
-        }
+        && seen(proc, number).is_none_or(|seen| {
+            let now = word(number, seen);
+            known == 0 || (now & !MARK == owner & !MARK && (number != own_number() || now == owner))
+        })
 }
 
-/// Whether the kernel has a process of this number, also one that is dead and not yet waited for. One that this process may not
-/// send a signal to is there.
+/// Whether the kernel has a process of this number of which a thread goes on. Where it has no such descriptors to give (Linux
+/// before 5.3, too many open files) it is asked by a signal that is not sent, to which also one answers that is dead and not
+/// yet waited for. One that this process may not send a signal to is there.
 fn exists(number: u32) -> bool {
-    let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
+    let Some(pid) = i32::try_from(number).ok().and_then(Pid::from_raw) else { return false };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        // It is readable when the last of its threads has ended.
+        Ok(process) => {
+            let mut asked = [PollFd::new(&process, PollFlags::IN)];
+            poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(1)
+        }
+        Err(_) => rustix::process::test_kill_process(pid) != Err(Errno::SRCH),
+    }
 }
 
 /// The number of the process.
@@ -83,14 +85,7 @@ pub(crate) fn number(owner: u64) -> u32 {
     (owner & ((1 << NUMBER_BITS) - 1)) as u32
 }
 
-/// What is shown of a process.
-enum Shown {
-    Alive(Seen),
-    /// It is dead, and only not yet waited for by its parent.
-    Dead,
-}
-
-/// What is seen of a living process.
+/// What is seen of a process.
 #[derive(Clone, Copy)]
 struct Seen {
     start_ticks: u64,
@@ -105,32 +100,23 @@ fn word(number: u32, Seen { start_ticks, stack }: Seen) -> u64 {
     start_ticks << (NUMBER_BITS + MARK_BITS) | (mark << NUMBER_BITS) & MARK | u64::from(number)
 }
 
-/// What is shown of a process; an error where nothing is, for whatever reason.
-fn seen(proc: &Path, number: u32) -> io::Result<Shown> {
-    let stat = fs::read_to_string(proc.join(number.to_string()).join("stat"))?;
+/// What is shown of a process, if it is.
+fn seen(proc: &Path, number: u32) -> Option<Seen> {
+    let stat = fs::read_to_string(proc.join(number.to_string()).join("stat")).ok()?;
     // The name of the program is in brackets and may hold anything, brackets too.
-    let mut fields = stat.rsplit(')').next().unwrap_or("").split_ascii_whitespace();
-    let state = fields.next();
-    // A process whose first thread has ended is shown as dead while others of its threads go on.
-    let threads: u32 = fields.nth(16).and_then(|threads| threads.parse().ok()).unwrap_or(0);
-    if state == Some("X") || (state == Some("Z") && threads <= 1) {
-        return Ok(Shown::Dead);
-    }
-    let [ticks, stack] = [1, 5].map(|next| fields.nth(next).and_then(|field| field.parse().ok()));
-    let seen = ticks.zip(stack).map(|(start_ticks, stack)| Seen { start_ticks, stack });
-    seen.map(Shown::Alive).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    let mut fields = stat.rsplit(')').next()?.split_ascii_whitespace();
+    let [start_ticks, stack] = [19, 5].map(|next| fields.nth(next).and_then(|field| field.parse().ok()));
+    Some(Seen { start_ticks: start_ticks?, stack: stack? })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::{Child, Command};
+    use std::time::{Duration, Instant};
 
     fn word_of(child: &Child) -> u64 {
-        match seen(PROC.as_ref(), child.id()) {
-            Ok(Shown::Alive(seen)) => word(child.id(), seen),
-            _ => panic!("{} is not shown", child.id()),
-        }
+        word(child.id(), seen(PROC.as_ref(), child.id()).expect("it is shown"))
     }
 
     #[test]
@@ -149,6 +135,12 @@ mod tests {
         // Nobody can tell it from one before it with its number.
         assert!(lives(owner + (1 << (NUMBER_BITS + MARK_BITS))));
         child.kill().unwrap();
+        // Dead before it is waited for, and after.
+        let end = Instant::now() + Duration::from_secs(30);
+        while lives(owner) || lives(child.id().into()) {
+            assert!(Instant::now() < end, "a dead process that nobody has waited for lives");
+            std::thread::yield_now();
+        }
         child.wait().unwrap();
         assert!(!lives(owner) && !lives(child.id().into()));
         assert!(!lives(0), "no process");
