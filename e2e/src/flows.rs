@@ -21,13 +21,15 @@ pub struct Flow {
     pub bytes: Option<usize>,
     /// One rate after the other.
     pub steps: Vec<Step>,
+    /// What the arrivals of a live run are drawn from, beside the flow's number.
+    pub seed: u32,
 }
 
 impl Flow {
     /// Requests for one path of a host; each step is its seconds and its rate per second.
     pub fn new(host: &'static str, path: &'static str, steps: &[(f64, f64)]) -> Flow {
         let steps = steps.iter().map(|(seconds, rate)| (Duration::from_secs_f64(*seconds), *rate));
-        Flow { host, path, bytes: None, steps: steps.collect() }
+        Flow { host, path, bytes: None, steps: steps.collect(), seed: 0 }
     }
 
     /// How long it lasts.
@@ -47,7 +49,7 @@ impl Flow {
             path: self.path.into(),
             clients: CLIENTS,
             first_address: Ipv4Addr::new(127, 16 * group, 0, 1),
-            seed: group.into(),
+            seed: u64::from(self.seed) << 8 | u64::from(group),
             ..OpenLoop::new(target, self.steps.clone())
         }
     }

@@ -3,8 +3,8 @@
 //! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
 //! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
 //! queueing-model`) only those parts run: scenes, agent, module, module-again, before-module, module-contracts, module-alone,
-//! service-times, response-times, payoff, profile, queueing-model, rejections, rejections-inside, dashboard. Unnamed,
-//! module-alone does not run: module-contracts has all of it.
+//! service-times, response-times, payoff, payoff-again, profile, queueing-model, rejections, rejections-inside, dashboard.
+//! Unnamed, module-alone and payoff-again do not run: module-contracts and payoff have all of them, once.
 
 mod agent;
 mod dashboard;
@@ -25,6 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A row of the table.
 fn row(what: &str, live: f64, simulated: &str, asked: &str) {
     println!("  {what:<36} {live:>9.3}  {simulated:>9}  {asked}");
+}
+
+/// The mean of figures, and the standard deviation of one of them.
+fn mean_and_spread(figures: &[f64]) -> (f64, f64) {
+    let count = figures.len() as f64;
+    let mean = figures.iter().sum::<f64>() / count;
+    let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0)).sqrt())
 }
 
 fn show(scene: &Scene, twin: bool) {
@@ -53,6 +61,9 @@ fn main() {
     }
     if named.iter().any(|name| name == "module-alone") {
         module::show_alone();
+    }
+    if named.iter().any(|name| name == "payoff-again") {
+        (1..=2).for_each(papers_server::show_payoff_again);
     }
     for (part, show) in [
         ("agent", agent::show as fn()),

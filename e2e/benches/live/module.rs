@@ -87,11 +87,12 @@ pub(super) fn show_overloads() {
     }
 }
 
-/// Three times the capacity, the module alone: how much the figures differ from run to run, and what the loop measured.
+/// Three times the capacity, the module alone: how much the figures differ from run to run, each with arrivals of its own.
 pub(super) fn show_again() {
-    let scene = scenes::overload_of(3.0);
     println!("prefork at 3 of its capacity, the module in three runs");
     for run in 1..=3 {
+        let mut scene = scenes::overload_of(3.0);
+        scene.flows.iter_mut().for_each(|flow| flow.seed = run);
         let (control, apache, flown) = scene.inside(Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
         let clock = scene.utilization(&apache);
         drop((apache, control));
@@ -99,20 +100,34 @@ pub(super) fn show_again() {
             scene.figures.iter().map(|figure| format!("{} {:.3}", figure.what, (figure.of)(&flown)));
         println!("  {run}: {}, by its clock {clock:.3}", figures.collect::<Vec<_>>().join(", "));
     }
+    let scene = scenes::overload_of(3.0);
+    let simulated: Vec<_> = (1..=20).map(|seed| scene.simulated_inside(seed, Duration::ZERO)).collect();
+    for figure in &scene.figures {
+        let figures: Vec<_> = simulated.iter().map(|flown| (figure.of)(flown)).collect();
+        let (mean, spread) = super::mean_and_spread(&figures);
+        println!("  in virtual time, twenty seeds: {} {mean:.3} +- {spread:.3}", figure.what);
+    }
 }
 
-/// Isolation, priorities, excess and bandwidth by the module alone.
+/// Isolation, priorities, excess and bandwidth by the module alone, beside the mean and the spread of twenty seeds in virtual
+/// time: whether a live figure differs by more than chance.
 pub(super) fn show_alone() {
     for scene in [scenes::priorities(), scenes::excess(), scenes::contracts(), scenes::bandwidth()] {
         let scene = scene.on_prefork();
         let (control, apache, module) = scene.inside(Path::new(PAGE), scene.patience.unwrap_or(PATIENCE));
         println!("{}, U by the server's own clock {:.3}", scene.name, scene.utilization(&apache));
         drop((apache, control));
-        let simulated: Vec<_> = (1..=3).map(|seed| scene.simulated_inside(seed, Duration::ZERO)).collect();
+        let simulated: Vec<_> = (1..=20).map(|seed| scene.simulated_inside(seed, Duration::ZERO)).collect();
         for figure in &scene.figures {
             let of = |flown: &[Flown]| (figure.of)(flown);
-            let mean = simulated.iter().map(|flown| of(flown)).sum::<f64>() / simulated.len() as f64;
-            println!("  {:<40} {:>9.3} {:>9.3} {:?}", figure.what, of(&module), mean, figure.bounds);
+            let (mean, spread) =
+                super::mean_and_spread(&simulated.iter().map(|flown| of(flown)).collect::<Vec<_>>());
+            println!(
+                "  {:<40} {:>9.3} {mean:>9.3} +- {spread:.3} {:?}",
+                figure.what,
+                of(&module),
+                figure.bounds
+            );
         }
     }
 }

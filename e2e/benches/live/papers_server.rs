@@ -53,14 +53,7 @@ pub(super) fn show_response_times() {
 /// that this machine's own processors have next to nothing to do; a script takes 256 ms more of its worker.
 pub(super) fn show_payoff() {
     head("7.4: gain of degradation");
-    let slower = |kib, more| {
-        let model = scenes::papers_server(kib, 511);
-        ServerModel { fixed: 4 * model.fixed + more, per_kib: 4 * model.per_kib, ..model }
-    };
-    let files = [8, 32, 128].map(|kib| (format!("files of {kib} KB"), slower(kib, Duration::ZERO)));
-    let script = ("a script's 32 KB".to_owned(), slower(32, Duration::from_millis(256)));
-    let models = files.into_iter().chain([script]);
-    for (what, model) in models {
+    for (what, model) in payoff_models() {
         let [with, without] =
             [true, false].map(|has_levels| controlled(&scenes::payoff(model, has_levels), true));
         let gains = with
@@ -69,6 +62,46 @@ pub(super) fn show_payoff() {
             .map(|(with, without)| scenes::served(with) / scenes::served(without) - 1.0);
         let gains: Vec<f64> = gains.chain([f64::NAN, 1.0 / model.light_cost() - 1.0]).collect();
         row(&what, &gains);
+    }
+}
+
+fn payoff_models() -> Vec<(String, ServerModel)> {
+    let slower = |kib, more| {
+        let model = scenes::papers_server(kib, 511);
+        ServerModel { fixed: 4 * model.fixed + more, per_kib: 4 * model.per_kib, ..model }
+    };
+    let files = [8, 32, 128].map(|kib| (format!("files of {kib} KB"), slower(kib, Duration::ZERO)));
+    let script = ("a script's 32 KB".to_owned(), slower(32, Duration::from_millis(256)));
+    files.into_iter().chain([script]).collect()
+}
+
+/// Fig. 10 by the module alone: a live run with arrivals of its own, and the mean and the spread of twenty seeds in virtual
+/// time. Both are pages of six seconds, so that chance has its part in each.
+pub(super) fn show_payoff_again(run: u32) {
+    println!("7.4: gain of degradation, the module alone, run {run}");
+    let gain = |with: &[Flown], without: &[Flown]| scenes::served(with) / scenes::served(without) - 1.0;
+    for (what, model) in payoff_models() {
+        let pair = [true, false].map(|has_levels| {
+            let mut scene = scenes::payoff(model, has_levels);
+            scene.flows.iter_mut().for_each(|flow| flow.seed = run);
+            scene
+        });
+        let [with, without] = pair.each_ref().map(|scene| {
+            let (control, apache, flown) =
+                scene.inside(Path::new(PAGE), scene.patience.unwrap_or(super::PATIENCE));
+            drop((apache, control));
+            flown
+        });
+        let simulated = (1..=20).map(|seed| {
+            let [with, without] = pair.each_ref().map(|scene| scene.simulated_inside(seed, Duration::ZERO));
+            gain(&with, &without)
+        });
+        let (mean, spread) = super::mean_and_spread(&simulated.collect::<Vec<_>>());
+        println!(
+            "  {what:<44}{:>10.3}{mean:>10.3} +- {spread:.3}, by eq. 9 {:.3}",
+            gain(&with, &without),
+            1.0 / model.light_cost() - 1.0
+        );
     }
 }
 

@@ -32,7 +32,7 @@ impl Scene {
         let patience = patience.unwrap_or_default();
         let mut text = format!("duration = \"{}s\"\n\n", self.lasts().as_secs_f64() + END);
         for (number, flow) in self.flows.iter().enumerate() {
-            let Flow { host, path, bytes, steps } = flow;
+            let Flow { host, path, bytes, steps, .. } = flow;
             let mut from = Duration::ZERO;
             let mut phases = String::new();
             for (length, rate) in steps.iter().chain([&(Duration::ZERO, 0.0)]) {
