@@ -70,20 +70,29 @@ pub fn get(server: SocketAddr, path: &str) -> Response {
 /// # Errors
 /// The connection fails, or nothing happens for ten seconds.
 pub fn get_from(address: Ipv4Addr, server: SocketAddr, path: &str) -> io::Result<Response> {
+    let mut stream = connect_from(address, server)?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n")?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes)?;
+    Ok(Response::parse(&bytes))
+}
+
+/// A connection from this address.
+///
+/// # Errors
+/// Why there is none.
+pub fn connect_from(address: Ipv4Addr, server: SocketAddr) -> io::Result<TcpStream> {
     let SocketAddr::V4(server) = server else { return Err(io::Error::other("not an IPv4 address")) };
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket::socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
     socket::bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, 0)))?;
-    let mut stream = TcpStream::from(socket);
+    let stream = TcpStream::from(socket);
     let patience = Some(Duration::from_secs(10));
     stream.set_read_timeout(patience)?;
     // Connecting, too, is given up after so long.
     stream.set_write_timeout(patience)?;
     socket::connect(stream.as_raw_fd(), &SockaddrIn::from(server))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n")?;
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes)?;
-    Ok(Response::parse(&bytes))
+    Ok(stream)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ mod upstream;
 
 pub use apache::Apache;
 pub use browser::{Browser, Portrait, Viewed};
-pub use client::{Response, exchange, get, get_from};
+pub use client::{Response, connect_from, exchange, get, get_from};
 pub use folder::{Folder, open_to_all};
 pub use likeness::{Likeness, likeness};
 pub use model::{LIGHT_PART, LIGHT_TREE, SLOW_PAGES, ServerModel};
