@@ -162,22 +162,33 @@ fn at_0_9_the_queue_takes_up_what_comes_unless_a_promise_breaks() {
         // workers that is found is one too low for a while.
         let most = match (promise, found) {
             (Promise::Percentile, _) => all / 800,
-            (_, true) => all / 1500,
+            (_, true) => all / 2500,
             (_, false) => (lost_by_theory(most_wait(promise)) * all as f64) as usize,
         };
         assert!(lost <= most, "{promise:?}, workers found {found}: {lost} of {all}, at most {most}");
     }
 }
 
-/// Workers that only may be there let nobody wait for long where they are not.
+/// In how many of these runs the 99th percentile of what comes after ten seconds is a second or more.
+fn slow_runs(found: bool, load: f64, mode: Mode, seeds: RangeInclusive<u64>) -> usize {
+    let is_slow = |seed: &u64| {
+        let scene = Scene { seconds: 30.0, mode, ..scene(Promise::Nothing, found, load * 200.0, *seed) };
+        let served: Vec<_> = scene.run().answers;
+        let served = served.iter().filter(|answer| answer.arrived > 10.0 && answer.completed);
+        waits::percentile(&mut served.map(waits::Answer::response).collect::<Vec<_>>(), 0.99) >= 1.0
+    };
+    seeds.filter(is_slow).count()
+}
+
+/// Workers that only may be there let nobody wait for long where they are not. One run of a hundred is slow: where it is two,
+/// more than six of 64 are in one set of seeds of 3,000. Where workers are told none is, however little the load is too much.
 #[test]
 fn an_overload_does_not_wait_while_workers_are_searched_for() {
-    for seed in 4251..=4266 {
-        let heard = scene(Promise::Nothing, true, 260.0, seed).run();
-        let served = heard.answers.iter().filter(|answer| answer.arrived > 10.0 && answer.completed);
-        let slow = waits::percentile(&mut served.map(|answer| answer.response()).collect::<Vec<_>>(), 0.99);
-        assert!((0.1..1.0).contains(&slow), "seed {seed}: p99 {slow}");
-    }
+    let slow = [(true, 1.3), (false, 1.3), (false, 1.15)]
+        .map(|(found, load)| slow_runs(found, load, Mode::Control, 4201..=4264));
+    println!("{slow:?} of 64 runs are slow");
+    assert!(slow[0] <= 6 && slow[1..] == [0, 0], "{slow:?}");
+    assert_eq!(slow_runs(true, 1.3, Mode::Off, 4201..=4204), 4, "the twin");
 }
 
 /// What the rule does not do: let in more than the server carries.

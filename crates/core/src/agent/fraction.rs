@@ -134,6 +134,7 @@ impl FractionLaw {
             service_periods: SERVICE_PERIODS,
             ordinary_backlog: 0.0,
             unconfirmed: load.rose(),
+            costs_begin: false,
             best_effort_waits: false,
             waits_unseen: false,
             full_at: None,

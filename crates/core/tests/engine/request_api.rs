@@ -304,7 +304,7 @@ fn a_client_that_carries_more_than_a_tenth_is_no_switch() {
     assert_eq!(engine.status().classes[0].heavy_clients, 0);
 }
 
-/// Clients that retry at once when they are rejected send more than they would take.
+/// Clients that retry at once when they are rejected, or have waited for too long, send more than they would take.
 #[test]
 fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
     let mut promises = promises();
@@ -317,7 +317,7 @@ fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
     let mut held: Vec<(u32, Instant, Permit)> = Vec::new();
     let mut waiting: Vec<(u64, Permit)> = Vec::new();
     let mut busy = 0;
-    for now in 0..60_000 {
+    for now in 0..120_000 {
         engine.tick(ms(now), &Readings::default(), &mut verdicts);
         for (client, started, mut permit) in std::mem::take(&mut held) {
             if ms(now).since(started) < Duration::from_millis(20) {
@@ -336,13 +336,17 @@ fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
                 Arrival::Reject(_) => idle.push(client),
             }
         }
-        for (client, permit) in started(&mut verdicts) {
+        for verdict in verdicts.drain(..) {
+            let (Verdict::Start(Token(client), _) | Verdict::Drop(Token(client), _)) = verdict;
             waiting.retain(|(waiting, _)| *waiting != client);
-            held.push((client as u32, ms(now), permit));
+            match verdict {
+                Verdict::Start(_, permit) => held.push((client as u32, ms(now), permit)),
+                Verdict::Drop(..) => idle.push(client as u32),
+            }
         }
-        busy += if now >= 30_000 { held.len() } else { 0 };
+        busy += if now >= 60_000 { held.len() } else { 0 };
     }
-    let utilization = busy as f64 / 30_000.0 / f64::from(WORKERS);
+    let utilization = busy as f64 / 60_000.0 / f64::from(WORKERS);
     assert!((0.6..=1.0).contains(&utilization), "{utilization}");
 }
 

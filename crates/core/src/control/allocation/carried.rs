@@ -59,8 +59,12 @@ impl CarriedGroups {
         if !beyond.is_empty() {
             entitle(wants, carries.capacity, &mut self.entitled);
         }
+        if carries.begins {
+            self.sustained.fill(SustainedLoad::default());
+        }
+        let is_followed = !target.unconfirmed && !carries.begins;
         let followed = self.sustained.iter_mut().zip(wants.groups).zip(&self.entitled);
-        for ((sustained, group), entitled) in followed.filter(|_| !target.unconfirmed) {
+        for ((sustained, group), entitled) in followed.filter(|_| is_followed) {
             sustained.follow(group.offered(1.0, 0.0), entitled.load, steps);
         }
         for place in beyond {

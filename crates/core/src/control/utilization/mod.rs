@@ -145,6 +145,7 @@ impl Loop for UtilizationLoop {
             costs: &costs,
             demand: &demand.whole,
             served: served.total,
+            costs_begin: self.forgotten,
         }));
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);

@@ -62,6 +62,8 @@ pub(super) struct StagesBefore<'a> {
     pub(super) demand: &'a Demand,
     /// R times the cost at the levels given.
     pub(super) served: f64,
+    /// Whether costs were forgotten in this period.
+    pub(super) costs_begin: bool,
 }
 
 impl<'a> Observation<'a> {
@@ -104,6 +106,7 @@ impl<'a> Observation<'a> {
             service_periods: sensed.service_time.as_secs_f64() / period,
             best_effort_waits: input.best_effort_waits && !plant.has_ratio() && !plant.promised.waits_unseen,
             unconfirmed: stages.steps.unconfirmed,
+            costs_begin: stages.costs_begin,
             waits_unseen: plant.promised.waits_unseen && !input.unseen_queue.is_told,
             full_at,
         }

@@ -4,6 +4,8 @@
 //!
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
+//!   What is followed begins as the mean of its periods, at a start, after idle times and when costs begin anew: a few periods
+//!   tell an overload, but only one beyond their own error.
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
 //!   tell the load to a quarter. An excess beyond the chance of arrivals that has filled the queue lasts until a period has
 //!   none.
@@ -28,8 +30,12 @@ const MOST_CHANCE: f64 = 1.0;
 const NO_CHANCE: f64 = 3.0;
 /// A step to so many times the capacity is no chance.
 const FAR_ABOVE: f64 = 1.25;
-/// What one period adds to the slowly followed load.
+/// What one period adds to the slowly followed load, once it is followed for long.
 const FOLLOWS: f64 = 0.1;
+/// A mean of fewer periods is above the capacity by more than chance beyond so many of its standard errors.
+const CHANCE_OF_FEW: f64 = 2.0;
+/// The least part of a plant whose chance is considered.
+const LEAST_PART: f64 = 1e-3;
 
 /// What a plant carries without rejecting a request, in units of its capacity.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +51,13 @@ pub struct Carries {
     tolerated_backlog: f64,
     /// Whether a rate or a cost stepped in this period.
     pub(crate) stepped: bool,
+    /// Whether costs begin anew, so that what was followed says nothing of the load by the new ones.
+    pub(crate) begins: bool,
 }
 
 impl Carries {
     /// `None` where the load line is held whatever comes.
-    pub(super) fn of(seen: &Observation<'_>, bias: f64, stepped: bool) -> Option<Self> {
+    fn of(seen: &Observation<'_>, bias: f64, stepped: bool) -> Option<Self> {
         let workers = if seen.demand.backlog(1.0) <= LITTLE_WAITS { seen.possible_workers } else { 1.0 };
         let error = (seen.load_error - KNOWN_WELL).max(0.0);
         Some(Carries {
@@ -61,6 +69,7 @@ impl Carries {
             queue: TOLERATED_BACKLOG.max(seen.service_periods),
             tolerated_backlog: seen.tolerated_backlog,
             stepped,
+            begins: seen.costs_begin,
         })
     }
 
@@ -77,9 +86,11 @@ impl Carries {
         let left_by_a_pause =
             arriving <= capacity.min(part) * comes && backlog <= part * self.tolerated_backlog;
         let is_taken_up = arriving <= capacity + part * self.queue - backlog;
-        let is_chance = arriving <= capacity * comes * (1.0 + NO_CHANCE * self.arrivals_error / sqrt(part));
+        let error = self.arrivals_error / sqrt(part.max(LEAST_PART));
+        let is_chance = arriving <= capacity * comes * (1.0 + NO_CHANCE * error);
         sustained.has_filled_the_queue = !is_chance && (sustained.has_filled_the_queue || !is_taken_up);
-        let is_too_much = sustained.has_filled_the_queue || sustained.load > capacity * lasts;
+        let most = capacity * (lasts + sustained.errors() * error);
+        let is_too_much = sustained.has_filled_the_queue || sustained.load > most;
         !is_too_much && (is_taken_up || left_by_a_pause)
     }
 }
@@ -95,6 +106,7 @@ impl Carries {
             queue,
             tolerated_backlog: 0.0,
             stepped: false,
+            begins: false,
         }
     }
 }
@@ -103,16 +115,26 @@ impl Carries {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SustainedLoad {
     load: f64,
+    /// How many periods it is the mean of.
+    periods: u32,
     /// Whether its excess has filled the queue, and no period since was without one.
     has_filled_the_queue: bool,
 }
 
 impl SustainedLoad {
-    /// Follows the load: slowly, and at once when it steps far above the capacity and stays there.
+    /// Follows the load: slowly, and at once when it steps far above the capacity and stays there. The first cost that is
+    /// learned is no step.
     pub(crate) fn follow(&mut self, arriving: f64, capacity: f64, stepped: bool) {
-        let steps = stepped && arriving > FAR_ABOVE * capacity;
+        let steps = stepped && self.periods > 0 && arriving > FAR_ABOVE * capacity;
         self.has_filled_the_queue &= arriving > capacity;
-        self.load += (arriving - self.load) * if steps { 1.0 } else { FOLLOWS };
+        self.periods = if steps { u32::MAX } else { self.periods.saturating_add(1) };
+        let follows = FOLLOWS.max(1.0 / f64::from(self.periods));
+        self.load += (arriving - self.load) * if steps { 1.0 } else { follows };
+    }
+
+    /// How many standard errors of one period may be chance in a mean of few of them.
+    fn errors(&self) -> f64 {
+        CHANCE_OF_FEW * sqrt((1.0 / f64::from(self.periods.max(1)) - FOLLOWS).max(0.0))
     }
 }
 
@@ -128,7 +150,9 @@ impl CarriedLoad {
     pub(super) fn follow(&mut self, seen: &Observation<'_>) {
         let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
         self.stepped = !seen.unconfirmed && (!seen.steady || was_unconfirmed);
-        if !seen.unconfirmed {
+        if seen.costs_begin {
+            self.sustained = SustainedLoad::default();
+        } else if !seen.unconfirmed {
             let capacity = seen.capacity.unwrap_or(seen.set_point);
             self.sustained.follow(seen.demand.offered(1.0, 0.0), capacity, self.stepped);
         }
@@ -152,6 +176,29 @@ impl CarriedLoad {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a few periods show of the load has a standard error of its own: it is neither followed like a mean of many, nor
+    /// believed like one.
+    #[test]
+    fn a_mean_of_few_periods_tells_an_overload_beyond_its_own_error() {
+        let carries = Carries::all(10.0);
+        let after = |periods: usize, arriving: f64, stepped: bool| {
+            let mut sustained = SustainedLoad::default();
+            (0..periods).for_each(|_| sustained.follow(arriving, 1.0, stepped));
+            carries.carries(1.0, &mut sustained, arriving, 0.0)
+        };
+        assert!(after(1, 1.15, false), "one period may be chance");
+        assert!(!after(4, 1.15, false), "four are not");
+        assert!(!after(1, 1.3, false), "nor is so much in one");
+        assert!(after(40, 0.99, false) && !after(40, 1.01, false));
+        // The first cost steps from nothing. A later one is followed at once, and for long.
+        let mut first = SustainedLoad::default();
+        [1.4, 0.9, 0.9, 0.9].iter().for_each(|load| first.follow(*load, 1.0, true));
+        assert!(carries.carries(1.0, &mut first, 0.9, 0.0));
+        let mut later = SustainedLoad::default();
+        [0.5, 1.4, 0.9, 0.9, 0.9].iter().for_each(|load| later.follow(*load, 1.0, true));
+        assert!(!carries.carries(1.0, &mut later, 0.9, 0.0));
+    }
 
     #[test]
     fn an_excess_that_has_filled_the_queue_is_too_much_until_it_is_gone() {

@@ -237,6 +237,7 @@ mod tests {
             wait_periods: 10.0,
             service_periods: 0.01,
             unconfirmed: false,
+            costs_begin: false,
             tolerated_backlog: 0.0,
             load_error: 0.0,
             arrivals_error: 0.1,
@@ -307,7 +308,7 @@ mod tests {
     fn what_a_pause_has_left_waits_while_the_plant_carries_what_arrives() {
         let mut left = demand(&[0.0, 0.9, 5.0], &[0.0, 2.7, 15.0]);
         let mut law = Follower::new(1.0);
-        law.law.carried.sustained.follow(9.0, 100.0, false);
+        (0..10).for_each(|_| law.law.carried.sustained.follow(0.9, 100.0, false));
         fn absorbs(demand: &Demand) -> Observation<'_> {
             Observation { tolerated_backlog: 5.0, ..seen(demand, 1.0) }
         }
@@ -324,7 +325,7 @@ mod tests {
         let mut perhaps = demand(&[0.0, 1.15], &[0.0, 2.0]);
         let absorbs = Observation { tolerated_backlog: 5.0, ..seen(&perhaps, 1.0) };
         let mut law = Follower::new(1.0);
-        law.law.carried.sustained.follow(10.5, 100.0, false);
+        (0..10).for_each(|_| law.law.carried.sustained.follow(1.05, 100.0, false));
         assert!(law.clone().next(&absorbs) < 1.0, "the costs are known well");
         assert_eq!(law.clone().next(&Observation { load_error: 0.2, ..absorbs.clone() }), 1.0);
         assert!(law.clone().next(&Observation { load_error: 0.06, ..absorbs }) < 1.0, "it is no chance");

@@ -63,6 +63,8 @@ pub struct Observation<'a> {
     pub best_effort_waits: bool,
     /// Whether a rate rose by a step in the period's last sample, so that no second sample has confirmed it.
     pub unconfirmed: bool,
+    /// Whether costs were forgotten in this period, and begin anew.
+    pub costs_begin: bool,
     /// Whether requests wait where nobody sees them: in the listen queue of a server that decides inside, of which no length is
     /// told.
     pub waits_unseen: bool,

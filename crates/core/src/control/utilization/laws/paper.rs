@@ -87,6 +87,7 @@ mod tests {
                 possible_workers: 1.0,
                 service_periods: 0.01,
                 unconfirmed: false,
+                costs_begin: false,
                 waits_unseen: false,
                 full_at: None,
                 best_effort_waits: false,
