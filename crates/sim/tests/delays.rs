@@ -146,12 +146,13 @@ impl Pooled {
         self.premium_in_time / self.premium
     }
 
-    /// The same, and half of its 95 % interval (Student's, of 9 degrees of freedom).
+    /// The same, and half of its 95 % interval (Student's, of ten runs, or of a hundred and more).
     fn premium_interval(&self) -> (f64, f64) {
         let (n, centre) = (self.premium_shares.len() as f64, mean(&self.premium_shares));
         let variance =
             self.premium_shares.iter().map(|share| (share - centre).powi(2)).sum::<f64>() / (n - 1.0);
-        (centre, 2.262 * (variance / n).sqrt())
+        let quantile = if n < 100.0 { 2.262 } else { 1.984 };
+        (centre, quantile * (variance / n).sqrt())
     }
 }
 
@@ -219,6 +220,24 @@ fn without_any_tuning_an_overload_is_answered_in_time_and_premium_first() {
     }
 }
 
+/// Premium alone has a promise. While the search tries how many requests a server takes at once, more are in service than
+/// there are workers, and the promised class has its share of them. Judged is the median run: in one of some thirty the search
+/// idles most workers for seconds.
+#[test]
+fn without_any_tuning_premium_is_in_time_from_the_first_second_on() {
+    for times in [2.0, 3.5] {
+        let cold = pooled_over(320_001..=320_060, 0..7, |seed| {
+            let mut scene = Scene { seconds: 10.0, ..untuned(times, seed) };
+            (scene.flows[1].class.delay, scene.site.default_delay) = (None, None);
+            scene
+        });
+        let mut shares = cold.premium_shares;
+        shares.sort_by(f64::total_cmp);
+        println!("{times} times the capacity: premium in the first 7 s: median {:.4}", shares[30]);
+        assert!(shares[30] >= 0.99, "{} at {times}", shares[30]);
+    }
+}
+
 fn slow_for_twenty_seconds(seed: u64) -> Scene {
     let kind = FaultKind::Slower(2.0);
     let faults = vec![Fault { from: Duration::from_secs(20), until: Duration::from_secs(40), kind }];
@@ -231,7 +250,7 @@ fn without_any_tuning_a_server_that_slows_to_half_is_used_to_the_full_and_recove
     // At half of the speed service alone takes longer than 500 ms for 1.9 in 1,000. With the wait until the first of eight
     // workers is free it is 2.2, and 2.9 where ten are in service.
     // So up to four may be late, chance included, and no fewer than 1.9 can be; ten seeds could not tell four from five.
-    let settled = pooled_over(2001..=2100, 22..40, slow_for_twenty_seconds);
+    let settled = pooled_over(2001..=2200, 22..40, slow_for_twenty_seconds);
     let (share, half) = settled.premium_interval();
     assert!(share - half >= 0.996 && share + half <= 0.9981, "{share} +- {half}");
     let slow = pooled(20, 40, slow_for_twenty_seconds);

@@ -345,7 +345,10 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
         if quota.leaves_out() {
             quota.see(in_service(lanes, own.class));
         }
-        quota.set_workers(own.workers);
+        // What is in service beyond the workers waits in the plant, where the class's share is that of its requests.
+        let capacity = &state.plants[own.plant].capacity;
+        let beyond = f64::from(capacity.limit()) / f64::from(capacity.workers().max(1));
+        quota.set_workers(own.workers * beyond.max(1.0));
         if let Some(waits) = own.waits {
             quota.gaps.set_longest(waits.longest_gap);
             quota.set_urgent(waits.urgent);

@@ -42,6 +42,7 @@ pub(crate) struct DelayPromise {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClassQuota {
     pub(crate) class: usize,
+    pub(crate) plant: usize,
     pub(crate) workers: f64,
     /// `None` until a first window is known.
     pub(crate) waits: Option<WaitBounds>,
@@ -142,7 +143,8 @@ impl Loop for DelayLoop {
                 let quota = one.quota(&claims);
                 let given = Given { quota, workers, taken: spare.taken, set_point: (input.set_point)(plant) };
                 one.judge(now, seen.as_ref(), &given);
-                self.quotas.push(ClassQuota { class: one.promise.class, workers: quota, waits: one.waits() });
+                let (class, waits) = (one.promise.class, one.waits());
+                self.quotas.push(ClassQuota { class, plant, workers: quota, waits });
             }
         }
         let rates = self.classes.iter().map(|one| input.monitors.rate(one.promise.class));
