@@ -78,8 +78,8 @@ pub(crate) fn give_back() {
 mod tests {
     use super::*;
 
-    /// Memory that the system gave for one piece begins 16 bytes behind a page's beginning. Four pieces do not by chance; one may
-    /// find room that other tests have freed.
+    /// Memory that the system gave for one piece begins 16 bytes behind a page's beginning. Four pieces do not by chance. One
+    /// may also find room that other tests have freed.
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn a_large_piece_comes_from_the_system_and_goes_back_whatever_was_freed_before() {
