@@ -180,7 +180,7 @@ fn streams(told: &str) -> Vec<Answer> {
 }
 
 /// All clients ask again and again until some have got light pages and others were rejected; then each leaves in the middle of
-/// a page.
+/// its pages, and comes again until one was served what it has left.
 fn ask_until_degraded(server: SocketAddr, protocol: Protocol) -> Answers {
     let (start, answers) = (Instant::now(), Answers::default());
     thread::scope(|scope| {
@@ -195,7 +195,14 @@ fn ask_until_degraded(server: SocketAddr, protocol: Protocol) -> Answers {
                     assert!(start.elapsed() < Duration::from_secs(60), "{answers:?}");
                     answers.ask(server, client, protocol);
                 }
-                answers.leave(server, client, protocol);
+                // While there is overload, all of a client's requests may be rejected.
+                loop {
+                    answers.leave(server, client, protocol);
+                    if answers.all()[3] > 0 {
+                        break;
+                    }
+                    assert!(start.elapsed() < Duration::from_secs(60), "{answers:?}");
+                }
             });
         }
     });
@@ -216,7 +223,6 @@ fn threads_decide(mpm: &str) {
     let control = Control::start(&configuration());
     let apache = apache_of(&control, 4, &[mpm, "headers", "remoteip"], &(slow() + NAMED));
     let answers = ask_until_degraded(apache.upstream, Protocol::Http1);
-    assert!(answers.all()[3] > 0, "{answers:?}");
     assert_accounted(&apache, &answers);
 }
 
@@ -242,7 +248,6 @@ fn streams_of_http2_are_decided_and_accounted_once() {
     let control = Control::start(&configuration());
     let apache = with_http2(&control, &slow());
     let answers = ask_until_degraded(apache.upstream, Protocol::Http2);
-    assert!(answers.all()[3] > 0, "{answers:?}");
     assert_accounted(&apache, &answers);
 }
 

@@ -13,7 +13,7 @@ use crate::structures::{
     plimsoll_class_t, plimsoll_decision_t, plimsoll_header_t, plimsoll_place_t, plimsoll_request_t,
     plimsoll_status_t,
 };
-use crate::view::Fields;
+use crate::view::{Fields, utf8};
 use plimsoll_core::request::{Authority, Outcome, Prefixed, Reason};
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::net::IpAddr;
@@ -356,7 +356,7 @@ unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
 /// As of [`bytes`].
 unsafe fn text<'a>(text: *const c_char) -> &'a str {
     // SAFETY: as the caller sees to.
-    unsafe { bytes(text) }.and_then(|bytes| str::from_utf8(bytes).ok()).unwrap_or_default()
+    unsafe { bytes(text) }.and_then(utf8).unwrap_or_default()
 }
 
 /// An address, without the zone that a link-local one may have.

@@ -5,13 +5,17 @@
 ///
 /// An IPv6 address keeps its brackets, behind which its port is looked for. Without brackets its colons begin no port.
 pub fn host_length(authority: &[u8]) -> usize {
+    let end = if authority.contains(&b':') { before_port(authority) } else { authority.len() };
+    end - usize::from(authority[..end].ends_with(b"."))
+}
+
+fn before_port(authority: &[u8]) -> usize {
     let after_address = authority.iter().rposition(|&byte| byte == b']').unwrap_or(0);
     let mut colons = authority[after_address..].iter().enumerate().filter(|(_, byte)| **byte == b':');
-    let end = match (colons.next(), colons.next()) {
+    match (colons.next(), colons.next()) {
         (Some((colon, _)), None) => after_address + colon,
         _ => authority.len(),
-    };
-    end - usize::from(authority[..end].ends_with(b"."))
+    }
 }
 
 /// The host's name.
