@@ -4,7 +4,7 @@
 //! load line is what the queue is for.
 
 use crate::waits::{self, Flow, Heard, Scene};
-use plimsoll_core::promises::Mode;
+use plimsoll_core::promises::{Mode, Site};
 use plimsoll_sim::workload::Law;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -110,6 +110,23 @@ fn nobody_is_turned_away_at_0_78_of_the_capacity() {
         let (lost, all) = turned_away(promise, found, HEALTHY, SEEDS);
         println!("{promise:?}, workers found {found}: {lost} of {all} turned away");
         assert_eq!(lost, 0, "{promise:?}, workers found {found}: of {all}");
+    }
+}
+
+/// A tenth of it belongs to a site of its own, whose share of the server is a half.
+#[test]
+fn nobody_is_turned_away_at_0_78_of_the_capacity_of_two_sites() {
+    let two = |found, seed| {
+        let flows = vec![Flow::new("small", HEALTHY / 10.0), Flow::new("large", HEALTHY * 0.9).at_site(1)];
+        let mut scene = Scene::new(8, Duration::from_millis(40), flows, SECONDS, seed);
+        scene.plant.set_point = 0.85;
+        let site = |name: &str| Site { hosts: vec![format!("{name}.example")], ..Site::new(name, &["full"]) };
+        (scene.site, scene.more_sites) = (site("small"), vec![site("large")]);
+        scene.finding_workers(found)
+    };
+    for found in [false, true] {
+        let lost: Vec<usize> = SEEDS.map(|seed| refused(&two(found, seed).run())).collect();
+        assert!(lost.iter().all(|lost| *lost == 0), "workers found {found}: {lost:?}");
     }
 }
 

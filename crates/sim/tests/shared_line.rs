@@ -97,3 +97,18 @@ fn a_site_within_its_share_is_not_turned_away_by_chance() {
     println!("0.27 beside 0.6 and 3: busy {busy:.3}, work and turned away {flows:.4?}");
     assert!((0.83..=0.87).contains(&busy) && flows[1][1] <= 0.001 && flows[2][1] > 0.8, "{busy} {flows:?}");
 }
+
+/// Nobody has to leave the other what it has not: together they are below the capacity, and the large one beyond the line.
+#[test]
+fn a_small_site_is_not_turned_away_beside_a_large_one_while_the_server_carries_both() {
+    for large in [0.8, 0.85, 0.9] {
+        for (first, others) in [(0.05, vec![large]), (0.0, vec![0.05, large])] {
+            let (busy, flows) = means(1 + others.len(), |seed| sites(first, &others, seed));
+            println!("{first} beside {others:?}: busy {busy:.3}, work and turned away {flows:.4?}");
+            assert!(flows.iter().all(|[_, turned_away]| *turned_away <= 0.002), "{large}: {flows:?}");
+        }
+    }
+    // A large one that is an overload by itself is turned away.
+    let (_, flows) = means(2, |seed| sites(0.05, &[1.3], seed));
+    assert!(flows[0][1] <= 0.002 && flows[1][1] > 0.3, "{flows:?}");
+}

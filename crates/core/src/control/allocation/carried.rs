@@ -75,17 +75,17 @@ impl CarriedGroups {
         }
     }
 
-    /// By site: what it needs so that none of its carried groups is rejected, while its other groups keep their shares. Sites
-    /// that need nothing of the kind share what these leave of the line.
+    /// By site: what it needs so that none of its carried groups is rejected, while its other groups keep their shares. All
+    /// other sites share what these leave of the line, down to their lowest level and not below it.
     fn least(&self, wants: Wants<'_>, target: &LoadTarget, shares: &[GroupShare]) -> Vec<f64> {
-        let needed = |place: usize| {
-            let (own, load) = (&wants.groups[place], shares[place].load);
-            let m = if self.carried[place] { 1.0 } else { own.solve(load, target.drain) };
-            own.offered(m, target.drain)
-        };
         let of_site = |claim: &Claim| {
-            let needs = self.carried[claim.groups.clone()].contains(&true);
-            if needs { claim.groups.clone().map(needed).sum() } else { 0.0 }
+            let most = if self.carried[claim.groups.clone()].contains(&true) { f64::INFINITY } else { 1.0 };
+            let needed = |place: usize| {
+                let own = &wants.groups[place];
+                let kept = || own.solve(shares[place].load, target.drain).min(most);
+                own.offered(if self.carried[place] { 1.0 } else { kept() }, target.drain)
+            };
+            claim.groups.clone().map(needed).sum()
         };
         wants.claims.iter().map(of_site).collect()
     }
@@ -139,6 +139,30 @@ mod tests {
         assert!(carried && (first - 0.39).abs() < 1e-6 && (second - 0.46).abs() < 1e-6, "{first} {second}");
         // Within its share of the line nothing needs to be carried.
         assert!(!shared(0.4, 50).1);
+    }
+
+    /// Nobody has lighter pages, and the server carries both.
+    #[test]
+    fn what_is_carried_is_not_taken_from_a_site_that_has_nothing_lighter_to_give() {
+        for large in [0.8, 0.82, 0.85, 0.88, 0.91] {
+            let claim = |group: usize| Claim {
+                promised: 0.0,
+                fixed: 0.0,
+                weight: 1.0,
+                shares: true,
+                groups: group..group + 1,
+            };
+            let claims = [claim(0), claim(1)];
+            let groups = [Demand::arriving(&[0.0, 0.05]), Demand::arriving(&[0.0, large])];
+            let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
+            let mut shares = [GroupShare::default(); 2];
+            let mut sharing = CarriedGroups::new(2);
+            for _ in 0..50 {
+                sharing.share_out(Wants { claims: &claims, groups: &groups }, &target, &mut shares);
+                let levels = [0, 1].map(|place| groups[place].solve(shares[place].load, 0.0));
+                assert_eq!(levels, [1.0; 2], "{large}: {shares:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,6 +6,11 @@ use libm::fabs;
 /// The deadband of m: a five-hundredth of the clients.
 const DEADBAND: f64 = 0.002;
 
+/// Whether nobody has more than the lowest level, but for what the deadband leaves.
+pub(crate) fn is_lowest(m: f64) -> bool {
+    m <= 1.0 + DEADBAND
+}
+
 /// The m that follows `m`, for clients with this demand.
 pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     let top = f64::from(demand.top);

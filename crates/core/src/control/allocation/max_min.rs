@@ -125,8 +125,11 @@ pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]
         weight: claim.weight,
     };
     let needs: Vec<Need> = claims.iter().map(need).collect();
-    let level = fill(&needs, capacity);
-    for claim in claims {
+    let bends = bends(&needs);
+    for (site, claim) in claims.iter().enumerate() {
+        // As if it had no end.
+        let others = bends.iter().filter(|bend| bend.site != site || bend.change > 0.0);
+        let level = level_of(others, &needs, capacity).unwrap_or(f64::INFINITY);
         spend(claim, groups, claim.weight * level - claim.fixed, 0.0, |group, load, _| {
             shares[group].load = load
         });
@@ -183,25 +186,51 @@ impl Need {
     }
 }
 
-/// The level of weighted max-min fairness at which all sites together get `total`, or each has its most.
-pub(super) fn fill(needs: &[Need], total: f64) -> f64 {
-    // The total is piecewise linear in the level: the share of a site begins to grow at one point and stops at another.
-    let mut bends: Vec<(f64, f64)> = (needs.iter())
-        .flat_map(|need| [(need.least / need.weight, need.weight), (need.most / need.weight, -need.weight)])
-        .collect();
-    bends.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+/// The total is piecewise linear in the level of weighted max-min fairness: the share of a site begins to grow at one level,
+/// and stops at another.
+#[derive(Clone, Copy)]
+struct Bend {
+    level: f64,
+    /// By how much the total grows faster from there on.
+    change: f64,
+    site: usize,
+}
+
+/// The bends of all sites, in order.
+fn bends(needs: &[Need]) -> Vec<Bend> {
+    let of_site = |(site, need): (usize, &Need)| {
+        [(need.least, need.weight), (need.most, -need.weight)].map(|(load, change)| Bend {
+            level: load / need.weight,
+            change,
+            site,
+        })
+    };
+    let mut bends: Vec<Bend> = needs.iter().enumerate().flat_map(of_site).collect();
+    bends.sort_unstable_by(|a, b| a.level.total_cmp(&b.level));
+    bends
+}
+
+/// The level at which all sites together get `total`, if the last of these bends is not enough; `None` where it is.
+fn level_of<'a>(bends: impl Iterator<Item = &'a Bend>, needs: &[Need], total: f64) -> Option<f64> {
     let mut given: f64 = needs.iter().map(|need| need.least).sum();
     let (mut level, mut slope) = (0.0, 0.0);
-    for (bend, change) in bends {
-        let more = slope * (bend - level);
+    for bend in bends {
+        let more = slope * (bend.level - level);
         if given + more >= total && slope > 0.0 {
-            return level + (total - given) / slope;
+            break;
         }
         given += more;
-        level = bend;
-        slope += change;
+        level = bend.level;
+        slope += bend.change;
     }
-    level
+    (slope > 0.0).then(|| level + ((total - given) / slope).max(0.0))
+}
+
+/// The level of weighted max-min fairness at which all sites together get `total`, or each has its most.
+pub(super) fn fill(needs: &[Need], total: f64) -> f64 {
+    let bends = bends(needs);
+    let last = bends.last().map_or(0.0, |bend| bend.level);
+    level_of(bends.iter(), needs, total).unwrap_or(last)
 }
 
 #[cfg(test)]

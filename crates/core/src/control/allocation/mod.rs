@@ -12,10 +12,10 @@ pub(crate) mod max_min;
 
 use crate::control::utilization::offered::PlantDemand;
 use crate::control::utilization::view::{ClassView, PlantView, SiteView};
-use crate::control::{LawTarget, LoadTarget};
+use crate::control::{Demand, LawTarget, LoadTarget};
 use alloc::vec::Vec;
 use carried::CarriedGroups;
-use level::next_level;
+use level::{is_lowest, next_level};
 use max_min::{Claim, GroupShare, Wants};
 
 /// m of all classes of one plant, in one period.
@@ -140,9 +140,12 @@ impl Allocation {
         (self.level, self.wanted) = (level, level);
     }
 
-    /// Whether no class has more than its lowest level.
-    pub(crate) fn is_at_lowest(&self, plant: &PlantView) -> bool {
-        if plant.is_shared { self.groups.iter().all(|m| *m <= 1.0) } else { self.level <= 1.0 }
+    /// Whether no class of which requests come has more than its lowest level.
+    pub(crate) fn is_at_lowest(&self, plant: &PlantView, demand: &PlantDemand) -> bool {
+        let none_has_more =
+            |(m, own): (&f64, &Demand)| is_lowest(*m) || own.offered(*m, 0.0) <= own.offered(1.0, 0.0);
+        let mut groups = self.groups.iter().zip(&demand.groups);
+        if plant.is_shared { groups.all(none_has_more) } else { is_lowest(self.level) }
     }
 
     /// Goes on after periods in which no request came.

@@ -139,7 +139,7 @@ impl Loop for UtilizationLoop {
             mode: self.mode,
             set_point: self.set_point,
             level: before,
-            at_lowest: self.allocation.is_at_lowest(plant),
+            at_lowest: self.allocation.is_at_lowest(plant, demand),
             sensed: &sensed,
             steps,
             costs: &costs,
