@@ -46,6 +46,8 @@ const SHORT: f64 = 4.0;
 /// How many deviations of one request a shorter mean must differ by to replace the long mean.
 const MIDDLE_OFF: f64 = 0.5;
 const SHORT_OFF: f64 = 3.0;
+/// A variance of so many times the known one is no chance of a few requests.
+const FAR_LARGER: f64 = 4.0;
 /// A request's time is clipped at this many deviations above the mean.
 const CLIP: f64 = 10.0;
 /// The factor by which each request reduces the weight of the prior variance. The weight falls quickly, because exponential
@@ -150,12 +152,16 @@ impl ServiceTime {
         } else {
             None
         };
-        if let Some((mean, weight)) = step {
-            // The coefficient of variation stays.
-            let ratio = mean / self.mean.max(f64::MIN_POSITIVE);
-            self.variance *= ratio * ratio;
-            (self.mean, self.weight) = (mean, weight);
-            (self.middle, self.short) = (mean, mean);
+        if let Some((to, weight)) = step {
+            // The coefficient of variation stays, unless the batch shows a far larger one: requests that begin to vary step
+            // too.
+            let known = self.mean * self.mean;
+            let relative = if known > 0.0 { self.variance / known } else { self.expected };
+            let (kept, shown) = (relative * to * to, batch.squares / n - mean * mean);
+            let begins_to_vary = n >= 2.0 * SHORT && shown > FAR_LARGER * kept;
+            self.variance = if begins_to_vary { shown } else { kept };
+            (self.mean, self.weight) = (to, weight);
+            (self.middle, self.short) = (to, to);
             return true;
         }
         self.weight = (self.weight + n).min(LONG);
@@ -222,6 +228,36 @@ mod tests {
         learn(&mut one, exponential(0.1, 3, 1000), 10);
         let means = learn(&mut one, exponential(0.2, 4, 100), 10);
         assert!((0.15..0.28).contains(&means[9]), "{means:?}");
+    }
+
+    /// With many requests in each batch every batch is a step, and none would be learned from: the clip stayed where the type
+    /// had been constant, and cut the mean.
+    #[test]
+    fn requests_that_begin_to_vary_are_seen_to_vary_whatever_the_size_of_a_batch() {
+        for (together, alike, seed) in [
+            (250, 2000, 1),
+            (250, 2000, 2),
+            (250, 1, 3),
+            (250, 1, 4),
+            (1000, 4000, 5),
+            (50, 400, 6),
+            (5, 400, 7),
+        ] {
+            let mut one = ServiceTime::expected(0.003);
+            learn(&mut one, core::iter::repeat_n(0.005, alike), together);
+            learn(&mut one, exponential(0.005, seed, 20_000), together);
+            let variation = one.deviation() / one.mean();
+            assert!((0.0044..0.0056).contains(&one.mean()), "{together} after {alike}: {one:?}");
+            assert!((0.8..1.2).contains(&variation), "{together} after {alike}: {variation}, {one:?}");
+        }
+    }
+
+    #[test]
+    fn a_type_that_took_nothing_at_first_has_a_deviation() {
+        let mut one = ServiceTime::expected(0.1);
+        one.learn(&Batch { requests: 40.0, sum: 0.0, squares: 0.0 });
+        one.learn(&Batch { requests: 4.0, sum: 0.4, squares: 0.08 });
+        assert!((0.01..1.0).contains(&one.deviation()), "{one:?}");
     }
 
     #[test]

@@ -59,6 +59,28 @@ fn a_type_that_becomes_dearer_is_followed() {
     }
 }
 
+/// So many come that each sample is a step by itself: 1,200/s before four workers, of 5 ms each at first and on average from
+/// the twentieth second on.
+fn begins_to_vary(deadline: u64, seed: u64) -> Scene {
+    let kinds = |law: Law| vec![Kind::new("/item/*", 1.0, ms(5), law)];
+    let within = Some(ms(deadline));
+    let before = Flow::new("all", 500.0, kinds(Law::Deterministic)).then(20.0, 0.0).within(within);
+    let after = Flow::new("all", 0.0, kinds(Law::Exponential)).then(20.0, 1200.0).within(within);
+    Scene::new(4, vec![before, after], 60.0, seed)
+}
+
+#[test]
+fn a_type_that_begins_to_vary_is_seen_to() {
+    for (deadline, seed) in
+        [50, 200].into_iter().flat_map(|deadline| [4011, 4012, 4013].map(|seed| (deadline, seed)))
+    {
+        let heard = begins_to_vary(deadline, seed).run();
+        let missed = heard.missed(0, ms(deadline).as_secs_f64(), (22.0, 60.0));
+        println!("{deadline} ms, seed {seed}: {:.3} % missed from two seconds after it on", 100.0 * missed);
+        assert!((0.0001..=0.01).contains(&missed), "{deadline} ms, seed {seed}: {missed}");
+    }
+}
+
 /// The twin: nobody looks.
 #[test]
 fn the_twin_without_control_misses_all_of_it() {
