@@ -6,6 +6,7 @@
 
 use flate2::read::GzDecoder;
 use plimsoll_core::admission::aces::{RateForecast, RequestedWork};
+use plimsoll_core::random::Random;
 use std::io::Read;
 
 const DAY: usize = 24 * 60;
@@ -30,26 +31,46 @@ fn world_cup() -> Vec<f64> {
 struct Errors {
     absolute: f64,
     square: f64,
+    /// What is predicted too much, on average.
+    bias: f64,
 }
 
 /// The errors of a predictor over the second half; it is told each count after it has predicted it.
 fn errors(counts: &[f64], mut predict_and_learn: impl FnMut(usize, f64) -> f64) -> Errors {
     let half = counts.len() / 2;
-    let (mut absolute, mut square) = (0.0, 0.0);
+    let (mut absolute, mut square, mut bias) = (0.0, 0.0, 0.0);
     for (minute, count) in counts.iter().enumerate() {
         let error = predict_and_learn(minute, *count) - count;
         if minute >= half {
             absolute += error.abs();
             square += error * error;
+            bias += error;
         }
     }
     let (judged, all) = ((counts.len() - half) as f64, counts[half..].iter().sum::<f64>());
-    Errors { absolute: absolute / all, square: (square / judged).sqrt() / (all / judged) }
+    Errors { absolute: absolute / all, square: (square / judged).sqrt() / (all / judged), bias: bias / all }
 }
 
 fn last_value(counts: &[f64]) -> Errors {
     let mut last = 0.0;
     errors(counts, |_, count| std::mem::replace(&mut last, count))
+}
+
+/// Exponential smoothing by a half, which is what the engine predicts with until its matrix is trusted.
+fn smoothing(counts: &[f64]) -> Errors {
+    let mut smoothed = 0.0;
+    errors(counts, |_, count| {
+        let predicted = smoothed;
+        smoothed += 0.5 * (count - smoothed);
+        predicted
+    })
+}
+
+/// Each request is kept by this chance: what a period of a second, or a small site, has of the same rates.
+fn thinned(counts: &[f64], chance: f64) -> Vec<f64> {
+    let mut random = Random::new(3);
+    let kept = |count: &f64| (0..*count as u64).filter(|_| random.uniform() < chance).count() as f64;
+    counts.iter().map(kept).collect()
 }
 
 /// The engine's own forecast, with periods of a minute.
@@ -93,7 +114,7 @@ fn between(what: &str, value: f64, bounds: std::ops::RangeInclusive<f64>) {
 #[test]
 fn the_forecast_is_nearer_than_the_last_value() {
     for (name, counts, absolute, square) in
-        [("NASA", nasa(), 0.92..=0.95, 0.92..=0.95), ("World Cup", world_cup(), 0.97..=1.0, 0.96..=1.005)]
+        [("NASA", nasa(), 0.86..=0.89, 0.86..=0.89), ("World Cup", world_cup(), 0.97..=1.0, 1.0..=1.08)]
     {
         let (own, last, printed) = (forecast(&counts), last_value(&counts), chain(&counts, 24, 1));
         println!("{name}: {own:?}, the last value {last:?}, as printed {printed:?}");
@@ -109,7 +130,26 @@ fn the_forecast_is_nearer_than_the_last_value() {
         );
         // Without the adjustment the paper's own is hardly better than the last value.
         between(&format!("{name}, as printed"), printed.absolute / last.absolute, 0.97..=1.01);
-        between(&format!("{name}, adjusted, of as printed"), own.absolute / printed.absolute, 0.9..=1.005);
+        between(&format!("{name}, adjusted, of as printed"), own.absolute / printed.absolute, 0.87..=1.005);
+    }
+}
+
+/// Where few requests come in a period, the last one's count is chance, and often none.
+#[test]
+fn the_forecast_is_nearer_than_smoothing_and_has_no_bias_where_few_come() {
+    for (name, counts) in [("NASA", nasa()), ("World Cup", world_cup())] {
+        for few in [f64::INFINITY, 20.0, 5.0, 2.0, 0.7] {
+            let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+            let thinned = if few < mean { thinned(&counts, few / mean) } else { counts.clone() };
+            let (own, smoothed) = (forecast(&thinned), smoothing(&thinned));
+            println!(
+                "{name}, {few} a period: {own:?}, smoothed {smoothed:?}, the last value {:?}",
+                last_value(&thinned)
+            );
+            between("absolute error, of smoothing's", own.absolute / smoothed.absolute, 0.9..=1.03);
+            between("root of the square, of smoothing's", own.square / smoothed.square, 0.9..=1.03);
+            between("bias", own.bias, -0.05..=0.05);
+        }
     }
 }
 
