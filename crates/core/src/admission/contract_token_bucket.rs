@@ -22,8 +22,10 @@
 //! [`CHANCE`], `e = -ln(CHANCE) q / 2 B`. Where the burst that was promised is so short that this e would be more than
 //! [`MOST_SLACK`], that is e, and the depth follows: 85 requests, and 85 q bytes, q being learned from the responses. A
 //! depth that is several of the largest responses is not generous: a shorter measurement could not tell a contract
-//! that is used exactly from one that is exceeded. What a site takes inside the slack still counts against its U*, so the
-//! slack only changes which requests are degraded.
+//! that is used exactly from one that is exceeded. It is right where large responses come again and again. A single one
+//! that is larger than all others together counts as no more than they do, so that one download in a thousand pages at most
+//! doubles q. What a site takes inside the slack still counts against its U*, so the slack only changes which requests are
+//! degraded.
 //!
 //! A deep bucket would let a burst at a slow contract take its server for a minute. So where it is deeper than the burst
 //! that was promised, a second one beside it has that burst, at twice the rate: Poisson arrivals at R_max are eight ahead of
@@ -134,11 +136,10 @@ impl TokenBucket {
         self.guarantee.bandwidth_bytes_per_second.is_some()
     }
 
-    /// Learns the size of a response that was delivered, as it would be at full quality.
+    /// Learns the size of a response that was delivered at full quality.
     pub(crate) fn learn(&self, bytes: u64) {
-        if self.counts_bytes() {
-            let bytes = bytes as f64;
-            self.words.sizes.add([1.0, bytes, bytes * bytes]);
+        if let Some(bandwidth) = self.guarantee.bandwidth_bytes_per_second {
+            self.words.sizes.learn(bytes as f64, bandwidth / self.guarantee.rate);
         }
     }
 
@@ -161,6 +162,15 @@ struct ResponseSizes {
 }
 
 impl ResponseSizes {
+    /// Learns a size, the first one as at most `promised`. No response adds more to the sum of squares than all before it: a
+    /// mix of sizes is learned from several large responses, and a single one does not open the bucket for long.
+    fn learn(&self, bytes: f64, promised: f64) {
+        let known = f64::from_bits(self.squares.load(Ordering::Relaxed));
+        let most = if known > 0.0 { known } else { promised * promised };
+        let square = (bytes * bytes).min(most);
+        self.add([1.0, libm::sqrt(square), square]);
+    }
+
     fn add(&self, [count, bytes, squares]: [f64; 3]) {
         for (word, value) in [(&self.count, count), (&self.bytes, bytes), (&self.squares, squares)] {
             let sum = |bits: u64| Some((f64::from_bits(bits) + value).to_bits());
@@ -313,6 +323,48 @@ mod tests {
                 // Once beyond the depth the lead stays there for minutes, so that chance is not spread evenly.
                 let each = shares.iter().all(|share| *share > 0.9);
                 assert!(mean >= 0.99 && each, "{rate}/s, {name}: {mean}, {shares:?}");
+            }
+        }
+    }
+
+    /// Offers a multiple of a contract for 120 responses/s and their bytes; after 20 s, or before all, comes one response
+    /// of so many times the mean. Returns the share that conforms from 30 s to 400 s.
+    fn with_an_outlier(multiple: f64, (at, times): (f64, f64), seed: u64) -> f64 {
+        const MEAN: f64 = 32_000.0;
+        const RATE: f64 = 120.0;
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee::new(2.0 * RATE, RATE * MEAN));
+        let mut random = Random::new(seed);
+        let mut uniform = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+        let (mut now, mut second, mut inside, mut all, mut outlier) = (0.0, 1.0, 0.0, 0.0, times);
+        while now < 400.0 {
+            now -= log(1.0 - uniform()) / (RATE * multiple);
+            while second < now {
+                bucket.adapt();
+                second += 1.0;
+            }
+            let conforms = bucket.conforms(Instant::from_secs_f64(now));
+            let mut size = MEAN;
+            if now > at && outlier > 0.0 {
+                size *= core::mem::take(&mut outlier);
+            }
+            bucket.sent(size as u64);
+            bucket.learn(size as u64);
+            if now > 30.0 {
+                inside += f64::from(u8::from(conforms));
+                all += 1.0;
+            }
+        }
+        inside / all
+    }
+
+    #[test]
+    fn one_huge_response_neither_opens_a_bandwidth_nor_closes_it() {
+        for outlier in [(20.0, 600.0), (20.0, 6_000.0), (20.0, 600_000.0), (0.0, 6_000.0)] {
+            for seed in 70..74 {
+                let twice = with_an_outlier(2.0, outlier, seed);
+                assert!(twice < 0.05, "{outlier:?}, seed {seed}: {twice} of twice the bandwidth");
+                let inside = with_an_outlier(0.9, outlier, seed);
+                assert!(inside > 0.97, "{outlier:?}, seed {seed}: {inside} of what is inside");
             }
         }
     }

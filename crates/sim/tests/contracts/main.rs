@@ -14,7 +14,7 @@ mod slowed;
 use parties::{Party, Run, Shared, US};
 use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, promised_costs};
 use plimsoll_core::promises::{Class, Condition, Costs, Guarantee, Mode, Plant, Promises, Site};
-use plimsoll_sim::workload::{Fault, FaultKind, Version};
+use plimsoll_sim::workload::{Fault, FaultKind, Phase, Process, Version};
 use std::time::Duration;
 
 /// None of those that a constant or a bound was chosen on.
@@ -416,6 +416,35 @@ fn a_site_that_does_not_share_is_held_to_its_bandwidth_on_an_idle_server() {
             between(run.window(50..110).rejected_share(0), 0.0..=0.0005, "rejected"),
             Ok(()),
             "{seed}\n{run}"
+        );
+    }
+}
+
+/// V1 at its rate and twice its bandwidth on an idle server; after 20 s somebody downloads so many bytes, once.
+fn a_download(seed: u64, bytes: f64) -> Shared {
+    let v1 = Site { share_excess: false, ..contract("v1", 100.0, 13.0) };
+    let at = |milliseconds, rate| Phase { from: Duration::from_millis(milliseconds), rate, to: None };
+    let mut download = Party { bytes, process: Process::Deterministic, ..Party::rising_from(0, 0.0, 0.0, 1) };
+    download.rate.extend([at(20_000, 10.0), at(20_100, 0.0)]);
+    let mut shared = Shared::new(seed, 320).party(Party::constant(v1, 100.0)).party(download);
+    shared.plant = Plant::new("origin", 8);
+    shared
+}
+
+#[test]
+fn one_download_does_not_open_a_bandwidth() {
+    for bytes in [4_000.0, 20e6, 200e6] {
+        holds(
+            |seed| a_download(seed, bytes),
+            |run| {
+                for window in run.windows(60..320, 65) {
+                    between(window.full_share(0), 0.35..=0.55, "full quality")?;
+                    between(window.bandwidth(0) / 125e3, 12.0..=16.0, "Mb/s")?;
+                }
+                // What a second takes of the server in which a download ends is more than the contract carries.
+                between(run.window(60..320).rejected_share(0), 0.0..=0.001, "rejected later")?;
+                between(run.window(5..60).rejected_share(0), 0.0..=0.03, "rejected at first")
+            },
         );
     }
 }

@@ -222,12 +222,15 @@ impl Lane {
         }
     }
 
-    /// Teaches the contract of a request's site the size of its response.
+    /// Teaches the contract of a request's site the size of its response, if that is one at full quality. What a lighter one
+    /// would have had is only known in the mean, which one huge response moves for seconds.
     #[inline(never)]
     fn learn_size(&self, permit: &Permit, service: Service) {
         let class = &self.published.classes[usize::from(permit.class)];
-        if let Some(contract) = &class.contract {
-            contract.learn(class.words.asked_bytes(permit.level, service.response_bytes));
+        if let Some(contract) = &class.contract
+            && permit.level == class.top_level
+        {
+            contract.learn(service.response_bytes);
         }
     }
 
