@@ -48,6 +48,39 @@ fn a_contract_whose_pages_become_dear_takes_nothing_from_another() {
     );
 }
 
+/// The same on the gateway's own machine, where what a rejection takes is time of the server.
+fn on_the_same_host(mut shared: Shared, rejection: Duration) -> Shared {
+    shared.plant.same_host = true;
+    shared.rejection = rejection;
+    shared
+}
+
+#[test]
+fn a_contract_whose_pages_become_dear_takes_nothing_from_another_on_the_same_host() {
+    for others in [0.0, 150.0] {
+        holds(
+            |seed| {
+                let sites = [rated("v1", 50.0), rated("v2", 100.0)];
+                let best_effort = Party::constant(parties::site("others"), others);
+                on_the_same_host(dear(seed, sites).party(best_effort), Duration::from_micros(300))
+            },
+            |run| {
+                between(run.window(5..30).full_share(1), 0.99..=1.0, "full quality before")?;
+                between(run.window(5..120).full_share(0), 0.98..=1.0, "the other at full quality")?;
+                // For four periods it is not sure, and what waited then takes as long again.
+                for window in run.windows(45..120, 5) {
+                    between(window.mean_response(0), 0.003..=0.05, "its response time")?;
+                }
+                between(run.window(5..120).rejected_share(1), 0.0..=0.01, "rejected")?;
+                let end = run.window(60..120);
+                between(end.rejected_share(1), 0.0..=0.001, "rejected after")?;
+                between(end.full_share(1), 0.3..=0.6, "full quality after")?;
+                between(end.utilization(), LOAD_LINE - 0.03..=LOAD_LINE + 0.03, "utilization")
+            },
+        );
+    }
+}
+
 /// A promise that never fitted: 100/s where the server carries 67 full pages a second, and light ones for all.
 fn too_large(seed: u64, promised: Option<f64>) -> Shared {
     let site = promised.map_or_else(|| parties::site("shop"), |rate| rated("shop", rate));

@@ -4,7 +4,7 @@
 use crate::held::rated;
 use crate::parties::{self, FULL, Party, Run, Shared, US};
 use crate::{LOAD_LINE, between, holds, v1, v2};
-use plimsoll_core::promises::Site;
+use plimsoll_core::promises::{Plant, Site};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
 
@@ -61,4 +61,27 @@ fn contracts_with_a_bandwidth_at_a_server_that_slows_are_held_within_seconds() {
     for others in [1.0, 300.0] {
         holds(|seed| slowed(seed, [v1(), v2()], others), shares_are_right);
     }
+}
+
+#[test]
+fn contracts_at_a_server_on_the_same_host_that_slows_are_held_too() {
+    let plan = |seed| {
+        let mut shared = slowed(seed, [rated("v1", 50.0), rated("v2", 100.0)], 150.0);
+        shared.plant = Plant { same_host: true, ..Plant::new("origin", 1) };
+        shared.rejection = Duration::from_micros(300);
+        shared
+    };
+    holds(plan, |run| {
+        for site in 0..2 {
+            // For four periods it is not sure, and what waited then takes as long again.
+            between(run.window(SLOW.start..SLOW.start + 12).rejected_share(site), 0.0..=0.4, "rejected")?;
+            between(run.window(SLOW.start + 12..180).rejected_share(site), 0.0..=0.001, "rejected then")?;
+            between(run.window(SLOW.end + 8..180).full_share(site), 0.98..=1.0, "full quality after")?;
+            for window in run.windows(SLOW.start + 12..SLOW.end, 6) {
+                between(window.mean_response(site), 0.005..=0.2, "response time")?;
+            }
+        }
+        let all = run.window(SLOW.start + 12..SLOW.end);
+        between(all.utilization(), LOAD_LINE - 0.04..=LOAD_LINE + 0.04, "utilization")
+    });
 }

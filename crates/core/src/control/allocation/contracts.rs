@@ -16,12 +16,14 @@
 //! any site is held. The law's feedback lowers the line for contracts by no more than that room: where a load that no level
 //! moves is beyond it, as that of a site with deadlines may be, U is above the line whatever contracts take.
 //!
-//! No site is held at a plant that shares the gateway's machine: while rejections begin, what they cost is told from what
-//! requests cost too late, and contracts that fit would lose full pages for some seconds.
+//! At a plant that shares the gateway's machine services take longer by what rejections take meanwhile, which counts apart and
+//! so is no reason to hold a site. A flood begins with many rejections at once, so that a service may be longer by more than
+//! that for a period or two; sites are held there only once contracts have been too much for some periods.
 
 use super::max_min::{Need, fill};
 use crate::control::utilization::costs::RequestCosts;
 use crate::control::utilization::offered::PlantDemand;
+use crate::control::utilization::sense;
 use crate::control::utilization::view::{PlantView, SiteView};
 use crate::control::{LawTarget, LoadTarget};
 use crate::telemetry::measurement::Measurement;
@@ -34,11 +36,16 @@ const LEAST_WEIGHT: f64 = 1e-9;
 /// A site that falls short of less than this part is not held.
 const ROUNDING: f64 = 1e-6;
 
+/// For how many periods contracts must take too much before sites are held at a plant on the gateway's own machine.
+const SURE_ON_SAME_HOST: u32 = 4;
+
 /// The contracts at one plant.
 #[derive(Debug, Default)]
 pub(crate) struct ContractShares {
     /// By site of the view.
     sites: Vec<ContractShare>,
+    /// For how many periods they have taken too much.
+    exceeded: u32,
     /// Whether `held` of some site is to be published.
     pub(crate) changed: bool,
 }
@@ -55,11 +62,10 @@ struct ContractShare {
 
 impl ContractShares {
     pub(crate) fn new(plant: &PlantView) -> Self {
-        let has_contract =
-            !plant.promised.same_host && plant.sites.iter().any(|site| site.guarantee.is_some());
+        let has_contract = plant.sites.iter().any(|site| site.guarantee.is_some());
         let sites =
             if has_contract { alloc::vec![ContractShare::default(); plant.sites.len()] } else { Vec::new() };
-        ContractShares { sites, changed: has_contract }
+        ContractShares { sites, exceeded: 0, changed: has_contract }
     }
 
     /// The same for a new view; a contract that stays keeps its plan.
@@ -94,7 +100,7 @@ impl ContractShares {
         };
         let set_point = plant.promised.set_point;
         let room = (1.0 - set_point).max(0.0);
-        let mut all = 0.0;
+        let (mut all, own_work) = (0.0, sense::own_work(plant, known.0, known.1.rejection));
         for (place, (own, site)) in self.sites.iter_mut().zip(&plant.sites).enumerate() {
             let at = |m: fn(u8) -> f64| {
                 let groups = &demand.groups[site.groups.clone()];
@@ -106,9 +112,12 @@ impl ContractShares {
             } else {
                 fixed + at(|_| 0.0)
             };
-            all += own.wanted;
+            all += if site.guarantee.is_some() { own_work * own.wanted } else { own.wanted };
         }
-        if all > load.max(set_point) + TAKEN_ROOM * room {
+        let exceeds = all > load.max(set_point) + TAKEN_ROOM * room;
+        self.exceeded = if exceeds { self.exceeded.saturating_add(1) } else { 0 };
+        let sure_after = if plant.promised.same_host { SURE_ON_SAME_HOST } else { 1 };
+        if self.exceeded >= sure_after {
             self.share(plant, load.max(set_point - room), demand, known);
         } else {
             self.plan(plant, set_point, demand);

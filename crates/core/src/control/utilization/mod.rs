@@ -22,7 +22,7 @@ pub(crate) mod offered;
 mod output;
 mod reload;
 mod returns;
-mod sense;
+pub(crate) mod sense;
 mod served;
 mod status;
 pub mod tuning;

@@ -65,6 +65,15 @@ pub(super) fn hidden(measured: &Measurement<'_>) -> f64 {
     erlang_c(measured.workers, busy(measured) * f64::from(measured.workers))
 }
 
+/// The part of the period's busy time that requests took themselves, and not rejections that hid in their services.
+pub(crate) fn own_work(plant: &PlantView, measured: &Measurement<'_>, rejection_cost: f64) -> f64 {
+    if rejection_cost <= 0.0 {
+        return 1.0;
+    }
+    let hidden = hidden(measured) * rejected(plant, measured) * rejection_cost;
+    if hidden > 0.0 { (1.0 - hidden / busy(measured)).max(0.0) } else { 1.0 }
+}
+
 /// Requests rejected in the period, per second.
 pub(super) fn rejected(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
     let own = |class: &ClassView| measured.classes[class.class].window.counts.rejected();
