@@ -38,9 +38,12 @@ section! { "[[site]]"
         /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
         /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
         guarantee: Table<GuaranteeKeys>, optional;
-        /// The site's share of what no guarantee uses, relative to the other sites'.
+        /// The site's share of the whole server while sites want more of it than there is, relative to the others'. The
+        /// guarantee is a part of this share: beyond it the site gets something only where the share is more than the
+        /// guarantee.
         weight: Weight, default(Weight(1.0));
-        /// Whether the site may take of what no guarantee uses. `false` holds it to its own, on an idle server too.
+        /// Whether the site may take more than its guarantee, of what the others leave. `false` holds it to its own, on an
+        /// idle server too.
         share_excess: bool, default(true);
         /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have
         /// one.

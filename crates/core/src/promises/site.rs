@@ -26,9 +26,9 @@ pub struct Site {
     pub choice: Choice,
     /// Its contract. `None`: best effort, served from what the contracts leave.
     pub guarantee: Option<Guarantee>,
-    /// Its weight, relative to the other sites', when the rest of a plant is shared out.
+    /// Its share of a plant that is shared out, its contract included, relative to the other sites'.
     pub weight: f64,
-    /// Whether it takes part in that rest. `false` holds it to its contract even on an idle plant.
+    /// Whether it may take more than its contract. `false` holds it to that even on an idle plant.
     pub share_excess: bool,
     /// Priority of the class `default`.
     pub default_priority: u8,

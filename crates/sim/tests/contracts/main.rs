@@ -227,6 +227,24 @@ fn best_effort_is_shared_by_weight_and_need() {
     });
 }
 
+/// A site has its contract or its share by weight, whichever is more, and not its contract and a share of the rest.
+#[test]
+fn a_contract_is_a_part_of_its_sites_share() {
+    let costs = US.a + US.b * parties::FULL;
+    for (rate, part) in [(80.0, LOAD_LINE / 2.0), (150.0, 150.0 * costs)] {
+        let plan = |seed| {
+            Shared::new(seed, 120)
+                .party(Party::constant(held::rated("paid", rate), 300.0))
+                .party(Party::constant(parties::site("free"), 300.0))
+        };
+        holds(plan, |run| {
+            let end = run.window(20..120);
+            between(end.use_of(0) / part, 0.96..=1.04, "of the larger of contract and share")?;
+            between(end.use_of(1) / (LOAD_LINE - part), 0.94..=1.06, "the rest for the other")
+        });
+    }
+}
+
 /// UC 7.5's rejection, on the server's own machine.
 const REJECTION: Duration = Duration::from_micros(1100);
 
