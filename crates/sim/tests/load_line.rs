@@ -173,6 +173,18 @@ fn admission_only_holds_058_within_six_periods() {
     assert!(holds_the_line_by_rejecting(&twin, 54).is_err(), "the twin without control must fail");
 }
 
+/// What the server carries is not rejected for the line: it is held only above the capacity.
+#[test]
+fn between_the_line_and_the_capacity_nobody_is_rejected() {
+    for (seed, load, held) in [(71, 0.97, 0.95..=0.99), (72, 0.97, 0.95..=0.99), (73, 1.05, 0.56..=0.6)] {
+        let run = run(&step(promises(0.58, &["full"]), load, seed));
+        let late = &run.periods[STEP_PERIOD + 15..];
+        let (busy, rejected) = (mean(&utilization(late)), sum(late, |period| period.rejected));
+        assert!(held.contains(&busy), "seed {seed}: {busy} at {load}");
+        assert_eq!(rejected == 0, load < 1.0, "seed {seed}: {rejected} rejected at {load}");
+    }
+}
+
 #[test]
 fn the_papers_constants_give_the_curve_of_fig_4() {
     let paper = |gain_margin| {
