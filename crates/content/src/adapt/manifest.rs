@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// The form of the file: a change makes all anew.
 const VERSION: u64 = 2;
 /// The way in which images are reduced and compared: a change makes them anew.
-const METHOD: u64 = 2;
+const METHOD: u64 = 3;
 
 /// A tree that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Image {
     pub before: u64,
     /// Bytes after, as a client gets it that takes every format.
     pub after: u64,
-    /// Structural similarity of the two in the worst region.
+    /// Structural similarity of the two in the worst region; of a GIF that moves, in the least similar frame that is left.
     pub similarity: f64,
 }
 

@@ -65,24 +65,31 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
     }
 }
 
-/// The steps of a moving image: it keeps every n-th frame (0: the first alone) and at most this number of colours.
-const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
+/// The steps of a moving image that may lose frames: it keeps every n-th one (0: the first alone) and at most this number of
+/// colours, which grows, since similarity is that of the frames that are kept.
+const FEWER: [(usize, usize); 7] = [(0, 32), (0, 64), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
 
-/// The colours of a still image, or the frames and colours of a moving one.
+/// The colours of a moving image, and its frames where some of them `may_go`. The least similar of the frames that are
+/// written counts.
 ///
 /// # Errors
 /// The image cannot be read.
-pub(super) fn ladder(bytes: &[u8]) -> Result<Ladder, String> {
+pub(super) fn ladder(bytes: &[u8], may_go: bool) -> Result<Ladder, String> {
     let gif = read(bytes)?;
-    let original = Original::of(&gif.frames[0].raster);
-    let moves = gif.frames.len() > 1;
+    let originals: Vec<Original> = gif.frames.iter().map(|shown| Original::of(&shown.raster)).collect();
     Ok(Ladder {
         steps: COLORS.len(),
         write: Box::new(move |step| {
-            let (every, colors) = if moves { MOVING[step] } else { (1, COLORS[step]) };
+            let (every, colors) = if may_go { FEWER[step] } else { (1, COLORS[step]) };
             write(&gif, every, colors).ok()
         }),
-        similarity: original.judge(|written| Ok(read(written)?.frames.swap_remove(0).raster)),
+        similarity: Box::new(move |written| {
+            let Ok(written) = read(written) else { return 0.0 };
+            // The number of frames says which were kept, since of two frames or more it was every second, fourth or eighth.
+            let every = originals.len().div_ceil(written.frames.len()).next_power_of_two();
+            let kept = originals.iter().step_by(every).zip(&written.frames);
+            kept.map(|(original, shown)| original.similarity(&shown.raster)).fold(1.0, f64::min)
+        }),
     })
 }
 
@@ -215,5 +222,66 @@ mod tests {
         let again = read(&write(&moving(false), 4, 64).unwrap()).unwrap();
         assert_eq!(again.frames.iter().map(|shown| shown.delay).collect::<Vec<_>>(), [40, 40]);
         assert_eq!(read(&write(&moving(false), 0, 64).unwrap()).unwrap().frames.len(), 1);
+    }
+
+    /// A shaded disc that moves over a transparent ground, in five frames.
+    fn disc() -> Vec<u8> {
+        let frame = |n: usize| {
+            let pixel = |at: usize| {
+                let (x, y) = (at % 96, at / 96);
+                let away = (x as f64 - (20 + 14 * n) as f64).hypot(y as f64 - 48.0);
+                let (red, green) = (255 - 10 * away as i32, 2 * x as i32 + n as i32);
+                if away < 18.0 { [red.clamp(0, 255) as u8, green as u8, (2 * y) as u8, 255] } else { [0; 4] }
+            };
+            let samples = (0..96 * 96).flat_map(pixel).collect();
+            Shown { raster: Raster { width: 96, height: 96, channels: 4, samples }, delay: 10 }
+        };
+        write(&Gif { frames: (0..5).map(frame).collect(), repeat: Repeat::Infinite }, 1, 256).unwrap()
+    }
+
+    fn reduced(factor: Option<f64>, similarity: f64) -> super::super::Found {
+        let reduction = super::super::Reduction {
+            factor,
+            similarity,
+            enough: 0.85,
+            size: None,
+            any_format: true,
+            variant: true,
+        };
+        let copies = super::super::reduced(&disc(), reduction).unwrap();
+        assert!(copies.variant.is_none(), "a WebP beside it would stand still");
+        copies.named.unwrap()
+    }
+
+    #[test]
+    fn without_a_factor_every_frame_stays_and_the_worst_one_counts() {
+        let found = reduced(None, 0.85);
+        let [before, after] = [&disc(), &found.written].map(|bytes| read(bytes).unwrap().frames);
+        assert_eq!(before.len(), after.len());
+        let similar = before.iter().zip(&after).map(|(one, other)| {
+            assert_eq!(one.delay, other.delay);
+            Original::of(&one.raster).similarity(&other.raster)
+        });
+        let worst = similar.fold(1.0, f64::min);
+        assert!(worst >= 0.85 && worst < 1.0, "{worst}");
+        assert!((found.similarity - worst).abs() < 1e-9, "{} is told, {worst} seen", found.similarity);
+    }
+
+    #[test]
+    fn with_a_factor_frames_go_and_each_that_is_left_counts() {
+        let found = reduced(Some(2.0), 0.7);
+        let [before, after] = [&disc(), &found.written].map(|bytes| read(bytes).unwrap().frames);
+        assert!(after.len() < before.len());
+        for (every, colors, left) in [(0, 64, 1), (8, 64, 1), (4, 64, 2), (2, 64, 3), (1, 64, 5)] {
+            let bytes = write(&read(&disc()).unwrap(), every, colors).unwrap();
+            let after = read(&bytes).unwrap().frames;
+            assert_eq!(after.len(), left);
+            let similar = after
+                .iter()
+                .enumerate()
+                .map(|(n, shown)| Original::of(&before[n * every].raster).similarity(&shown.raster));
+            let ladder = ladder(&disc(), true).unwrap();
+            assert_eq!((ladder.similarity)(&bytes), similar.fold(1.0, f64::min), "every {every}");
+        }
     }
 }

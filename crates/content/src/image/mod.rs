@@ -60,7 +60,8 @@ pub(crate) fn is_turned(head: &[u8]) -> bool {
 /// How an image is to be reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reduction {
-    /// The factor by which bytes are reduced; `None` for as few bytes as are similar enough.
+    /// The factor by which bytes are reduced; `None` for as few bytes as are similar enough. With a factor a GIF that moves
+    /// may lose frames.
     pub(crate) factor: Option<f64>,
     /// The least similarity to the original, at the size that it gets.
     pub(crate) similarity: f64,
@@ -103,7 +104,7 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Copies, Stri
     let is_large = width.saturating_mul(height) > LARGE;
     let _alone = is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner));
     let worth = |than: usize| move |found: &Found| (found.written.len() as f64) < WORTH * than as f64;
-    let (format, mut picture) = match read(bytes, format)? {
+    let (format, mut picture) = match read(bytes, format, factor.is_some())? {
         Read::Other(ladder) => {
             return Ok(Copies { named: best(ladder, wanted).filter(worth(bytes.len())), variant: None });
         }
@@ -119,14 +120,15 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Copies, Stri
     Ok(Copies { named, variant: variant.filter(worth(than)) })
 }
 
-fn read(bytes: &[u8], format: ImageType) -> Result<Read, String> {
+/// `frames_may_go`: those of a GIF that moves.
+fn read(bytes: &[u8], format: ImageType, frames_may_go: bool) -> Result<Read, String> {
     let plain = |raster| Picture { raster, metadata: Metadata::default() };
     Ok(match format {
         ImageType::Jpeg => Read::Still(format, jpeg::read(bytes)?),
         ImageType::Png => Read::Still(format, plain(png::read(bytes)?)),
         ImageType::Gif => match gif::still(bytes)? {
             Some(raster) => Read::Still(format, plain(raster)),
-            None => Read::Other(gif::ladder(bytes)?),
+            None => Read::Other(gif::ladder(bytes, frames_may_go)?),
         },
         ImageType::Webp => Read::Still(format, webp::read(bytes)?),
         ImageType::Heif(_) => Read::Other(avif::ladder(bytes)?),

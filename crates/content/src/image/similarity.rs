@@ -35,7 +35,7 @@ impl Original {
     }
 
     /// Similarity of the region, plane and ground in which the two differ most; 0 for pictures of different sizes.
-    fn similarity(&self, raster: &Raster) -> f64 {
+    pub(super) fn similarity(&self, raster: &Raster) -> f64 {
         let on = |(original, ground): (&Vec<Plane>, &u8)| {
             let seen = raster.planes(*ground);
             original
