@@ -76,7 +76,8 @@ fn aggregate(process: Process, law: &Law, parts: DelayParts) -> (f64, f64, f64) 
     found
 }
 
-/// Table 1: prediction alone is worst, P takes most of its error away, PI no less; and PI alone is behind PI with prediction.
+/// Table 1: prediction alone is worst, P takes most of its error away, PI as much within a twentieth; and PI alone is behind PI
+/// with prediction.
 fn in_the_papers_order(process: Process, law: &Law) {
     let [alone, p, pi, pi_alone] = all_parts(process, law);
     assert!((2.0..25.0).contains(&(alone.0 / p.0)), "{alone:?} and {p:?}; the paper: 2.9");
@@ -103,7 +104,8 @@ fn the_order_of_table_1_with_self_similar_arrivals() {
 
 /// The users of SURGE as the paper changed them, as many as come at the class's rate in SURGE's own time. So many users
 /// together are nearly Poisson's arrivals within a sampling period, so that prediction alone has less to miss than in the
-/// paper's table, and PI alone is behind it; each part improves on the one before it as in the paper.
+/// paper's table, and PI alone is behind it. P improves on prediction alone as in the paper, and PI is no worse than P by more
+/// than a twentieth.
 #[test]
 fn the_parts_of_table_1_with_surge_s_users() {
     let [alone, p, pi, pi_alone] = all_parts(Process::Surge { users: 370, waits: false }, &Law::Exponential);
