@@ -263,7 +263,7 @@ mod tests {
             Original::of(&one.raster).similarity(&other.raster)
         });
         let worst = similar.fold(1.0, f64::min);
-        assert!(worst >= 0.85 && worst < 1.0, "{worst}");
+        assert!((0.85..1.0).contains(&worst), "{worst}");
         assert!((found.similarity - worst).abs() < 1e-9, "{} is told, {worst} seen", found.similarity);
     }
 
