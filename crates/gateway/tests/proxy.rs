@@ -537,12 +537,13 @@ fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
     });
     let gateway = Gateway::start(settings(&[origin.address]), &promises(1)).expect("a gateway");
     let mut clients: Vec<Peer> = (0..5).map(|_| client(&gateway)).collect();
-    for client in &mut clients {
-        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    }
-    eventually("four wait", || gateway.status().plants[0].waiting == 4);
-    // A half-close counts as leaving. Any of the clients may be the one that is served: two of the others leave.
     let served = 0;
+    let ask = |client: &mut Peer| client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    ask(&mut clients[served]);
+    eventually("the first is served", || in_flight(&gateway) == 1);
+    clients[served + 1..].iter_mut().for_each(ask);
+    eventually("four wait", || gateway.status().plants[0].waiting == 4);
+    // A half-close counts as leaving.
     clients[served + 1].stream.get_ref().shutdown(Shutdown::Write).expect("half-closed");
     drop(clients.remove(served + 2));
     eventually("two are gone", || in_flight(&gateway) == 3);
