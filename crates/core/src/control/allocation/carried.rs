@@ -109,18 +109,17 @@ impl CarriedGroups {
 mod tests {
     use super::*;
     use crate::control::Demand;
+    use core::ops::Range;
+
+    /// A site without a contract.
+    fn claim(groups: Range<usize>) -> Claim {
+        Claim { promised: 0.0, fixed: 0.0, weight: 1.0, shares: true, groups }
+    }
 
     /// A site that can be degraded and one that cannot, on a plant whose line is 0.85, after so many periods with this load of
     /// the second: what they get, and whether the second is carried.
     fn shared(second: f64, periods: usize) -> ([f64; 2], bool) {
-        let claim = |group: usize| Claim {
-            promised: 0.0,
-            fixed: 0.0,
-            weight: 1.0,
-            shares: true,
-            groups: group..group + 1,
-        };
-        let claims = [claim(0), claim(1)];
+        let claims = [claim(0..1), claim(1..2)];
         let groups = [Demand::arriving(&[0.0, 0.15, 1.0]), Demand::arriving(&[0.0, second])];
         let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
         let mut shares = [GroupShare::default(); 2];
@@ -145,14 +144,7 @@ mod tests {
     #[test]
     fn what_is_carried_is_not_taken_from_a_site_that_has_nothing_lighter_to_give() {
         for large in [0.8, 0.82, 0.85, 0.88, 0.91] {
-            let claim = |group: usize| Claim {
-                promised: 0.0,
-                fixed: 0.0,
-                weight: 1.0,
-                shares: true,
-                groups: group..group + 1,
-            };
-            let claims = [claim(0), claim(1)];
+            let claims = [claim(0..1), claim(1..2)];
             let groups = [Demand::arriving(&[0.0, 0.05]), Demand::arriving(&[0.0, large])];
             let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
             let mut shares = [GroupShare::default(); 2];
@@ -174,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_a_lower_priority_is_carried_with_is_not_spent_by_the_higher_one() {
-        let claims = [Claim { promised: 0.0, fixed: 0.0, weight: 1.0, shares: true, groups: 0..2 }];
+        let claims = [claim(0..2)];
         let groups = [Demand::arriving(&[0.0, 0.15, 0.84]), Demand::arriving(&[0.0, 0.1])];
         let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.7) };
         let mut shares = [GroupShare::default(); 2];
