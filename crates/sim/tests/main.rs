@@ -33,6 +33,7 @@ mod levels_and_deadline;
 mod listen_queue;
 mod load_line;
 mod long_incidents;
+mod long_means;
 mod long_requests;
 mod lost_answers;
 mod once;

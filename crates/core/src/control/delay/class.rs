@@ -6,7 +6,7 @@ use super::reduction::{ClassState, SetPointReduction};
 use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
 use crate::control::departures::{DepartureInput, UPDATE};
 use crate::model::Traffic;
-use crate::promises::{Delay, DelayParts};
+use crate::promises::{Delay, DelayParts, QueueBounds};
 use crate::scheduling::ArrivalGaps;
 use crate::scheduling::rank::Rank;
 use crate::telemetry::counters::{ClassCounters, Counter};
@@ -24,6 +24,10 @@ const CHANCE: f64 = 0.5;
 const NEARLY_LATE: f64 = 0.75;
 /// The least quota, as a multiple of the class's load.
 const LEAST_SPARE: f64 = 1.03;
+/// A mean allows a long queue where so many requests wait at it. At the least spare the model has 33.
+const LONG_QUEUE: f64 = 50.0;
+/// A class whose queue is long is given this part less than its load takes.
+const SHORT_OF: f64 = 0.1;
 /// The law aims at this part of the share that may be late, because a burst of late requests cannot be made up for when
 /// all workers are used.
 const AIM: f64 = 0.9;
@@ -59,6 +63,8 @@ pub(super) struct DelayClass {
     wanted: f64,
     least: f64,
     waits: Option<WaitBounds>,
+    /// Where the queue that the promise allows is long: the wait that no request exceeds (s).
+    longest_wait: Option<f64>,
     /// Arrivals per second, and the share of the workers that their work takes.
     rate: f64,
     load: f64,
@@ -113,6 +119,7 @@ impl DelayClass {
             wanted: f64::INFINITY,
             least: LEAST,
             waits: None,
+            longest_wait: None,
             rate: 0.0,
             load: 0.0,
             possible: false,
@@ -247,9 +254,11 @@ impl DelayClass {
             None => {
                 self.possible = traffic.response_seconds(workers) <= target;
                 let servers = traffic.servers_for_mean(target, workers);
+                let modelled = (servers, gain(servers, |s| traffic.response_seconds(s) / target));
+                let (servers, gain) = self.long_queue(traffic).unwrap_or(modelled);
                 (
                     servers,
-                    gain(servers, |s| traffic.response_seconds(s) / target),
+                    gain,
                     // Where requests are dropped, the mean of the others says too little.
                     error(|known| known.response, target).max(error(|known| known.dropped, Delay::MOST_LOST)),
                     error(|known| known.recent_response, target),
@@ -283,6 +292,23 @@ impl DelayClass {
             most: workers,
             binding: true,
         }
+    }
+
+    /// The workers and the gain where a mean allows a long queue: n that wait settle within some 2 n^2 departures, so no quota
+    /// above the load holds them. The class has a tenth less than its load takes, and the request is served that waited long.
+    fn long_queue(&mut self, traffic: &Traffic) -> Option<(f64, f64)> {
+        let wait = self.promise.delay.target.as_secs_f64() - traffic.service_seconds;
+        // The rate is not known exactly, and a queue that changes sides has no longest wait for a while.
+        let least = if self.longest_wait.is_some() { 0.7 * LONG_QUEUE } else { LONG_QUEUE };
+        // The rate that the load tells of: one of the latest arrivals may be a burst's.
+        let rate = self.least / LEAST_SPARE / traffic.service_seconds;
+        let is_long = self.least > LEAST && rate * wait > least;
+        self.longest_wait = is_long.then_some(wait.min(0.9 * QueueBounds::LONGEST_WAIT.as_secs_f64()));
+        is_long.then(|| {
+            let load = self.least / LEAST_SPARE;
+            self.least = (1.0 - 2.0 * SHORT_OF) * load;
+            ((1.0 - SHORT_OF) * load, 0.5 * SHORT_OF * load)
+        })
     }
 
     /// The prediction; where feedback runs alone, the one of the first full window.
@@ -320,7 +346,7 @@ impl DelayClass {
         let is_overloaded = self.error(seen) > 0.0 || seen.recent_response > NEARLY_LATE * target;
         WaitBounds {
             longest_gap: Duration::from_secs_f64((ArrivalGaps::LONGEST / self.rate).min(1e6)),
-            urgent: left(shares.quantile(urgent)),
+            urgent: self.longest_wait.map(Duration::from_secs_f64).or_else(|| left(shares.quantile(urgent))),
             bound: left(service).filter(|_| self.lowest && is_overloaded),
             longest_service: self.window.service_clip(),
         }
