@@ -1,4 +1,5 @@
-//! Promised means that allow a long queue: they are kept, and leave others what they do not need.
+//! Promised means that allow a long queue, and those of classes with thousands of requests a second: they are kept, and leave
+//! others what they do not need.
 
 use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
@@ -72,4 +73,24 @@ fn a_long_mean_breaks_no_short_one_beside_it() {
     }
     let twin = Scene { mode: Mode::Off, ..tight_beside_long([1, 2], false, SEED) }.run();
     assert!(held(&twin, 1, 0.13, 30.0).0 > 2.0, "nothing is controlled");
+}
+
+/// A window of a thousand departures passes in less than a tenth of a second, and holds too few blocks for the index of
+/// dispersion.
+#[test]
+fn a_class_of_thousands_a_second_keeps_its_mean_beside_best_effort() {
+    for (workers, service) in [(1000, 0.04), (64, 0.002)] {
+        let (capacity, promised) = (f64::from(workers) / service, 1.1 * service);
+        let premium = Flow::new("premium", 0.5 * capacity);
+        let process = Process::SelfSimilar { hurst: 0.8, sources: 50 };
+        let premium = Flow { process, ..premium.delay(Duration::from_secs_f64(promised), None).priority(1) };
+        let flows = vec![premium, Flow::new("default", capacity)];
+        let seconds = 150_000.0 / capacity;
+        let scene = Scene::new(workers, Duration::from_secs_f64(service), flows, seconds, SEED);
+        let (reached, missed) = held(&scene.run(), 0, promised, 0.25 * seconds);
+        println!("{capacity}/s: {reached:.3}, {missed:.3}");
+        assert!((0.9..=1.03).contains(&reached) && missed <= 0.05, "{reached}, {missed}");
+        let twin = Scene { mode: Mode::Off, ..scene };
+        assert!(held(&twin.run(), 0, promised, 0.25 * seconds).0 > 2.0, "nothing is controlled");
+    }
 }
