@@ -237,8 +237,8 @@ impl DepartureWindow {
     }
 
     /// The index of dispersion over blocks of gaps: `Var(sum of m gaps) / (m mean^2)`, which is c_a^2 at m = 1 and for gaps
-    /// that are independent of each other. 0 while too little is known, and above 3,333 departures a second, where the window is
-    /// shorter than thirty blocks of two updates; means are kept there without it (`sim long_means`).
+    /// that are independent of each other. 0 while too little is known, and above 3,333 departures a second, where the window
+    /// is shorter than thirty blocks of two updates; means are kept there without it (`sim long_means`).
     fn dispersion(&self) -> f64 {
         let sums = self.updates.iter().step_by(BLOCK.div_ceil(self.update as usize));
         let blocks =

@@ -1,7 +1,7 @@
 //! One class of the delay loop: predicts the workers that its delay takes, and corrects the prediction by the law.
 
 use super::contention::{Contended, ContendedWindow};
-use super::law::{DelayLaw, Feedback, Residual};
+use super::law::{DelayLaw, Feedback, Residual, gain};
 use super::reduction::{ClassState, SetPointReduction};
 use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
 use crate::control::departures::{DepartureInput, UPDATE};
@@ -436,17 +436,6 @@ impl DelayClass {
             Some(late) => seen.late / late,
         };
         reached - 1.0
-    }
-}
-
-/// Workers per unit of error: one over the slope, at the operating point.
-fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
-    let step = 0.02 * servers.max(0.5);
-    let slope = (reached(servers) - reached(servers + step)) / step;
-    if slope.is_finite() && slope > 1e-6 {
-        (1.0 / slope).min(0.25 * servers.max(1.0))
-    } else {
-        0.05 * servers
     }
 }
 

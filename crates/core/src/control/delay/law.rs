@@ -143,6 +143,17 @@ impl DelayLaw {
     }
 }
 
+/// Workers per unit of error: one over the slope, at the operating point.
+pub(super) fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
+    let step = 0.02 * servers.max(0.5);
+    let slope = (reached(servers) - reached(servers + step)) / step;
+    if slope.is_finite() && slope > 1e-6 {
+        (1.0 / slope).min(0.25 * servers.max(1.0))
+    } else {
+        0.05 * servers
+    }
+}
+
 /// Central difference of `response` at `at`: dD/du of a model, for the gain.
 pub fn slope(response: impl Fn(f64) -> f64, at: f64) -> f64 {
     let step = 1e-4 * at;
