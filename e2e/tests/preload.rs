@@ -1,8 +1,9 @@
 //! Servers that stay as they are decide by their socket calls, and pass what they do not understand.
 
+use plimsoll_core::request::Outcome;
 use plimsoll_e2e::certificates::curl;
 use plimsoll_e2e::{Control, Folder, Preloaded, TLS_HOST, Unchanged, connect_from, exchange, get};
-use plimsoll_ffi::Server;
+use plimsoll_ffi::{Fields, Server};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -291,27 +292,62 @@ fn upload(client: u8, server: SocketAddr) -> Option<u16> {
     line.split(' ').nth(1)?.parse().ok()
 }
 
-/// How many are rejected the load decides; whatever becomes of one, its client is told.
+/// Another process of the server, which holds requests of its own.
+struct Beside<'s> {
+    own: &'s Server,
+    held: Vec<u64>,
+    asked: u8,
+}
+
+impl Beside<'_> {
+    /// Asks for another client, and holds the request if it is served.
+    fn is_rejected(&mut self) -> bool {
+        self.asked += 1;
+        let client = Ipv4Addr::new(127, 0, 3, self.asked).into();
+        let (method, host, path, query) = ("GET", "e2e.test", b"/page.html".as_slice(), "");
+        let fields = Fields { method, host, path, query, client, header: &|_| None };
+        let served = self.own.adapt(&fields, 100).expect("a decision");
+        self.held.extend((served.level > 0).then_some(served.request));
+        served.level == 0
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        self.held.drain(..).for_each(|request| self.own.done(request, Outcome::Abandoned).expect("it ends"));
+    }
+}
+
+/// A process beside the server holds twice what its workers take, so that fewer and fewer uploads are served.
 #[test]
 fn the_rejection_of_an_upload_reaches_its_client() {
     for kind in [Unchanged::Python, Unchanged::Nginx] {
         let control = Control::start(CONFIGURATION);
         let server = Preloaded::start(kind, &control);
-        let (got, is_over, start) = (Got::default(), AtomicBool::new(false), Instant::now());
-        let mut uploads = Vec::new();
-        thread::scope(|scope| {
+        let (got, is_over) = (Got::default(), AtomicBool::new(false));
+        let own = Server::attach(&control.state()).expect("the state");
+        let mut beside = Beside { own: &own, held: Vec::new(), asked: 0 };
+        let uploads: Vec<_> = thread::scope(|scope| {
             (0..8).for_each(|_| drop(scope.spawn(|| ask(server.address, &got, &is_over))));
+            wait_until("what another asks is rejected", || {
+                thread::sleep(Duration::from_millis(100));
+                beside.is_rejected() && beside.held.len() >= 8
+            });
+            let (mut uploads, start) = (Vec::new(), Instant::now());
             let rejected = |uploads: &[_]| uploads.iter().filter(|status| **status == Some(503)).count();
-            while rejected(&uploads) < 6 && start.elapsed().as_secs() < 20 {
-                // Each is another client, so that some have a hash beyond m.
+            while rejected(&uploads) < 3 && start.elapsed().as_secs() < 60 {
                 uploads.push(upload(uploads.len() as u8, server.address));
             }
             is_over.store(true, Relaxed);
+            uploads
         });
-        assert!(uploads.iter().all(Option::is_some), "{kind:?}: {uploads:?}");
+        let asked = u64::from(beside.asked);
+        drop(beside);
+        let is_told = uploads.iter().all(Option::is_some);
+        assert!(is_told && uploads.contains(&Some(503)), "{kind:?}: {uploads:?}");
         assert_eq!(
             arrived(&control.state()),
-            (got.sent.into_inner() as usize + uploads.len()) as u64,
+            got.sent.into_inner() + asked + uploads.len() as u64,
             "{kind:?}"
         );
     }
