@@ -1,9 +1,9 @@
-//! Promised means that allow a long queue, and those of classes with thousands of requests a second: they are kept, and leave
+//! Promises that allow a long queue, and means of classes with thousands of requests a second: they are kept, and leave
 //! others what they do not need.
 
 use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
-use plimsoll_sim::workload::Process;
+use plimsoll_sim::workload::{Law, Process};
 use std::time::Duration;
 
 /// None that a constant was chosen on.
@@ -43,36 +43,57 @@ fn a_long_mean_is_kept_and_less_undercut() {
 }
 
 /// Gold with 4 s, silver with little more than its service, and best effort for more than is left.
-fn tight_beside_long(priorities: [u8; 2], bursty: bool, seed: u64) -> Scene {
+fn tight_beside_long(percentile: Option<f64>, priorities: [u8; 2], bursty: bool, seed: u64) -> Scene {
     let flow = |name: &str, load: f64| Flow::new(name, load * 64.0 / 0.1);
-    let promised = |name: &str, load, milliseconds, priority| {
-        flow(name, load).delay(Duration::from_millis(milliseconds), None).priority(priority)
-    };
-    let mut silver = promised("silver", 0.15, 130, priorities[1]);
+    let gold = flow("gold", 0.8).delay(Duration::from_secs(4), percentile).priority(priorities[0]);
+    let silver = flow("silver", 0.15).delay(Duration::from_millis(130), None);
+    let mut silver = silver.priority(priorities[1]);
     if bursty {
         silver.process = Process::Pareto { shape: 1.5 };
     }
-    let flows = vec![promised("gold", 0.8, 4_000, priorities[0]), silver, flow("default", 0.3).priority(3)];
+    let flows = vec![gold, silver, flow("default", 0.3).priority(3)];
     Scene::new(64, Duration::from_millis(100), flows, 120.0, seed)
 }
 
 #[test]
-fn a_long_mean_breaks_no_short_one_beside_it() {
-    for (priorities, bursty) in
-        [[1, 2], [2, 1], [1, 1]].into_iter().flat_map(|order| [(order, false), (order, true)])
-    {
-        for seed in SEED..SEED + 3 {
-            let heard = tight_beside_long(priorities, bursty, seed).run();
+fn a_long_promise_breaks_no_short_one_beside_it() {
+    let runs = [[1, 2], [2, 1], [1, 1]].into_iter().flat_map(|order| [(order, false), (order, true)]);
+    for (priorities, bursty) in runs {
+        for (percentile, seed) in [(None, SEED), (None, SEED + 1), (Some(90.0), SEED + 2), (Some(99.0), SEED)]
+        {
+            let heard = tight_beside_long(percentile, priorities, bursty, seed).run();
             let (gold, silver) = (held(&heard, 0, 4.0, 30.0), held(&heard, 1, 0.13, 30.0));
-            println!("priorities {priorities:?}, bursty {bursty}: gold {gold:.3?}, silver {silver:.3?}");
+            println!("{percentile:?}, {priorities:?}, bursty {bursty}: gold {gold:.3?}, silver {silver:.3?}");
             // A thousand answers of Pareto's arrivals are some bursts.
             let most = if bursty { 0.2 } else { 0.05 };
             let is_held = (0.75..=1.02).contains(&silver.0) && silver.1 <= most;
             assert!(gold.1 == 0.0 && is_held, "{gold:?}, {silver:?}");
         }
     }
-    let twin = Scene { mode: Mode::Off, ..tight_beside_long([1, 2], false, SEED) }.run();
+    let twin = Scene { mode: Mode::Off, ..tight_beside_long(None, [1, 2], false, SEED) }.run();
     assert!(held(&twin, 1, 0.13, 30.0).0 > 2.0, "nothing is controlled");
+}
+
+/// Requests may wait nearly as long as the promise allows, so that some are late, and no more than may be.
+#[test]
+fn a_long_percentile_is_kept() {
+    for law in [Law::Exponential, Law::Lognormal { variation: 2.0 }] {
+        for (workers, load, percentile) in
+            [(32, 0.6, 90.0), (128, 0.3, 95.0), (128, 0.9, 90.0), (512, 0.6, 95.0)]
+        {
+            let promised = 0.32;
+            let mut scene = beside_best_effort(workers, load, promised, SEED);
+            scene.law = law.clone();
+            scene.flows[0] =
+                scene.flows[0].clone().delay(Duration::from_secs_f64(promised), Some(percentile));
+            let own = scene.run().responses(0, 0.25 * scene.seconds);
+            let late = own.iter().filter(|response| **response > promised).count() as f64 / own.len() as f64;
+            println!("{workers} workers at {load}, {percentile}: {late:.4}");
+            assert!((0.001..=1.0 - percentile / 100.0).contains(&late), "{late}");
+            let twin = Scene { mode: Mode::Off, ..scene };
+            assert!(held(&twin.run(), 0, promised, 0.25 * twin.seconds).0 > 1.5, "nothing is controlled");
+        }
+    }
 }
 
 /// A window of a thousand departures passes in less than a tenth of a second, and holds too few blocks for the index of

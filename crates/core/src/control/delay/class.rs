@@ -2,11 +2,12 @@
 
 use super::contention::{Contended, ContendedWindow};
 use super::law::{DelayLaw, Feedback, Residual, gain};
+use super::long_queue::LongQueue;
 use super::reduction::{ClassState, SetPointReduction};
 use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
 use crate::control::departures::{DepartureInput, UPDATE};
 use crate::model::Traffic;
-use crate::promises::{Delay, DelayParts, QueueBounds};
+use crate::promises::{Delay, DelayParts};
 use crate::scheduling::ArrivalGaps;
 use crate::scheduling::rank::Rank;
 use crate::telemetry::counters::{ClassCounters, Counter};
@@ -24,10 +25,8 @@ const CHANCE: f64 = 0.5;
 const NEARLY_LATE: f64 = 0.75;
 /// The least quota, as a multiple of the class's load.
 const LEAST_SPARE: f64 = 1.03;
-/// A mean allows a long queue where so many requests wait at it. At the least spare the model has 33.
-const LONG_QUEUE: f64 = 50.0;
-/// A class whose queue is long is given this part less than its load takes.
-const SHORT_OF: f64 = 0.1;
+/// In a long queue requests wait as long as they may; then this part of the share that may be late is late.
+const LATE_OF_LONG: f64 = 0.5;
 /// The law aims at this part of the share that may be late, because a burst of late requests cannot be made up for when
 /// all workers are used.
 const AIM: f64 = 0.9;
@@ -63,8 +62,7 @@ pub(super) struct DelayClass {
     wanted: f64,
     least: f64,
     waits: Option<WaitBounds>,
-    /// Where the queue that the promise allows is long: the wait that no request exceeds (s).
-    longest_wait: Option<f64>,
+    queue: LongQueue,
     /// Arrivals per second, and the share of the workers that their work takes.
     rate: f64,
     load: f64,
@@ -119,7 +117,7 @@ impl DelayClass {
             wanted: f64::INFINITY,
             least: LEAST,
             waits: None,
-            longest_wait: None,
+            queue: LongQueue::default(),
             rate: 0.0,
             load: 0.0,
             possible: false,
@@ -254,11 +252,9 @@ impl DelayClass {
             None => {
                 self.possible = traffic.response_seconds(workers) <= target;
                 let servers = traffic.servers_for_mean(target, workers);
-                let modelled = (servers, gain(servers, |s| traffic.response_seconds(s) / target));
-                let (servers, gain) = self.long_queue(traffic).unwrap_or(modelled);
                 (
                     servers,
-                    gain,
+                    gain(servers, |s| traffic.response_seconds(s) / target),
                     // Where requests are dropped, the mean of the others says too little.
                     error(|known| known.response, target).max(error(|known| known.dropped, Delay::MOST_LOST)),
                     error(|known| known.recent_response, target),
@@ -280,7 +276,8 @@ impl DelayClass {
                 )
             }
         };
-        let (feed_forward, gain) = self.around(seen, (feed_forward, gain));
+        let predicted = self.long_queue(traffic).unwrap_or((feed_forward, gain));
+        let (feed_forward, gain) = self.around(seen, predicted);
         Residual {
             feed_forward,
             gain,
@@ -294,21 +291,16 @@ impl DelayClass {
         }
     }
 
-    /// The workers and the gain where a mean allows a long queue: n that wait settle within some 2 n^2 departures, so no quota
-    /// above the load holds them. The class has a tenth less than its load takes, and the request is served that waited long.
+    /// The workers, and the gain, where the promise allows a long queue.
     fn long_queue(&mut self, traffic: &Traffic) -> Option<(f64, f64)> {
-        let wait = self.promise.delay.target.as_secs_f64() - traffic.service_seconds;
-        // The rate is not known exactly, and a queue that changes sides has no longest wait for a while.
-        let least = if self.longest_wait.is_some() { 0.7 * LONG_QUEUE } else { LONG_QUEUE };
-        // The rate that the load tells of: one of the latest arrivals may be a burst's.
-        let rate = self.least / LEAST_SPARE / traffic.service_seconds;
-        let is_long = self.least > LEAST && rate * wait > least;
-        self.longest_wait = is_long.then_some(wait.min(0.9 * QueueBounds::LONGEST_WAIT.as_secs_f64()));
-        is_long.then(|| {
-            let load = self.least / LEAST_SPARE;
-            self.least = (1.0 - 2.0 * SHORT_OF) * load;
-            ((1.0 - SHORT_OF) * load, 0.5 * SHORT_OF * load)
-        })
+        let service = match self.late() {
+            None => traffic.service_seconds,
+            Some(late) => self.window.service_shares().quantile(1.0 - LATE_OF_LONG * late),
+        };
+        let wait = self.promise.delay.target.as_secs_f64() - service;
+        let quota = self.queue.step(wait, self.least / LEAST_SPARE, traffic.service_seconds)?;
+        self.least = quota.least.max(LEAST);
+        Some((quota.workers, quota.gain))
     }
 
     /// The prediction; where feedback runs alone, the one of the first full window.
@@ -346,7 +338,7 @@ impl DelayClass {
         let is_overloaded = self.error(seen) > 0.0 || seen.recent_response > NEARLY_LATE * target;
         WaitBounds {
             longest_gap: Duration::from_secs_f64((ArrivalGaps::LONGEST / self.rate).min(1e6)),
-            urgent: self.longest_wait.map(Duration::from_secs_f64).or_else(|| left(shares.quantile(urgent))),
+            urgent: self.queue.longest_wait().or_else(|| left(shares.quantile(urgent))),
             bound: left(service).filter(|_| self.lowest && is_overloaded),
             longest_service: self.window.service_clip(),
         }

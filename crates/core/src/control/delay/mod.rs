@@ -11,6 +11,7 @@
 mod class;
 mod contention;
 pub(crate) mod law;
+mod long_queue;
 mod reduction;
 
 use crate::control::departures::{DepartureInput, first_due, next_due};
