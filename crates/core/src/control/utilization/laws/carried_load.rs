@@ -4,8 +4,8 @@
 //!
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
-//!   What is followed begins as the mean of its periods, at a start, after idle times and when costs begin anew: a few periods
-//!   tell an overload, but only one beyond their own error.
+//!   What is followed begins as the mean of its periods, at a start, after idle times, when costs begin anew and when the load
+//!   steps above the capacity: a few periods tell an overload, but only one beyond their own error.
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
 //!   tell the load to a quarter. An excess beyond the chance of arrivals that has filled the queue lasts until a period has
 //!   none.
@@ -122,12 +122,17 @@ pub(crate) struct SustainedLoad {
 }
 
 impl SustainedLoad {
-    /// Follows the load: slowly, and at once when it steps far above the capacity and stays there. The first cost that is
-    /// learned is no step.
+    /// Follows the load: slowly, at once when it steps far above the capacity and stays there, and as the mean of the periods
+    /// since where it steps to somewhat more than the capacity. The first cost that is learned is no step.
     pub(crate) fn follow(&mut self, arriving: f64, capacity: f64, stepped: bool) {
-        let steps = stepped && self.periods > 0 && arriving > FAR_ABOVE * capacity;
+        let is_later_step = stepped && self.periods > 0;
+        let steps = is_later_step && arriving > FAR_ABOVE * capacity;
         self.has_filled_the_queue &= arriving > capacity;
-        self.periods = if steps { u32::MAX } else { self.periods.saturating_add(1) };
+        self.periods = match self.periods {
+            _ if steps => u32::MAX,
+            _ if is_later_step && arriving > capacity => 1,
+            periods => periods.saturating_add(1),
+        };
         let follows = FOLLOWS.max(1.0 / f64::from(self.periods));
         self.load += (arriving - self.load) * if steps { 1.0 } else { follows };
     }
@@ -198,6 +203,18 @@ mod tests {
         let mut later = SustainedLoad::default();
         [0.5, 1.4, 0.9, 0.9, 0.9].iter().for_each(|load| later.follow(*load, 1.0, true));
         assert!(!carries.carries(1.0, &mut later, 0.9, 0.0));
+    }
+
+    #[test]
+    fn a_step_to_somewhat_more_than_the_capacity_is_told_by_the_periods_since() {
+        let after = |arrivals_error: f64, periods: usize| {
+            let mut sustained = SustainedLoad::default();
+            (0..40).for_each(|_| sustained.follow(0.3, 1.0, false));
+            (0..periods).for_each(|period| sustained.follow(1.1, 1.0, period == 0));
+            Carries { arrivals_error, ..Carries::all(10.0) }.carries(1.0, &mut sustained, 1.1, 0.0)
+        };
+        assert!(!after(0.02, 1), "so many arrivals tell it at once");
+        assert!(after(0.1, 1) && !after(0.1, 4), "one period of few may be chance");
     }
 
     #[test]
