@@ -207,3 +207,10 @@ fn a_single_class_swings_up_to_twice_the_capacity() {
 fn two_classes_swing() {
     two(100.0);
 }
+
+/// Twenty million requests a scheme.
+#[test]
+#[ignore = "minutes: the paper's own unit, `cargo test -p plimsoll-sim --test aces -- --ignored --nocapture`"]
+fn two_classes_swing_by_the_papers_unit() {
+    two(1000.0);
+}

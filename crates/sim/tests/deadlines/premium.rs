@@ -29,7 +29,7 @@ fn goodput(heard: &Heard, capacity: f64, (from, to): (f64, f64)) -> f64 {
 
 #[test]
 fn premium_is_kept_when_the_server_slows_to_half() {
-    for seed in 1..=4 {
+    for seed in 8521..=8524 {
         let mut scene = scene(
             vec![("premium", 50.0, kind("/page", 40)), ("others", 90.0, kind("/list", 40))],
             80.0,
@@ -86,7 +86,7 @@ fn mixed(told: bool, seed: u64) -> Heard {
 #[test]
 fn premium_is_kept_beside_requests_of_ten_times_its_cost() {
     for told in [false, true] {
-        for seed in 1..=4 {
+        for seed in 8525..=8528 {
             let heard = mixed(told, seed);
             let premium = heard.in_time(0, DEADLINE, (10.0, 69.0));
             let good = goodput(&heard, 200.0, (10.0, 69.0));

@@ -119,20 +119,24 @@ pub(crate) struct SustainedLoad {
     periods: u32,
     /// Whether its excess has filled the queue, and no period since was without one.
     has_filled_the_queue: bool,
+    /// The load of the last period, if it stepped above the capacity then.
+    stepped_to: Option<f64>,
 }
 
 impl SustainedLoad {
     /// Follows the load: slowly, at once when it steps far above the capacity and stays there, and as the mean of the periods
-    /// since where it steps to somewhat more than the capacity. The first cost that is learned is no step.
+    /// since where it steps to somewhat more than the capacity and is above it in the next period too. The first cost that is
+    /// learned is no step.
     pub(crate) fn follow(&mut self, arriving: f64, capacity: f64, stepped: bool) {
-        let is_later_step = stepped && self.periods > 0;
+        let (is_above, is_later_step) = (arriving > capacity, stepped && self.periods > 0);
         let steps = is_later_step && arriving > FAR_ABOVE * capacity;
-        self.has_filled_the_queue &= arriving > capacity;
-        self.periods = match self.periods {
-            _ if steps => u32::MAX,
-            _ if is_later_step && arriving > capacity => 1,
-            periods => periods.saturating_add(1),
-        };
+        let is_step = is_later_step && is_above;
+        let before = core::mem::replace(&mut self.stepped_to, is_step.then_some(arriving));
+        self.has_filled_the_queue &= is_above;
+        self.periods = if steps { u32::MAX } else { self.periods.saturating_add(1) };
+        if let Some(before) = before.filter(|_| is_above && !steps) {
+            (self.periods, self.load) = (2, before);
+        }
         let follows = FOLLOWS.max(1.0 / f64::from(self.periods));
         self.load += (arriving - self.load) * if steps { 1.0 } else { follows };
     }
@@ -213,8 +217,8 @@ mod tests {
             (0..periods).for_each(|period| sustained.follow(1.1, 1.0, period == 0));
             Carries { arrivals_error, ..Carries::all(10.0) }.carries(1.0, &mut sustained, 1.1, 0.0)
         };
-        assert!(!after(0.02, 1), "so many arrivals tell it at once");
-        assert!(after(0.1, 1) && !after(0.1, 4), "one period of few may be chance");
+        assert!(after(0.02, 1) && !after(0.02, 2), "one period may be a batch, and the next tells");
+        assert!(after(0.1, 2) && !after(0.1, 5), "two periods of few arrivals may be chance");
     }
 
     #[test]
