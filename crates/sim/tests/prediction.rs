@@ -112,7 +112,7 @@ fn between(what: &str, value: f64, bounds: std::ops::RangeInclusive<f64>) {
 }
 
 #[test]
-fn the_forecast_is_nearer_than_the_last_value() {
+fn the_mean_absolute_error_is_below_the_last_values() {
     for (name, counts, absolute, square) in
         [("NASA", nasa(), 0.86..=0.89, 0.86..=0.89), ("World Cup", world_cup(), 0.97..=1.0, 1.0..=1.08)]
     {
@@ -136,7 +136,7 @@ fn the_forecast_is_nearer_than_the_last_value() {
 
 /// Where few requests come in a period, the last one's count is chance, and often none.
 #[test]
-fn the_forecast_is_nearer_than_smoothing_and_has_no_bias_where_few_come() {
+fn the_forecast_is_as_near_as_smoothing_and_has_no_bias_where_few_come() {
     for (name, counts) in [("NASA", nasa()), ("World Cup", world_cup())] {
         for few in [f64::INFINITY, 20.0, 5.0, 2.0, 0.7] {
             let mean = counts.iter().sum::<f64>() / counts.len() as f64;
