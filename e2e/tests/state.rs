@@ -39,7 +39,7 @@ fn what_was_learned_is_handed_over_kept_and_read_again() {
     assert!(gateway.stop().success());
     let (file, own) = (state_of(&gateway), read(&state_of(&gateway)));
     let seconds = full(&own);
-    assert!((0.19..0.4).contains(&seconds), "a full page takes 200 ms: {own}");
+    assert!(seconds >= 0.19, "a full page takes 200 ms, longer on a busy machine: {own}");
     assert_eq!(own["version"], 1);
     // Another start reads it; a configuration with other levels leaves it out, and keeps the seed.
     let mut again = Plimsoll::run_again(&gateway, &text);
