@@ -88,7 +88,7 @@ impl Apache {
     }
 
     /// The part of its processes' time in which they worked on requests, by the server's own clock, in these seconds from its
-    /// first request on. Of a server that was started with [`holding`](Apache::holding) or [`deciding`](Apache::deciding).
+    /// first request on. The server was started with [`holding`](Apache::holding) or [`deciding`](Apache::deciding).
     pub fn utilization(&self, workers: u32, seconds: Range<f64>) -> f64 {
         let log = fs::read_to_string(self.folder.path().join(SERVED_LOG)).unwrap_or_default();
         let served: Vec<(f64, f64)> = log

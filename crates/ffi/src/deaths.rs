@@ -179,7 +179,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // It dies here, and so it does where a test fails. Who traces a thread has to wait for it too.
+        // It dies here, and so it does where a test fails. A tracer of a thread has to wait for it too.
         let _ = self.child.kill();
         if let Some(thread) = self.thread {
             while let Ok(WaitStatus::Stopped(..)) = waitpid(thread, Some(WaitPidFlag::__WALL)) {}

@@ -136,7 +136,7 @@ impl Settings {
 /// Where the key of the client hash is from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeedSource {
-    /// The operator. Who knows it can compute which clients get the better level.
+    /// The operator. Whoever knows it can compute which clients get the better level.
     #[default]
     Told,
     /// Drawn at the first start, and kept in a file: clients keep their level after a restart.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, TryLockError};
 
 /// A descriptor above is not looked at.
 const DESCRIPTORS: usize = 1 << 16;
-/// How often a lock is tried. Who holds it needs less than a microsecond; in a forked child it may be held for ever.
+/// How often a lock is tried. Its holder needs less than a microsecond; in a forked child it may be held for ever.
 const TRIES: usize = 1000;
 
 struct WatchedDescriptor {

@@ -143,7 +143,7 @@ fn late(times: &[f64]) -> f64 {
     times.iter().filter(|took| **took > 0.16).count() as f64 / times.len() as f64
 }
 
-/// The class asks for 0.48 of the capacity, and others for all of it. Of its clients four fifths are impatient.
+/// The class asks for 0.48 of the capacity, and others for all of it. Four fifths of its clients are impatient.
 fn gold(delay: Delay, seed: u64) -> Scene {
     let impatient = vec![(25.0, ms(60)), (25.0, ms(110)), (25.0, ms(200))];
     Scene { delay, patient: 20.0, impatient, others: 200.0, mode: Mode::Control, seed }

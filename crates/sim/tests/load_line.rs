@@ -377,7 +377,7 @@ fn the_second_resource_is_held_at_the_line_where_it_is_the_bottleneck() {
     assert!(used(&unheld) > 1.1, "the twin that does not know the link overruns it");
 }
 
-/// The demo's server: 256 workers of 128 ms, 2,000 requests per second. Of its utilization, a second's mean has a
+/// The demo's server: 256 workers of 128 ms, 2,000 requests per second. A second's mean of its utilization has a
 /// standard deviation of sqrt(0.53 / 2000) = 0.016 by Poisson's arrivals alone, five seconds' mean 0.0073, so the bound
 /// of 0.02 is 2.8 of them; the proportional term makes it 3.2. Nearly every seed holds it, and every one nearly.
 #[test]

@@ -224,8 +224,8 @@ fn eight_workers() {
     holds(&EIGHT, 0.9);
 }
 
-/// Classes whose requests cost differently: the ratio is that of response times, service included. Of three to one arrivals at
-/// 1:2 strict priority gives 1:4.8 (1 and 4 ms) and 1:3.8 (4 and 1 ms) at 80 %.
+/// Classes whose requests cost differently: the ratio is that of response times, service included. With three to one
+/// arrivals at 1:2 strict priority gives 1:4.8 (1 and 4 ms) and 1:3.8 (4 and 1 ms) at 80 %.
 #[test]
 fn unequal_service_times() {
     let requests = 60_000.0;

@@ -124,7 +124,7 @@ pub fn before_module(promise: Promise, wider: u32) -> Scene {
 /// What a gateway keeps before a server that decides itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Of response times, 1 : 2.
+    /// Response times in the ratio 1 : 2.
     Ratio,
     /// A mean of the first class.
     Delay,

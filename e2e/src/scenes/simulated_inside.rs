@@ -10,7 +10,7 @@ use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Of a name in errors, since there is no file.
+/// What errors name, since there is no file.
 const HERE: &str = "scene";
 
 impl Scene {

@@ -130,7 +130,7 @@ and as counted for a view of one page. Both sides are counted as a browser gets 
 images as WebP where that is smaller.
 
 Without --adapted the levels are estimated: pages as `plimsoll adapt` would make them, images as small as \
-it would like them. Of several sites it prints what part of them improves by how much.
+it would like them. For several sites it prints what part of them improves by how much.
 
 Example:
   plimsoll impact /var/www/html --log access.log

@@ -31,7 +31,7 @@ section! { "[server]"
     /// The server, and what it can carry.
     ServerKeys {
         /// A page that is asked for again and again, over a connection of its own: something cheap, that waits in the
-        /// same queue as all others. Of nginx in front of an application, one that the application answers.
+        /// same queue as all others. If nginx stands in front of an application, a page that the application answers.
         probe: HttpUrl, required("write a cheap page of the server: `probe = \"http://127.0.0.1/robots.txt\"`");
         /// Time from one probe to the next.
         every: Duration, default(Duration::from_millis(500));

@@ -17,8 +17,8 @@ section! { "[[site.type]]"
         name: Name, required("give the type a name: `name = \"report\"`");
         /// Which requests belong to it.
         condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
-        /// What one costs relative to a small static file, until it is measured. Of the types that need not be told:
-        /// `static` 1, `dynamic` 10, `audio` 20, `video` 100.
+        /// What one costs relative to a small static file, until it is measured. The types that need not be
+        /// told have: `static` 1, `dynamic` 10, `audio` 20, `video` 100.
         cost: Weight, default(Weight(10.0));
     }
 }

@@ -24,8 +24,8 @@ const REGION: usize = 32;
 /// Says how similar a written file is to its original.
 pub(super) type Judge = Box<dyn Fn(&[u8]) -> f64>;
 
-/// A picture as it is seen on each ground on which it is compared: on both if it is transparent. Of a gray picture the
-/// brightness alone.
+/// A picture as it is seen on each ground on which it is compared: on both if it is transparent. A gray picture
+/// has its brightness alone.
 pub(super) struct Original(Vec<Vec<Plane>>);
 
 impl Original {

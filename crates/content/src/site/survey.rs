@@ -251,8 +251,8 @@ impl<'a, 'g> Sizer<'a, 'g> {
     }
 }
 
-/// Whether a view of the page loads the file of this reference. Of the candidates for screens of several densities that
-/// is the one for the plainest screen, in place of the image's own file.
+/// Whether a view of the page loads the file of this reference. Where there are candidates for screens of several
+/// densities, that is the one for the plainest screen, in place of the image's own file.
 fn is_loaded(purpose: Use, element: &Element) -> bool {
     let has_densities = || {
         let all = candidates(element.get("srcset").unwrap_or_default());

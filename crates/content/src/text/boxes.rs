@@ -1,8 +1,8 @@
 //! How large an element is shown, as far as style sheets say so in simple words.
 //!
 //! A rule counts if its last compound selector and the one before it fit (Selectors 4, 3.1), whatever stands further to the
-//! left, and in every medium: so that rather too many rules count than too few. Of the declarations those count that size a
-//! box. What no whole number of pixels says is unknown, and an image of unknown size keeps its own.
+//! left, and in every medium: so that rather too many rules count than too few. The only declarations that count are those
+//! that size a box. What no whole number of pixels says is unknown, and an image of unknown size keeps its own.
 
 use super::document::Document;
 use super::markup::Element;

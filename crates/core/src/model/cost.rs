@@ -185,8 +185,8 @@ impl CostEstimate {
     }
 
     /// Takes it that these requests have become so many times dearer as others of their server did, which may be a moment's
-    /// (`is_sure`); a fall takes back a rise that was. Of these themselves little is known then, so that the next ones tell
-    /// more.
+    /// (`is_sure`); a fall takes back a rise that was. Little is known of these requests themselves then, so that the
+    /// next ones tell more.
     pub(crate) fn follow_step(&mut self, factor: f64, is_sure: bool) {
         let before = self.before_rise.take();
         if factor > 1.0 {

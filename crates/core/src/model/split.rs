@@ -148,8 +148,8 @@ impl CostDifference {
     }
 }
 
-/// The feature by which these requests fall into two groups whose costs differ most, if any clearly do. Of features that
-/// tell the same requests apart the one of the fewer requests is taken, then the first kind.
+/// The feature by which these requests fall into two groups whose costs differ most, if any clearly do. Where
+/// several features tell the same requests apart, the one of the fewer requests is taken, then the first kind.
 pub fn best_split(groups: &[Alike<'_>], levels: usize) -> Option<(Token, CostDifference)> {
     let sum = |moments: &mut Vec<Moments>, more: &[Moments]| {
         moments.iter_mut().zip(more).for_each(|(sum, one)| sum.add(one));

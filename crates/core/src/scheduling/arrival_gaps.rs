@@ -6,7 +6,7 @@
 //! is as long while requests of the class are in service is a part of the traffic: service lasts longer than the pauses,
 //! so the queue sees bursts and pauses together.
 //!
-//! **Of many idle gaps in a row, those after the tenth count.** Even arrivals that fall more than twentyfold have no other
+//! **After ten idle gaps in a row, the next ones count.** Even arrivals that fall more than twentyfold have no other
 //! gaps, and lambda would never fall.
 //!
 //! An idle gap is left out altogether, and with it the request at its end: the number of gaps, their sum and the sum of

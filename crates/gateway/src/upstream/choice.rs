@@ -1,7 +1,7 @@
 //! Which server of an upstream a request goes to.
 //!
 //! 1. A server that is out of use and whose time is over: one request tries it, and no other until that is known.
-//! 2. Of two servers in use, the one with fewer requests under way. The first of the two goes round, the other is drawn. Two
+//! 2. The one of two servers in use that has fewer requests under way. The first of the two goes round, the other is drawn. Two
 //!    choices keep servers nearly as even as all would, and do not send everybody to the one that has just become free.
 //!    A server that starts is passed over by all but a growing part of the turns, so that a cold one is not flooded: with
 //!    few requests under way it would be everybody's choice.

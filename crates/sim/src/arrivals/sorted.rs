@@ -105,7 +105,7 @@ pub(super) struct SortedLines {
     file: File,
     buffer: usize,
     runs: Vec<SortedRun>,
-    /// The stamp of each run's next line. Of equal stamps the earlier run comes first.
+    /// The stamp of each run's next line. Between equal stamps the earlier run comes first.
     first: BinaryHeap<Reverse<(i64, usize)>>,
     read: u64,
     size: u64,

@@ -6,8 +6,8 @@
 //!
 //! 1. A named number: `urt`, `upstream_response_time` and the like are the server's own time; `rt`, `request_time` and the
 //!    like are a bound.
-//! 2. Numbers with a decimal point are seconds. Of two, the one that is never the greater is the server's own time. One
-//!    alone is the server's own time if it is `-` on some lines, where no server was asked, and else a bound.
+//! 2. Numbers with a decimal point are seconds. If there are two, the one that is never the greater is the server's own
+//!    time. One alone is the server's own time if it is `-` on some lines, where no server was asked, and else a bound.
 //! 3. One whole number that is large, with a median of [`LARGE`] or more, is `%D`: a bound in microseconds. So is one that is
 //!    hardly ever small ([`is_never_small`]), as a server below a millisecond writes it. Two of them may be byte counts
 //!    (Apache's `combinedio`), and a small one `%T` or anything: they are not taken.

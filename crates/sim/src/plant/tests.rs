@@ -86,7 +86,7 @@ fn sharing_gives_each_its_part() {
     server.offer(at(0), 1, work(100)).unwrap();
     server.offer(at(0), 2, work(300)).unwrap();
     server.offer(at(40), 3, work(60)).unwrap();
-    // From 40 on, 60 are left of 1 and 3 each: both are done 90 later. Of 2, 200 are left, alone.
+    // From 40 on, 60 are left of 1 and 3 each: both are done 90 later. Then 2 is alone, with 200 left.
     assert_eq!(run(&mut server), [(130, 1), (130, 3), (330, 2)]);
     assert_eq!(busy_ns(&mut server, 400), (460, 0), "all work: none is lost, none made");
 }

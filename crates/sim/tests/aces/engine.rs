@@ -67,9 +67,9 @@ fn who_prefers_short_waits_has_them() {
 
 /// The most work (per second) that one worker can do of what came, if nobody is ever late.
 ///
-/// What was admitted and is not done is due within the bound, so that it is never more than the bound. Of all that keep a
-/// backlog below a bound, who takes as much of each as there is room for, parts of requests too, loses least up to any
-/// moment, whatever the others know of what will come.
+/// What was admitted and is not done is due within the bound, so that it is never more than the bound. Among all
+/// rules that keep a backlog below a bound, the one that takes as much of each request as there is room for, parts of requests
+/// too, loses least up to any moment, whatever the others know of what will come.
 fn most_work(heard: &[Heard], (from, until): (f64, f64)) -> f64 {
     let mut all: Vec<&Heard> = heard.iter().collect();
     all.sort_by(|one, other| one.arrived.total_cmp(&other.arrived));

@@ -22,10 +22,10 @@ pub(crate) struct Found {
     asked: BTreeMap<&'static str, usize>,
 }
 
-/// Whether all types are served alike, as far as chance leaves it. Of n requests that are admitted with probability p each
-/// for itself, the part has a deviation of sqrt(p (1 - p) / n); four of it, and 5 % for what the type itself may matter.
-/// With a hundred films it is a third, with the many pages nothing. Where fewer than a tenth are refused, no whole room is kept
-/// for films, and they are the first to be refused in a rush: 10 %.
+/// Whether all types are served alike, as far as chance leaves it. If n requests are admitted with probability p each for
+/// itself, the part that is admitted has a deviation of sqrt(p (1 - p) / n); four of it, and 5 % for what the type itself may
+/// matter. With a hundred films it is a third, with the many pages nothing. Where fewer than a tenth are refused, no whole
+/// room is kept for films, and they are the first to be refused in a rush: 10 %.
 fn is_fair(found: &Found) -> bool {
     let all = found.admitted as f64 / found.asked.values().sum::<usize>() as f64;
     found.served.iter().all(|(path, part)| {

@@ -5,7 +5,7 @@
 //! processor's, one is the other: in UC's server, and where the T_f experiment of UC 7.5 saturates the processors. Where
 //! workers mostly wait (for a database, say), rejections take of processors that have time to spare, and of no worker's time.
 //!
-//! Which of them it is shows while requests are rejected. Of their processor time a part hides in services that become longer
+//! Which of them it is shows while requests are rejected. A part of their processor time hides in services that become longer
 //! while all workers are busy, Erlang's C of it; if the processors are what workers use, their utilization exceeds that of the
 //! workers by the rest, `(1 - C) c R`. If they are less busy than the workers, it does not. Without a reading of the machine's
 //! processors, c counts in full: the plant is then less full than it might be, and never fuller.

@@ -29,7 +29,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// With one more. Of two prefixes the longer one holds.
+    /// With one more. If both are prefixes, the longer one holds.
     pub(super) fn and(&self, kind: u8, value: &str, goes_on: bool) -> Features {
         let mut all = self.clone();
         match usize::from(kind) {

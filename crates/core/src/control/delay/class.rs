@@ -329,8 +329,8 @@ impl DelayClass {
             known.map(|_| Duration::from_secs_f64(wait))
         };
         let late = self.late().unwrap_or(1.0);
-        // The rarer a request may be late, the sooner it becomes urgent. Of exponential service times this part is within
-        // their mean at one in twenty, and within more deviations the rarer it is.
+        // The rarer a request may be late, the sooner it becomes urgent. This is the part of exponential service times
+        // within their mean at one in twenty, and within more deviations the rarer it is.
         let urgent = 1.0 - exp(-1.0 - (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
         let likely = (1.0 - late).min(LIKELY);
         let present = self.window.present_service_shares(Delay::TELLING / (1.0 - likely));

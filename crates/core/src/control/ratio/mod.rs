@@ -165,7 +165,7 @@ impl Member {
         self.silent >= WINDOW as f64
     }
 
-    /// Looks at the departures since the last time. Of a class without any for so long nothing is known any more.
+    /// Looks at the departures since the last time. Nothing is known any more of a class without any for so long.
     fn observe(&mut self, now: Instant, input: &DepartureInput<'_>) {
         match self.window.observe(DepartureCounts::of(now, input.lanes, self.promise.class)) {
             Some(seen) => (self.seen, self.updated) = (seen, now),

@@ -4,10 +4,10 @@
 //! requests, and no response is faster than S. Before that a request waits for all contracts of the plant: `W_0` until a
 //! worker is free, whoever it works for, and then for those that are served first.
 //!
-//! **Who waits less lets others wait longer.** While no worker idles, the waits of a set of contracts before all others obey
-//! `sum rho_i W_i >= sigma W_0 / (1 - sigma)`, sigma being the sum of their rho (Kleinrock's conservation law); strict
-//! priority makes them equal. Contracts whose promise leaves no more time to wait are held at what they were promised, and
-//! not undercut. So a contract waits no less than what the law leaves of it together with any first ones of them:
+//! **A class that waits less lets others wait longer.** While no worker idles, the waits of a set of contracts before all
+//! others obey `sum rho_i W_i >= sigma W_0 / (1 - sigma)`, sigma being the sum of their rho (Kleinrock's conservation law);
+//! strict priority makes them equal. Contracts whose promise leaves no more time to wait are held at what they were promised,
+//! and not undercut. So a contract waits no less than what the law leaves of it together with any first ones of them:
 //! `(sigma W_0 / (1 - sigma) - sum rho_i W_i) / rho`. Promises that leave more time give way, and so do contracts without a
 //! promised delay; only the request in service does not.
 //!
