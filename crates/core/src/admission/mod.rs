@@ -4,17 +4,10 @@
 //! again. (A request is rejected for its level in `engine/lane/arrive.rs`, and for a full queue in `engine/lane/place.rs`.)
 //!
 //! - `contract_token_bucket`: whether a site keeps to its contract; beyond it, its requests lose the guaranteed quality
-//! - `deadline`: refuses a request that would miss its deadline
-//! - `unfinished_work`: the work that waits or is in service at a plant
-//! - `residual_work`: what remains of the work in service
-//! - `expected_wait`: the wait that follows from the unfinished work
-//! - `estimates`: the expected cost of a request, by type and level
-//! - `headroom`: what the requests of a rank leave free for the costliest of them
-//! - `rule`: which rule decides about deadlines: unfinished work, or for comparison one of the next two
+//! - `deadline`, `headroom`: refuses a request that would miss its deadline, with room left for the costliest ones
+//! - `rule`: which rule decides so: unfinished work, or for comparison `synthetic_utilization` (UC 3) or [`aces`] (AC)
+//! - `unfinished_work`, `residual_work`, `expected_wait`, `estimates`: work at a plant, the wait for it, the cost by type
 //! - `stream_limits`: how many requests may stream at a plant, and how many connections may be upgraded
-//! - `synthetic_utilization`: instantaneous synthetic utilization (UC 3)
-//! - [`aces`]: the paper AC's budget of a period
-//! - `model_check`: the counts of held workers under every interleaving
 
 pub mod aces;
 pub(crate) mod contract_token_bucket;

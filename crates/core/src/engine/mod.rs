@@ -4,14 +4,9 @@
 //! published state that lanes read.
 //!
 //! - `lane`: one thread's side of the engine: what happens to a request at its arrival, start, release and departure
-//! - `timers`: which loop is due when
-//! - `control_period`: what the timers run, the control period of each plant among it
-//! - `loops`: the sensors and loops that it runs
-//! - `published_state`: what loops write and lanes read
-//! - `processes`: one controller for the processes of a server, which share its words in a mapping
-//! - `reload`: brings new promises into force
-//! - `learned`: what is kept for the engine after this one
-//! - `idle`: periods without requests, in which no utilization loop is stepped
+//! - `timers`, `control_period`, `loops`, `idle`: which loop is due when, what is run then, periods without requests
+//! - `published_state`, `processes`: what loops write and lanes read; the same for the processes of a server, in a mapping
+//! - `reload`, `learned`: brings new promises into force; what is kept for the engine after this one
 //! - `status`: what the status shows
 
 mod control_period;

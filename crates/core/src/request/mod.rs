@@ -1,25 +1,13 @@
 //! Room: what a request is and where it belongs.
 //!
-//! *In*: the promises, and a shell's view of a request. *Out*: a [`Target`] (site, class, client, type), and the values
-//! that accompany a request on its way: [`Arrival`], [`Permit`], [`Verdict`], [`Outcome`], each with its [`Reason`].
-//! Nothing here waits or decides, and only `shape_table` counts. A shell that builds no engine uses a [`Classifier`].
+//! *In*: the promises, and a shell's view of a request. *Out*: a [`Target`] (site, class, client, type), and the values that
+//! accompany a request on its way: [`Arrival`], [`Permit`], [`Verdict`], [`Outcome`], each with its [`Reason`]. Nothing here
+//! waits or decides, and only `shape_table` counts. A shell that builds no engine uses a [`Classifier`].
 //!
-//! - `api`: what a shell hands in and gets back
-//! - `reason`: why a request was treated as it was
-//! - `classify`: the site and the class of a request
-//! - `normal_path`: a path as the server reads it
-//! - `pattern`: patterns of paths, hosts and values
-//! - `host_name`: the host that an authority names
-//! - `hosts`: which of many sites has a host
-//! - `media_type`: responses whose end the server does not decide
-//! - `own_places`: what of a response names a place on the site, without a level's prefix
+//! - `api`, `reason`, `work`: what a shell hands in and gets back, why a request was treated so, the work that it brings
+//! - `classify`, `hosts`, `pattern`, `normal_path`, [`explain`]: its site and its class, and how they are found, step by step
 //! - `client_hash`: the keyed hash of the client, by which its level is chosen
-//! - `default_type`: the type of a request that nobody told (AC)
-//! - `type_rules`: the type of a request, by which its cost is estimated
-//! - `shape`: what of a request may tell its cost
-//! - `shape_table`: the shapes and the types that were found, shared by threads
-//! - `work`: the work that a request brings
-//! - [`explain`]: classification step by step
+//! - `type_rules`, `default_type`, `shape`, `shape_table`: its type, and what else of it may tell its cost
 
 mod api;
 #[cfg(test)]

@@ -3,18 +3,11 @@
 //! *In*: counters with one writer each, and readings that shells push in. *Out*: measurements of a period by class and
 //! plant, heavy hitters, and the rows of the status. Nothing here moves a service level or a quota.
 //!
-//! - `counters`: what each lane counts
-//! - `snapshot`: sums of counters, whichever threads, processes or gateways counted them
-//! - `measurement`: what one period showed of a class and of a plant
-//! - `monitor`: turns counters into measurements, sample by sample and period by period
-//! - `departure_window`: the last departures of a class (QM 2.2)
-//! - `life_table`: response times where some clients hang up before they are answered
-//! - `service_shares`: service times of a class up to its promised time
-//! - `histogram`: durations, with a bounded relative error
+//! - `counters`, `snapshot`: what each lane counts, and sums of it, whichever threads, processes or gateways counted
+//! - `measurement`, `monitor`: what one period showed of a class and of a plant, and what makes it of the counters
+//! - `departure_window`, `life_table`, `service_shares`, `histogram`: distributions of response and service times
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
-//! - `readings`: what a shell pushes in
-//! - `unseen_queue`: what waits where no request is seen, by its length
-//! - `status`: the figures of the engine as plain data
+//! - `readings`, `unseen_queue`, `status`: what a shell pushes in, what waits unseen, the engine's figures as plain data
 
 pub(crate) mod counters;
 pub(crate) mod departure_window;
