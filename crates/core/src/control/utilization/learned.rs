@@ -28,7 +28,7 @@ pub(crate) struct ClassLoopState {
 
 impl UtilizationLoop {
     pub(crate) fn state(&self) -> LoopState {
-        LoopState { level: self.allocation.level, bias: self.status.bias }
+        LoopState { level: self.allocation.level, bias: self.law.bias() }
     }
 
     /// The state of each class whose service level the loop moves at the plant of this number; `applied` are the service levels
@@ -65,5 +65,23 @@ impl UtilizationLoop {
             self.levels.restore(place, own.calibration, own.set, self.view.top);
         }
         self.allocation.rejects = lowest < 1.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::registry::Registry;
+    use crate::promises::{Plant, Promises, Site};
+
+    #[test]
+    fn the_bias_is_handed_over_as_the_law_has_it_after_idle_periods() {
+        let promises = Promises::of(Plant::new("server", 8), Site::new("site", &["light", "full"]));
+        let registry = Registry::default().next(&promises).expect("room");
+        let mut utilization = UtilizationLoop::new(&registry, 0);
+        utilization.restore(LoopState { level: 1.0, bias: -0.1 }, None);
+        assert_eq!(utilization.state().bias.to_bits(), (-0.1_f64).to_bits());
+        utilization.end_idle(20);
+        assert!((-0.05..0.0).contains(&utilization.state().bias), "{:?}", utilization.state());
     }
 }

@@ -158,6 +158,10 @@ impl FeedForward {
 }
 
 impl Law for FeedForward {
+    fn bias(&self) -> f64 {
+        self.bias
+    }
+
     fn restore(&mut self, bias: f64) {
         self.bias = bias.clamp(LOWEST_BIAS, LARGEST_BIAS);
     }

@@ -140,6 +140,11 @@ pub trait Law: Send {
     /// The target of the next period.
     fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms);
 
+    /// The bias that another process can go on from; a law without one has 0.
+    fn bias(&self) -> f64 {
+        0.0
+    }
+
     /// Goes on from the bias that another process had found; a law without one has nothing to take.
     fn restore(&mut self, _bias: f64) {}
 
