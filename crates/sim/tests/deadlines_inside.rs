@@ -73,9 +73,9 @@ fn run(seed: u64, times: f64, rule: Rule, looks: QueueLook) -> [[[f64; 3]; 2]; 2
     })
 }
 
-/// Where both classes have one priority, levels serve everybody, in time. Levels and priorities keep nearly all deadlines, too: hardly more of the high ones are late than services alone are longer, which
-/// is 0.0025 for a full page. A budget refuses more of the low ones while there is room, and leaves as many late. The twin is
-/// told nothing of the queue.
+/// Where both classes have one priority, levels serve everybody, in time. Levels and priorities keep nearly all deadlines,
+/// too: hardly more of the high ones are late than services alone are longer, which is 0.0025 for a full page. A budget
+/// refuses more of the low ones while there is room, and leaves as many late. The twin is told nothing of the queue.
 #[test]
 fn a_budget_leaves_as_many_late_as_levels_do_and_refuses_more() {
     for times in [0.9, 1.5, 2.5] {
