@@ -385,25 +385,24 @@ fn bytes_are_exceeded(seed: u64) -> Shared {
 }
 
 /// V1 by these stretches of its run: what it got in Mb/s, and of its U*.
-/// `off`: by what part the use may be off the contract's.
-fn policed_by_bytes(run: &Run, off: f64) -> Result<(), String> {
+fn policed_by_bytes(run: &Run) -> Result<(), String> {
     let own = promised(&contract("v1", 100.0, 13.0));
     let megabits = |window: &parties::Window<'_>| window.bandwidth(0) / 125e3;
     between(run.window(10..50).full_share(0), 0.99..=1.0, "full quality inside both bounds")?;
     // a 60 + b 60 32 KB is 0.217, and U* is 0.263.
     let beyond = run.window(60..110);
     between(megabits(&beyond), 14.5..=16.2, "Mb/s at 60/s: more than promised while the rate is low")?;
-    between(beyond.full_share(0), 1.0 - off / 3.0..=1.0, "full quality at 60/s")?;
+    between(beyond.full_share(0), 0.99..=1.0, "full quality at 60/s")?;
     // It takes half a minute to learn how much the clients of a fraction ask for, who are unequal.
     let at_rate = run.window(150..210);
     between(megabits(&at_rate), 12.0..=14.2, "Mb/s at the promised rate")?;
-    between(at_rate.use_of(0) / own, 1.0 - off..=1.0 + off, "of its U* at the promised rate")?;
+    between(at_rate.use_of(0) / own, 0.97..=1.03, "of its U* at the promised rate")?;
     between(at_rate.rejected_share(0), 0.0..=0.001, "rejected where degrading is enough")?;
     let over = run.window(230..280);
     let [low, exact, high] = [&beyond, &at_rate, &over].map(megabits);
     println!("{low:.1}, {exact:.1}, {high:.1} Mb/s; {:.3} of U* at its rate", at_rate.use_of(0) / own);
     between(megabits(&over), 3.5..=5.5, "Mb/s at 1.5 times the rate")?;
-    between(over.use_of(0) / own, 1.0 - off..=1.0 + off, "of its U* beyond the rate")?;
+    between(over.use_of(0) / own, 0.97..=1.03, "of its U* beyond the rate")?;
     between(over.rejected_share(0), 0.02..=0.12, "rejected where even light pages exceed U*")
 }
 
@@ -412,7 +411,7 @@ fn a_site_over_its_bandwidth_is_held_to_what_its_contract_costs() {
     holds(
         |seed| bytes_are_exceeded(seed).party(Party::constant(parties::site("others"), 300.0)),
         |run| {
-            policed_by_bytes(run, 0.03)?;
+            policed_by_bytes(run)?;
             run.windows(5..280, 15)
                 .try_for_each(|window| between(window.full_share(1), 0.99..=1.0, "the other at full quality"))
         },
@@ -427,7 +426,7 @@ fn a_site_that_does_not_share_is_held_to_its_bandwidth_on_an_idle_server() {
         let rising = Party::constant(v1, 40.0).then(50, 60.0).then(110, 100.0).then(210, 150.0);
         Shared::new(seed, 280).party(rising)
     };
-    holds(alone, |run| policed_by_bytes(run, 0.03));
+    holds(alone, policed_by_bytes);
     // While it is not known what its bytes cost, it is degraded and not rejected.
     for seed in 20..32 {
         let run = alone(seed).run();

@@ -23,15 +23,15 @@ fn not_in_time(heard: &Heard) -> f64 {
 #[test]
 fn a_download_is_not_everybodys_wait() {
     for (plant, seeds) in [
-        ((8, 200.0), 8511..=8512),
-        ((8, 300.0), 8513..=8513),
-        ((4, 90.0), 8514..=8514),
-        ((2, 25.0), 8515..=8515),
+        ((8, 200.0), [1, 2, 8511, 8512].as_slice()),
+        ((8, 300.0), &[2, 8513]),
+        ((4, 90.0), &[2, 8514]),
+        ((2, 25.0), &[1]),
     ] {
         for download in [(10, 10.0), (5, 10.0), (10, 60.0)] {
             for path in ["/file-*.zip", "/film-*.html"] {
-                for seed in seeds.clone() {
-                    let scene = scene(plant, path, download, seed);
+                for seed in seeds {
+                    let scene = scene(plant, path, download, *seed);
                     let found = not_in_time(&scene.run());
                     let twin = not_in_time(&Scene { mode: Mode::Off, ..scene }.run());
                     println!(
@@ -39,8 +39,7 @@ fn a_download_is_not_everybodys_wait() {
                         100.0 * found,
                         100.0 * twin
                     );
-                    // Where services alone make hardly anybody late, one request in a thousand; else chance decides who is.
-                    assert!(found <= 1.3 * twin + 0.001, "{found} {twin}");
+                    assert!(found <= twin + 0.001, "{found} {twin}");
                 }
             }
         }
