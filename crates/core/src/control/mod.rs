@@ -1,4 +1,4 @@
-//! Room: what to do. Seven loops of one shape ([`Loop`]), each with its law.
+//! Room: what to do. Seven loops of one shape (`Loop`), each with its law.
 //!
 //! | loop | is due | observes | law | gives out |
 //! |---|---|---|---|---|
