@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// None of those that a constant was chosen on.
-const SEEDS: RangeInclusive<u64> = 9401..=9408;
+const SEEDS: RangeInclusive<u64> = 9401..=9424;
 const CAPACITY: f64 = 200.0;
 const LIGHT_COST: f64 = 0.15;
 const DEADLINE: Duration = Duration::from_millis(500);

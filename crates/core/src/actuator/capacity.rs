@@ -52,6 +52,12 @@ impl Capacity {
         self.workers.load(Ordering::Relaxed)
     }
 
+    /// How many requests the plant works on at once at most: its workers, or the limit where the search for workers holds it
+    /// lower, to see whether fewer do as much.
+    pub(crate) fn serving(&self) -> u32 {
+        self.workers().min(self.limit())
+    }
+
     /// The most requests in service at once.
     pub(crate) fn limit(&self) -> u32 {
         self.limit.load(Ordering::Relaxed)

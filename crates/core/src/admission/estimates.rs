@@ -62,7 +62,7 @@ pub(crate) struct TypeEstimate {
     requests: AtomicU64,
     sum_us: AtomicU64,
     squares_us2: AtomicU64,
-    /// Requests by their time ([`time_bin`]).
+    /// Requests by the time of their own ([`time_bin`]).
     times: [AtomicU32; TIME_BINS],
     /// Requests that were refused because they take too long even alone.
     too_long: AtomicU32,
@@ -270,18 +270,24 @@ impl Estimates {
         self.per_reported.store((times as f32).to_bits(), Ordering::Relaxed);
     }
 
-    /// Adds the time that a request took.
-    pub(crate) fn note(&self, features: CostFeatures, level: u8, took_ns: u64) {
+    /// Adds the time that a request took of a worker, from which the mean is learned, and the time of its own: how long it was
+    /// in service beyond the expected wait in the server. These are the same, but where more are in service than there are
+    /// workers.
+    pub(crate) fn note(&self, features: CostFeatures, level: u8, (took_ns, own_ns): (u64, u64)) {
         let row = self.row(features, level);
-        let (took_us, longest_us) = (took_ns / 1000, self.longest_us.load(Ordering::Relaxed));
+        let (took_us, own_us) = (took_ns / 1000, own_ns / 1000);
+        let longest_us = self.longest_us.load(Ordering::Relaxed);
         if let Some(shapes) = self.shapes.as_ref().filter(|_| features.announced_us == 0) {
             let took_us = took_us.saturating_sub(row.sized_us(features.blocks));
             shapes.note(features.shape, level, took_us);
         }
         match u64::from(features.announced_us) {
-            0 if features.blocks > 0 => row.note_sized(took_us, longest_us, features.blocks),
-            0 => _ = row.note(took_us, longest_us),
-            announced => _ = row.note(took_us.saturating_mul(ANNOUNCED) / announced, u64::MAX),
+            0 if features.blocks > 0 => row.note_sized((took_us, own_us), longest_us, features.blocks),
+            0 => _ = row.note((took_us, own_us), longest_us),
+            announced => {
+                let of_announced = |us: u64| us.saturating_mul(ANNOUNCED) / announced;
+                row.note((of_announced(took_us), of_announced(own_us)), u64::MAX);
+            }
         }
     }
 
@@ -390,24 +396,24 @@ impl TypeEstimate {
     }
 
     /// Adds the time of a request with a body; the cost of its blocks is subtracted before the type learns from it.
-    fn note_sized(&self, took: u64, longest: u64, blocks: u16) {
+    fn note_sized(&self, (took, own): (u64, u64), longest: u64, blocks: u16) {
         let sized = self.sized_us(blocks);
-        let took = sized + self.note(took.saturating_sub(sized), longest);
+        let took = sized + self.note((took.saturating_sub(sized), own.saturating_sub(sized)), longest);
         let blocks = u64::from(blocks);
         for (sum, value) in self.blocks.iter().zip([blocks, blocks * blocks, blocks.saturating_mul(took)]) {
             sum.fetch_add(value, Ordering::Relaxed);
         }
     }
 
-    /// Adds a time, cut to the outlier bound and to the longest time that counts; returns the time that was added.
-    fn note(&self, took: u64, longest: u64) -> u64 {
-        self.times[time_bin(took)].fetch_add(1, Ordering::Relaxed);
+    /// Adds times, cut to the outlier bound and to the longest time that counts; returns the first as it was added.
+    fn note(&self, (took, own): (u64, u64), longest: u64) -> u64 {
+        self.times[time_bin(own)].fetch_add(1, Ordering::Relaxed);
         let Cost { mean_us, deviation_us } = self.estimate.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
-        let took = took.min(clip.max(1)).min(longest);
+        let [took, own] = [took, own].map(|time| time.min(clip.max(1)).min(longest));
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(took, Ordering::Relaxed);
-        self.squares_us2.fetch_add(took.saturating_mul(took), Ordering::Relaxed);
+        self.squares_us2.fetch_add(own.saturating_mul(own), Ordering::Relaxed);
         took
     }
 

@@ -14,7 +14,7 @@
 //! it was counted.
 
 use crate::admission::residual_work::ResidualWork;
-use crate::admission::unfinished_work::Sum;
+use crate::admission::unfinished_work::{Sum, Workers};
 use crate::request::work::Work;
 use crate::time::Instant;
 
@@ -191,6 +191,35 @@ impl HeldWorkers {
     /// Sets how many requests become old for each microsecond of work.
     pub(crate) fn set_per_work(&self, requests: f64) {
         self.per_work.store((requests as f32).to_bits(), Relaxed);
+    }
+}
+
+impl Holding {
+    /// The workers that are free for a rank within its deadline, at least one, and the residual work at them (us) with its
+    /// variance. If all workers are held, what is left of those requests is waited for as well.
+    pub(super) fn free_workers(&self, workers: &Workers) -> (f64, (f64, f64)) {
+        let all = workers.all.max(1);
+        if self.workers == 0 {
+            return (f64::from(all), workers.left);
+        }
+        // What the types take on average is left of the young ones only.
+        let (old, others) = (f64::from(self.old), f64::from(self.others.max(1)));
+        let young = (1.0 - old / others).max(0.0);
+        let left = young * (workers.left.0 - self.counted.0).max(0.0);
+        let variance = young * (workers.left.1 - self.counted.1).max(0.0);
+        if self.workers < all {
+            return (f64::from(all - self.workers), (left, variance));
+        }
+        let held = self.known.0 + old * self.life_us;
+        let varies = self.known.1 + old * self.life_us * self.life_us;
+        (f64::from(all), (left + held, variance + varies))
+    }
+
+    /// The work that waits in the server (us), and its variance. What is known to be long has a worker.
+    pub(super) fn queued(&self, workers: &Workers) -> (f64, f64) {
+        let all = workers.left.0 + workers.queued.0;
+        let others = (1.0 - self.counted.0 / all.max(1.0)).max(0.0);
+        (others * workers.queued.0, others * workers.queued.1)
     }
 }
 

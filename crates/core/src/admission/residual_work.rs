@@ -27,6 +27,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// All requests of a plant that are in service with reserved work.
 #[derive(Default)]
 pub(crate) struct ResidualWork {
+    /// The sum of all expected service times (us).
+    whole_us: AtomicU64,
     /// In sixteenths: the lower 20 bits hold the sum of beta, at most 1 for each of 65,535 requests (the gate's most);
     /// the upper bits hold the other sum (us), which wraps.
     sums: AtomicU64,
@@ -42,11 +44,25 @@ impl ResidualWork {
     pub(crate) fn start(&self, started: Instant, work: &Work) {
         self.sums.fetch_add(summands(started, work), Ordering::Relaxed);
         self.residual.add(residual(work));
+        self.whole_us.fetch_add(work.mean_and_variance().0, Ordering::Relaxed);
     }
 
     pub(crate) fn finish(&self, started: Instant, work: &Work) {
         self.sums.fetch_sub(summands(started, work), Ordering::Relaxed);
         self.residual.subtract(residual(work));
+        self.whole_us.fetch_sub(work.mean_and_variance().0, Ordering::Relaxed);
+    }
+
+    /// The work (us) and its variance of the requests that workers serve, and of those beyond that wait in the server. Which
+    /// of them wait is not known, so those that are served are taken to be at the mean age. Without a clock all are.
+    pub(crate) fn of(&self, now: Option<Instant>, (in_service, workers): (u32, u32)) -> [(f64, f64); 2] {
+        if in_service <= workers {
+            return [self.at(now), (0.0, 0.0)];
+        }
+        let (residual, variance) = self.about();
+        let served = f64::from(workers) / f64::from(in_service);
+        let (waiting, whole_us) = (1.0 - served, self.whole_us.load(Ordering::Relaxed) as f64);
+        [(served * residual, served * variance), (waiting * whole_us, waiting * variance)]
     }
 
     /// The residual work (us) if each request is at its mean age, and its variance.

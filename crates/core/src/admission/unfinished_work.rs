@@ -122,8 +122,10 @@ pub(crate) struct Workers {
     pub(crate) all: u32,
     /// Whether a worker is free and no request waits.
     pub(crate) idle: bool,
-    /// The residual work of the requests in service (us), and its variance.
+    /// The residual work of the requests that the workers serve (us), and its variance.
     pub(crate) left: (f64, f64),
+    /// The work of the requests in service beyond them, which wait in the server (us), and its variance.
+    pub(crate) queued: (f64, f64),
     /// The moment, if it is known, and whether no request was in service or waiting.
     pub(crate) at: Option<Instant>,
     pub(crate) empty: bool,
@@ -223,9 +225,9 @@ impl UnfinishedWork {
         &self.held
     }
 
-    /// The residual work of the requests in service (us), and its variance; without a clock, at the mean age.
-    pub(crate) fn in_service(&self, now: Option<Instant>) -> (f64, f64) {
-        self.residual.at(now)
+    /// The work of the requests in service.
+    pub(crate) fn residual(&self) -> &ResidualWork {
+        &self.residual
     }
 
     /// Reserves a request's work; `quota_of` is its class, if that has a quota.
@@ -240,7 +242,7 @@ impl UnfinishedWork {
         let own = &self.slots[slot];
         let add = || own.slot.by_age.add(now, own.rank.deadline_ns, cost.mean_us.into());
         let place = if own.ages { add() } else { NO_PLACE };
-        let reserved = Work { slot: slot as u16, tag, told: 0, place, stretch, features, cost };
+        let reserved = Work { slot: slot as u16, tag, told: 0, place, queued_us: 0, stretch, features, cost };
         own.slot.waiting.add(reserved.summand());
         reserved
     }
@@ -284,32 +286,21 @@ impl UnfinishedWork {
         self.rule.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
-    /// The workers that are free for a rank within its deadline, at least one, and the residual work at them (us) with its
-    /// variance. If all workers are held, what is left of those requests is waited for as well.
-    fn free_workers(&self, holding: &Holding, workers: &Workers) -> (f64, (f64, f64)) {
-        let all = workers.all.max(1);
-        if holding.workers == 0 {
-            return (f64::from(all), workers.left);
-        }
-        // What the types take on average is left of the young ones only.
-        let (old, others) = (f64::from(holding.old), f64::from(holding.others.max(1)));
-        let young = (1.0 - old / others).max(0.0);
-        let left = young * (workers.left.0 - holding.counted.0).max(0.0);
-        let variance = young * (workers.left.1 - holding.counted.1).max(0.0);
-        if holding.workers < all {
-            return (f64::from(all - holding.workers), (left, variance));
-        }
-        let held = holding.known.0 + old * holding.life_us;
-        (f64::from(all), (left + held, variance + holding.known.1 + old * holding.life_us * holding.life_us))
+    /// For how long (us) a request that starts now waits in the server, if more are in service than there are workers.
+    pub(crate) fn queued_us(&self, work: &Work, workers: &Workers) -> u32 {
+        let holding = self.slots[usize::from(work.slot)].holding(&self.held, workers.at);
+        (holding.queued(workers).0 / f64::from(workers.all.max(1))) as u32
     }
 
     /// The wait of a request whose work is reserved (us), its own work not counted.
     pub(super) fn wait(&self, work: &Work, workers: &Workers) -> Wait {
         let own = &self.slots[usize::from(work.slot)];
         let (rank, all) = (own.rank, f64::from(workers.all.max(1)));
-        let holding = own.held.map_or(Holding::default(), |held| self.held[held].holding(workers.at));
-        let (s, serving) = self.free_workers(&holding, workers);
-        let (mut ahead, mut variance, mut lives) = (0.0, 0.0, 0.0);
+        let holding = own.holding(&self.held, workers.at);
+        let (s, serving) = holding.free_workers(workers);
+        // What waits in the server is before all ranks, and each of it has the life of one in service.
+        let (mut ahead, mut variance) = holding.queued(workers);
+        let mut lives = ahead * workers.left.0 / f64::from(workers.all.max(1));
         let mut same = SamePriority::default();
         for other in &self.slots {
             let (waiting, its_variance) = other.slot.waiting.get();
@@ -368,6 +359,7 @@ impl UnfinishedWork {
             tag: 0,
             told: 0,
             place: NO_PLACE,
+            queued_us: 0,
             stretch: Work::ONCE,
             features: CostFeatures::default(),
             cost: Cost::default(),
@@ -383,6 +375,11 @@ impl UnfinishedWork {
 }
 
 impl SlotOf {
+    /// The workers that are held longer than its requests can wait.
+    fn holding(&self, held: &[Arc<HeldWorkers>], now: Option<Instant>) -> Holding {
+        self.held.map_or(Holding::default(), |place| held[place].holding(now))
+    }
+
     /// The part of this waiting work of the same priority that goes before a request of another rank that comes now.
     fn older(&self, waiting_us: f64, now: Option<Instant>, than: Rank) -> f64 {
         let more_ns = self.rank.deadline_ns.saturating_sub(than.deadline_ns);

@@ -314,9 +314,10 @@ pub(crate) struct PublishedPlant {
 impl PublishedPlant {
     /// The state of the workers now; without a clock, residual work is taken as of its last change.
     pub(crate) fn workers(&self, now: Option<Instant>) -> Workers {
-        let all = self.capacity.workers();
+        let all = self.capacity.serving();
         let (waits, in_service) = (self.gate.is_waited_at(), self.gate.in_service());
         let (idle, empty) = (!waits && in_service < all, !waits && in_service == 0);
-        Workers { all, idle, left: self.unfinished.in_service(now), at: now, empty }
+        let [left, queued] = self.unfinished.residual().of(now, (in_service, self.capacity.workers()));
+        Workers { all, idle, left, queued, at: now, empty }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Work {
     pub(crate) told: u8,
     /// Its place among the waiting work of its rank by arrival (`WaitingByAge`).
     pub(crate) place: u8,
+    /// For how long it was expected to wait in the server when it started there (us).
+    pub(crate) queued_us: u32,
     /// How many times as long such requests take on average if no time is cut at the longest deadline, in sixteenths; at 16 or
     /// less, as long.
     pub(crate) stretch: u16,
@@ -81,7 +83,7 @@ impl Work {
     #[cfg(test)]
     pub(crate) fn of(cost: Cost) -> Self {
         let (stretch, features) = (Self::ONCE, CostFeatures::default());
-        Work { slot: 0, tag: 0, told: 0, place: u8::MAX, stretch, features, cost }
+        Work { slot: 0, tag: 0, told: 0, place: u8::MAX, queued_us: 0, stretch, features, cost }
     }
 
     /// The latest start with which the request may still be in time.

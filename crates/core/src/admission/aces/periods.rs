@@ -56,7 +56,7 @@ impl Periods {
         }
         let (seconds, begun) = (now.since(began).as_secs_f64(), hour(day));
         self.number = self.number.wrapping_add(1);
-        let in_service = unfinished.in_service(Some(now)).0 as u64;
+        let in_service = unfinished.residual().left(now).0 as u64;
         for (index, (band, words)) in budget.accounts().iter().enumerate() {
             let predicted =
                 self.forecast(*band, known).turn(&words.take_requested(), seconds, (ended, begun));

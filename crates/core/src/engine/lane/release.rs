@@ -6,7 +6,7 @@ use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
 use crate::telemetry::counters::{
     BINS, ClassCounters, DurationCounters, PlantCounters, SIZE_BINS, ServiceCounters, load_bin,
 };
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 impl Lane {
     /// Counts body bytes as they are delivered to the client. So the bandwidth W includes responses that are still under
@@ -247,9 +247,11 @@ impl Lane {
         let Some(estimates) = class.estimates.as_ref().filter(|_| self.may_teach(permit, service)) else {
             return;
         };
-        let cost_ns =
-            service.cost.map_or(took_ns, |cost| estimates.of_reported(cost.as_nanos() as u64, took_ns));
-        estimates.note(work.features, permit.level, cost_ns);
+        let waited_ns = 1000 * u64::from(work.queued_us);
+        let own_ns = now.nanos_since(permit.started).saturating_sub(waited_ns);
+        let reported = |cost: Duration| estimates.of_reported(cost.as_nanos() as u64, took_ns);
+        let times = service.cost.map(reported).map_or((took_ns, own_ns), |cost_ns| (cost_ns, cost_ns));
+        estimates.note(work.features, permit.level, times);
     }
 
     /// Whether the models learn from this service. They do not after a reload, since a level or a plant may mean something

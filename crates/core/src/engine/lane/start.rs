@@ -35,6 +35,9 @@ pub(super) fn start(published: &PublishedState, counters: &LaneCounters, permit:
     let plant = &published.plants[permit.plant()];
     account_busy_time(plant, &counters.plants[permit.plant()], start.change);
     if let Some(work) = &mut permit.work {
+        if start.change.after > plant.capacity.workers() {
+            work.queued_us = plant.unfinished.queued_us(work, &plant.workers(Some(start.now)));
+        }
         plant.unfinished.start(start.now, work);
     }
     if permit.reason == Reason::Exempt {

@@ -1,0 +1,103 @@
+//! A deadline under overload from the first second on, where the number of workers is told and where it is searched for: as
+//! long as it is not known, each limit that the search tries changes how long requests are in service.
+
+use crate::waits::{Answer, Flow, Scene, mean};
+use plimsoll_core::promises::Mode;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+/// None of those that a constant was chosen on.
+const SEEDS: RangeInclusive<u64> = 9601..=9608;
+const DEADLINE: f64 = 0.5;
+const COLD: Range<f64> = 0.0..20.0;
+const THEN: Range<f64> = 20.0..60.0;
+/// What premium takes of the server, where there is such a class.
+const PREMIUM: f64 = 0.5;
+
+/// Workers of 40 ms, exponential.
+fn scene(workers: u32, load: f64, premium: bool, seed: u64) -> Scene {
+    let capacity = 25.0 * f64::from(workers);
+    let mut flows = vec![Flow::new("others", load * capacity)];
+    if premium {
+        flows = vec![
+            Flow::new("premium", PREMIUM * capacity).priority(1),
+            Flow::new("others", (load - PREMIUM) * capacity),
+        ];
+    }
+    for flow in &mut flows {
+        flow.class.deadline = Some(Duration::from_secs_f64(DEADLINE));
+    }
+    Scene::new(workers, Duration::from_millis(40), flows, THEN.end, seed)
+}
+
+/// The part of the admitted that are late or dropped, and what is in time of the capacity.
+fn late_and_in_time(answers: &[Answer], time: &Range<f64>, workers: u32) -> [f64; 2] {
+    let own = || answers.iter().filter(|answer| time.contains(&answer.arrived));
+    let admitted = own().filter(|answer| answer.completed || answer.ended > answer.arrived).count() as f64;
+    let in_time = own().filter(|answer| answer.completed && answer.response() <= DEADLINE).count() as f64;
+    [1.0 - in_time / admitted, in_time / (time.end - time.start) / (25.0 * f64::from(workers))]
+}
+
+/// Both at the beginning and then, over all seeds.
+fn means(workers: u32, load: f64, premium: bool, told: bool) -> [[f64; 2]; 2] {
+    let heard = SEEDS.map(|seed| scene(workers, load, premium, seed).finding_workers(!told).run().answers);
+    let runs: Vec<_> =
+        heard.map(|answers| [COLD, THEN].map(|time| late_and_in_time(&answers, &time, workers))).collect();
+    let over_all = |time: usize, figure: usize| {
+        mean(&runs.iter().map(|run: &[[f64; 2]; 2]| run[time][figure]).collect::<Vec<_>>())
+    };
+    [0, 1].map(|time| [0, 1].map(|figure| over_all(time, figure)))
+}
+
+/// How many more of the admitted may be late at the beginning where the number is found, how many may be late then, and the
+/// least that is in time at the beginning of what is where it is told.
+struct Bounds {
+    more_late: f64,
+    late_then: f64,
+    in_time: f64,
+}
+
+fn found_is_as_told(workers: u32, bounds: &Bounds) {
+    for premium in [false, true] {
+        for load in [1.5, 3.0, 5.0] {
+            let [told, found] = [true, false].map(|told| means(workers, load, premium, told));
+            println!(
+                "{workers} workers, {load} times the capacity, premium {premium}: late and in time, told {told:.4?}, found {found:.4?}"
+            );
+            let most = [told[0][0] + bounds.more_late, bounds.late_then];
+            let least = [bounds.in_time * told[0][1], 0.95 * told[1][1]];
+            for time in [0, 1] {
+                let [late, in_time] = found[time];
+                assert!(
+                    late <= most[time] && in_time >= least[time],
+                    "{load}, {premium}: {found:?}, {told:?}"
+                );
+            }
+        }
+    }
+}
+
+/// The search begins at sixteen, which wait for eight times as long in the server as two do, so that many are late at first.
+#[test]
+fn before_two_workers_few_of_the_admitted_are_late_once_they_are_found() {
+    found_is_as_told(2, &Bounds { more_late: 0.2, late_then: 0.025, in_time: 0.75 });
+}
+
+#[test]
+fn before_eight_workers_hardly_more_are_late_than_where_they_are_told() {
+    found_is_as_told(8, &Bounds { more_late: 0.05, late_then: 0.01, in_time: 0.88 });
+}
+
+#[test]
+fn before_many_workers_hardly_more_are_late_than_where_they_are_told() {
+    found_is_as_told(32, &Bounds { more_late: 0.03, late_then: 0.01, in_time: 0.93 });
+}
+
+/// The twin without control: in the queue of an overload everybody is late.
+#[test]
+fn the_twin_without_control_is_late_with_all() {
+    let mut scene = scene(8, 3.0, false, *SEEDS.start()).finding_workers(true);
+    scene.mode = Mode::Observe;
+    let [late, _] = late_and_in_time(&scene.run().answers, &COLD, 8);
+    assert!(late > 0.9, "{late}");
+}
