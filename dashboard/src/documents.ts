@@ -380,7 +380,7 @@ workers_found: boolean | null,
  */
 limit: number, 
 /**
- * Why no more: `refusals`, `outage`, `search` or `reported`; null where the limit is the one that was told.
+ * Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was told.
  */
 limit_reason: string | null, 
 /**

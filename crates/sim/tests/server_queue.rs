@@ -1,5 +1,5 @@
-//! A deadline before a server that is given more requests at once than it has workers. Part of the queue is in the server then,
-//! where the gateway keeps no order.
+//! Promised times before a server that takes more requests at once than it has workers. Part of the queue may be in the server
+//! then, where the gateway keeps no order.
 
 use crate::waits::{Answer, Flow, Scene, mean};
 use plimsoll_core::promises::Mode;
@@ -15,6 +15,8 @@ const CAPACITY: f64 = 200.0;
 const DEADLINE: f64 = 0.5;
 const SETTLED: f64 = 10.0;
 const END: f64 = 50.0;
+/// Where a loop has a window to learn from.
+const LONG: f64 = 120.0;
 /// What premium takes of the server, where there is such a class.
 const PREMIUM: f64 = 0.5;
 
@@ -120,6 +122,65 @@ fn a_long_request_is_not_everybodys_wait_in_the_server() {
         let not = mean(&runs.collect::<Vec<_>>());
         println!("pages beside a download, {times} times: not in time {not:.4}");
         assert!(not <= 0.01, "{times}: {not}");
+    }
+}
+
+/// A class of 60/s with a promise, beside others that overload the server. One request takes 40 ms.
+fn promised(own: Flow, others: Flow, (shared, times): (bool, u32), seed: u64) -> Scene {
+    let mut scene = Scene::new(WORKERS, Duration::from_millis(40), vec![own, others], LONG, seed);
+    scene.shared = shared;
+    scene.plant.max_connections = times * WORKERS;
+    scene
+}
+
+/// The mean response time of a class, and the part of its requests that took longer than `late` (s).
+fn times_of(scene: &Scene, class: usize, late: f64) -> [f64; 2] {
+    let times = scene.run().responses(class, SETTLED);
+    [mean(&times), times.iter().filter(|time| **time > late).count() as f64 / times.len() as f64]
+}
+
+fn mean_times(of: impl Fn(u64) -> [f64; 2]) -> [f64; 2] {
+    let runs: Vec<[f64; 2]> = SEEDS.map(of).collect();
+    [0, 1].map(|n| mean(&runs.iter().map(|run| run[n]).collect::<Vec<_>>()))
+}
+
+#[test]
+fn a_delay_is_kept_since_few_wait_in_the_server() {
+    let others = |load: f64| Flow::new("others", load * CAPACITY - 60.0);
+    let ms = Duration::from_millis;
+    for shared in [false, true] {
+        for times in [2, 8, 32] {
+            for load in [1.4, 2.6] {
+                for (target, percentile) in [(90, None), (140, None), (320, Some(95.0))] {
+                    let own = || Flow::new("own", 60.0).delay(ms(target), percentile);
+                    let late_by = target as f64 * 1e-3;
+                    let [response, late] = mean_times(|seed| {
+                        times_of(&promised(own(), others(load), (shared, times), seed), 0, late_by)
+                    });
+                    println!(
+                        "{target} ms, {percentile:?}, shared {shared}, {times} times, load {load}: {response:.3} s, late {late:.4}"
+                    );
+                    let kept = if percentile.is_some() { late <= 0.05 } else { response <= 1.05 * late_by };
+                    assert!(kept, "{target} {percentile:?} {shared} {times} {load}: {response} {late}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_ratio_is_kept_since_none_wait_in_the_server() {
+    for times in [2, 8, 32] {
+        let flows = || [Flow::new("own", 85.0).ratio(1.0), Flow::new("others", 100.0).ratio(1.5)];
+        let [own, others] = [0, 1].map(|class| {
+            let [response, _] = mean_times(|seed| {
+                let [own, others] = flows();
+                times_of(&promised(own, others, (false, times), seed), class, 1.0)
+            });
+            response
+        });
+        println!("a ratio of 1.5, {times} times: {own:.3} and {others:.3} s");
+        assert!((others / own / 1.5 - 1.0).abs() <= 0.05, "{times}: {own} {others}");
     }
 }
 

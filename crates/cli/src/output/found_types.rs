@@ -66,6 +66,7 @@ impl SavedLimit {
             "outage" => "some of its servers are out of use",
             "search" => "its workers are searched for",
             "reported" => "its server reports so many workers",
+            "promises" => "requests wait here, where promised times put them in order",
             _ => "its status says so",
         };
         let (name, limit, word) = (&self.name, self.limit, self.limit_reason.as_deref()?);

@@ -253,6 +253,9 @@ impl Engine {
         gate.waiting_by_class(&mut self.sensors.waiting);
         self.sensors.unseen.add_waiting(self.sensors.classes.measurements(), &mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
+        if counted.releases > 0 {
+            self.order_queue(plant, Some(1e-9 * counted.busy_ns as f64 / counted.releases as f64));
+        }
         let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let measured = Measurement {
             seconds: self.timers.seconds,
@@ -295,6 +298,16 @@ impl Engine {
         state.plants[plant].returns.set(output.returns);
         if let Some(rejected) = &output.rejected {
             gate.set_rejected(queue.max_wait.or(output.longest_wait), rejected.numbers());
+        }
+    }
+
+    /// Bounds how many requests wait in a server whose workers are promised, where classes were promised times. S is what a
+    /// request took of a worker of late, if any did (s). A server that decides itself may be far from here: it has all places.
+    pub(super) fn order_queue(&self, plant: usize, service_seconds: Option<f64>) {
+        let promised = &self.registry.promises.plants[plant];
+        if promised.find_workers.is_none() && !promised.decides_itself {
+            let capacity = &self.published().plants[plant].capacity;
+            capacity.set_ordered(self.loops.most_in_service(plant, capacity.workers(), service_seconds));
         }
     }
 

@@ -110,7 +110,7 @@ impl Engine {
         if is_lowered || ceiling.is_some_and(|most| most <= whole && told.is_none_or(|told| most < told)) {
             Some(LimitReason::Refusals)
         } else if capacity.limit() < whole {
-            Some(LimitReason::Outage)
+            Some(if capacity.available() < 1.0 { LimitReason::Outage } else { LimitReason::Promises })
         } else {
             let search = self.loops.searches[plant].as_ref().filter(|_| told.is_none())?;
             Some(if search.is_reported() { LimitReason::Reported } else { LimitReason::Search })

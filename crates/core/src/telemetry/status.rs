@@ -93,6 +93,8 @@ pub enum LimitReason {
     Search,
     /// The server reports how many workers it has.
     Reported,
+    /// Classes were promised times, so that requests wait here, where they are put in order.
+    Promises,
 }
 
 impl LimitReason {
@@ -103,6 +105,7 @@ impl LimitReason {
             LimitReason::Outage => "outage",
             LimitReason::Search => "search",
             LimitReason::Reported => "reported",
+            LimitReason::Promises => "promises",
         }
     }
 }

@@ -13,6 +13,7 @@ mod contention;
 pub(crate) mod law;
 mod long_queue;
 mod reduction;
+pub(crate) mod server_queue;
 
 use crate::control::departures::{DepartureInput, first_due, next_due};
 use crate::control::{Due, Loop};
@@ -177,6 +178,11 @@ impl DelayLoop {
     /// Whether the queue of a plant itself rejects requests that would be late.
     pub(crate) fn sheds(&self, plant: usize) -> bool {
         self.of(plant).any(DelayClass::sheds)
+    }
+
+    /// The shortest delay that is promised to a class of a plant.
+    pub(crate) fn shortest(&self, plant: usize) -> Option<Duration> {
+        self.of(plant).map(|one| one.promise.delay.target).min()
     }
 
     /// By class.

@@ -127,6 +127,11 @@ impl RatioLoop {
         &self.turns
     }
 
+    /// Whether classes of a plant have a ratio.
+    pub(crate) fn is_at(&self, plant: usize) -> bool {
+        self.sites.iter().flat_map(|site| &site.members).any(|member| member.promise.plant == plant)
+    }
+
     /// By class.
     pub(crate) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
         let members = self.sites.iter().flat_map(|site| &site.members);

@@ -16,7 +16,7 @@ document! {
         workers_found: Option<bool> = plant.workers_found,
         /// The most requests in service at once.
         limit: u32 = plant.limit,
-        /// Why no more: `refusals`, `outage`, `search` or `reported`; null where the limit is the one that was told.
+        /// Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was told.
         limit_reason: Option<&'static str> = plant.limit_reason.map(LimitReason::as_str),
         /// The share of it that is there, by its servers in use.
         available: f64 = plant.available,
