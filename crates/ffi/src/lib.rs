@@ -14,10 +14,10 @@
 //! - `mapping`: the mapping as typed references; with `api` and `listen_queue` the only file with unsafe code
 //! - `owner`: processes by number and start time, so that a dead one is told from a later one with its number
 //! - `lock`: a state has one controller
-//! - `slot`: a lane of the mapping, and whose it is
-//! - `controller`: the process that ticks
+//! - `slot`: a lane of the mapping, whose it is, and what it counts for one that died
+//! - `controller`: the process that ticks, and gives back what dead processes had in service
 //! - `server`: a process that serves requests
-//! - `deaths`: what is left by processes that die or are stopped at each instruction, in a test
+//! - `deaths`: a test of what is left by processes that die or are stopped at each instruction
 //! - `listen_queue`: how many connections wait for the process
 //! - `reasons`: the words of reasons as C reads them
 //! - `report`: what a process tells of the shared state

@@ -5,11 +5,11 @@
 //! - `gate`: how many requests a plant has in service, and whether any wait, in one word
 //! - `queue`: the waiting requests of a plant, and which one is next
 //! - `fifo`: the waiting requests of one rank or class
-//! - `order`: which fifo's first request starts next
+//! - `order`: which fifo's first request starts next; of classes with a ratio, which one uses the turn that comes
 //! - `rank`: the band and the deadline that a request waits with
 //! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
 //! - `arrival_gaps`: the times between the arrivals of a class, without idle ones
-//! - `turns`: the turns that classes with a ratio exchange among themselves
+//! - `turns`: the list of the turns that classes with a ratio exchange among themselves
 //! - `shares`: the shares by which sites with a contract take turns
 
 pub(crate) mod arrival_gaps;

@@ -5,11 +5,11 @@
 //! A request's [`lifecycle`] is one for all wires, and generic over them. A connection begins at the [`entrance`], where a
 //! proxy says whose it is ([`proxied`]) and TLS is spoken with a [`handshake`]; where HTTP/1 is spoken, [`connection`] waits
 //! for one head after another on its socket; where HTTP/2 is, [`streams`] has a way for each stream. Each state of a request
-//! has its file: sent to come again with TLS ([`secured`]), reading the body ([`body`]), waiting for its place
-//! ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder ([`mod@file`]), answered
-//! by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`] writes what upstreams get,
-//! [`peer`] and [`forwarded_fields`] say where it came from, [`signed`] what can be believed; [`loop_mark`] finds requests
-//! that come back.
+//! has its file: sent to come again with TLS ([`secured`]), reading the body, into memory and then a file ([`body`]), waiting
+//! for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
+//! ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`] writes
+//! what upstreams get, [`peer`] and [`forwarded_fields`] say where it came from, [`signed`] what can be believed; [`loop_mark`]
+//! finds requests that come back.
 //!
 //! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 

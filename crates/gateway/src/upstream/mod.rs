@@ -7,10 +7,11 @@
 //! bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`], for nobody if its
 //! client has left ([`abandoned`]).
 //!
-//! [`servers`] gives a request its connection: [`choice`] says to which [`server`], [`roster`] which of them are in use, by
-//! the [`trouble`] that requests and [`checks`] met, [`retry_budget`] whether another may be tried, [`server_log`] what the log
-//! was told of them. [`pool`] owns the connections of all threads, and [`connect`] begins them. [`load_report`] reads what
-//! servers report. [`head`] writes heads for clients, in which [`redirect`] maps places back.
+//! [`servers`] gives a request its connection, to another server where one cannot be reached: [`choice`] says to which
+//! [`server`], [`roster`] which of them are in use, by the [`trouble`] that requests and [`checks`] met, [`retry_budget`]
+//! whether another may be tried, [`server_log`] what the log was told of them. [`pool`] owns the connections of all threads,
+//! and [`connect`] begins them. [`load_report`] reads what servers report. [`head`] writes heads for clients, in which
+//! [`redirect`] maps places back.
 
 mod abandoned;
 pub(crate) mod checks;

@@ -1,10 +1,10 @@
 //! The loop behind deadlines: learns what admission reads.
 //!
-//! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the
-//! cost of each type (`types.rs`, `service_allowance.rs`), which types there are where none is told (`found.rs`), and the
-//! part of a plant that higher ranks take (`rates.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
-//! [`UnfinishedWork`]. A deadline is decided on at the arrival of a request, so nothing is used up by period or carried over,
-//! and AC's backup queue is not needed: its work counts as unfinished.
+//! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the cost
+//! of each type (`types.rs`, `service_allowance.rs`), which types there are where none is told (`found.rs`), and the part of a
+//! plant that higher ranks take (`rates.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
+//! [`UnfinishedWork`]. A deadline is decided on at the arrival of a request. So no budget of a period is used up, and no second
+//! queue for the work that a period leaves over is needed, as AC has them: that work is unfinished as any other.
 //!
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
