@@ -1,4 +1,5 @@
-//! The plan: what the upstreams carry, what the sites serve at which level, and what is not known yet.
+//! The plan: what the upstreams carry, what the sites serve at which level, and what is not known yet. A plan that cannot be
+//! kept is refused here (`keep`), by the verdict of [`plan`].
 //!
 //! Before a and b of UC eq. 1 are measured a plan is *unverified*, not refused (UC 5).
 

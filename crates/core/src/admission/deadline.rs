@@ -21,7 +21,8 @@
 //! was learned of its type (`control/deadline/service_allowance.rs`): the time within which it is done with the promised part
 //! of the chance that it has alone. A request is refused for that chance itself only if it is small, since refusing a request
 //! that might have been in time is no better than being late with it. One of its type is let in now and then, to learn
-//! whether that is still so. Another rule may take the place of this comparison (`rule.rs`).
+//! whether that is still so (`control/deadline/learned_type.rs`). Another rule may take the place of this comparison
+//! (`rule.rs`).
 //!
 //! A request that was admitted and waits until it can no longer be in time is dropped in `engine/lane/expire.rs`.
 
