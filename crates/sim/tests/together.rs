@@ -1,4 +1,4 @@
-//! Promises of several kinds on one server: who yields to whom (docs/architecture.md).
+//! Promises of several kinds on one server: who yields to whom (docs/delays.md, "What happens").
 
 use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::{Mode, Site};
