@@ -15,8 +15,8 @@ const ELSEWHERE: [(&str, &[&str], &str); 7] = [
     ),
     (
         "[[site]]",
-        &["path", "paths", "location", "prefix"],
-        "a site is told by its `host`; requests are told apart by path in its classes: `[[site.class]]` with \
+        &["path", "paths", "location", "prefix", "match"],
+        "a site is told by its `host`; requests are told apart in its classes, as by path: `[[site.class]]` with \
          `match = { path = \"/buy/*\" }`; a `prefix` is for levels",
     ),
     (
