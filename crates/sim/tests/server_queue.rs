@@ -53,7 +53,7 @@ fn of_the_capacity(answers: &[Answer]) -> f64 {
     answers.iter().filter(|answer| is_in_time(answer)).count() as f64 / (END - SETTLED) / CAPACITY
 }
 
-/// Where requests are few times the deadline long, so many are late by themselves.
+/// With as many connections as workers 0, 0.7 and 1.4 % are late; where workers are shared, long requests take longer still.
 #[test]
 fn a_deadline_is_kept_behind_the_queue_in_the_server() {
     let laws =
