@@ -10,7 +10,7 @@ pub(crate) struct Capacity {
     workers: AtomicU32,
     limit: AtomicU32,
     /// The most requests in service at once for the sake of promised times.
-    ordered: AtomicU32,
+    most_for_times: AtomicU32,
     /// The places of which exempt requests and streams hold their shares.
     shared: AtomicU32,
     /// The workers and the limit while all servers are there.
@@ -36,7 +36,7 @@ impl Capacity {
         let capacity = Capacity {
             workers: word(0),
             limit: word(0),
-            ordered: word(u32::MAX),
+            most_for_times: word(u32::MAX),
             shared: word(0),
             whole: [word(0), word(0)],
             is_known: word(0),
@@ -102,9 +102,9 @@ impl Capacity {
     }
 
     /// Bounds the requests in service for the sake of promised times, or no longer. There are as many as workers in any case.
-    pub(crate) fn set_ordered(&self, most: Option<u32>) {
+    pub(crate) fn set_most_for_times(&self, most: Option<u32>) {
         let most = most.unwrap_or(u32::MAX);
-        if self.ordered.swap(most, Ordering::Relaxed) != most {
+        if self.most_for_times.swap(most, Ordering::Relaxed) != most {
             self.publish();
         }
     }
@@ -142,7 +142,7 @@ impl Capacity {
         let share = if is_known { self.available() } else { 1.0 };
         let of = |n: u32| ((f64::from(n) * share + 0.5) as u32).clamp(n.min(1), n);
         let [workers, limit] = self.whole().map(of);
-        let limit = limit.min(self.ordered.load(Ordering::Relaxed).max(workers));
+        let limit = limit.min(self.most_for_times.load(Ordering::Relaxed).max(workers));
         self.workers.store(workers, Ordering::Relaxed);
         self.limit.store(limit, Ordering::Relaxed);
         self.shared.store(shared_places(limit, is_known), Ordering::Relaxed);

@@ -254,7 +254,7 @@ impl Engine {
         self.sensors.unseen.add_waiting(self.sensors.classes.measurements(), &mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
         if counted.releases > 0 {
-            self.order_queue(plant, Some(1e-9 * counted.busy_ns as f64 / counted.releases as f64));
+            self.bound_server_queue(plant, Some(1e-9 * counted.busy_ns as f64 / counted.releases as f64));
         }
         let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let measured = Measurement {
@@ -303,11 +303,15 @@ impl Engine {
 
     /// Bounds how many requests wait in a server whose workers are promised, where classes were promised times. S is what a
     /// request took of a worker of late, if any did (s). A server that decides itself may be far from here: it has all places.
-    pub(super) fn order_queue(&self, plant: usize, service_seconds: Option<f64>) {
+    pub(super) fn bound_server_queue(&self, plant: usize, service_seconds: Option<f64>) {
         let promised = &self.registry.promises.plants[plant];
         if promised.find_workers.is_none() && !promised.decides_itself {
             let capacity = &self.published().plants[plant].capacity;
-            capacity.set_ordered(self.loops.most_in_service(plant, capacity.workers(), service_seconds));
+            capacity.set_most_for_times(self.loops.most_in_service(
+                plant,
+                capacity.workers(),
+                service_seconds,
+            ));
         }
     }
 

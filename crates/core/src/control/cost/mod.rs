@@ -1,6 +1,6 @@
 //! Learned costs: what a request of a class costs its plant (`class`), what a rejection costs the gateway's own machine
-//! (`rejection`), and how much of that a plant on the same machine has less (`host`). The models are in [`crate::model`]; here
-//! they are fed with measurements.
+//! (`rejection`), and how much of that is taken from a plant on the same machine (`host`). The models are in [`crate::model`];
+//! here they are fed with measurements.
 
 pub(crate) mod class;
 pub(crate) mod host;

@@ -86,7 +86,7 @@ impl Engine {
         self.publish();
         self.take_promised_costs(None, false);
         self.reload_departures();
-        (0..self.registry.promises.plants.len()).for_each(|plant| self.order_queue(plant, None));
+        (0..self.registry.promises.plants.len()).for_each(|plant| self.bound_server_queue(plant, None));
         self.reload_timers();
         changes
     }
