@@ -14,8 +14,9 @@ use alloc::{collections::VecDeque, sync::Arc};
 /// Waiting requests of one rank, in the order of their arrival.
 pub(super) struct Fifo {
     pub(super) rank: Rank,
-    /// The class that the fifo belongs to, and its quota; `None` where all classes of the rank share it.
-    pub(super) own: Option<(u16, Arc<Quota>)>,
+    /// The class that the fifo belongs to; `None` where all classes of the rank share it. It has no quota where a reload has
+    /// taken its promise back.
+    pub(super) own: Option<(u16, Option<Arc<Quota>>)>,
     /// The site of its requests, where it has a contract or they have no promise of their own; else 0.
     pub(super) site: u16,
     /// The share of a site with a contract.
@@ -35,7 +36,11 @@ pub(super) struct Fifo {
 }
 
 impl Fifo {
-    pub(super) fn new(rank: Rank, (own, site): (Option<(u16, Arc<Quota>)>, u16), number: u16) -> Self {
+    pub(super) fn new(
+        rank: Rank,
+        (own, site): (Option<(u16, Option<Arc<Quota>>)>, u16),
+        number: u16,
+    ) -> Self {
         Fifo {
             rank,
             own,
@@ -50,9 +55,13 @@ impl Fifo {
         }
     }
 
+    fn quota(&self) -> Option<&Arc<Quota>> {
+        self.own.as_ref().and_then(|(_, quota)| quota.as_ref())
+    }
+
     /// Finds the group with which a class with a ratio exchanges its turns.
     pub(super) fn join(&mut self, groups: &mut Groups) {
-        let turn = self.own.as_ref().map(|(_, quota)| quota.turn);
+        let turn = self.quota().map(|quota| quota.turn);
         self.group = match turn {
             Some(TurnRule::Weight { site }) => Some(groups.group(site, self.rank.band)),
             _ => None,
@@ -69,7 +78,7 @@ impl Fifo {
         let mut order = Order { tier: BY_RANK, share: 0, turn, group: self.group, urgency: 0.0 };
         if self.rank == Rank::EXEMPT {
             order.tier = EXEMPT;
-        } else if let Some((_, quota)) = &self.own {
+        } else if let Some((_, Some(quota))) = &self.own {
             match quota.turn {
                 TurnRule::Weight { .. } if now.nanos_since(oldest) < quota.hold_ns() => return None,
                 TurnRule::Weight { .. } => order.urgency = quota.urgency(now, oldest),
@@ -100,11 +109,11 @@ impl Fifo {
     }
 
     pub(super) fn hold_ns(&self) -> u64 {
-        self.own.as_ref().map_or(0, |(_, quota)| quota.hold_ns())
+        self.quota().map_or(0, |quota| quota.hold_ns())
     }
 
     pub(super) fn bound(&self, most: Duration) -> Duration {
-        let own = self.own.as_ref().map_or(u64::MAX, |(_, quota)| quota.bound_ns());
+        let own = self.quota().map_or(u64::MAX, |quota| quota.bound_ns());
         most.min(Duration::from_nanos(own))
     }
 

@@ -482,6 +482,16 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_of_exempt_requests_takes_no_place_of_others() {
+        let gate = gate();
+        gate.enter(at(0), 1).expect("room");
+        waits(&gate, 50, 1, Rank::guaranteed(9, None));
+        (2..66).for_each(|token| assert_eq!(waits(&gate, 50, token, Rank::EXEMPT), None));
+        assert!(matches!(gate.enter_or_wait(at(66), 1, 50, exempt(66)), Entry::Overflow));
+        assert!(gate.cancel(1 + (1 << 48)) || gate.lacks_room(1), "the other request waits still");
+    }
+
+    #[test]
     fn expiry_takes_the_oldest_only_and_no_exempt_request() {
         let gate = gate();
         gate.enter(at(0), 1).expect("room");

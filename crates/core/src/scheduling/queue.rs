@@ -113,13 +113,20 @@ impl Queue {
         }
     }
 
-    /// Makes room for more classes, and takes their quotas. Requests that wait already stay in their fifos.
+    /// Makes room for more classes, and takes their quotas. Requests that wait already stay in their fifos, which follow the
+    /// promise that their class has now.
     pub(crate) fn promise(&mut self, quotas: &[Option<Arc<Quota>>]) {
         let classes = quotas.len().max(self.by_class.len());
         self.by_class.resize(classes, 0);
         self.rejected.resize(classes, false);
         self.quotas = quotas.to_vec();
         self.quotas.resize(classes, None);
+        for fifo in &mut self.fifos {
+            if let Some((class, known)) = &mut fifo.own {
+                known.clone_from(&self.quotas[usize::from(*class)]);
+            }
+        }
+        self.regroup();
     }
 
     /// As [`Gate::set_rejected`](crate::scheduling::gate::Gate::set_rejected).
@@ -175,7 +182,7 @@ impl Queue {
         let index = match self.fifos.binary_search_by_key(&(waiting.rank, own, site), key) {
             Ok(index) => index,
             Err(index) => {
-                let own = own.zip(quota.cloned());
+                let own = own.map(|class| (class, quota.cloned()));
                 self.owned += usize::from(own.is_some());
                 let mut fifo = Fifo::new(waiting.rank, (own, site), self.fifos.len() as u16);
                 fifo.join(&mut self.groups);
@@ -184,13 +191,6 @@ impl Queue {
                 index
             }
         };
-        // A promise that a reload changed has another quota.
-        if let (Some((_, known)), Some(quota)) = (&mut self.fifos[index].own, quota)
-            && !Arc::ptr_eq(known, quota)
-        {
-            *known = quota.clone();
-            self.regroup();
-        }
         let fifo = &mut self.fifos[index];
         if let Some(share) = fifo.share {
             self.shares.wait(share, waiting.pace_ns);
@@ -281,6 +281,10 @@ impl Queue {
     /// would still have the longest backlog.
     fn lowest_below(&mut self, waiting: &Waiting) -> Option<usize> {
         let Waiting { rank, site, .. } = *waiting;
+        // Exempt requests have a queue of their own length, so what others give up makes no room for them.
+        if rank == Rank::EXEMPT {
+            return None;
+        }
         let waits = |fifo: &Fifo| fifo.oldest().is_some();
         let last = self.fifos.iter().rposition(waits)?;
         if rank.is_above(&self.fifos[last].rank, self.fifos[last].site == site) {
@@ -418,6 +422,28 @@ mod tests {
             [1, 1, 0, 0, 0, 1, 1],
             "lent when no other request waits"
         );
+    }
+
+    #[test]
+    fn requests_whose_class_has_no_delay_any_more_wait_in_the_order_of_arrival() {
+        let own = quota(TurnRule::Quota);
+        own.set_workers(0.0);
+        let mut queue = queue(&[&own]);
+        (0..2).for_each(|ms| {
+            push(&mut queue, 1, ms);
+        });
+        push(&mut queue, 0, 5);
+        queue.promise(&[None, None]);
+        push(&mut queue, 1, 6);
+        assert_eq!(classes(&mut queue, at(9), &[&own], 9), [1, 1, 0, 1]);
+        // A delay that is promised again counts for those who wait.
+        (10..12).for_each(|ms| {
+            push(&mut queue, (ms % 2) as u16, ms);
+        });
+        own.set_workers(4.0);
+        queue.promise(&[None, Some(own)]);
+        push(&mut queue, 1, 12);
+        assert_eq!(queue.pop(at(20)).map(|w| w.class), Some(1), "inside its quota");
     }
 
     #[test]
