@@ -185,6 +185,22 @@ fn between_the_line_and_the_capacity_nobody_is_rejected() {
     }
 }
 
+/// With fewer connections than workers the server carries what these serve, and no more.
+#[test]
+fn what_fewer_connections_than_workers_carry_is_the_capacity() {
+    for (seed, load, held) in [(74, 0.83, 0.82..=0.84), (75, 0.95, 0.83..=0.87), (76, 1.5, 0.83..=0.87)] {
+        let mut scenario = step(promises(0.85, &["full"]), load, seed);
+        scenario.promises.plants[0].max_connections = WORKERS * 7 / 8;
+        let run = run(&scenario);
+        let late = &run.periods[STEP_PERIOD + 15..];
+        let (busy, rejected) = (mean(&utilization(late)), sum(late, |period| period.rejected));
+        assert!(held.contains(&busy), "seed {seed}: {busy} at {load}");
+        assert_eq!(rejected == 0, load < 0.85, "seed {seed}: {rejected} rejected at {load}");
+        let longest = late.iter().map(|period| period.response_seconds.1).fold(0.0, f64::max);
+        assert!(longest < 2.0, "seed {seed}: {longest} s at {load}");
+    }
+}
+
 #[test]
 fn the_papers_constants_give_the_curve_of_fig_4() {
     let paper = |gain_margin| {

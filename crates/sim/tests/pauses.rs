@@ -3,7 +3,7 @@
 //!
 //! The demo's server, smaller: 32 workers of 128 ms at full quality and 0.15 of that light.
 
-use plimsoll_core::promises::{Plant, Promises, Site};
+use plimsoll_core::promises::{Class, Condition, Delay, Plant, Promises, Site};
 use plimsoll_core::request::{Outcome, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
@@ -20,6 +20,7 @@ const WORKERS: u32 = 32;
 const FULL: Duration = Duration::from_millis(128);
 const LIGHT: f64 = 0.15;
 const END: f64 = 26.0;
+const NOTHING: Promised = Promised::Nothing;
 
 /// What stands still, or is slow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +41,16 @@ struct Scene {
     light: f64,
     seed: u64,
     law: &'static Law,
+    promised: Promised,
+}
+
+/// What all visitors were promised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Promised {
+    Nothing,
+    Deadline(Duration),
+    /// On average.
+    Delay(Duration),
 }
 
 /// A gateway that does nothing from one instant to another: what ends meanwhile is seen then, and what comes.
@@ -159,7 +170,16 @@ impl Scene {
             duration: Some(at(END)),
             ..Workload::default()
         };
-        let promises = Promises::of(Plant::new("origin", WORKERS), Site::new("site", &["light", "full"]));
+        let mut promises = Promises::of(Plant::new("origin", WORKERS), Site::new("site", &["light", "full"]));
+        let everybody = Condition { paths: vec!["/*".to_owned()], ..Condition::default() };
+        let class = Class::new("visitors", everybody);
+        promises.sites[0].classes = match self.promised {
+            Promised::Nothing => Vec::new(),
+            Promised::Deadline(within) => vec![Class { deadline: Some(within), ..class }],
+            Promised::Delay(target) => {
+                vec![Class { delay: Some(Delay { target, percentile: None }), ..class }]
+            }
+        };
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let gateway = Gateway::new(&promises, self.seed).expect("the promises are valid");
         let [from, until] = [self.from, until].map(|seconds| Instant::ZERO + at(seconds));
@@ -171,7 +191,7 @@ impl Scene {
 
 /// Requests that were turned away after the cold start.
 fn turned_away(rows: &[Row]) -> u64 {
-    rows.iter().skip(8).map(|row| row.classes[0].rejected).sum()
+    rows.iter().skip(8).flat_map(|row| &row.classes).map(|class| class.rejected).sum()
 }
 
 /// When in its period a pause begins, each with a seed. Some of the pauses end at the end of a period, others in its middle.
@@ -189,7 +209,7 @@ fn a_moment_is_no_reason_to_turn_anybody_away() {
         for (place, seconds) in [0.2, 0.5, 1.0, 2.0, 3.0].into_iter().enumerate() {
             for (turn, (from, seed)) in BEGINS.into_iter().enumerate() {
                 let law = laws[(place + turn) % 2];
-                let scene = Scene { stands, from, seconds, light: 0.45, seed, law };
+                let scene = Scene { stands, from, seconds, light: 0.45, seed, law, promised: NOTHING };
                 assert_eq!(turned_away(&scene.run()), 0, "{scene:?}");
             }
         }
@@ -204,8 +224,30 @@ fn half_the_speed_for_a_moment_turns_nobody_away() {
         for seconds in [0.5, 1.0, 2.0, 3.0] {
             let law = if seed % 2 == 0 { &Law::Deterministic } else { &Law::Exponential };
             let from = 14.0 + 0.125 * (seed - 9311) as f64 + 0.03;
-            let scene = Scene { stands: Stands::Slow(2.0), from, seconds, light: 0.45, seed, law };
+            let scene =
+                Scene { stands: Stands::Slow(2.0), from, seconds, light: 0.45, seed, law, promised: NOTHING };
             assert_eq!(turned_away(&scene.run()), 0, "{scene:?}");
+        }
+    }
+}
+
+/// A pause is no reason to turn anybody away for a deadline that is several times as long, nor for a mean, which is over many
+/// requests. What a gateway finds after a second in which it read nothing is another matter for a deadline: at the pages that a
+/// quiet second allows it would take longer than that.
+#[test]
+fn a_moment_is_no_reason_to_turn_anybody_away_where_times_are_promised() {
+    let [long, mean] = [Duration::from_secs(5), Duration::from_millis(500)];
+    for promised in [Promised::Deadline(long), Promised::Delay(mean)] {
+        for stands in [Stands::Server, Stands::Gateway, Stands::Both, Stands::Slow(2.0)] {
+            let is_read = matches!(stands, Stands::Server | Stands::Slow(_));
+            let longest = if is_read || promised == Promised::Delay(mean) { 1.0 } else { 0.5 };
+            for (seconds, law) in [(0.2, &Law::Deterministic), (longest, &Law::Exponential)] {
+                for (from, seed) in BEGINS {
+                    let seed = seed + 200;
+                    let scene = Scene { stands, from, seconds, light: 0.45, seed, law, promised };
+                    assert_eq!(turned_away(&scene.run()), 0, "{scene:?}");
+                }
+            }
         }
     }
 }
@@ -225,7 +267,7 @@ fn what_a_pause_leaves_waits_where_light_pages_fill_the_server() {
     ] {
         for seconds in [0.5, 1.0, 2.0, 3.0] {
             for (from, seed) in WITHIN {
-                let scene = Scene { stands, from, seconds, light: 0.9, seed, law };
+                let scene = Scene { stands, from, seconds, light: 0.9, seed, law, promised: NOTHING };
                 let rows = scene.run();
                 assert_eq!(turned_away(&rows), 0, "{scene:?}");
                 // What came in the pause, and in a second in which a gateway that had been idle gave full pages.
@@ -241,8 +283,15 @@ fn what_a_pause_leaves_waits_where_light_pages_fill_the_server() {
 #[test]
 fn what_light_pages_cannot_carry_is_turned_away() {
     for (from, seed) in WITHIN {
-        let scene =
-            Scene { stands: Stands::Server, from, seconds: 0.2, light: 1.1, seed, law: &Law::Exponential };
+        let scene = Scene {
+            stands: Stands::Server,
+            from,
+            seconds: 0.2,
+            light: 1.1,
+            seed,
+            law: &Law::Exponential,
+            promised: NOTHING,
+        };
         let rows = scene.run();
         let sum = |of: &dyn Fn(&Row) -> u64| rows[8..].iter().map(of).sum::<u64>() as f64;
         let share = sum(&|row| row.classes[0].rejected) / sum(&|row| row.classes[0].arrivals);
@@ -264,6 +313,7 @@ fn what_lasts_is_reacted_to() {
             light: 0.45,
             seed,
             law: &Law::Exponential,
+            promised: NOTHING,
         };
         let rows = scene.run();
         let sum = |of: &dyn Fn(&Row) -> u64| rows[17..].iter().map(of).sum::<u64>() as f64;

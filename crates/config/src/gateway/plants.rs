@@ -26,8 +26,9 @@ section! { "[upstream.NAME]"
         host: HostName, optional;
         /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
         /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where a class has a
-        /// `delay`, no more are used than let a request wait in the server for 0.15 of the shortest one, and where one has a
-        /// `ratio`, no more than `workers`. If `workers` is left out, also the upper bound of the search.
+        /// `delay` or a `deadline`, no more are used than let a request wait in the server for 0.15 of the shortest delay, or
+        /// 0.05 of the shortest deadline, and where one has a `ratio`, no more than `workers`. If `workers` is left out, also
+        /// the upper bound of the search.
         max_connections: Whole<1, 65_535>, optional;
         /// The most upgraded connections (WebSocket) and streams of events (`text/event-stream`) to it at once; one more gets
         /// 503.

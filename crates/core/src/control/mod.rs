@@ -11,7 +11,7 @@
 //! | `deadline/budgets` | each budget period | requested and carried work | `admission/aces` | the budgets of the paper AC |
 //!
 //! `cost` learns what requests cost, for the utilization loops; `allocation` alone turns a target into levels; `departures`
-//! is what the loops that run on departures share.
+//! is what the loops that run on departures share; `server_queue` bounds what waits in a server for the sake of promised times.
 
 pub(crate) mod allocation;
 pub(crate) mod cost;
@@ -19,6 +19,7 @@ pub(crate) mod deadline;
 pub(crate) mod delay;
 pub(crate) mod departures;
 pub(crate) mod ratio;
+pub(crate) mod server_queue;
 pub(crate) mod utilization;
 pub(crate) mod workers;
 

@@ -1,28 +1,42 @@
 //! How many requests a plant is given at once where classes were promised times.
 //!
 //! What a plant is given beyond its workers waits in the server, where nothing puts one request before another. There
-//! n - s requests take `(n - s) S / s`, so n is bounded by the part of the shortest promised delay that this may take.
+//! n - s requests take `(n - s) S / s`, so n is bounded by the part of the shortest promised time that this may take.
 //! A ratio divides what waits in the gateway, so beside one nothing is to wait in the server.
 
 use crate::time::Duration;
 
 /// The part of the shortest promised delay for which a request may wait in the server.
-const PART: f64 = 0.15;
+const PART_OF_DELAY: f64 = 0.15;
+/// The same of the shortest deadline. Admission must be sure of nearly every request, and so refuses many for what varies in a
+/// longer queue, which those of higher rank do not pass.
+const PART_OF_DEADLINE: f64 = 0.05;
 /// The same as long as S is not known, in S.
 const UNKNOWN: f64 = 1.0;
 
-/// The most requests in service at once before so many workers, each of which takes S for a request (s).
-pub(crate) fn most_in_service(
-    workers: u32,
-    service_seconds: Option<f64>,
-    (shortest, has_ratio): (Option<Duration>, bool),
-) -> u32 {
-    let services = match (shortest, service_seconds) {
-        _ if has_ratio => 0.0,
-        (Some(delay), Some(service)) => PART * delay.as_secs_f64() / service,
-        _ => UNKNOWN,
-    };
-    workers.saturating_add((f64::from(workers) * services) as u32)
+/// The times that a plant's classes were promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PromisedTimes {
+    pub(crate) shortest_delay: Option<Duration>,
+    pub(crate) shortest_deadline: Option<Duration>,
+    pub(crate) has_ratio: bool,
+}
+
+impl PromisedTimes {
+    /// The most requests in service at once before so many workers, each of which takes S for a request, if that is known (s);
+    /// `None` where no times are promised.
+    pub(crate) fn most_in_service(self, workers: u32, service_seconds: Option<f64>) -> Option<u32> {
+        let delay = self.shortest_delay.map(|time| PART_OF_DELAY * time.as_secs_f64());
+        let deadline = self.shortest_deadline.map(|time| PART_OF_DEADLINE * time.as_secs_f64());
+        let wait = delay.into_iter().chain(deadline).reduce(f64::min);
+        let services = match (wait, service_seconds) {
+            _ if self.has_ratio => 0.0,
+            (Some(wait), Some(service)) => wait / service,
+            (Some(_), None) => UNKNOWN,
+            (None, _) => return None,
+        };
+        Some(workers.saturating_add((f64::from(workers) * services) as u32))
+    }
 }
 
 #[cfg(test)]
@@ -30,12 +44,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_the_shortest_delay_is_waited_in_the_server() {
-        let delay = Some(Duration::from_millis(400));
-        assert_eq!(most_in_service(8, Some(0.04), (delay, false)), 8 + 12);
-        assert_eq!(most_in_service(8, Some(0.04), (delay, true)), 8);
-        assert_eq!(most_in_service(8, None, (delay, false)), 8 + 8);
-        assert_eq!(most_in_service(8, Some(0.04), (None, true)), 8);
-        assert_eq!(most_in_service(8, Some(1e-12), (delay, false)), u32::MAX, "it saturates");
+    fn a_part_of_the_shortest_time_is_waited_in_the_server() {
+        let most = |delay: Option<u64>, has_ratio, service: Option<f64>| {
+            let shortest_delay = delay.map(Duration::from_millis);
+            PromisedTimes { shortest_delay, shortest_deadline: None, has_ratio }.most_in_service(8, service)
+        };
+        assert_eq!(most(Some(400), false, Some(0.04)), Some(8 + 12));
+        assert_eq!(most(Some(400), true, Some(0.04)), Some(8));
+        assert_eq!(most(Some(400), false, None), Some(8 + 8));
+        assert_eq!(most(None, true, Some(0.04)), Some(8));
+        assert_eq!(most(None, false, Some(0.04)), None);
+        assert_eq!(most(Some(400), false, Some(1e-12)), Some(u32::MAX), "it saturates");
+        let [shortest_delay, shortest_deadline] = [300, 400].map(|ms| Some(Duration::from_millis(ms)));
+        let both = PromisedTimes { shortest_delay, shortest_deadline, has_ratio: false };
+        assert_eq!(both.most_in_service(8, Some(0.04)), Some(8 + 4));
     }
 }

@@ -11,6 +11,7 @@ use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
 use crate::control::ratio::ClassTurn;
+use crate::control::server_queue::PromisedTimes;
 use crate::control::utilization::{HeldContracts, PlantInput, SeenQueue, UsualCosts, UtilizationLoop};
 use crate::control::workers::{RefusalInput, SearchInput};
 use crate::promises::Mode;
@@ -72,7 +73,7 @@ impl Engine {
             self.search_workers(now);
             let plants = self.lane.published.plants.iter().enumerate();
             let mut keeping = plants
-                .filter(|(_, plant)| plant.has_deadlines)
+                .filter(|(_, plant)| plant.has_deadlines())
                 .map(|(number, plant)| (number, &plant.unfinished, plant.capacity.workers()));
             self.loops.deadlines.step(now, (span.seconds, &mut keeping));
         }
@@ -177,7 +178,7 @@ impl Engine {
     pub(super) fn turn_budgets(&mut self, now: Instant, unix_time: Duration) {
         let plants = self.lane.published.plants.iter().enumerate();
         let mut unfinished = plants
-            .filter(|(_, plant)| plant.has_deadlines)
+            .filter(|(_, plant)| plant.has_deadlines())
             .map(|(number, plant)| (number, &plant.unfinished));
         self.loops.budgets.step(now, BudgetInput { unix_time, unfinished: &mut unfinished });
         self.timers.set(Timer::Budget, self.loops.budgets.due().instant());
@@ -192,12 +193,16 @@ impl Engine {
         (self.timers.last_period, self.timers.seconds) = (now, elapsed.as_secs_f64());
         let processors = self.loops.processors.since_last(now, readings.host_cpu);
         if self.is_idle() {
+            (0..self.loops.utilization.len()).for_each(|plant| self.lane.touch(now, plant));
             self.add_idle_periods(1);
             let classes = self.sensors.classes.measurements();
             return self.loops.rejection.learn(classes, readings.gateway_cpu);
         }
         let idle_periods = core::mem::take(&mut self.idle.periods);
         let something_came = self.sensors.observe_classes();
+        if idle_periods > 0 {
+            self.loops.utilization.iter_mut().for_each(|own| own.end_idle(idle_periods));
+        }
         if self.timers.stood_still(elapsed) {
             return self.pass_over(now);
         }
@@ -216,9 +221,6 @@ impl Engine {
         self.loops.rejection.learn(classes, readings.gateway_cpu);
         for index in 0..self.loops.order.len() {
             let plant = self.loops.order[index];
-            if idle_periods > 0 {
-                self.loops.utilization[plant].end_idle(idle_periods);
-            }
             let queue = SeenQueue {
                 stands: readings.queue_stands >= self.timers.period,
                 is_told: readings.queue_waiting.is_some(),
@@ -249,7 +251,7 @@ impl Engine {
     ) {
         self.lane.touch(now, plant);
         let state: &PublishedState = &self.lane.published;
-        let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
+        let own @ PublishedPlant { gate, queue, capacity, .. } = &state.plants[plant];
         gate.waiting_by_class(&mut self.sensors.waiting);
         self.sensors.unseen.add_waiting(self.sensors.classes.measurements(), &mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
@@ -278,7 +280,7 @@ impl Engine {
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             possible_workers: loops.searches[plant].as_ref().map_or(1.0, |search| search.possible()),
             set_point_reduction: loops.delays.set_point_reduction(plant),
-            sheds: loops.delays.sheds(plant) || *has_deadlines,
+            sheds: loops.delays.sheds(plant) || own.has_deadlines(),
             best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),
         };
         let output = loops.utilization[plant].step(now, input);
@@ -306,12 +308,13 @@ impl Engine {
     pub(super) fn bound_server_queue(&self, plant: usize, service_seconds: Option<f64>) {
         let promised = &self.registry.promises.plants[plant];
         if promised.find_workers.is_none() && !promised.decides_itself {
-            let capacity = &self.published().plants[plant].capacity;
-            capacity.set_most_for_times(self.loops.most_in_service(
-                plant,
-                capacity.workers(),
-                service_seconds,
-            ));
+            let PublishedPlant { capacity, shortest_deadline, .. } = &self.published().plants[plant];
+            let times = PromisedTimes {
+                shortest_delay: self.loops.delays.shortest(plant),
+                shortest_deadline: *shortest_deadline,
+                has_ratio: self.loops.ratios.is_at(plant),
+            };
+            capacity.set_most_for_times(times.most_in_service(capacity.workers(), service_seconds));
         }
     }
 
@@ -375,11 +378,14 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
     }
 }
 
-/// Publishes what the ratio loop gives out.
+/// Publishes what the ratio loop gives out. No request is held while the engine only observes.
 pub(super) fn publish_turns(state: &PublishedState, turns: &[ClassTurn]) {
     for ClassTurn { class, turn, service } in turns {
         let Some(quota) = &state.classes[*class].quota else { continue };
         quota.set_weight(turn.weight, turn.start, *service);
-        quota.set_hold(Duration::from_secs_f64(turn.hold));
+        quota.set_hold(match state.mode {
+            Mode::Control => Duration::from_secs_f64(turn.hold),
+            Mode::Observe | Mode::Off => Duration::ZERO,
+        });
     }
 }

@@ -36,6 +36,9 @@ impl Engine {
             let more = until.nanos_since(self.timers.due(Timer::Period)) / period_ns;
             self.timers.last_period = self.timers.due(Timer::Period) + Duration::from_nanos(more * period_ns);
             self.timers.set(Timer::Period, self.timers.last_period + period);
+            // Nothing was in service since the gates' last change, so no busy time is lost.
+            let plants = &self.published().plants;
+            plants.iter().for_each(|plant| plant.gate.start_clock(self.timers.last_period));
             self.add_idle_periods(u32::try_from(more).unwrap_or(u32::MAX).saturating_add(1));
         }
         let latest = until.min(self.timers.due(Timer::Period));

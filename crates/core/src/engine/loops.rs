@@ -7,7 +7,6 @@ use crate::control::cost::rejection::RejectionCost;
 use crate::control::deadline::DeadlineLoop;
 use crate::control::deadline::budgets::BudgetLoop;
 use crate::control::delay::DelayLoop;
-use crate::control::delay::server_queue::most_in_service;
 use crate::control::ratio::RatioLoop;
 use crate::control::utilization::UtilizationLoop;
 use crate::control::workers::{RefusalLoop, WorkerSearch};
@@ -88,16 +87,4 @@ pub(crate) struct Loops {
     pub(crate) samples_only_rates: bool,
 }
 
-impl Loops {
-    /// The most requests that a plant of so many workers is given at once for the sake of the times that were promised there;
-    /// `None` where none are. S is what a request takes of a worker, if it is known (s).
-    pub(super) fn most_in_service(
-        &self,
-        plant: usize,
-        workers: u32,
-        service_seconds: Option<f64>,
-    ) -> Option<u32> {
-        let promised = (self.delays.shortest(plant), self.ratios.is_at(plant));
-        (promised != (None, false)).then(|| most_in_service(workers, service_seconds, promised))
-    }
-}
+impl Loops {}

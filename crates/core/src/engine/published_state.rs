@@ -306,12 +306,17 @@ pub(crate) struct PublishedPlant {
     pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
     pub(crate) returns: Arc<AtomicReturnTimes>,
-    /// Whether a class that the plant serves has a deadline. Then the work of all requests at the plant is counted.
-    pub(crate) has_deadlines: bool,
+    /// The shortest deadline of the classes that the plant serves. If there is one, the work of all requests at the plant is
+    /// counted.
+    pub(crate) shortest_deadline: Option<Duration>,
     pub(crate) unfinished: UnfinishedWork,
 }
 
 impl PublishedPlant {
+    pub(crate) fn has_deadlines(&self) -> bool {
+        self.shortest_deadline.is_some()
+    }
+
     /// The state of the workers now; without a clock, residual work is taken as of its last change.
     pub(crate) fn workers(&self, now: Option<Instant>) -> Workers {
         let all = self.capacity.serving();

@@ -34,7 +34,7 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.utilization.iter().enumerate().map(|(number, one)| {
             let mut status = one.status().clone();
-            let PublishedPlant { gate, capacity, has_deadlines, unfinished, tunnels, .. } =
+            let own @ PublishedPlant { gate, capacity, unfinished, tunnels, .. } =
                 &self.published().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
             status.limit_reason = self.limit_reason(number);
@@ -46,7 +46,7 @@ impl Engine {
             let mut waiting = alloc::vec![0; self.sensors.classes.len()];
             gate.waiting_by_class(&mut waiting);
             (status.in_service, status.tunnels) = (gate.in_service(), tunnels.given());
-            status.unfinished_seconds = has_deadlines.then(|| unfinished.unfinished_seconds());
+            status.unfinished_seconds = own.has_deadlines().then(|| unfinished.unfinished_seconds());
             status.waiting = waiting.iter().sum();
             status.removed = !self.registry.plant_present[number];
             status

@@ -29,6 +29,7 @@ pub use request_type::{DEFAULT_TYPES, RequestType};
 pub use site::{Choice, Guarantee, Identity, Level, Site};
 pub use validate::LEAST_REKEY_PERIODS;
 
+use crate::time::Duration;
 use alloc::vec::Vec;
 
 /// The most levels that a site may have: a level fits the top byte of a service level, and counters have a fixed layout.
@@ -62,7 +63,12 @@ impl Promises {
 
     /// Whether some class that this plant serves, at any level, has a deadline.
     pub fn has_deadlines(&self, plant: usize) -> bool {
-        let mut sites = self.sites.iter().filter(|site| site.has_deadlines());
-        sites.any(|site| site.plants().any(|own| own == plant))
+        self.shortest_deadline(plant).is_some()
+    }
+
+    /// The shortest deadline of the classes that this plant serves, at any level.
+    pub(crate) fn shortest_deadline(&self, plant: usize) -> Option<Duration> {
+        let sites = self.sites.iter().filter(|site| site.plants().any(|own| own == plant));
+        sites.filter_map(Site::shortest_deadline).min()
     }
 }

@@ -91,7 +91,11 @@ impl Site {
 
     /// Whether one of its classes has a deadline.
     pub fn has_deadlines(&self) -> bool {
-        self.deadline.is_some() || self.classes.iter().any(|class| class.deadline.is_some())
+        self.shortest_deadline().is_some()
+    }
+
+    pub(crate) fn shortest_deadline(&self) -> Option<Duration> {
+        self.deadline.into_iter().chain(self.classes.iter().filter_map(|class| class.deadline)).min()
     }
 
     /// The relative deadline of the class at this place among its classes; `default` comes after its own.

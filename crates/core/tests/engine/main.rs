@@ -4,6 +4,7 @@ mod choice;
 mod come_again;
 mod deadlines;
 mod exempt;
+mod idle;
 mod put_off;
 mod reload;
 mod request_api;

@@ -9,17 +9,17 @@ use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 
 /// An engine, one lane, and whether its shell looks ahead.
-struct Run {
-    engine: Engine,
-    lane: Lane,
-    due: Instant,
+pub(crate) struct Run {
+    pub(crate) engine: Engine,
+    pub(crate) lane: Lane,
+    pub(crate) due: Instant,
     looks_ahead: bool,
     ticks: u64,
-    verdicts: Verdicts,
+    pub(crate) verdicts: Verdicts,
 }
 
 impl Run {
-    fn new(promises: &Promises, looks_ahead: bool) -> Run {
+    pub(crate) fn new(promises: &Promises, looks_ahead: bool) -> Run {
         let (engine, mut lanes) = Engine::new(promises, 1, 1).expect("valid promises");
         let lane = lanes.pop().expect("one lane");
         let due = Instant::ZERO;
@@ -30,7 +30,7 @@ impl Run {
     }
 
     /// Ticks up to and including `until`; the next request comes at `next`.
-    fn rest(&mut self, until: Instant, next: Instant) {
+    pub(crate) fn rest(&mut self, until: Instant, next: Instant) {
         while self.due <= until {
             let due = self.engine.tick(self.due, &Readings::default(), &mut self.verdicts);
             self.ticks += 1;

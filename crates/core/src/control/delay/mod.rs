@@ -13,7 +13,6 @@ mod contention;
 pub(crate) mod law;
 mod long_queue;
 mod reduction;
-pub(crate) mod server_queue;
 
 use crate::control::departures::{DepartureInput, first_due, next_due};
 use crate::control::{Due, Loop};

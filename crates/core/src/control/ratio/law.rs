@@ -70,7 +70,8 @@ pub struct RatioLaw {
     departed: Vec<bool>,
     /// The mean normalized response time, followed slowly (s).
     unit: f64,
-    strict: bool,
+    /// The longest hold (s); 0 where no request is held.
+    longest_hold: f64,
 }
 
 /// By class.
@@ -106,13 +107,14 @@ const HOLD: f64 = 0.5;
 const FORGOTTEN: f64 = 0.05;
 
 impl RatioLaw {
-    /// The law for `classes` classes.
-    pub fn new(classes: usize, strict: bool) -> Self {
+    /// The law for `classes` classes, which holds no request for longer than `longest_hold` (s); with 0 the ratios are not
+    /// strict.
+    pub fn new(classes: usize, longest_hold: f64) -> Self {
         let zeros = alloc::vec![0.0; classes];
         let feasibility = alloc::vec![FeasibilityTest::default(); classes];
         let present = alloc::vec![false; classes];
         let learned = Learned { integral: zeros.clone(), hold: zeros, feasibility, present: present.clone() };
-        RatioLaw { settled: learned.clone(), learned, departed: present, unit: 0.0, strict }
+        RatioLaw { settled: learned.clone(), learned, departed: present, unit: 0.0, longest_hold }
     }
 
     /// The weights for what was reached; `window` is the departures of a long window.
@@ -132,8 +134,8 @@ impl RatioLaw {
             *own = (*own + INTEGRAL * step).clamp(-reach, reach);
             feasibility.add(*step, one.share, fresh);
         }
-        if self.strict {
-            self.learned.hold_back(reached, &steps, fresh);
+        if self.longest_hold > 0.0 {
+            self.learned.hold_back((reached, &steps), fresh, self.longest_hold);
         }
         self.settle(reached);
         let turn = |((one, own), (lag, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
@@ -161,8 +163,8 @@ impl RatioLaw {
     }
 
     /// The law of classes that were promised anew: each has the number that it had here, or none.
-    pub fn of_known(&self, before: &[Option<usize>], strict: bool) -> RatioLaw {
-        let mut law = RatioLaw::new(before.len(), strict);
+    pub fn of_known(&self, before: &[Option<usize>], longest_hold: f64) -> RatioLaw {
+        let mut law = RatioLaw::new(before.len(), longest_hold);
         for (class, known) in before.iter().enumerate() {
             let Some(known) = *known else { continue };
             law.learned.take_over(class, &self.learned, known);
@@ -203,13 +205,13 @@ impl Learned {
     }
 
     /// Holds back a class that is faster than its ratio allows, once the order of service can do no more for the others.
-    fn hold_back(&mut self, reached: &[Reached], steps: &[f64], fresh: f64) {
+    fn hold_back(&mut self, (reached, steps): (&[Reached], &[f64]), fresh: f64, longest: f64) {
         let spent = self.is_spent();
         let classes = self.hold.iter_mut().zip(&self.integral);
         for ((hold, own), (one, step)) in classes.zip(reached.iter().zip(steps)) {
             let change =
                 if spent && *own < 0.0 { HOLD * step / one.share.max(1e-3) } else { FORGOTTEN * fresh };
-            *hold = (*hold - change * one.long).max(0.0);
+            *hold = (*hold - change * one.long).clamp(0.0, longest);
         }
     }
 
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_as_promised_is_left_alone() {
-        let mut law = RatioLaw::new(2, false);
+        let mut law = RatioLaw::new(2, 0.0);
         for _ in 0..100 {
             let turns = law.next(&reached([0.1, 0.3]), 1000.0);
             let (weight, start) = favour(&turns);
@@ -299,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_class_that_is_too_slow_gets_more_and_the_integral_stays_when_it_is_not() {
-        let mut law = RatioLaw::new(2, false);
+        let mut law = RatioLaw::new(2, 0.0);
         let (_, start) = favour(&law.next(&reached([0.2, 0.3]), 1000.0));
         assert!((1.9..2.1).contains(&start), "0.1 s behind: {start}");
         (0..50).for_each(|_| {
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_class_that_nothing_is_known_of_does_not_stop_the_others() {
-        let mut law = RatioLaw::new(3, true);
+        let mut law = RatioLaw::new(3, 10.0);
         let [first, second] = reached([0.1, 0.11]);
         let all = [first, second, Reached { delta: 2.0, ..Reached::default() }];
         let turns = (0..2000).map(|_| law.next(&all, 1000.0)).last().expect("some");
@@ -325,7 +327,7 @@ mod tests {
         let [first, second] = reached([0.2, 0.3]);
         let rare = |share: f64| Reached { share, fresh: (0.0, 0.0), ..second };
         let silent = Reached { delta: 3.0, ..Reached::default() };
-        let mut three = RatioLaw::new(3, false);
+        let mut three = RatioLaw::new(3, 0.0);
         (0..50).for_each(|_| {
             three.next(&[first, second, rare(0.001)], 1000.0);
         });
@@ -334,7 +336,7 @@ mod tests {
         three.next(&[first, second, silent], 1000.0);
         assert!(three.learned.integral[0] >= before[0] && three.learned.integral[2] == 0.0);
         // One that is alone was compared with the silent one.
-        let mut two = RatioLaw::new(2, false);
+        let mut two = RatioLaw::new(2, 0.0);
         (0..50).for_each(|_| {
             two.next(&[first, rare(0.5)], 1000.0);
         });
@@ -345,23 +347,24 @@ mod tests {
 
     #[test]
     fn what_was_learned_follows_the_classes_into_another_order() {
-        let mut law = RatioLaw::new(2, false);
+        let mut law = RatioLaw::new(2, 0.0);
         (0..50).for_each(|_| {
             law.next(&reached([0.2, 0.3]), 1000.0);
         });
         let Learned { integral, .. } = law.learned.clone();
-        let turned = law.of_known(&[Some(1), None, Some(0)], false);
+        let turned = law.of_known(&[Some(1), None, Some(0)], 0.0);
         assert_eq!(turned.learned.integral, [integral[1], 0.0, integral[0]]);
     }
 
     #[test]
     fn at_the_end_of_the_weights_it_is_infeasible_and_strict_holds_the_slower() {
-        for strict in [false, true] {
-            let mut law = RatioLaw::new(2, strict);
+        for longest in [0.0, 0.3, 10.0] {
+            let mut law = RatioLaw::new(2, longest);
             let turns = (0..2000).map(|_| law.next(&reached([0.1, 0.11]), 1000.0)).last().expect("some");
             assert!(law.is_infeasible());
             assert_eq!(turns[0].hold, 0.0, "the class that is too slow is not held");
-            assert_eq!(turns[1].hold > 0.0, strict);
+            assert_eq!(turns[1].hold.min(0.3), longest.min(0.3));
+            assert!(turns[1].hold <= longest, "a hold is never longer than was said");
         }
     }
 }

@@ -29,8 +29,8 @@ pub(crate) struct RatioPromise {
     pub(crate) plant: usize,
     /// delta.
     pub(crate) delta: f64,
-    /// Whether workers may be left idle for the ratio.
-    pub(crate) strict: bool,
+    /// The longest that a request is held for the ratio while workers are idle (s); 0 unless it is strict.
+    pub(crate) longest_hold: f64,
 }
 
 /// The turn of a class, which the queue is to follow.
@@ -105,14 +105,14 @@ impl Loop for RatioLoop {
                 Some(known) => known.members.push(Member::new(promise)),
                 None => sites.push(SiteRatios {
                     members: alloc::vec![Member::new(promise)],
-                    law: RatioLaw::new(0, promise.strict),
+                    law: RatioLaw::new(0, promise.longest_hold),
                 }),
             }
         }
         for site in &mut sites {
             match self.sites.iter_mut().find(|known| known.shares_a_class_with(site)) {
                 Some(known) => site.go_on_from(known),
-                None => site.law = RatioLaw::new(site.members.len(), site.members[0].promise.strict),
+                None => site.law = RatioLaw::new(site.members.len(), site.members[0].promise.longest_hold),
             }
         }
         self.sites = sites;
@@ -200,7 +200,7 @@ impl SiteRatios {
         let delta = |place: Option<usize>| place.map(|known| before.members[known].promise.delta);
         let is_changed = |(own, known): (&Member, &Option<usize>)| Some(own.promise.delta) != delta(*known);
         let is_other = self.members.iter().zip(&places).any(is_changed);
-        self.law = before.law.of_known(&places, self.members[0].promise.strict);
+        self.law = before.law.of_known(&places, self.members[0].promise.longest_hold);
         if is_other || self.members.len() != before.members.len() {
             self.law.judge_anew();
         }
@@ -281,7 +281,7 @@ mod tests {
     use alloc::sync::Arc;
 
     fn promise(class: usize, delta: f64) -> RatioPromise {
-        RatioPromise { class, site: 0, plant: 0, delta, strict: false }
+        RatioPromise { class, site: 0, plant: 0, delta, longest_hold: 0.0 }
     }
 
     /// One step after each class has had ten departures that took so long (s); `at` is in tenths of a second.

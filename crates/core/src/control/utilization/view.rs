@@ -126,10 +126,10 @@ impl PlantView {
         }
     }
 
-    /// The load up to which no request is rejected: all of the workers' time, where the engine lets no more requests in
-    /// than there are workers, so that it sees the whole queue, or is told how long the server's is. `None` elsewhere, where
-    /// contracts need the room above the set point, and at a set point of 1 beside ratios, which are the less feasible the
-    /// less room there is.
+    /// The load up to which no request is rejected: all of the time of the workers that may work at once, where the engine lets
+    /// no more requests in than there are workers, so that it sees the whole queue, or is told how long the server's is. `None`
+    /// elsewhere, where contracts need the room above the set point, and at a set point of 1 beside ratios, which are the less
+    /// feasible the less room there is.
     pub(crate) fn capacity(&self, mode: Mode, is_told: bool) -> Option<f64> {
         let plant = &self.promised;
         let holds_queue = plant.find_workers.is_some()
@@ -137,7 +137,9 @@ impl PlantView {
             || (plant.waits_unseen && is_told);
         let sees_queue = mode == Mode::Control && plant.sense == Sense::Gap && holds_queue;
         let has_contract = self.sites.iter().any(|site| site.guarantee.is_some());
-        (sees_queue && !has_contract && !(self.has_ratio() && plant.set_point >= 1.0)).then_some(1.0)
+        let part = f64::from(plant.max_connections) / f64::from(plant.workers.max(1));
+        let whole = if plant.find_workers.is_some() { 1.0 } else { part.min(1.0) };
+        (sees_queue && !has_contract && !(self.has_ratio() && plant.set_point >= 1.0)).then_some(whole)
     }
 
     /// Whether classes of a site have a ratio. It divides a queue, so there must be one, in the order of arrival.

@@ -141,7 +141,7 @@ impl Lane {
             let refused = Refusal { reason: Reason::TooManyStreams, at_least: None };
             self.take_stream(permit).then_some(()).ok_or(refused)?;
         }
-        if self.published.plants[permit.plant()].has_deadlines {
+        if self.published.plants[permit.plant()].has_deadlines() {
             self.admit_by_deadline(target, given.query.standing, permit)?;
         }
         Ok(())

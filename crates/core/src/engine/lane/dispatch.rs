@@ -94,7 +94,7 @@ impl Lane {
         let (limit, shared) = places(published, number);
         let features = waiting.work.map(|work| (work.features, work.cost, work.stretch));
         unreserve(from, waiting.work.take());
-        if to.has_deadlines {
+        if to.has_deadlines() {
             let quota_of = published.classes[usize::from(waiting.class)].quota_of(waiting.class);
             let rank = (waiting.rank, quota_of.filter(|_| waiting.standing != Standing::Exempt));
             waiting.work = features.map(|work| to.unfinished.reserve(now, rank, work));
@@ -120,7 +120,9 @@ impl Lane {
                 verdicts.push(Verdict::Start(waiting.token, permit));
             }
             Entry::Waits { displaced, .. } => {
-                verdicts.extend(displaced.map(|displaced| drop(&displaced, Reason::QueueFull)));
+                if let Some(displaced) = displaced {
+                    self.drop_displaced(&displaced, number, verdicts);
+                }
                 // A departure since the look at the gate may have left room.
                 self.dispatch(now, number, verdicts);
             }

@@ -109,14 +109,7 @@ impl Lane {
             Entry::Waits { ticket, displaced } => {
                 permit.stage = Stage::Waiting { ticket };
                 if let Some(displaced) = displaced {
-                    let verdict = drop_waiting(
-                        &self.published,
-                        &self.counters,
-                        &displaced,
-                        permit.plant(),
-                        Reason::QueueFull,
-                    );
-                    verdicts.push(verdict);
+                    self.drop_displaced(&displaced, permit.plant(), verdicts);
                 }
                 // A departure since the look at the gate may have left room.
                 self.dispatch(now, permit.plant(), verdicts);
@@ -127,5 +120,13 @@ impl Lane {
                 Placed::Overflow
             }
         }
+    }
+
+    /// Answers a request that another one displaced. It may be of a class that is newer than this lane's generation.
+    #[cold]
+    pub(super) fn drop_displaced(&mut self, displaced: &Waiting, plant: usize, verdicts: &mut Verdicts) {
+        self.follow();
+        let verdict = drop_waiting(&self.published, &self.counters, displaced, plant, Reason::QueueFull);
+        verdicts.push(verdict);
     }
 }

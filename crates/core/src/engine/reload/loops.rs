@@ -76,8 +76,11 @@ impl Engine {
                     delays.push(DelayPromise { class, plant, rank, delay, below });
                 }
                 (None, Some(delta)) => {
-                    let (site, strict) = (member.site_number, member.site.strict_ratios);
-                    ratios.push(RatioPromise { class, site, plant, delta, strict });
+                    let site = member.site_number;
+                    let queue = &self.registry.promises.plants[plant].queue;
+                    let longest = HELD_OF_WAIT * queue.longest_wait().as_secs_f64();
+                    let longest_hold = if member.site.strict_ratios { longest } else { 0.0 };
+                    ratios.push(RatioPromise { class, site, plant, delta, longest_hold });
                 }
                 (None, None) => {}
             }
@@ -87,6 +90,9 @@ impl Engine {
         publish_turns(&self.lane.published, self.loops.ratios.turns());
     }
 }
+
+/// The part of the longest wait for which a request may be held for a ratio: one that is held longer would expire.
+const HELD_OF_WAIT: f64 = 0.5;
 
 /// The order in which the loops of the plants are stepped, so that a plant knows in the same period what is passed down to it.
 /// Where two plants pass requests down to each other, one of them knows it a period later.

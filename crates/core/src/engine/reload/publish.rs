@@ -41,7 +41,7 @@ impl Engine {
                 capacity: capacity(plant, known),
                 queue: plant.queue,
                 returns: known.map_or_else(Arc::default, |known| known.returns.clone()),
-                has_deadlines: promises.has_deadlines(number),
+                shortest_deadline: promises.shortest_deadline(number),
                 unfinished,
             }
         };
