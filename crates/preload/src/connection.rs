@@ -2,7 +2,8 @@
 //!
 //! One request is under way at a time. It begins with its head, and ends where its answer does by the framing of HTTP, or with
 //! the connection. What cannot be followed makes the rest of the connection *opaque*: another protocol, a request that comes
-//! before the answer to the one before it (pipelining), a switch to another protocol, a head of more than [`LONGEST_HEAD`].
+//! before the end of the answer to the one before it (pipelining), a switch to another protocol, a head of more than
+//! [`LONGEST_HEAD`].
 
 use crate::answer_head::AskedSite;
 use crate::decide::{Decision, Refusal, UnderWay};
@@ -30,6 +31,8 @@ pub(crate) struct Connection {
     changed: Vec<u8>,
     /// The request whose answer is expected.
     asked: Option<Asked>,
+    /// The server has answered a request of it: what it reads next, it reads since it keeps the connection.
+    is_kept: bool,
     /// The client sends no more.
     has_client_ended: bool,
     /// The bytes of a part of a head that was seen in the kernel; below one more, the socket is not readable.
@@ -80,6 +83,7 @@ impl Connection {
             answers: Answers::default(),
             changed: Vec::new(),
             asked: None,
+            is_kept: false,
             has_client_ended: false,
             part: 0,
         }
@@ -104,11 +108,13 @@ impl Connection {
         self.process
     }
 
-    /// Reads a head of which these bytes have come, and has `decide` decide on it. The server reads in `process`.
+    /// Reads a head of which these bytes have come, and has `decide` decide on it. The server reads in `process`; `waits` says
+    /// whether its call does.
     pub(crate) fn head(
         &mut self,
         bytes: &[u8],
         process: u32,
+        waits: impl FnOnce() -> bool,
         decide: impl FnOnce(&RequestHead<'_, '_>, IpAddr) -> Decision,
     ) -> Step {
         let mut headers = [EMPTY_HEADER; HEADERS];
@@ -118,18 +124,14 @@ impl Connection {
             _ => return self.give_up(),
         };
         if self.asked.is_some() {
-            // It is behind an answer that has no end that can be seen, or behind no answer at all.
-            if !self.answers.is_within() {
-                return self.give_up();
-            }
-            self.end(Outcome::Completed);
-            self.answers = Answers::default();
+            // The answer to the one before it is not seen to have ended: a rejection would go into its midst.
+            return self.give_up();
         }
         self.process = process;
         let (under_way, prefix) = match decide(&head, self.client) {
             Decision::Serve(prefix, under_way) => (Some(under_way), prefix),
             Decision::AsItCame => (None, ""),
-            Decision::Reject(refusal) => return self.reject(&head, bytes.len(), &refusal),
+            Decision::Reject(refusal) => return self.reject(&head, bytes.len(), &refusal, waits),
         };
         let host = || head.header("host").unwrap_or("").to_owned();
         let site = (!prefix.is_empty()).then(|| AskedSite { host: host(), prefix });
@@ -138,7 +140,13 @@ impl Connection {
         Step::Insert(head.target_at, prefix)
     }
 
-    fn reject(&mut self, head: &RequestHead<'_, '_>, have: usize, refusal: &Refusal) -> Step {
+    fn reject(
+        &self,
+        head: &RequestHead<'_, '_>,
+        have: usize,
+        refusal: &Refusal,
+        waits: impl FnOnce() -> bool,
+    ) -> Step {
         let Refusal { status, reason, retry_after, content_type, body } = refusal;
         let end = match head.body {
             Body::Length(length) => {
@@ -146,7 +154,9 @@ impl Connection {
             }
             _ => None,
         };
-        let is_last = !head.keeps_alive || end.is_none_or(|end| end > have);
+        // What the server does between two requests, and for how long, only a server does that has kept this connection. In a
+        // call that waits it may be after it knew that this request was there, and must not wait for another.
+        let is_last = !head.keeps_alive || !self.is_kept || end.is_none_or(|end| end > have) || waits();
         let (phrase, length) = (if *status == 503 { "Service Unavailable" } else { "Rejected" }, body.len());
         let connection = if is_last { "close" } else { "keep-alive" };
         let mut answer = format!(
@@ -158,7 +168,9 @@ impl Connection {
             let _ = answer.write_str(body);
         }
         let lingers = if end.is_none_or(|end| end > have) { LINGER } else { Duration::ZERO };
-        Step::Answer(end.unwrap_or(have).min(have), answer, is_last.then_some(lingers))
+        // What follows at the end of a connection is thrown away as well.
+        let taken = if is_last { have } else { end.unwrap_or(have).min(have) };
+        Step::Answer(taken, answer, is_last.then_some(lingers))
     }
 
     /// The rest is not followed. A request under way ends where its answer does.
@@ -249,6 +261,7 @@ impl Connection {
                 self.reading = Reading::Opaque;
             }
             self.end(Outcome::of_answer(status));
+            self.is_kept = true;
         }
     }
 
@@ -282,7 +295,7 @@ mod tests {
     }
 
     fn passed(connection: &mut Connection, bytes: &[u8]) -> Step {
-        connection.head(bytes, 1, |_, _| Decision::AsItCame)
+        connection.head(bytes, 1, || false, |_, _| Decision::AsItCame)
     }
 
     #[test]
@@ -317,7 +330,20 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
 
+    /// In a connection that the server has kept.
     fn rejected(bytes: &[u8]) -> (usize, String, Option<Duration>) {
+        let mut connection = connection();
+        passed(&mut connection, GET);
+        connection.read(GET);
+        connection.sent(b"HTTP/1.1 204 None\r\n\r\n");
+        rejected_in(&mut connection, bytes, false)
+    }
+
+    fn rejected_in(
+        connection: &mut Connection,
+        bytes: &[u8],
+        waits: bool,
+    ) -> (usize, String, Option<Duration>) {
         let refusal = Refusal {
             status: 503,
             reason: "overload",
@@ -325,7 +351,7 @@ mod tests {
             content_type: "text/plain",
             body: "busy\n",
         };
-        match connection().head(bytes, 1, |_, _| Decision::Reject(refusal)) {
+        match connection.head(bytes, 1, || waits, |_, _| Decision::Reject(refusal)) {
             Step::Answer(taken, answer, lingers) => (taken, answer, lingers),
             other => panic!("{other:?}"),
         }
@@ -378,11 +404,25 @@ mod tests {
         passed(&mut connection, GET);
         connection.read(GET);
         assert!(matches!(passed(&mut connection, GET), Step::Pass));
-        let mut connection = super::tests::connection();
-        passed(&mut connection, GET);
-        connection.read(GET);
-        connection.sent(b"not HTTP");
-        assert!(matches!(passed(&mut connection, GET), Step::Insert(..)));
+    }
+
+    #[test]
+    fn a_second_request_behind_a_part_of_an_answer_is_not_followed() {
+        for part in [
+            "HTTP/1.1 200 OK\r\nContent-Le",
+            "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+            "HTTP/1.1 200 OK\r\n\r\nhalf",
+            "not HTTP",
+        ] {
+            let mut connection = connection();
+            passed(&mut connection, GET);
+            connection.read(GET);
+            connection.sent(part.as_bytes());
+            let step = connection.head(GET, 1, || false, |_, _| panic!("it is not decided: {part:?}"));
+            assert!(matches!(step, Step::Pass), "{part:?}: {step:?}");
+            assert!(!connection.is_over(), "the first is answered yet");
+        }
     }
 
     #[test]
@@ -407,5 +447,21 @@ mod tests {
         assert_eq!(rejected(b"GET / HTTP/1.0\r\n\r\n").2, Some(Duration::ZERO));
         assert_eq!(rejected(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").2, Some(LINGER));
         assert!(rejected(b"HEAD / HTTP/1.1\r\n\r\n").1.ends_with("\r\n\r\n"));
+    }
+
+    /// Whether the server would keep it, or only waits for the first byte of the next request, is known of no other.
+    #[test]
+    fn a_rejection_ends_a_connection_that_the_server_has_not_kept_or_would_wait_in() {
+        let two = GET.repeat(2);
+        let (taken, answer, lingers) = rejected_in(&mut connection(), &two, false);
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        assert_eq!((taken, lingers), (two.len(), Some(Duration::ZERO)), "nothing stays unread");
+        let mut kept = connection();
+        passed(&mut kept, GET);
+        kept.read(GET);
+        kept.sent(b"HTTP/1.1 204 None\r\n\r\n");
+        let (_, answer, lingers) = rejected_in(&mut kept, GET, true);
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        assert_eq!(lingers, Some(Duration::ZERO));
     }
 }

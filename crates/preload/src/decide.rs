@@ -108,8 +108,9 @@ impl UnderWay {
 /// Tells how many connections wait behind one that the server has accepted. A process that has had no request yet does not
 /// look: it may be a parent, which has none and needs no lane.
 pub(crate) fn saw_queue(waiting: impl FnOnce() -> Option<u32>) {
-    let Ok(own) = OWN.try_lock() else { return };
-    let server = own.0.filter(|server| server.is_own());
+    // It is not kept while the kernel is asked: a request of another thread that cannot have it goes as it came.
+    let own = OWN.try_lock().ok().and_then(|own| own.0);
+    let server = own.filter(|server| server.is_own());
     if let Some((server, waiting)) = server.and_then(|server| Some((server, waiting()?))) {
         // A child that was forked meanwhile tells nothing.
         let _ = server.saw_queue(waiting);

@@ -104,7 +104,8 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option
         };
         let (have, room) = (seen.len(), places.room());
         let (step, part) = with(descriptor, |connection| {
-            let step = connection.head(seen, process(), |head, client| decide(head, client, room));
+            let waits = || waits(socket, flags);
+            let step = connection.head(seen, process(), waits, |head, client| decide(head, client, room));
             let part = connection.replace_part(if matches!(step, Step::Wait) { have } else { 0 });
             (step, part)
         })?;
@@ -139,11 +140,16 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option
     }
 }
 
+/// Whether a call of the server with these flags waits.
+fn waits(socket: Socket, flags: RecvFlags) -> bool {
+    !flags.contains(RecvFlags::DONTWAIT) && socket.waits()
+}
+
 /// Throws away what comes until then, or until the client ends, which is the stream's end for the server. It waits as the
 /// server's own call would.
 fn throw_away(descriptor: c_int, flags: RecvFlags, until: Instant) -> Option<Result<usize, Errno>> {
     let socket = Socket::new(descriptor)?;
-    let (waits, mut scratch) = (!flags.contains(RecvFlags::DONTWAIT) && socket.waits(), [0; LONGEST_HEAD]);
+    let (waits, mut scratch) = (waits(socket, flags), [0; LONGEST_HEAD]);
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
