@@ -224,6 +224,27 @@ fn decisions_show_in_responses_and_every_request_is_accounted_once() {
     assert_eq!((told.arrived - told.asked, told.rejected), (sent + 2, rejected));
 }
 
+/// Apache has decoded a path once. What it serves as `/%68ealthz` is another page than `/healthz`.
+#[test]
+fn a_path_is_decoded_once() {
+    let control = Control::start(&configuration());
+    let more = "Header always set X-Reason \"%{PLIMSOLL_REASON}e\"\n";
+    let apache = apache_of(&control, 4, &["headers"], more);
+    for (path, is_exempt) in [
+        ("/healthz", true),
+        ("/%68ealthz", true),
+        ("/x/../healthz", true),
+        ("/%2568ealthz", false),
+        ("/100%25/healthz", false),
+    ] {
+        let answer = get(apache.direct, path);
+        let reason = answer.header("x-reason").unwrap_or_default();
+        assert_eq!((reason == "exempt", answer.status == 200), (is_exempt, is_exempt), "{path}: {reason}");
+    }
+    let told = Accounts::at_rest(apache.direct);
+    assert_eq!((told.arrived - told.asked, told.rejected), (5, 0));
+}
+
 #[test]
 fn a_stream_of_events_gives_its_place_back_with_its_head() {
     let control = Control::start(&configuration());

@@ -297,15 +297,17 @@ static int translate_name(request_rec *r) {
     /* Each connection has been accepted once. */
     if (!r->connection->keepalives) plimsoll_look_at_queue(handle);
 
+    /* The library wants it encoded, and Apache has decoded it, unless ProxyPass maps it as it came. */
+    const char *came = r->proxyreq ? r->uri : ap_escape_uri(r->pool, r->uri);
     plimsoll_request_t request = {.method = r->method,
                                   .host = r->hostname,
-                                  .path = r->uri,
+                                  .path = came,
                                   .query = r->args,
                                   .client = r->useragent_ip,
                                   .header = header,
                                   .context = r};
     plimsoll_decision_t decision;
-    size_t capacity = strlen(r->uri) + LONGEST_PREFIX;
+    size_t capacity = strlen(came) + LONGEST_PREFIX;
     char *path = apr_palloc(r->pool, capacity);
     int error = plimsoll_adapt(handle, &request, path, capacity, &decision);
     if (error == PLIMSOLL_ERROR_NO_SITE) return reject(r, &decision);
@@ -320,7 +322,7 @@ static int translate_name(request_rec *r) {
 
     own = apr_palloc(r->pool, sizeof *own);
     /* The library puts the prefix before the path, and changes nothing else. */
-    path[decision.path_length - strlen(r->uri)] = '\0';
+    path[decision.path_length - strlen(came)] = '\0';
     *own = (under_way_t){.handle = handle, .number = decision.request, .request = r, .prefix = path};
     ap_set_module_config(r->request_config, &plimsoll_module, own);
     apr_pool_cleanup_register(r->pool, own, depart_with_pool, apr_pool_cleanup_null);

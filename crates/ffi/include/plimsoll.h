@@ -116,7 +116,7 @@ typedef struct plimsoll_request_t {
    */
   const char *host;
   /*
-   The path, without query.
+   The path as it was sent, without query: rules decode it. A server that has decoded it encodes it again.
    */
   const char *path;
   /*

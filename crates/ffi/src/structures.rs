@@ -16,7 +16,7 @@ pub struct plimsoll_request_t {
     pub method: *const c_char,
     /// The host, with or without port. NULL if the request names none.
     pub host: *const c_char,
-    /// The path, without query.
+    /// The path as it was sent, without query: rules decode it. A server that has decoded it encodes it again.
     pub path: *const c_char,
     /// The query, without its question mark. NULL if there is none.
     pub query: *const c_char,
