@@ -29,6 +29,7 @@ fn apache(control: &Control) -> Apache {
         folder.write(name, format!("full {name}"));
         folder.write(&format!("light/{name}"), format!("light {name}"));
     }
+    folder.write("light/50%.html", "light 50%.html");
     for name in ["only.html", "list/only.html", "aliased/page.html"] {
         folder.write(name, format!("full {name}"));
     }
@@ -44,12 +45,17 @@ fn apache(control: &Control) -> Apache {
          RewriteRule ^/plain$ /only.html\n\
          Alias /elsewhere {root}/aliased\nScriptAlias /run {root}/scripts/show\n\
          ScriptAlias /application {root}/scripts/show\nScriptAlias /light/application {root}/scripts/show\n</VirtualHost>\n\
-         <VirtualHost *:{{port}}>\nServerName behind.test\nServerAlias 127.0.0.1\nPlimsollState off\nDocumentRoot {root}\n\
+         <VirtualHost *:{{port}}>\nServerName behind.test\nKeepAlive Off\nServerAlias 127.0.0.1\nPlimsollState off\nDocumentRoot {root}\n\
          Header always set Set-Cookie \"one=1; Path=/light/docs; HttpOnly\"\n</VirtualHost>\n\
          <VirtualHost *:{{port}}>\nServerName front.test\nPlimsollState {state}\n\
          <Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n\
          <Location /admin>\nRequire all denied\n</Location>\nProxyPass /server-status !\n\
-         ProxyPass / http://127.0.0.1:{{port}}/\nProxyPassReverse / http://127.0.0.1:{{port}}/\n",
+         ProxyPass / http://127.0.0.1:{{port}}/\nProxyPassReverse / http://127.0.0.1:{{port}}/\n</VirtualHost>\n\
+         <VirtualHost *:{{port}}>\nServerName encoded.test\nPlimsollState {state}\n\
+         <Location /admin>\nRequire all denied\n</Location>\n\
+         ProxyPass / http://127.0.0.1:{{port}}/ mapping=encoded\n</VirtualHost>\n\
+         <VirtualHost *:{{port}}>\nServerName raw.test\nPlimsollState {state}\n\
+         ProxyPass / http://127.0.0.1:{{port}}/ nocanon\n",
         library = module().display(),
         state = control.state().display(),
     );
@@ -126,4 +132,22 @@ fn an_application_behind_the_server_has_the_prefix_and_clients_never_see_it() {
         404,
         "only the application knows what it has"
     );
+}
+
+/// `ProxyPass` may map paths as they came: the application then gets the encoded form, and the prefix before it.
+#[test]
+fn an_application_that_is_asked_for_paths_as_they_came_has_the_prefix_too() {
+    let control = Control::start(&always_light());
+    let apache = apache(&control);
+    for host in ["front.test", "encoded.test", "raw.test"] {
+        for (path, text) in [
+            ("/page.html", "light page.html"),
+            ("/p%61ge.html", "light page.html"),
+            ("/50%25.html", "light 50%.html"),
+        ] {
+            let page = ask(&apache, host, path);
+            assert_eq!((page.status, page.text().as_str()), (200, text), "{host} {path}");
+        }
+    }
+    assert_eq!(ask(&apache, "encoded.test", "/admin/page.html").status, 403, "a rule of the path that came");
 }

@@ -237,6 +237,8 @@ static int translate_both(request_rec *r, under_way_t *own) {
     copy->headers_out = apr_table_clone(r->pool, r->headers_out);
     copy->err_headers_out = apr_table_clone(r->pool, r->err_headers_out);
     const char *first_root = ap_document_root(r);
+    /* By ProxyPass with `mapping=encoded`, before the path was decoded. */
+    int is_mapped = r->proxyreq;
 
     ap_set_module_config(r->request_config, &plimsoll_module, own);
     own->is_translating = 1;
@@ -246,6 +248,14 @@ static int translate_both(request_rec *r, under_way_t *own) {
         ap_set_document_root(r, first_root);
         ap_set_context_info(r, NULL, NULL);
         copy->uri = apr_pstrcat(r->pool, own->prefix, r->uri, NULL);
+        /* ProxyPass with `nocanon` hands this one on. */
+        if (r->unparsed_uri && r->unparsed_uri[0] == '/')
+            copy->unparsed_uri = apr_pstrcat(r->pool, own->prefix, r->unparsed_uri, NULL);
+        if (is_mapped) {
+            copy->proxyreq = PROXYREQ_NONE;
+            copy->filename = NULL;
+            ap_run_pre_translate_name(copy);
+        }
         int to = ap_run_translate_name(copy) == OK ? leads(copy) : NOWHERE;
         /* A file has no methods but these; an application has its share of the site, and what is excepted from it. */
         int is_there = to == TO_A_FILE           ? r->method_number == M_GET || leads(r) != TO_AN_APPLICATION
