@@ -3,9 +3,11 @@
 import ctypes
 import enum
 import logging
+import os
 import socket
 import threading
 import time
+import weakref
 from dataclasses import dataclass
 from typing import Callable, Optional
 
@@ -108,6 +110,18 @@ def _find_header(lookup, name):
     return ctypes.cast(text, ctypes.c_void_p).value
 
 
+_attachments = weakref.WeakSet()
+
+
+def _renew_locks():
+    """In a child there is no thread that would release a lock which another thread of the parent held at the fork."""
+    for attachment in _attachments:
+        attachment._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
 class Attachment:
     """Attaches this process to the state at `state` with its first request, and each process that is forked from it with its own.
 
@@ -124,6 +138,7 @@ class Attachment:
         self._is_frozen = False
         # Errors that the log has.
         self._told = set()
+        _attachments.add(self)
 
     def adapt(self, request: Request) -> Optional[Decision]:
         """Decides on a request that has come. None: it goes as it came, and is not counted."""

@@ -402,6 +402,24 @@ class Wsgi(unittest.TestCase):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             self.assertEqual(control.counts(middleware._attachment)["default"].arrived, 2)
 
+    def test_a_process_that_is_forked_while_another_thread_attaches_does_not_wait_for_it(self):
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return [environ["plimsoll.reason"].encode()]
+
+        with Control() as control:
+            middleware = wsgi.Middleware(application, control.state)
+            # As another thread of the parent does, which the child has not.
+            with middleware._attachment._lock:
+                child = os.fork()
+                if child == 0:
+                    # It ends the child if that waits.
+                    signal.alarm(20)
+                    os._exit(0 if self.ask(middleware)[1] == b"full" else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.ask(middleware)
+            self.assertEqual(control.counts(middleware._attachment)["default"].arrived, 2)
+
 
 REQUEST = plimsoll.Request(
     method=b"GET", host=b"www.test", path=b"/page", query=b"", client=b"192.0.2.1", header=lambda name: None
