@@ -162,7 +162,9 @@ impl Got {
         self.sent.fetch_add(1, Relaxed);
         let kind = match page(apache, client) {
             Ok(page) if page.status == 503 => {
-                assert!(page.header("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()));
+                let after = page.header("retry-after").and_then(|after| after.parse::<u32>().ok());
+                let limit = after.map(|after| format!("\"overload\";r=0;t={after}"));
+                assert!(limit.is_some() && page.header("ratelimit") == limit.as_deref(), "{page:?}");
                 assert_eq!(page.header("x-plimsoll"), Some("level=0; reason=overload"));
                 &self.rejected
             }

@@ -3,7 +3,16 @@
 import asyncio
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import SAFE, Attachment, Outcome, Request, client_address, is_event_stream, rejection_text
+from plimsoll.attachment import (
+    SAFE,
+    Attachment,
+    Outcome,
+    Request,
+    client_address,
+    is_event_stream,
+    rate_limit,
+    rejection_text,
+)
 from plimsoll.library import PlaceStruct
 
 _PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
@@ -12,8 +21,8 @@ _PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
 class Middleware:
     """Gives each HTTP request of `application` its level, or turns it away. Lifespans and WebSockets pass as they come.
 
-    A level's prefix comes before the path; `scope["plimsoll"]` has `level` and `reason`. A rejection is answered with its status
-    and `Retry-After`, and the application is not called.
+    A level's prefix comes before the path; `scope["plimsoll"]` has `level` and `reason`. A rejection is answered with its status,
+    `Retry-After` and `RateLimit`, and the application is not called.
     """
 
     # Starlette names its argument `app`.
@@ -138,6 +147,6 @@ async def _reject(decision, send):
         (b"x-plimsoll", f"level=0; reason={decision.reason}".encode()),
     ]
     if decision.retry_after:
-        headers.append((b"retry-after", str(decision.retry_after).encode()))
+        headers += [(b"retry-after", str(decision.retry_after).encode()), (b"ratelimit", rate_limit(decision).encode())]
     await send({"type": "http.response.start", "status": decision.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -70,6 +70,11 @@ def rejection_text(decision: "Decision") -> bytes:
     return b"This site is busy right now. Please try again in a moment.\n"
 
 
+def rate_limit(decision: "Decision") -> str:
+    """The field `RateLimit` of a rejection, as the gateway has it: nothing is left of what the server can do, until then."""
+    return f'"{decision.reason}";r=0;t={decision.retry_after}'
+
+
 def client_address(text: Optional[str]) -> bytes:
     """A client's address, without a zone; the loopback's where there is none, as at a Unix socket."""
     address = (text or "").partition("%")[0]

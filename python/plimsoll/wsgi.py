@@ -3,7 +3,16 @@
 from http import HTTPStatus
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import SAFE, Attachment, Outcome, Request, client_address, is_event_stream, rejection_text
+from plimsoll.attachment import (
+    SAFE,
+    Attachment,
+    Outcome,
+    Request,
+    client_address,
+    is_event_stream,
+    rate_limit,
+    rejection_text,
+)
 from plimsoll.library import PlaceStruct
 
 _KNOWN = {status.value for status in HTTPStatus}
@@ -13,7 +22,7 @@ class Middleware:
     """Gives each request of `application` its level, or turns it away.
 
     A level's prefix comes before `PATH_INFO`; `plimsoll.level` and `plimsoll.reason` are in the environment. A rejection is
-    answered with its status and `Retry-After`, and the application is not called.
+    answered with its status, `Retry-After` and `RateLimit`, and the application is not called.
     """
 
     def __init__(self, application, state):
@@ -149,7 +158,7 @@ def _reject(decision, start_response):
         ("X-Plimsoll", f"level=0; reason={decision.reason}"),
     ]
     if decision.retry_after:
-        headers.append(("Retry-After", str(decision.retry_after)))
+        headers += [("Retry-After", str(decision.retry_after)), ("RateLimit", rate_limit(decision))]
     # A number that a configuration may have and Python need not know.
     phrase = HTTPStatus(decision.status).phrase if decision.status in _KNOWN else "Rejected"
     start_response(f"{decision.status} {phrase}", headers)

@@ -372,6 +372,7 @@ class Wsgi(unittest.TestCase):
                 others[number] = self.ask(middleware)[0]
         self.assertEqual(status, "503 Service Unavailable")
         self.assertEqual((headers["Retry-After"], headers["X-Plimsoll"]), ("2", "level=0; reason=overload"))
+        self.assertEqual(headers["RateLimit"], '"overload";r=0;t=2')
         self.assertEqual((called, int(headers["Content-Length"])), ([], len(data)))
         self.assertEqual([other[0] for other in others.values()], ["429 Too Many Requests", "450 Rejected"])
         self.assertEqual({other[1]["Retry-After"] for other in others.values()}, {"2"})
@@ -554,6 +555,7 @@ class Asgi(unittest.TestCase):
                 sent = self.ask(middleware)
                 headers = dict(sent[0]["headers"])
                 self.assertEqual((sent[0]["status"], len(seen), headers[b"retry-after"]), (number, 2, b"2"))
+                self.assertEqual(headers[b"ratelimit"], b'"overload";r=0;t=2')
 
 
 if __name__ == "__main__":

@@ -160,8 +160,8 @@ impl Connection {
         let (phrase, length) = (if *status == 503 { "Service Unavailable" } else { "Rejected" }, body.len());
         let connection = if is_last { "close" } else { "keep-alive" };
         let mut answer = format!(
-            "HTTP/1.1 {status} {phrase}\r\nRetry-After: {retry_after}\r\nX-Plimsoll: level=0; reason={reason}\r\n\
-             Content-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n"
+            "HTTP/1.1 {status} {phrase}\r\nRetry-After: {retry_after}\r\nRateLimit: \"{reason}\";r=0;t={retry_after}\r\n\
+             Cache-Control: no-store\r\nX-Plimsoll: level=0; reason={reason}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n"
         );
         if head.method != "HEAD" {
             // Writing into a text cannot fail.
@@ -440,6 +440,8 @@ mod tests {
         assert_eq!((taken, lingers), (GET.len(), None));
         assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"), "{answer}");
         assert!(answer.contains("X-Plimsoll: level=0; reason=overload\r\n"), "{answer}");
+        assert!(answer.contains("\r\nRateLimit: \"overload\";r=0;t=2\r\n"), "{answer}");
+        assert!(answer.contains("\r\nCache-Control: no-store\r\n"), "{answer}");
         assert!(answer.ends_with("Content-Length: 5\r\nConnection: keep-alive\r\n\r\nbusy\n"), "{answer}");
         let post = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody";
         assert_eq!((rejected(post).0, rejected(post).2), (post.len(), None));
