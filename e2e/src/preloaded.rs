@@ -20,6 +20,8 @@ pub enum Unchanged {
     Python,
     /// The same, which reads by the C library's checked functions, as servers that were built with `_FORTIFY_SOURCE` do.
     PythonChecked,
+    /// The same in one thread, which works on one connection at a time.
+    PythonAlone,
     /// One thread, by libuv.
     Node,
     /// One process of nginx that speaks TLS, with HTTP/2 where a client asks for it.
@@ -154,6 +156,10 @@ impl Preloaded {
             Unchanged::Python => script(folder, "python3", ["-c", PYTHON], &variables),
             Unchanged::PythonChecked => {
                 script(folder, "python3", ["-c", &format!("{CHECKED}{PYTHON}")], &variables)
+            }
+            Unchanged::PythonAlone => {
+                let alone = PYTHON.replace("ThreadingHTTPServer", "HTTPServer");
+                script(folder, "python3", ["-c", &alone], &variables)
             }
             Unchanged::Node => script(folder, "node", ["-e", NODE], &variables),
             Unchanged::Echo => script(folder, "python3", ["-c", ECHO], &variables),

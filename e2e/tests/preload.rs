@@ -364,6 +364,32 @@ fn the_rejection_of_an_upload_reaches_its_client() {
     }
 }
 
+/// A server of one process and one connection at a time reads the head of its first request in a call that waits.
+#[test]
+fn a_client_that_was_rejected_and_stays_holds_no_process() {
+    let closed = "[[site]]\nname = \"closed\"\nhost = \"closed.test\"\nupstream = \"server\"\nshare_excess = false\n\
+                  guarantee = { rate = \"0.01/s\", burst = \"1s\" }\n[[site]]\n";
+    let control = Control::start(&CONFIGURATION.replacen("[[site]]\n", closed, 1));
+    let server = Preloaded::start(Unchanged::PythonAlone, &control);
+    let ask = || {
+        let mut client = Client::new(server.address);
+        client.send(b"GET /page.html HTTP/1.1\r\nHost: closed.test\r\n\r\n");
+        let (status, head, _) = client.answer();
+        assert!(status == 200 || head.contains("\r\nconnection: close\r\n"), "{head}");
+        (status == 503).then_some(client)
+    };
+    // What the contract allows at its beginning is served.
+    let (mut asked, mut staying) = (0, Vec::new());
+    wait_until("three are rejected", || {
+        asked += 1;
+        staying.extend(ask());
+        staying.len() == 3
+    });
+    assert_eq!(get(server.address, "/healthz").text(), "well\n", "another is served while they stay");
+    drop(staying);
+    assert_eq!(arrived(&control.state()), asked + 1);
+}
+
 #[test]
 fn without_a_state_requests_go_as_they_came_and_with_one_they_are_counted() {
     let folder = Folder::new();
