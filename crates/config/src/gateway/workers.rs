@@ -30,10 +30,9 @@ section! { "[upstream.NAME.capacity]"
         /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
         /// quality. It is held by lighter pages, and by rejections once more comes than the whole server carries. Where not
         /// even the lightest level fits under the line but the server carries it, the utilization is between the line and 1
-        /// and nobody is rejected, unless a site has a `guarantee`, which needs that room, or `max_connections` is more than
-        /// the workers, so that the gateway does not see the whole queue. Default: 0.85; 1 where a class that it serves has
-        /// a `delay` or a `deadline`, which is what is held then, unless there are classes without one at sites with a
-        /// `ratio` or a `guarantee`.
+        /// and nobody is rejected, unless a site has a `guarantee`, which needs that room. Default: 0.85; 1 where a class
+        /// that it serves has a `delay` or a `deadline`, which is what is held then, unless there are classes without one at
+        /// sites with a `ratio` or a `guarantee`.
         load_line: Share, optional;
         /// What its network link carries, if that may be what runs out first.
         bandwidth: Rate, optional;

@@ -187,7 +187,7 @@ impl Pair {
             let levels = sites[self.place(party)].levels.len() as u8;
             let (figure, mut bound) = promise.kept(&answers, levels);
             if promise == Promise::Levels && self.connections > 1 {
-                bound = promise::LEVELS_BEFORE_AN_UNSEEN_QUEUE;
+                bound = promise::LEVELS_BEFORE_A_QUEUE;
             }
             let infeasible = self.mode == Mode::Control
                 && own.clone().any(|flow| is_infeasible(&heard, &scene.flows[*flow]));

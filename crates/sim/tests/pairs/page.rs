@@ -47,15 +47,13 @@ fn page(all: &[Kept], exceeded: &[Beside]) -> String {
     for promise in Promise::ALL {
         _ = write!(page, "| **{}**: {} | {} |", promise.name(), promise.figure(), promise.asked());
         for beside in Promise::ALL {
-            let is_own = |kept: &&Kept| (kept.promise, kept.beside) == (promise, beside);
-            let own: Vec<&Kept> = all.iter().filter(is_own).filter(|kept| !has_unseen_queue(kept)).collect();
+            let own: Vec<&Kept> =
+                all.iter().filter(|kept| kept.promise == promise && kept.beside == beside).collect();
             _ = write!(page, " {} |", cell(promise, &own));
         }
         page.push('\n');
     }
     page.push_str(LEFT_OUT);
-    let least = all.iter().filter(|kept| has_unseen_queue(kept)).map(|kept| kept.figure).fold(1.0, f64::min);
-    _ = writeln!(page, "{UNSEEN_QUEUE} (at least {:.1} % here; asked are 95 %).", 100.0 * least);
     page.push_str(EXCEEDED);
     for promise in exceeded.iter().filter(|beside| beside.exceeds == Exceeds::Requests) {
         let promise = promise.promise;
@@ -66,11 +64,6 @@ fn page(all: &[Kept], exceeded: &[Beside]) -> String {
         page.push('\n');
     }
     page
-}
-
-/// Whether it is judged by itself: lighter levels before a server that queues.
-fn has_unseen_queue(kept: &Kept) -> bool {
-    kept.promise == Promise::Levels && kept.pair.connections > 1
 }
 
 /// The figure nearest to the bound, and how many were left out.
@@ -91,12 +84,10 @@ reaches less than the ratio too, and the law comes within 5 % of what that reach
 
 Almost nobody of these classes waits on the calm server, and beside another class of the same site that has a contract both
 classes are inside it, and so before everybody else.
-";
 
-const UNSEEN_QUEUE: &str = "
-Before a server that queues what it is given beyond its workers, a site with lighter levels is not in the table: a load that its
-lighter pages bring near the capacity is held at the load line by a few rejections there
-([`load_line`](configuration.md#upstreamname))";
+Lighter levels are asked for 99 % before a server that queues: a contract beside them needs the room above the load line, so a
+burst beyond the line is turned away, and what waits in the server cannot be degraded any more to make room.
+";
 
 const EXCEEDED: &str = "
 ## Beside a contract that is exceeded

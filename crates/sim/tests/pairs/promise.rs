@@ -46,9 +46,9 @@ pub(crate) struct Bound {
     pub(crate) most: f64,
 }
 
-/// Before a server that queues what it is given beyond its workers, a load near the capacity is held at the load line by
-/// rejections, since nothing tells a queue of chance from an overload there (`load_line` in the reference).
-pub(crate) const LEVELS_BEFORE_AN_UNSEEN_QUEUE: Bound = Bound { least: 0.95, most: 1.05 };
+/// Before a server that queues what it is given beyond its workers. A contract needs the room above the load line, so a burst of
+/// another site that is beyond the line is turned away, and what waits in the server cannot be degraded any more to make room.
+pub(crate) const LEVELS_BEFORE_A_QUEUE: Bound = Bound { least: 0.99, most: 1.01 };
 
 impl Bound {
     pub(crate) fn holds(self, figure: f64) -> bool {

@@ -66,6 +66,12 @@ pub(super) struct StagesBefore<'a> {
     pub(super) costs_begin: bool,
 }
 
+/// How long a request that starts now waits in the server, in services.
+fn services_in_server(measured: &Measurement<'_>) -> f64 {
+    let workers = measured.workers.max(1);
+    f64::from(measured.in_service.saturating_sub(workers)) / f64::from(workers)
+}
+
 impl<'a> Observation<'a> {
     pub(super) fn of(stages: &StagesBefore<'a>) -> Self {
         let StagesBefore { plant, input, sensed, costs, .. } = *stages;
@@ -77,6 +83,7 @@ impl<'a> Observation<'a> {
         let full_at = Some(sensed.utilization).filter(|counted| is_full && *counted >= LEAST_COUNTED);
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
+        let service_periods = sensed.service_time.as_secs_f64() / period;
         let fills = stages.set_point >= 1.0 && input.sheds;
         let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < stages.set_point;
         // Below the line nothing is rejected, whatever chance may make of the load.
@@ -103,7 +110,8 @@ impl<'a> Observation<'a> {
             } else {
                 0.0
             },
-            service_periods: sensed.service_time.as_secs_f64() / period,
+            service_periods,
+            in_server: services_in_server(&input.measured) * service_periods,
             best_effort_waits: input.best_effort_waits && !plant.has_ratio() && !plant.promised.waits_unseen,
             unconfirmed: stages.steps.unconfirmed,
             costs_begin: stages.costs_begin,

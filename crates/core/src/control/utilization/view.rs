@@ -126,15 +126,13 @@ impl PlantView {
         }
     }
 
-    /// The load up to which no request is rejected: all of the time of the workers that may work at once, where the engine lets
-    /// no more requests in than there are workers, so that it sees the whole queue, or is told how long the server's is. `None`
-    /// elsewhere, where contracts need the room above the set point, and at a set point of 1 beside ratios, which are the less
-    /// feasible the less room there is.
+    /// The load up to which no request is rejected: all of the time of the workers that may work at once, where the engine sees
+    /// the whole queue: its own, with what is in service beyond the workers, or the server's if it is told how long that is.
+    /// `None` elsewhere, where contracts need the room above the set point, and at a set point of 1 beside ratios, which are
+    /// the less feasible the less room there is.
     pub(crate) fn capacity(&self, mode: Mode, is_told: bool) -> Option<f64> {
         let plant = &self.promised;
-        let holds_queue = plant.find_workers.is_some()
-            || plant.max_connections <= plant.workers
-            || (plant.waits_unseen && is_told);
+        let holds_queue = plant.find_workers.is_some() || !plant.waits_unseen || is_told;
         let sees_queue = mode == Mode::Control && plant.sense == Sense::Gap && holds_queue;
         let has_contract = self.sites.iter().any(|site| site.guarantee.is_some());
         let part = f64::from(plant.max_connections) / f64::from(plant.workers.max(1));

@@ -66,8 +66,8 @@ impl Carries {
             capacity: workers * seen.capacity? + bias.min(0.0),
             chance: CHANCE.map(|errors| 1.0 + (errors * error).min(MOST_CHANCE)),
             arrivals_error: seen.arrivals_error,
-            queue: TOLERATED_BACKLOG.max(seen.service_periods),
-            tolerated_backlog: seen.tolerated_backlog,
+            queue: TOLERATED_BACKLOG.max(seen.service_periods) - seen.in_server,
+            tolerated_backlog: seen.tolerated_backlog - seen.in_server,
             stepped,
             begins: seen.costs_begin,
         })

@@ -240,6 +240,7 @@ mod tests {
             demand,
             wait_periods: 10.0,
             service_periods: 0.01,
+            in_server: 0.0,
             unconfirmed: false,
             costs_begin: false,
             tolerated_backlog: 0.0,

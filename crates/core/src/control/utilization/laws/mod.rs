@@ -52,6 +52,8 @@ pub struct Observation<'a> {
     /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
     /// else 0.
     pub ordinary_backlog: f64,
+    /// What is in service beyond the workers, and so waits in the server, in periods of work.
+    pub in_server: f64,
     /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure. Too low a
     /// number would turn away what shows that it is too low.
     pub possible_workers: f64,

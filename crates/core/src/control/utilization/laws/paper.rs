@@ -86,6 +86,7 @@ mod tests {
                 tolerated_backlog: 0.0,
                 possible_workers: 1.0,
                 service_periods: 0.01,
+                in_server: 0.0,
                 unconfirmed: false,
                 costs_begin: false,
                 waits_unseen: false,
