@@ -120,8 +120,20 @@ pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
     let requested = Requested { keep_alive: true, is_head, ..Requested::default() };
     let (report, report_name, hide_load) = (None, "x-plimsoll", true);
     let (mut written, rules, date) = (Vec::new(), &HeaderRules::default(), &RefCell::default());
-    Incoming { bytes, head: &head, requested, framing, report, report_name, hide_load, rules, date, asked }
-        .write(&mut written);
+    Incoming {
+        bytes,
+        head: &head,
+        requested,
+        framing,
+        report,
+        report_name,
+        hide_load,
+        is_lighter: false,
+        rules,
+        date,
+        asked,
+    }
+    .write(&mut written);
     Some(written)
 }
 

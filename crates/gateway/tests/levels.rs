@@ -4,7 +4,9 @@
 use crate::support::{self, *};
 use plimsoll_core::promises::{Condition, Identity, Promises, QueueBounds, Sense};
 use plimsoll_core::request::Pattern;
-use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite, UpstreamSettings};
+use plimsoll_gateway::settings::{
+    Backend, FilesSettings, HeaderRules, Report, ReportMode, Rewrite, SiteHeaders, UpstreamSettings,
+};
 use plimsoll_gateway::{Gateway, Settings};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -379,6 +381,88 @@ fn a_client_that_leaves_while_the_next_level_is_requested_gives_the_place_back()
     settled(&gateway);
     assert_eq!(outcomes(&gateway), [0, 0, 1]);
     assert_eq!(client(&gateway).get("/other").0, 404, "the place is free");
+}
+
+/// Levels `/light` and `/full`; every request is at the first.
+fn two_levels(backend: Backend) -> Gateway {
+    let rewrite =
+        |prefix: &str| Rewrite { prefix: prefix.to_owned(), headers: Vec::new(), falls_back: false };
+    let added = vec![("cache-control".to_owned(), "max-age=60".to_owned())];
+    let headers = SiteHeaders {
+        response: HeaderRules::new(vec!["x-dropped".to_owned()], added),
+        ..SiteHeaders::default()
+    };
+    let settings = Settings {
+        backends: vec![backend],
+        rewrites: vec![vec![rewrite("/light"), rewrite("/full")]],
+        headers: vec![headers],
+        ..settings(&[])
+    };
+    let mut promises = promises(8);
+    promises.sites[0].levels.truncate(1);
+    promises.sites[0].exempt = vec![Condition { paths: vec!["/full/*".to_owned()], ..Condition::default() }];
+    Gateway::start(settings, &promises).expect("a gateway")
+}
+
+/// The values of a response's fields of this name.
+fn all<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
+    let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    fields.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
+}
+
+#[test]
+fn caches_keep_no_lighter_copy_under_the_pages_name() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let known = field(&head, "if-none-match").is_some();
+            let start = if known { "304 Not Modified" } else { "200 OK\r\nContent-Length: 4" };
+            let kept = "Cache-Control: public, max-age=86400\r\nExpires: Fri, 27 Nov 2099 08:00:00 GMT\r\n\
+                        CDN-Cache-Control: max-age=9\r\nSurrogate-Control: max-age=9\r\n\
+                        Last-Modified: Fri, 27 Nov 2026 08:00:00 GMT";
+            let body = if known { "" } else { "page" };
+            peer.send(format!("HTTP/1.1 {start}\r\nETag: \"a\"\r\n{kept}\r\n\r\n{body}")).expect("sent");
+        }
+    });
+    let gateway = two_levels(servers(&[origin.address]));
+    let mut client = client(&gateway);
+    for (more, expected) in [("", 200), ("If-None-Match: \"a\"\r\n", 304)] {
+        let head = client.ask_head(format!("GET /page HTTP/1.1\r\nHost: t\r\n{more}\r\n"));
+        assert_eq!((status(&head), field(&head, "etag")), (expected, Some("\"a\"")));
+        assert_eq!(all(&head, "cache-control"), ["private, no-cache"]);
+        for name in ["expires", "cdn-cache-control", "surrogate-control", "last-modified"] {
+            assert_eq!(all(&head, name), [""; 0], "{name}");
+        }
+        client.rest_of(&head);
+    }
+    let head = client.ask_head("GET /full/page HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(all(&head, "cache-control"), ["public, max-age=86400", "max-age=60"], "exempt, as it came");
+    assert!(field(&head, "last-modified").is_some());
+}
+
+#[test]
+fn caches_keep_of_folders_what_the_highest_tree_has() {
+    let root = std::env::temp_dir().join(format!("plimsoll-caching-{}", std::process::id()));
+    for (name, content) in [
+        ("manifest.json", r#"{"plimsoll": 1, "trees": [{"tree": "light"}, {"tree": "full"}]}"#),
+        ("light/a.txt", "small"),
+        ("full/a.txt", "large"),
+        ("full/style.css", "the same"),
+    ] {
+        std::fs::create_dir_all(root.join(name).parent().expect("a folder")).expect("a folder");
+        std::fs::write(root.join(name), content).expect("a file");
+    }
+    let gateway = two_levels(Backend::Files(FilesSettings::new(&root)));
+    let mut client = client(&gateway);
+    for (path, content, kept) in
+        [("/a.txt", "small", false), ("/style.css", "the same", true), ("/full/a.txt", "large", true)]
+    {
+        let head = client.ask_head(format!("GET {path} HTTP/1.1\r\nHost: t\r\n\r\n"));
+        assert_eq!(client.body(&head), content.as_bytes());
+        assert!(field(&head, "etag").is_some());
+        assert_eq!(all(&head, "cache-control"), [if kept { "max-age=60" } else { "private, no-cache" }]);
+        assert_eq!(field(&head, "last-modified").is_some(), kept, "{path}");
+    }
+    std::fs::remove_dir_all(root).expect("removed");
 }
 
 #[test]

@@ -10,7 +10,10 @@ use plimsoll_core::promises::{Level, MAX_LEVELS};
 use plimsoll_gateway::settings::Rewrite;
 
 section! { "[[site.level]]"
-    /// A version of the service: how a request is changed to get it. The last level is full quality.
+    /// A version of the service: how a request is changed to get it. The last level is full quality. Where a level below it
+    /// answers, the response says `Cache-Control: private, no-cache` (`no-store` where the server or a rule says that), and has
+    /// no `Expires`, `Last-Modified` and the like, so that no cache gives the lighter copy to others or keeps it longer than
+    /// the overload.
     LevelKeys {
         /// The level's name in metrics, headers and logs.
         name: Name, required("give the level a name: `name = \"light\"`");

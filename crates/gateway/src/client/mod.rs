@@ -6,11 +6,12 @@
 //! [`socket`] is the client, on a [`wire`]: its [`inbox`] has what it sent, its [`outbox`] what it is to take.
 //! [`buffers`] lends the memory of both, [`spill_files`] the files of those that are slow. [`pace`] says how slow a client
 //! may be, [`awaited_clients`] bounds what all clients that are waited for hold, [`early_body`] is what was read of a body
-//! before its request arrived, [`response_fields`] what a request asks of its response, and [`permit_guard`] departs a
-//! request however its way ends.
+//! before its request arrived, [`response_fields`] what a request asks of its response, [`caching`] what a lighter level tells
+//! caches, and [`permit_guard`] departs a request however its way ends.
 
 pub(crate) mod awaited_clients;
 pub(crate) mod buffers;
+pub(crate) mod caching;
 pub(crate) mod early_body;
 pub(crate) mod inbox;
 pub(crate) mod outbox;

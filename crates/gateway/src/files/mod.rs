@@ -158,11 +158,15 @@ impl Files {
             found = self.find(now, &above);
             name = Cow::Owned(above);
         }
-        match found {
+        let mut response = match found {
             Ok(Found::File(resource)) => self.answer(request, &name, &resource),
             Ok(Found::Folder) => redirect(&name, request.query),
             Err(error) => FileResponse::bare(status_of(error)),
+        };
+        if let Cow::Owned(above) = name {
+            response.above = Some(above);
         }
+        response
     }
 
     /// The resource from memory, or from disk where memory is older than [`REVALIDATE`].

@@ -18,6 +18,8 @@ pub(crate) struct FileResponse {
     /// The `content-length` to send, for HEAD that of the body that GET would have; `None` for 204 and 304.
     pub(crate) content_length: Option<u64>,
     pub(crate) body: FileBody,
+    /// The name of what answers, where a tree lacks what was asked for and a higher tree has it.
+    pub(crate) above: Option<Vec<u8>>,
 }
 
 /// Header fields: a block of lines that was made when the file was read, and the fields of this response alone.
@@ -98,7 +100,13 @@ impl FileSlice {
 impl FileResponse {
     pub(super) fn bare(status: u16) -> Self {
         let content_length = (status != 204).then_some(0);
-        FileResponse { status, headers: FileHeaders::default(), content_length, body: FileBody::Empty }
+        FileResponse {
+            status,
+            headers: FileHeaders::default(),
+            content_length,
+            body: FileBody::Empty,
+            above: None,
+        }
     }
 
     pub(super) fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
@@ -109,7 +117,7 @@ impl FileResponse {
     /// A response with the first `used` bytes of the variant's header lines.
     fn of(status: u16, variant: &Variant, used: usize) -> Self {
         let headers = FileHeaders { block: Some((variant.block.clone(), used)), extra: Vec::new() };
-        FileResponse { status, headers, content_length: Some(variant.size()), body: FileBody::Empty }
+        FileResponse { headers, content_length: Some(variant.size()), ..FileResponse::bare(status) }
     }
 
     /// Validators and `vary` alone: a 304 does not repeat fields that the client has (RFC 9110, 15.4.5).

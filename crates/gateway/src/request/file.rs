@@ -7,12 +7,14 @@ use super::answer;
 use super::forward::Started;
 use super::lifecycle::{Next, Way};
 use crate::client::buffers::{self, Buffer, SMALL};
+use crate::client::caching::Caching;
 use crate::client::outbox::Bytes;
 use crate::client::permit_guard::PermitGuard;
 use crate::client::wire::Wire;
 use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
 use crate::http1::Refusal;
 use crate::http1::write::write_number;
+use crate::settings::Rewrite;
 use plimsoll_core::request::{Outcome, Service};
 
 impl<W: Wire> Way<W> {
@@ -110,7 +112,8 @@ impl<W: Wire> Way<W> {
         out.clear();
         answer::write_start(out, response.status, &self.worker.date.borrow());
         let rules = &started.headers.response;
-        rules.write_kept(response.headers.block(), out);
+        let mut caching = Caching::of(is_lighter(started.rewrites, response));
+        caching.write_kept(rules, response.headers.block(), out);
         for (name, value) in response.headers.extra().filter(|(name, _)| !rules.drops(name.as_bytes())) {
             for part in [name, ": ", value, "\r\n"] {
                 out.extend_from_slice(part.as_bytes());
@@ -124,7 +127,7 @@ impl<W: Wire> Way<W> {
         } else if let Some(length) = response.content_length {
             write_number(out, b"content-length: ", length);
         }
-        out.extend_from_slice(rules.lines());
+        caching.finish(rules, out);
         if let Some(report) = &started.report {
             report.write(out);
         }
@@ -158,4 +161,15 @@ impl<W: Wire> Way<W> {
             }
         }
     }
+}
+
+/// Whether a level below the highest answers, and not the highest level's tree for it.
+fn is_lighter(rewrites: &[Rewrite], response: &FileResponse) -> bool {
+    let [_, .., top] = rewrites else { return false };
+    let prefix = top.prefix.as_bytes();
+    let is_tops = |name: &Vec<u8>| {
+        let name = prefix.strip_prefix(b"/").and_then(|tree| name.strip_prefix(tree));
+        name.is_some_and(|name| name.starts_with(b"/"))
+    };
+    !response.above.as_ref().is_some_and(is_tops)
 }

@@ -3,6 +3,7 @@
 //! `Via` is not added: it tells clients about the inside.
 
 use super::redirect::AskedPlace;
+use crate::client::caching::Caching;
 use crate::client::response_fields::{LevelReport, Requested};
 use crate::http1::body::Framing;
 use crate::http1::field::FieldKind;
@@ -22,6 +23,8 @@ pub(crate) struct Incoming<'a> {
     pub report_name: &'a str,
     /// The load report is for the gateway: the client does not see it.
     pub hide_load: bool,
+    /// A level below the highest answers.
+    pub is_lighter: bool,
     /// The site's rules.
     pub rules: &'a HeaderRules,
     /// The time now, for a response without `Date` (RFC 9110 6.6.1).
@@ -39,8 +42,41 @@ impl Incoming<'_> {
         out.push(b' ');
         out.extend_from_slice(head.phrase.of(self.bytes));
         out.extend_from_slice(b"\r\n");
+        let mut caching = Caching::of(self.is_lighter && head.status >= 200);
+        let is_dated = self.write_fields(&mut caching, out);
+        match self.framing {
+            Framing::Length(length) => write_number(out, b"content-length: ", length),
+            Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+            // The length that a GET would have had, or that the client's copy has.
+            Framing::None if self.requested.is_head || head.status == 304 => {
+                if let Some(length) = head.content_length {
+                    write_number(out, b"content-length: ", length);
+                }
+            }
+            Framing::None | Framing::UntilClose => {}
+        }
+        if !head.is_interim() {
+            if !is_dated && !switching && !self.rules.drops(b"date") {
+                write_field(out, b"date", self.date.borrow().as_bytes());
+            }
+            caching.finish(self.rules, out);
+        }
+        if switching {
+            out.extend_from_slice(b"connection: upgrade\r\n");
+        } else if head.status >= 200 {
+            self.requested.write_connection(out);
+            if let Some(report) = &self.report {
+                report.write(out);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes the fields that pass, each with the places that the client knows. Whether `Date` is among those that came.
+    fn write_fields(&self, caching: &mut Caching, out: &mut Vec<u8>) -> bool {
+        let switching = self.head.status == 101;
         let mut is_dated = false;
-        for field in &head.fields {
+        for field in &self.head.fields {
             let passes = match field.kind {
                 FieldKind::Connection
                 | FieldKind::ContentLength
@@ -58,39 +94,17 @@ impl Incoming<'_> {
                 && !self.rules.drops(name)
                 && (self.requested.secure_seconds == 0
                     || !name.eq_ignore_ascii_case(b"strict-transport-security"));
-            if passes && !name.eq_ignore_ascii_case(self.report_name.as_bytes()) {
-                let value = field.value.of(self.bytes);
+            let value = field.value.of(self.bytes);
+            if passes
+                && !name.eq_ignore_ascii_case(self.report_name.as_bytes())
+                && caching.passes(name, value)
+            {
                 match self.asked.mapped(name, value) {
                     Some(mapped) => write_field(out, name, &mapped),
                     None => write_field(out, name, value),
                 }
             }
         }
-        match self.framing {
-            Framing::Length(length) => write_number(out, b"content-length: ", length),
-            Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-            // The length that a GET would have had, or that the client's copy has.
-            Framing::None if self.requested.is_head || head.status == 304 => {
-                if let Some(length) = head.content_length {
-                    write_number(out, b"content-length: ", length);
-                }
-            }
-            Framing::None | Framing::UntilClose => {}
-        }
-        if !head.is_interim() {
-            if !is_dated && !switching && !self.rules.drops(b"date") {
-                write_field(out, b"date", self.date.borrow().as_bytes());
-            }
-            out.extend_from_slice(self.rules.lines());
-        }
-        if switching {
-            out.extend_from_slice(b"connection: upgrade\r\n");
-        } else if head.status >= 200 {
-            self.requested.write_connection(out);
-            if let Some(report) = &self.report {
-                report.write(out);
-            }
-        }
-        out.extend_from_slice(b"\r\n");
+        is_dated
     }
 }

@@ -305,10 +305,23 @@ impl<'a> ResponseSide<'a> {
         let hide_load = reports.is_some();
         let prefix = rewrites.first().map_or("", |rewrite| &rewrite.prefix);
         let asked = AskedPlace { prefix, sent, addresses, own_host };
+        let is_lighter = rewrites.len() > 1;
         let bytes = &buffer[self.start..self.start + length];
         let head = &*self.head;
-        Incoming { bytes, head, requested, framing, report, report_name, hide_load, rules, date, asked }
-            .write(self.scratch);
+        Incoming {
+            bytes,
+            head,
+            requested,
+            framing,
+            report,
+            report_name,
+            hide_load,
+            is_lighter,
+            rules,
+            date,
+            asked,
+        }
+        .write(self.scratch);
     }
 
     /// Puts the final head and what came with it into the outbox.
