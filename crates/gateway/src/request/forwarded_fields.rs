@@ -49,8 +49,10 @@ impl<'a> Forwarding<'a> {
                 out.extend_from_slice(node);
                 out.extend_from_slice(b", ");
             }
-            let first = |name| members().next().and_then(|member| parameter(member, name));
-            (first(b"proto="), first(b"host="))
+            // What stands before the client's own member the client may have made up.
+            let member = self.peer.member(self.bytes, self.head, self.settings);
+            let told = |name| member.and_then(|member| parameter(member, name));
+            (told(b"proto="), told(b"host="))
         };
         out.extend_from_slice(self.peer.text.as_bytes());
         out.extend_from_slice(b"\r\n");

@@ -55,10 +55,30 @@ impl Peer {
     /// The chain stands in the field that the trusted proxies write. The other field is not read: a proxy that does not write
     /// it passes on what its client made up.
     pub(crate) fn client(&self, bytes: &[u8], head: &RequestHead, settings: &Settings) -> IpAddr {
+        self.client_and_member(bytes, head, settings).0
+    }
+
+    /// What the chain says of the client's own connection: the member for the client, if a trusted proxy wrote one. Members
+    /// before it are the client's own words.
+    pub(super) fn member<'a>(
+        &self,
+        bytes: &'a [u8],
+        head: &RequestHead,
+        settings: &Settings,
+    ) -> Option<&'a [u8]> {
+        self.client_and_member(bytes, head, settings).1
+    }
+
+    fn client_and_member<'a>(
+        &self,
+        bytes: &'a [u8],
+        head: &RequestHead,
+        settings: &Settings,
+    ) -> (IpAddr, Option<&'a [u8]>) {
+        let (mut client, mut last) = (self.address, None);
         if !self.trusted {
-            return self.address;
+            return (client, last);
         }
-        let mut client = self.address;
         let kind = match settings.real_ip_header {
             RealIpHeader::XForwardedFor => FieldKind::XForwardedFor,
             RealIpHeader::Forwarded => FieldKind::Forwarded,
@@ -66,16 +86,34 @@ impl Peer {
         for field in head.fields.iter().rev().filter(|field| field.kind == kind) {
             let members: Vec<&[u8]> = list(field.value.of(bytes)).collect();
             for member in members.into_iter().rev() {
+                last = Some(member);
                 let node =
                     if kind == FieldKind::Forwarded { parameter(member, b"for=") } else { Some(member) };
-                let Some(address) = node.and_then(parse_node) else { return client };
+                let Some(address) = node.and_then(parse_node) else { return (client, last) };
                 client = address;
                 if !is_in(&settings.trusted_proxies, address) {
-                    return client;
+                    return (client, last);
                 }
             }
         }
-        client
+        (client, last)
+    }
+
+    /// Whether the client's own connection speaks TLS, as far as this gateway or a trusted proxy tells.
+    pub(super) fn is_client_secure(&self, bytes: &[u8], head: &RequestHead, settings: &Settings) -> bool {
+        let proto = match settings.real_ip_header {
+            _ if self.is_secure => return true,
+            RealIpHeader::XForwardedFor => {
+                let mut fields = head.fields.iter();
+                let told = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
+                // Each proxy may have added what it saw; the first is how the client came.
+                told.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
+            }
+            RealIpHeader::Forwarded => {
+                self.member(bytes, head, settings).and_then(|member| parameter(member, b"proto="))
+            }
+        };
+        proto.is_some_and(|proto| proto.trim_ascii().eq_ignore_ascii_case(b"https"))
     }
 }
 
@@ -103,4 +141,40 @@ fn parse_node(text: &[u8]) -> Option<IpAddr> {
 
 pub(crate) fn is_in(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the client of a peer behind two trusted proxies came over TLS.
+    fn is_secure(real_ip_header: RealIpHeader, fields: &str) -> bool {
+        let trusted = Network { address: IpAddr::from([10, 0, 0, 0]), prefix_bits: 8 };
+        let settings = Settings { trusted_proxies: vec![trusted], real_ip_header, ..Settings::default() };
+        let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n");
+        let mut head = RequestHead::default();
+        head.parse(text.as_bytes()).expect("a good request");
+        let source = ConnectionSource::plain([10, 0, 0, 1].into());
+        Peer::new(&source, &settings.trusted_proxies).is_client_secure(text.as_bytes(), &head, &settings)
+    }
+
+    #[test]
+    fn a_client_does_not_say_itself_that_it_came_over_tls() {
+        for (members, expected) in [
+            ("for=1.1.1.1;proto=https, for=203.0.113.9;proto=http", false),
+            ("for=1.1.1.1;proto=http, for=203.0.113.9;proto=https", true),
+            ("for=203.0.113.9;proto=https, for=10.0.0.2;proto=http", true),
+            ("for=1.1.1.1;proto=https, for=unknown;proto=http, for=10.0.0.2", false),
+            ("for=1.1.1.1;proto=https, for=203.0.113.9", false),
+            ("proto=HTTPS", true),
+        ] {
+            let two_fields = members.replacen(", ", "\r\nForwarded: ", 1);
+            for members in [members, &two_fields] {
+                let fields = format!("Forwarded: {members}");
+                assert_eq!(is_secure(RealIpHeader::Forwarded, &fields), expected, "{members}");
+            }
+        }
+        assert!(is_secure(RealIpHeader::XForwardedFor, "X-Forwarded-Proto: https, http"));
+        assert!(!is_secure(RealIpHeader::XForwardedFor, "Forwarded: for=203.0.113.9;proto=https"));
+    }
 }

@@ -6,8 +6,6 @@ use crate::access_log::entry::Why;
 use crate::client::response_fields::Requested;
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
-use crate::http1::field::FieldKind;
-use crate::settings::RealIpHeader;
 
 /// Where authorities look for the proof that a site is its operator's (RFC 8555 8.3). They ask without TLS.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
@@ -16,30 +14,10 @@ const CHALLENGES: &str = "/.well-known/acme-challenge/";
 const NO_HOST: Refusal = Refusal::bad("this site is served over TLS alone, and the request names no host");
 
 impl<W: Wire> Way<W> {
-    /// Whether the client's own connection speaks TLS, as far as this gateway or a trusted proxy tells.
+    /// Whether the client's own connection speaks TLS.
     fn is_secure(&self) -> bool {
-        let told = |kind| {
-            let mut fields = self.head.fields.iter();
-            let field = fields.find(|field| self.peer.trusted && field.kind == kind)?;
-            Some(field.value.of(self.client.inbox.bytes()))
-        };
-        if self.peer.is_secure {
-            return true;
-        }
-        match self.worker.tables().settings.real_ip_header {
-            RealIpHeader::XForwardedFor => {
-                // Each proxy may have added what it saw; the first is how the client came, as with `Forwarded`.
-                let value = told(FieldKind::XForwardedProto).unwrap_or_default();
-                let first = value.split(|&byte| byte == b',').next().unwrap_or_default();
-                first.trim_ascii().eq_ignore_ascii_case(b"https")
-            }
-            RealIpHeader::Forwarded => {
-                let value = told(FieldKind::Forwarded).unwrap_or_default();
-                let first = value.split(|&byte| byte == b',').next().unwrap_or_default();
-                super::peer::parameter(first, b"proto=")
-                    .is_some_and(|proto| proto.eq_ignore_ascii_case(b"https"))
-            }
-        }
+        let tables = self.worker.tables();
+        self.peer.is_client_secure(self.client.inbox.bytes(), &self.head, &tables.settings)
     }
 
     /// For how many seconds the client is to use TLS alone. A word of it counts only over TLS.

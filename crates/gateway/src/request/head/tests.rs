@@ -119,6 +119,22 @@ fn the_field_that_the_proxy_does_not_write_is_dropped() {
 }
 
 #[test]
+fn proto_and_host_are_told_by_the_proxy_and_not_by_its_client() {
+    let settings = Settings {
+        trusted_proxies: vec![network("1.2.3.0", 24)],
+        real_ip_header: RealIpHeader::Forwarded,
+        ..Settings::default()
+    };
+    let text = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=1.1.1.1;host=evil.example;proto=https, \
+                for=203.0.113.9;host=shop.example;proto=http\r\n\r\n";
+    let written = forwarded("1.2.3.4", text, &settings, None);
+    assert!(
+        written.ends_with("\r\nx-forwarded-proto: http\r\nx-forwarded-host: shop.example\r\n\r\n"),
+        "{written}"
+    );
+}
+
+#[test]
 fn no_host_is_the_upstreams_and_forwarded_as_none() {
     let settings = Settings { forwarded: ForwardedFields::Both, ..Settings::default() };
     assert_eq!(
