@@ -51,6 +51,17 @@ impl Cut {
     pub fn pieces<'a>(&self, value: &'a [u8]) -> [&'a [u8]; 3] {
         [&value[..self.part.start], self.instead, &value[self.part.end..]]
     }
+
+    /// The cut after which a path begins with one slash. With two it would name another host. Browsers take a backslash for a
+    /// slash, and leave out tabs.
+    fn on_the_site(self, value: &[u8]) -> Cut {
+        let rest = value[self.part.end..].iter();
+        let slashes = rest.take_while(|byte| b"/\\\t".contains(byte)).count();
+        if slashes + self.instead.len() < 2 {
+            return self;
+        }
+        Cut { part: self.part.start..self.part.end + slashes, instead: b"/" }
+    }
 }
 
 impl Prefixed<'_> {
@@ -75,7 +86,8 @@ impl Prefixed<'_> {
     fn reference(self, at: usize, value: &[u8], whom: impl FnOnce(&[u8], &[u8]) -> Authority) -> Option<Cut> {
         let url = &value[at..];
         if url.starts_with(b"/") && !url.starts_with(b"//") {
-            return self.path(at, value);
+            let cut = self.path(at, value)?;
+            return Some(if self.root.is_empty() { cut.on_the_site(value) } else { cut });
         }
         let authority_at = at + url.windows(3).position(|part| part == b"://")? + 3;
         let length = value[authority_at..].iter().position(|byte| b"/?#".contains(byte));
@@ -87,7 +99,7 @@ impl Prefixed<'_> {
                 // A server with a name of its own is asked for all paths: there is no root.
                 let cut = self.path(path_at, value).filter(|_| self.root.is_empty());
                 let cut = cut.unwrap_or(Cut { part: path_at..path_at, instead });
-                Some(Cut { part: at..cut.part.end, ..cut })
+                Some(Cut { part: at..cut.part.end, ..cut }.on_the_site(value))
             }
             Authority::Other => None,
         }
@@ -158,6 +170,13 @@ mod tests {
             ("http://inner:81/a", "/a"),
             ("http://inner:81?a", "/?a"),
             ("mailto:someone", "mailto:someone"),
+            ("/light//evil.example/", "/evil.example/"),
+            ("/light/\\evil.example/", "/evil.example/"),
+            ("/light/\t/\\/evil.example/", "/evil.example/"),
+            ("http://inner:81//evil.example/", "/evil.example/"),
+            ("http://inner:81/\\evil.example/", "/evil.example/"),
+            ("http://inner:81/light//evil.example/", "/evil.example/"),
+            ("http://shop.example/light//a", "http://shop.example//a"),
         ] {
             assert_eq!(seen("", "Location", value), expected);
             assert_eq!(seen("", "content-location", value), expected);
@@ -188,5 +207,6 @@ mod tests {
         );
         assert_eq!(seen("/shop", "set-cookie", "a=b; Path=/shop/light"), "a=b; Path=/shop/");
         assert_eq!(seen("/shop", "location", "/light/a"), "/light/a");
+        assert_eq!(seen("/shop", "location", "/shop/light//a"), "/shop//a");
     }
 }
