@@ -96,7 +96,8 @@ section! { "[gateway]"
         /// which has the client's address. From there a connection without one is closed. Clients of a Unix socket are at
         /// `127.0.0.1`.
         proxy_protocol: OneOrMany<Network>, optional;
-        /// Proxies in front of the gateway: what they say in `real_ip_header` about a client's address is believed.
+        /// Proxies in front of the gateway: what they say in `real_ip_header` about a client's address is believed. From them
+        /// alone `X-Real-IP` passes, and what else begins with `X-Forwarded-`.
         trusted_proxies: OneOrMany<Network>, optional;
         /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does
         /// not write it would pass on what its client made up.

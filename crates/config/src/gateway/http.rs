@@ -71,7 +71,7 @@ texts! {
     /// The name of a header that a level or a rule may change.
     SetHeaderName(String, "a header name", "x-quality", None) = |text| {
         let name = HeaderName::parse(text)?.0;
-        if FRAMING.contains(&name.as_str()) || name.starts_with("x-forwarded-") {
+        if FRAMING.contains(&name.as_str()) {
             let message = format!("`{name}` cannot be changed: the gateway itself writes it");
             let help = match name.as_str() {
                 "host" => "the server is told the host that the client asked for; for another one write `host` under \
@@ -184,7 +184,7 @@ fn is_variable(text: &str) -> bool {
 }
 
 /// Headers that frame the message, belong to one connection or are written by the gateway: changed, they could split requests.
-const FRAMING: [&str; 14] = [
+const FRAMING: [&str; 17] = [
     "cdn-loop",
     "connection",
     "content-length",
@@ -199,4 +199,23 @@ const FRAMING: [&str; 14] = [
     "transfer-encoding",
     "upgrade",
     "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::TextField as _;
+
+    #[test]
+    fn what_the_gateway_does_not_write_may_be_changed() {
+        for name in ["X-Forwarded-Prefix", "x-real-ip", "x-quality"] {
+            assert!(SetHeaderName::parse(name).is_ok(), "{name}");
+        }
+        for name in ["X-Forwarded-For", "x-forwarded-proto", "forwarded", "host"] {
+            assert!(SetHeaderName::parse(name).is_err(), "{name}");
+        }
+    }
+}

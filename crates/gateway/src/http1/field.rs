@@ -34,6 +34,8 @@ pub enum FieldKind {
     XForwardedFor,
     XForwardedProto,
     XForwardedHost,
+    /// `X-Real-IP`, and whatever else begins with `X-Forwarded-`: a proxy's word about its client, passed on from trusted ones.
+    ToldByProxy,
     /// `endpoint-load-metrics`: ORCA's report of load.
     LoadReport,
     /// Hop by hop, by RFC 9110 7.6.1 or because `Connection` names it: never passed on.
@@ -53,6 +55,7 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
         7 if is(b"upgrade") => FieldKind::Upgrade,
         8 if is(b"cdn-loop") => FieldKind::CdnLoop,
         9 if is(b"forwarded") => FieldKind::Forwarded,
+        9 if is(b"x-real-ip") => FieldKind::ToldByProxy,
         10 if is(b"connection") => FieldKind::Connection,
         10 if is(b"keep-alive") => FieldKind::HopByHop,
         14 if is(b"content-length") => FieldKind::ContentLength,
@@ -63,6 +66,7 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
         17 if is(b"x-forwarded-proto") => FieldKind::XForwardedProto,
         17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
         21 if is(b"endpoint-load-metrics") => FieldKind::LoadReport,
+        13.. if is(b"x-forwarded-") => FieldKind::ToldByProxy,
         _ => FieldKind::Other,
     }
 }
@@ -207,6 +211,10 @@ mod tests {
         assert_eq!(kind_of(b"X_Forwarded_For"), FieldKind::XForwardedFor);
         assert_eq!(kind_of(b"hosts"), FieldKind::Other);
         assert_eq!(kind_of(b"my_header"), FieldKind::Other);
+        for name in [&b"X-Real-IP"[..], b"x-forwarded-prefix", b"X-Forwarded-Port", b"x_forwarded_user"] {
+            assert_eq!(kind_of(name), FieldKind::ToldByProxy);
+        }
+        assert_eq!(kind_of(b"x-forwarded-"), FieldKind::Other);
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl Outgoing<'_> {
             let name = field.name.of(self.bytes);
             let passes = match field.kind {
                 FieldKind::Other | FieldKind::LoadReport | FieldKind::CdnLoop => !self.is_replaced(name),
+                FieldKind::ToldByProxy => self.peer.trusted && !self.is_replaced(name),
                 FieldKind::Upgrade => head.upgrade,
                 FieldKind::Expect => head.expects_continue,
                 _ => false,

@@ -135,6 +135,24 @@ fn proto_and_host_are_told_by_the_proxy_and_not_by_its_client() {
 }
 
 #[test]
+fn what_else_proxies_tell_passes_from_trusted_ones_alone() {
+    let settings = Settings {
+        trusted_proxies: vec![network("1.2.3.0", 24)],
+        forwarded: ForwardedFields::None,
+        ..Settings::default()
+    };
+    let text = "GET / HTTP/1.1\r\nHost: h\r\nX-Real-IP: 9.9.9.9\r\nX-Forwarded-Prefix: /a\r\n\
+                X_Real_IP: 8.8.8.8\r\nX-Forwarded-User: root\r\n\r\n";
+    let start = "GET / HTTP/1.1\r\nhost: h\r\n";
+    assert_eq!(forwarded("6.6.6.6", text, &settings, None), format!("{start}\r\n"));
+    let told = "X-Real-IP: 9.9.9.9\r\nX-Forwarded-Prefix: /a\r\nX-Forwarded-User: root\r\n";
+    assert_eq!(forwarded("1.2.3.4", text, &settings, None), format!("{start}{told}\r\n"));
+    let rules = HeaderRules::new(vec!["x-forwarded-user".to_owned()], Vec::new());
+    let told = "X-Real-IP: 9.9.9.9\r\nX-Forwarded-Prefix: /a\r\n";
+    assert_eq!(ruled("1.2.3.4", text, &settings, None, &rules), format!("{start}{told}\r\n"));
+}
+
+#[test]
 fn no_host_is_the_upstreams_and_forwarded_as_none() {
     let settings = Settings { forwarded: ForwardedFields::Both, ..Settings::default() };
     assert_eq!(
