@@ -2,7 +2,7 @@
 //! of use are closed, and a wrong configuration changes nothing.
 
 use crate::support::{self, *};
-use plimsoll_core::promises::{Condition, Promises, Site};
+use plimsoll_core::promises::{Condition, Network, Promises, Site};
 use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite, UpstreamSettings};
 use plimsoll_gateway::{Gateway, Reloaded, Reloader, Settings};
@@ -107,6 +107,26 @@ fn a_request_under_way_and_one_that_waits_finish_at_an_upstream_that_is_gone() {
     let status = gateway.status();
     assert!(status.plants[0].is_gone() && !status.plants[1].removed);
     assert_eq!(status.classes[0].counts.outcomes, [2, 0, 0], "accounted to the class that it came to");
+}
+
+#[test]
+fn a_proxy_is_trusted_as_the_file_says_now_on_a_connection_that_stays() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let told = field(&head, "x-forwarded-for").expect("the gateway tells it");
+            peer.send_response(told.as_bytes()).expect("sent");
+        }
+    });
+    let network = Network { address: [127, 0, 0, 0].into(), prefix_bits: 8 };
+    let trusting = |trusted_proxies| Settings { trusted_proxies, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(trusting(vec![network]), &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    let asked = "GET / HTTP/1.1\r\nHost: t\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n";
+    assert_eq!(client.ask(asked), (200, b"203.0.113.9, 127.0.0.1".to_vec()));
+    for (trusted, told) in [(vec![], "127.0.0.1"), (vec![network], "203.0.113.9, 127.0.0.1")] {
+        gateway.reloader().reload(trusting(trusted), &promises(8)).expect("nothing is wrong");
+        assert_eq!(client.ask(asked), (200, told.as_bytes().to_vec()));
+    }
 }
 
 #[test]

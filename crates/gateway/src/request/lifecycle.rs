@@ -95,6 +95,8 @@ impl<W: Wire> Way<W> {
     pub(super) async fn request(&mut self) -> Next {
         let mut requested = Requested::of(&self.head);
         requested.keep_alive &= !self.worker.is_draining();
+        self.worker.renew();
+        self.peer.judge(&self.worker.tables().settings.trusted_proxies);
         let classified = self.classify();
         requested.secure_seconds = self.secure_seconds();
         self.find_trace();

@@ -45,6 +45,11 @@ impl Peer {
         }
     }
 
+    /// Judges anew whether it is a trusted proxy: a reload may have changed which are.
+    pub(super) fn judge(&mut self, trusted_proxies: &[Network]) {
+        self.trusted = is_in(trusted_proxies, self.address);
+    }
+
     /// The scheme of the URLs that the client asks for, as far as its connection tells.
     pub(crate) fn scheme(&self) -> &'static [u8] {
         if self.is_secure { b"https" } else { b"http" }
