@@ -246,6 +246,22 @@ fn a_response_without_a_date_gets_one_and_one_with_a_date_keeps_it() {
 }
 
 #[test]
+fn a_server_that_asks_for_another_protocol_names_it() {
+    let origin = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            let fields = "Connection: Upgrade\r\nUpgrade: TLS/1.0, HTTP/1.1\r\nContent-Length: 0";
+            peer.send(format!("HTTP/1.1 426 Upgrade Required\r\n{fields}\r\n\r\n")).expect("sent");
+        }
+    });
+    let gateway = gateway(&origin);
+    let head = client(&gateway).ask_head("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!((status(&head), field(&head, "upgrade")), (426, Some("TLS/1.0, HTTP/1.1")));
+    assert_eq!(field(&head, "connection"), Some("upgrade"));
+    let head = client(&gateway).ask_head("GET / HTTP/1.0\r\nHost: t\r\n\r\n");
+    assert_eq!((status(&head), field(&head, "upgrade")), (426, None), "HTTP/1.0 cannot");
+}
+
+#[test]
 fn upgrades_pass_and_hold_no_slot() {
     let origin = Origin::start(|mut peer| {
         let head = peer.head().expect("a request");

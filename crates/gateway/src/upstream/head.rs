@@ -5,6 +5,7 @@
 use super::redirect::AskedPlace;
 use crate::client::caching::Caching;
 use crate::client::response_fields::{LevelReport, Requested};
+use crate::http1::Version;
 use crate::http1::body::Framing;
 use crate::http1::field::FieldKind;
 use crate::http1::response::ResponseHead;
@@ -64,6 +65,9 @@ impl Incoming<'_> {
         if switching {
             out.extend_from_slice(b"connection: upgrade\r\n");
         } else if head.status >= 200 {
+            if self.asks_to_upgrade() {
+                out.extend_from_slice(b"connection: upgrade\r\n");
+            }
             self.requested.write_connection(out);
             if let Some(report) = &self.report {
                 report.write(out);
@@ -72,9 +76,17 @@ impl Incoming<'_> {
         out.extend_from_slice(b"\r\n");
     }
 
+    /// Whether the client is to come again with another protocol, which the response must name (RFC 9110 15.5.22). Only
+    /// HTTP/1.1 can.
+    fn asks_to_upgrade(&self) -> bool {
+        self.head.status == 426
+            && self.requested.version == Version::Http11
+            && self.head.fields.iter().any(|field| field.kind == FieldKind::Upgrade)
+    }
+
     /// Writes the fields that pass, each with the places that the client knows. Whether `Date` is among those that came.
     fn write_fields(&self, caching: &mut Caching, out: &mut Vec<u8>) -> bool {
-        let switching = self.head.status == 101;
+        let passes_upgrade = self.head.status == 101 || self.asks_to_upgrade();
         let mut is_dated = false;
         for field in &self.head.fields {
             let passes = match field.kind {
@@ -83,7 +95,7 @@ impl Incoming<'_> {
                 | FieldKind::TransferEncoding
                 | FieldKind::CdnLoop
                 | FieldKind::HopByHop => false,
-                FieldKind::Upgrade => switching,
+                FieldKind::Upgrade => passes_upgrade,
                 FieldKind::LoadReport => !self.hide_load,
                 _ => true,
             };
