@@ -57,6 +57,7 @@ pub struct Decoder<'a> {
 struct Reserved<'a> {
     fields: &'a [(String, String)],
     dropped: &'a [String],
+    own: Option<&'a str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,9 +92,10 @@ impl<'a> Decoder<'a> {
         Decoder { reserved: Reserved { fields, ..self.reserved }, refuses_extensions: true, ..self }
     }
 
-    /// Trailers of these names are refused, since the head's fields of these names are dropped or replaced.
-    pub fn without(self, dropped: &'a [String]) -> Self {
-        Decoder { reserved: Reserved { dropped, ..self.reserved }, ..self }
+    /// Trailers of these names are refused, since the head's fields of these names are dropped or replaced. `own` is the
+    /// gateway's, written for clients with a certificate alone.
+    pub fn without(self, dropped: &'a [String], own: Option<&'a str>) -> Self {
+        Decoder { reserved: Reserved { dropped, own, ..self.reserved }, ..self }
     }
 
     /// Whether the body's last byte was seen.
@@ -276,8 +278,8 @@ impl Trailers {
     fn check_name(&self, reserved: Reserved<'_>) -> Result<(), Refusal> {
         // A longer name is compared by its beginning and its length, which refuses too many names and never too few.
         let known = self.name_length.min(self.name.len());
-        let fields = reserved.fields.iter().map(|(name, _)| name);
-        let is_reserved = fields.chain(reserved.dropped).any(|name| {
+        let fields = reserved.fields.iter().map(|(name, _)| name).chain(reserved.dropped).map(String::as_str);
+        let is_reserved = fields.chain(reserved.own).any(|name| {
             name.len() == self.name_length && is_alike(&name.as_bytes()[..known], &self.name[..known])
         });
         let is_known =

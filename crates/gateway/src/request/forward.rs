@@ -103,7 +103,8 @@ impl<W: Wire> Way<W> {
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
         self.client.inbox.consume(self.head.length);
         let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
-        let body = Decoder::new(self.head.framing).of_request(reserved).without(headers.request.dropped());
+        let (dropped, own) = (headers.request.dropped(), tables.settings.client_header());
+        let body = Decoder::new(self.head.framing).of_request(reserved).without(dropped, own);
         let variants = &self.variants;
         let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit());
         (request.awaits_continue, request.is_repeatable) = (self.head.expects_continue, is_repeatable);
