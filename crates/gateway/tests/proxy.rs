@@ -1,7 +1,7 @@
 //! The data plane end to end: framing, order, errors, aborts, bounds.
 
 use crate::support::{self, *};
-use plimsoll_core::promises::Mode;
+use plimsoll_core::promises::{Mode, Tunnels};
 use plimsoll_gateway::{Gateway, Settings};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -259,6 +259,21 @@ fn a_server_that_asks_for_another_protocol_names_it() {
     assert_eq!(field(&head, "connection"), Some("upgrade"));
     let head = client(&gateway).ask_head("GET / HTTP/1.0\r\nHost: t\r\n\r\n");
     assert_eq!((status(&head), field(&head, "upgrade")), (426, None), "HTTP/1.0 cannot");
+}
+
+#[test]
+fn an_upgrade_too_many_is_one_response() {
+    let origin = Origin::start(|mut peer| {
+        let _ = peer.head();
+        let _ = peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+    });
+    let mut promises = promises(8);
+    promises.plants[0].tunnels = Tunnels { most: 0, keep_places: false };
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let asked = "GET / HTTP/1.1\r\nHost: t\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+    assert_eq!(client(&gateway).ask(asked).0, 503);
+    settled(&gateway);
+    assert_eq!(gateway.status().classes[0].responses, [0, 0, 0, 0, 1]);
 }
 
 #[test]

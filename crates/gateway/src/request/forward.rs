@@ -166,7 +166,10 @@ impl<W: Wire> Way<W> {
         requested: Requested,
         mut permit: PermitGuard,
     ) -> Next {
-        if let Some(status) = after.status {
+        // A failure has an answer of its own, which takes the place of the server's.
+        if let Some(status) = after.status
+            && !matches!(end, End::Failed(_))
+        {
             permit.answered(status);
         }
         match end {
