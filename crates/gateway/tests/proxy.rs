@@ -276,6 +276,50 @@ fn an_upgrade_too_many_is_one_response() {
     assert_eq!(gateway.status().classes[0].responses, [0, 0, 0, 0, 1]);
 }
 
+/// A client that reads slowly has a part of an interim response when its request fails.
+#[test]
+fn an_error_follows_interim_responses_that_are_under_way() {
+    const PAGE: &[u8] = &[b'p'; 3_000_000];
+    let fails = Arc::new(AtomicBool::new(false));
+    let has_come = fails.clone();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            if head.starts_with("GET /page ") {
+                let _ = peer.send_response(PAGE);
+                continue;
+            }
+            has_come.store(true, SeqCst);
+            for number in 0..3 {
+                let hint = "h".repeat(55_000);
+                let _ = peer.send(format!("HTTP/1.1 103 Early Hints\r\nX-Hint: {number}{hint}\r\n\r\n"));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            return;
+        }
+    });
+    let gateway = gateway(&origin);
+    // Segments and buffers are small, so that the system is full of the page when the next request begins.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    socket.set_tcp_mss(536).expect("small segments");
+    socket.connect(&address(&gateway).into()).expect("the gateway accepts");
+    let mut client = Peer::new(socket.into());
+    client.send("GET /page HTTP/1.1\r\nHost: t\r\n\r\nGET /fails HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(status(&client.head().expect("the page")), 200);
+    let mut left = PAGE.len();
+    while !fails.load(SeqCst) {
+        left -= client.exactly(10_000).len();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    settled(&gateway);
+    client.exactly(left);
+    for _ in 0..3 {
+        let head = client.head().expect("an interim response");
+        assert_eq!((status(&head), field(&head, "x-hint").map(str::len)), (103, Some(55_001)));
+    }
+    assert_eq!(client.answer().0, 502);
+}
+
 #[test]
 fn upgrades_pass_and_hold_no_slot() {
     let origin = Origin::start(|mut peer| {

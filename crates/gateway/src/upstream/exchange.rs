@@ -16,7 +16,7 @@
 use super::pool::Lease;
 use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
-use super::response::{Fault, ResponseSide};
+use super::response::{Fault, NOT_SWITCHED, ResponseSide, TOO_MANY_OPEN};
 use super::retry;
 use super::servers::Upstream;
 use crate::client::awaited_clients::AwaitedClient;
@@ -32,14 +32,6 @@ use plimsoll_core::time::Instant;
 use std::task::{Context, Poll, ready};
 
 const READ_AHEAD: usize = 4;
-
-/// An upgraded connection or a stream of events beyond those that may be open. The request was counted when it started, and
-/// fails; the server's answer is thrown away.
-const TOO_MANY_OPEN: Refusal =
-    Refusal::with(503, "as many upgraded connections and event streams as may are open: try again later");
-
-/// What a stream that is to be a WebSocket gets in place of a page: its client would take a 200 for the switch.
-pub(crate) const NOT_SWITCHED: Refusal = Refusal::with(502, "there is no WebSocket at this place");
 
 #[derive(Debug)]
 pub(crate) enum End {
@@ -199,6 +191,8 @@ impl<W: Wire> Exchange<'_, W> {
         let client_owed = self.client_owes();
         let lease = self.lease.as_mut()?;
         let was_empty = self.client.outbox.is_empty();
+        // A part of an interim head may be under way, which nothing can take the place of.
+        let replaced_by = |why| if was_empty { End::Failed(why) } else { End::Broken(Outcome::Failed) };
         let all_sent = self.request.is_sent();
         let (io, outbox) = (&mut lease.io, &mut self.client.outbox);
         let Poll::Ready(result) = self.response.poll_receive(io, outbox, all_sent, context) else {
@@ -213,16 +207,15 @@ impl<W: Wire> Exchange<'_, W> {
             return Some(self.give_up(End::Broken(Outcome::Abandoned)));
         }
         if self.response.is_event_stream() && !self.may_send_events() {
-            let end = if was_empty { End::Failed(TOO_MANY_OPEN) } else { End::Broken(Outcome::Failed) };
-            return Some(self.give_up(end));
+            return Some(self.give_up(replaced_by(TOO_MANY_OPEN)));
         }
         if self.response.is_mistakable() {
-            return Some(self.give_up(End::Failed(NOT_SWITCHED)));
+            return Some(self.give_up(replaced_by(NOT_SWITCHED)));
         }
         self.store();
         match result {
             Ok(()) if self.response.is_switched() && !self.permit.stay_open() => {
-                Some(self.give_up(End::Failed(TOO_MANY_OPEN)))
+                Some(self.give_up(replaced_by(TOO_MANY_OPEN)))
             }
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
@@ -315,17 +308,24 @@ impl<W: Wire> Exchange<'_, W> {
         self.permit.release(Service { response_bytes, representative: false, cost: None });
     }
 
-    /// Closes the upstream's connection and releases the place.
+    /// Closes the upstream's connection and releases the place. Nothing more is sent to the client.
     pub(super) fn give_up(&mut self, end: End) -> End {
-        self.lease = None;
         self.client.outbox.clear();
+        self.let_go(end)
+    }
+
+    fn let_go(&mut self, end: End) -> End {
+        self.lease = None;
         self.release_unfinished();
         end
     }
 
     fn fail(&mut self, refusal: Refusal) -> End {
-        let committed = self.response.is_committed();
-        self.give_up(if committed { End::Broken(Outcome::Failed) } else { End::Failed(refusal) })
+        if self.response.is_committed() {
+            return self.give_up(End::Broken(Outcome::Failed));
+        }
+        // The outbox has whole interim heads. A part of the first may be under way, and the error follows the last.
+        self.let_go(End::Failed(refusal))
     }
 
     /// No response comes, or no more of it. `None` if the exchange goes on to send the bytes that came.

@@ -27,6 +27,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 
+/// An upgraded connection or a stream of events beyond those that may be open. The request was counted when it started, and
+/// fails; the server's answer is thrown away.
+pub(super) const TOO_MANY_OPEN: Refusal =
+    Refusal::with(503, "as many upgraded connections and event streams as may are open: try again later");
+
+/// What a stream that is to be a WebSocket gets in place of a page: its client would take a 200 for the switch.
+pub(crate) const NOT_SWITCHED: Refusal = Refusal::with(502, "there is no WebSocket at this place");
+
 const HEAD_LIMIT: usize = 64 * 1024;
 
 /// The most interim responses before a final one: each takes a buffer on its way.
