@@ -169,7 +169,15 @@ impl Got {
                 &self.rejected
             }
             Ok(page) if page.status == 200 && page.text().starts_with("full") => &self.full,
-            Ok(page) if page.status == 200 && page.text().starts_with("light") => &self.light,
+            // No cache may keep a lighter page, nor take it by its date for the full one.
+            Ok(page)
+                if page.status == 200
+                    && page.text().starts_with("light")
+                    && page.header("cache-control") == Some("private, no-cache")
+                    && page.header("last-modified").is_none() =>
+            {
+                &self.light
+            }
             _ => &self.failed,
         };
         kind.fetch_add(1, Relaxed);

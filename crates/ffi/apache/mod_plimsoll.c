@@ -57,6 +57,8 @@ typedef struct {
     const char *proxied;
     /* Its path is being translated by the other modules. */
     int is_translating;
+    /* Its level is below the highest, and its tree answers. */
+    int is_degraded, is_lighter;
 } under_way_t;
 
 /* By path, in each child. */
@@ -159,6 +161,19 @@ static void map_head(request_rec *r, const char *prefix, const apr_table_t *head
     }
 }
 
+/* All levels of a page have one URL: no cache may keep a lighter copy, nor take it by its date for the page. */
+static void keep_from_caches(request_rec *r) {
+    static const char *const fields[] = {"Cache-Control",     "CDN-Cache-Control", "Expires", "Last-Modified",
+                                         "Surrogate-Control", "X-Accel-Expires",   NULL};
+    const char *own = apr_table_get(r->headers_out, "Cache-Control"), *always = apr_table_get(r->err_headers_out, "Cache-Control");
+    int is_secret = ap_find_token(r->pool, own, "no-store") || ap_find_token(r->pool, always, "no-store");
+    for (const char *const *field = fields; *field; field++) {
+        apr_table_unset(r->headers_out, *field);
+        apr_table_unset(r->err_headers_out, *field);
+    }
+    apr_table_setn(r->headers_out, "Cache-Control", is_secret ? "no-store" : "private, no-cache");
+}
+
 /* Sees the head of a response before it goes. A stream of events stays open for as long as its client likes, and gives its place
  * back. */
 static apr_status_t see_head(ap_filter_t *filter, apr_bucket_brigade *brigade) {
@@ -172,6 +187,7 @@ static apr_status_t see_head(ap_filter_t *filter, apr_bucket_brigade *brigade) {
         map_head(r, own->prefix, r->headers_out);
         map_head(r, own->prefix, r->err_headers_out);
     }
+    if (own && own->is_lighter) keep_from_caches(r);
     ap_filter_t *next = filter->next;
     ap_remove_output_filter(filter);
     return ap_pass_brigade(next, brigade);
@@ -269,6 +285,7 @@ static int translate_both(request_rec *r, under_way_t *own) {
             r->proxyreq = copy->proxyreq;
             r->handler = copy->handler;
             r->notes = copy->notes;
+            own->is_lighter = own->is_degraded;
             own->proxied = to == TO_AN_APPLICATION ? copy->uri : NULL;
         } else {
             ap_set_document_root(r, root);
@@ -293,8 +310,10 @@ static int translate_part(request_rec *r) {
     under_way_t *whole = ap_get_module_config(first->request_config, &plimsoll_module);
     if (!whole || !*whole->prefix) return DECLINED;
     under_way_t *own = apr_palloc(r->pool, sizeof *own);
-    *own = (under_way_t){.handle = whole->handle, .request = r, .prefix = whole->prefix};
-    return translate_both(r, own);
+    *own = (under_way_t){.handle = whole->handle, .request = r, .prefix = whole->prefix, .is_degraded = whole->is_degraded};
+    int answer = translate_both(r, own);
+    whole->is_lighter |= own->is_lighter;
+    return answer;
 }
 
 static int translate_name(request_rec *r) {
@@ -335,7 +354,11 @@ static int translate_name(request_rec *r) {
     own = apr_palloc(r->pool, sizeof *own);
     /* The library puts the prefix before the path, and changes nothing else. */
     path[decision.path_length - strlen(came)] = '\0';
-    *own = (under_way_t){.handle = handle, .number = decision.request, .request = r, .prefix = path};
+    *own = (under_way_t){.handle = handle,
+                         .number = decision.request,
+                         .request = r,
+                         .prefix = path,
+                         .is_degraded = !strcmp(decision.reason, "degraded")};
     ap_set_module_config(r->request_config, &plimsoll_module, own);
     apr_pool_cleanup_register(r->pool, own, depart_with_pool, apr_pool_cleanup_null);
     return *own->prefix ? translate_both(r, own) : DECLINED;
