@@ -209,6 +209,7 @@ static int reject(request_rec *r, const plimsoll_decision_t *decision) {
     /* A host that no site has is not there later either. */
     if (decision->retry_after) {
         apr_table_setn(r->err_headers_out, "Retry-After", apr_psprintf(r->pool, "%u", decision->retry_after));
+        apr_table_setn(r->err_headers_out, "Cache-Control", "no-store");
         apr_table_setn(r->err_headers_out, "RateLimit",
                        apr_psprintf(r->pool, "\"%s\";r=0;t=%u", decision->reason, decision->retry_after));
         apr_table_setn(r->notes, "error-notes", "This site is busy right now. Please try again in a moment.");

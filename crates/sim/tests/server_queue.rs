@@ -57,7 +57,7 @@ fn of_the_capacity(answers: &[Answer]) -> f64 {
 #[test]
 fn a_deadline_is_kept_behind_the_queue_in_the_server() {
     let laws =
-        [(Law::Deterministic, 0.001), (Law::Exponential, 0.013), (Law::Lognormal { variation: 2.0 }, 0.03)];
+        [(Law::Deterministic, 0.001), (Law::Exponential, 0.01), (Law::Lognormal { variation: 2.0 }, 0.022)];
     for (law, most) in &laws {
         for shared in [false, true] {
             for times in [2, 4, 32] {

@@ -46,8 +46,8 @@ pub(crate) struct Bound {
     pub(crate) most: f64,
 }
 
-/// Before a server that queues what it is given beyond its workers. A contract needs the room above the load line, so a burst of
-/// another site that is beyond the line is turned away, and what waits in the server cannot be degraded any more to make room.
+/// Before a server that queues what it is given beyond its workers. A contract needs the room above the load line, so a burst
+/// beyond the line is turned away, and what waits in the server cannot be degraded any more to make room.
 pub(crate) const LEVELS_BEFORE_A_QUEUE: Bound = Bound { least: 0.99, most: 1.01 };
 
 impl Bound {
