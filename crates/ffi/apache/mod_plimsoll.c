@@ -161,16 +161,34 @@ static void map_head(request_rec *r, const char *prefix, const apr_table_t *head
     }
 }
 
+/* Whether a field tells caches what to do, whoever's they are. */
+static int tells_caches(const char *name) {
+    static const char *const fields[] = {"Expires", "Last-Modified", "Surrogate-Control", "X-Accel-Expires", NULL};
+    size_t length = strlen(name), end = strlen("Cache-Control");
+    if (length >= end && !ap_cstr_casecmp(name + length - end, "Cache-Control")) return 1;
+    for (const char *const *field = fields; *field; field++)
+        if (!ap_cstr_casecmp(name, *field)) return 1;
+    return 0;
+}
+
 /* All levels of a page have one URL: no cache may keep a lighter copy, nor take it by its date for the page. */
 static void keep_from_caches(request_rec *r) {
-    static const char *const fields[] = {"Cache-Control",     "CDN-Cache-Control", "Expires", "Last-Modified",
-                                         "Surrogate-Control", "X-Accel-Expires",   NULL};
-    const char *own = apr_table_get(r->headers_out, "Cache-Control"), *always = apr_table_get(r->err_headers_out, "Cache-Control");
-    int is_secret = ap_find_token(r->pool, own, "no-store") || ap_find_token(r->pool, always, "no-store");
-    for (const char *const *field = fields; *field; field++) {
-        apr_table_unset(r->headers_out, *field);
-        apr_table_unset(r->err_headers_out, *field);
+    apr_table_t *tables[] = {r->headers_out, r->err_headers_out};
+    int is_secret = 0;
+    for (int table = 0; table < 2; table++) {
+        const apr_array_header_t *fields = apr_table_elts(tables[table]);
+        for (int index = 0; index < fields->nelts; index++) {
+            apr_table_entry_t *field = &APR_ARRAY_IDX(fields, index, apr_table_entry_t);
+            if (tells_caches(field->key)) is_secret |= ap_find_token(r->pool, field->val, "no-store");
+        }
+        for (int index = 0; index < fields->nelts;) {
+            const char *name = APR_ARRAY_IDX(fields, index, apr_table_entry_t).key;
+            if (tells_caches(name)) apr_table_unset(tables[table], name);
+            else index++;
+        }
     }
+    /* A cache of this server has seen it by now. */
+    r->no_cache = 0;
     apr_table_setn(r->headers_out, "Cache-Control", is_secret ? "no-store" : "private, no-cache");
 }
 
@@ -273,7 +291,9 @@ static int translate_both(request_rec *r, under_way_t *own) {
         if (is_mapped) {
             copy->proxyreq = PROXYREQ_NONE;
             copy->filename = NULL;
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 109) /* 2.4.49, as is that mapping */
             ap_run_pre_translate_name(copy);
+#endif
         }
         int to = ap_run_translate_name(copy) == OK ? leads(copy) : NOWHERE;
         /* A file has no methods but these; an application has its share of the site, and what is excepted from it. */
@@ -287,6 +307,7 @@ static int translate_both(request_rec *r, under_way_t *own) {
             r->handler = copy->handler;
             r->notes = copy->notes;
             own->is_lighter = own->is_degraded;
+            r->no_cache |= own->is_degraded;
             own->proxied = to == TO_AN_APPLICATION ? copy->uri : NULL;
         } else {
             ap_set_document_root(r, root);
@@ -314,6 +335,7 @@ static int translate_part(request_rec *r) {
     *own = (under_way_t){.handle = whole->handle, .request = r, .prefix = whole->prefix, .is_degraded = whole->is_degraded};
     int answer = translate_both(r, own);
     whole->is_lighter |= own->is_lighter;
+    first->no_cache |= own->is_lighter;
     return answer;
 }
 

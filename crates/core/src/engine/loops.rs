@@ -86,5 +86,3 @@ pub(crate) struct Loops {
     /// No loop is due at samples, which update rates only.
     pub(crate) samples_only_rates: bool,
 }
-
-impl Loops {}

@@ -11,12 +11,18 @@ use crate::scheduling::turns::Groups;
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
 
+/// A class with a fifo of its own.
+pub(super) struct OwnClass {
+    pub(super) class: u16,
+    /// `None` where a reload has taken its promise back while requests of it wait.
+    pub(super) quota: Option<Arc<Quota>>,
+}
+
 /// Waiting requests of one rank, in the order of their arrival.
 pub(super) struct Fifo {
     pub(super) rank: Rank,
-    /// The class that the fifo belongs to; `None` where all classes of the rank share it. It has no quota where a reload has
-    /// taken its promise back.
-    pub(super) own: Option<(u16, Option<Arc<Quota>>)>,
+    /// The class that the fifo belongs to; `None` where all classes of the rank share it.
+    pub(super) own: Option<OwnClass>,
     /// The site of its requests, where it has a contract or they have no promise of their own; else 0.
     pub(super) site: u16,
     /// The share of a site with a contract.
@@ -36,11 +42,7 @@ pub(super) struct Fifo {
 }
 
 impl Fifo {
-    pub(super) fn new(
-        rank: Rank,
-        (own, site): (Option<(u16, Option<Arc<Quota>>)>, u16),
-        number: u16,
-    ) -> Self {
+    pub(super) fn new(rank: Rank, (own, site): (Option<OwnClass>, u16), number: u16) -> Self {
         Fifo {
             rank,
             own,
@@ -56,7 +58,7 @@ impl Fifo {
     }
 
     fn quota(&self) -> Option<&Arc<Quota>> {
-        self.own.as_ref().and_then(|(_, quota)| quota.as_ref())
+        self.own.as_ref().and_then(|own| own.quota.as_ref())
     }
 
     /// Finds the group with which a class with a ratio exchanges its turns.
@@ -78,7 +80,7 @@ impl Fifo {
         let mut order = Order { tier: BY_RANK, share: 0, turn, group: self.group, urgency: 0.0 };
         if self.rank == Rank::EXEMPT {
             order.tier = EXEMPT;
-        } else if let Some((_, Some(quota))) = &self.own {
+        } else if let Some(OwnClass { quota: Some(quota), .. }) = &self.own {
             match quota.turn {
                 TurnRule::Weight { .. } if now.nanos_since(oldest) < quota.hold_ns() => return None,
                 TurnRule::Weight { .. } => order.urgency = quota.urgency(now, oldest),

@@ -31,7 +31,7 @@
 
 use crate::request::Token;
 use crate::request::work::Work;
-use crate::scheduling::fifo::Fifo;
+use crate::scheduling::fifo::{Fifo, OwnClass};
 use crate::scheduling::order::{Order, QueueTurn};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
@@ -122,8 +122,8 @@ impl Queue {
         self.quotas = quotas.to_vec();
         self.quotas.resize(classes, None);
         for fifo in &mut self.fifos {
-            if let Some((class, known)) = &mut fifo.own {
-                known.clone_from(&self.quotas[usize::from(*class)]);
+            if let Some(OwnClass { class, quota }) = &mut fifo.own {
+                quota.clone_from(&self.quotas[usize::from(*class)]);
             }
         }
         self.regroup();
@@ -178,11 +178,11 @@ impl Queue {
         // are not.
         let is_apart = waiting.rank.takes_turns() || (own.is_none() && waiting.rank.is_best_effort());
         let site = if is_apart { waiting.site } else { 0 };
-        let key = |fifo: &Fifo| (fifo.rank, fifo.own.as_ref().map(|(class, _)| *class), fifo.site);
+        let key = |fifo: &Fifo| (fifo.rank, fifo.own.as_ref().map(|own| own.class), fifo.site);
         let index = match self.fifos.binary_search_by_key(&(waiting.rank, own, site), key) {
             Ok(index) => index,
             Err(index) => {
-                let own = own.map(|class| (class, quota.cloned()));
+                let own = own.map(|class| OwnClass { class, quota: quota.cloned() });
                 self.owned += usize::from(own.is_some());
                 let mut fifo = Fifo::new(waiting.rank, (own, site), self.fifos.len() as u16);
                 fifo.join(&mut self.groups);

@@ -58,6 +58,7 @@ struct Reserved<'a> {
     fields: &'a [(String, String)],
     dropped: &'a [String],
     own: Option<&'a str>,
+    of_a_request: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,8 @@ impl<'a> Decoder<'a> {
     /// Trailers named like one of `fields` are refused too: a server that merges trailers into the head would take them for
     /// these.
     pub fn of_request(self, fields: &'a [(String, String)]) -> Self {
-        Decoder { reserved: Reserved { fields, ..self.reserved }, refuses_extensions: true, ..self }
+        let reserved = Reserved { fields, of_a_request: true, ..self.reserved };
+        Decoder { reserved, refuses_extensions: true, ..self }
     }
 
     /// Trailers of these names are refused, since the head's fields of these names are dropped or replaced. `own` is the
@@ -282,9 +284,14 @@ impl Trailers {
         let is_reserved = fields.chain(reserved.own).any(|name| {
             name.len() == self.name_length && is_alike(&name.as_bytes()[..known], &self.name[..known])
         });
-        let is_known =
-            |name| is_of_the_head(name) || !matches!(kind_of(name), FieldKind::Other | FieldKind::LoadReport);
-        if is_reserved || self.name.get(..self.name_length).is_some_and(is_known) {
+        // A longer name is told by its beginning, as all are that begin with `x-forwarded-`.
+        let name = &self.name[..known];
+        let is_known = match kind_of(name) {
+            FieldKind::Other | FieldKind::LoadReport => false,
+            FieldKind::ToldByProxy => reserved.of_a_request,
+            _ => true,
+        };
+        if is_reserved || is_known || is_of_the_head(name) {
             return Err(Refusal::bad("a trailer names a field that may not be a trailer"));
         }
         Ok(())

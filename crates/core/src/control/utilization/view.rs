@@ -132,7 +132,9 @@ impl PlantView {
     /// the less feasible the less room there is.
     pub(crate) fn capacity(&self, mode: Mode, is_told: bool) -> Option<f64> {
         let plant = &self.promised;
-        let holds_queue = plant.find_workers.is_some() || !plant.waits_unseen || is_told;
+        // Where a server decides itself, the gateway before it has the queue.
+        let is_seen = if plant.waits_unseen { is_told } else { !plant.decides_itself };
+        let holds_queue = plant.find_workers.is_some() || plant.max_connections <= plant.workers || is_seen;
         let sees_queue = mode == Mode::Control && plant.sense == Sense::Gap && holds_queue;
         let has_contract = self.sites.iter().any(|site| site.guarantee.is_some());
         let part = f64::from(plant.max_connections) / f64::from(plant.workers.max(1));

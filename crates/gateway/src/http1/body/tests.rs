@@ -40,6 +40,21 @@ fn fields_of_the_head_are_no_trailers() {
     }
 }
 
+/// What tells of the client behind a proxy is refused in requests, however long its name is; a server may say what it likes.
+#[test]
+fn a_client_tells_nothing_of_itself_in_trailers() {
+    for (name, is_good) in [
+        ("x-forwarded-prefix", false),
+        ("X-Forwarded-Client-Certificate", false),
+        ("x-forwarding-is-another-thing", true),
+    ] {
+        let text = format!("0\r\n{name}: high\r\n\r\n");
+        let request = Decoder::new(Framing::Chunked).of_request(&[]).advance(text.as_bytes());
+        assert_eq!(request.is_ok(), is_good, "{name}");
+        assert!(Decoder::new(Framing::Chunked).advance(text.as_bytes()).is_ok(), "{name} of a server");
+    }
+}
+
 /// The payload, whether the body ended, and the bytes that were left over; or the refusal.
 fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, Vec<u8>), Refusal> {
     let mut decoder = Decoder::new(framing);
