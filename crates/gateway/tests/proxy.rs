@@ -3,10 +3,10 @@
 use crate::support::{self, *};
 use plimsoll_core::promises::{Mode, Tunnels};
 use plimsoll_gateway::{Gateway, Settings};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -656,27 +656,36 @@ fn connections_never_exceed_their_bound_and_no_client_starves() {
     settled(&gateway);
 }
 
-/// The upstream is a prefork server of three workers: a connection holds a worker while it is open.
+/// The address of a prefork server of three workers: a connection holds a worker while it is open.
+fn prefork() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    for _ in 0..3 {
+        let listener = listener.try_clone().expect("a descriptor");
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut peer = Peer::new(stream.expect("a connection"));
+                while peer.head().is_some() && peer.send_response(b"x").is_ok() {}
+            }
+        });
+    }
+    address
+}
+
+/// Whether the gateway is told how many workers there are, or not.
 #[test]
-fn observing_a_prefork_server_starves_no_client() {
-    let free = Arc::new((Mutex::new(3), Condvar::new()));
-    let origin = Origin::start(move |mut peer| {
-        let (workers, freed) = &*free;
-        let mut idle =
-            freed.wait_while(workers.lock().expect("no panic"), |idle| *idle == 0).expect("no panic");
-        *idle -= 1;
-        drop(idle);
-        while peer.head().is_some() && peer.send_response(b"x").is_ok() {}
-        *workers.lock().expect("no panic") += 1;
-        freed.notify_one();
-    });
-    let mut promises = promises(3);
-    promises.control.mode = Mode::Observe;
-    let settings = Settings { threads: 2, ..settings(&[origin.address]) };
-    let gateway = Gateway::start(settings, &promises).expect("a gateway");
-    let counts = answers_per_client(address(&gateway));
-    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
-    settled(&gateway);
+fn a_prefork_server_starves_no_client() {
+    for (mode, max_connections) in [(Mode::Observe, 3), (Mode::Observe, 1024), (Mode::Control, 1024)] {
+        let mut promises = promises(max_connections);
+        promises.control.mode = mode;
+        let mut settings = Settings { threads: 2, ..settings(&[prefork()]) };
+        // A client that starves gives up before an idle connection is too old.
+        settings.timeouts.upstream_keep_alive = 3 * PATIENCE;
+        let gateway = Gateway::start(settings, &promises).expect("a gateway");
+        let counts = answers_per_client(address(&gateway));
+        assert!(counts.iter().all(|count| *count > 0), "{mode:?}, {max_connections}: {counts:?}");
+        settled(&gateway);
+    }
 }
 
 /// How many responses each of 24 clients on keep-alive gets in two seconds.

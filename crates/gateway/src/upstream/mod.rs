@@ -20,6 +20,7 @@ pub(crate) mod connect;
 pub(crate) mod exchange;
 pub(crate) mod head;
 pub(crate) mod load_report;
+mod new_connections;
 pub(crate) mod pool;
 pub(crate) mod progress;
 mod recent_counts;

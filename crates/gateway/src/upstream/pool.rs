@@ -46,6 +46,8 @@ pub(crate) struct Ticket {
     pub(super) server: Arc<Server>,
     is_given_back: bool,
     is_busy: bool,
+    /// Its number among the [`NewConnections`](super::new_connections::NewConnections), until a request on it ends.
+    new: Option<u64>,
 }
 
 impl Ticket {
@@ -64,6 +66,9 @@ impl Ticket {
     fn end_request(&mut self) {
         if std::mem::replace(&mut self.is_busy, false) {
             self.server.end_request();
+        }
+        if let Some(number) = self.new.take() {
+            self.server.new_connections.end(number);
         }
     }
 }
@@ -162,8 +167,13 @@ impl Pool {
     pub(super) fn take_ticket(self: &Arc<Self>, server: &Arc<Server>) -> Option<Ticket> {
         let most = self.most_open.load(Relaxed);
         let taken = self.open.fetch_update(AcqRel, Acquire, |open| (open < most).then_some(open + 1));
-        let ticket =
-            || Ticket { pool: self.clone(), server: server.clone(), is_given_back: false, is_busy: false };
+        let ticket = || Ticket {
+            pool: self.clone(),
+            server: server.clone(),
+            is_given_back: false,
+            is_busy: false,
+            new: None,
+        };
         taken.is_ok().then(ticket)
     }
 
@@ -180,19 +190,22 @@ impl Pool {
                 // A connection of another thread is registered anew, with this thread's selector.
                 let moved = if owner == thread { Ok(io) } else { io.take_over() };
                 if let Ok(io) = moved {
-                    return Some(Lease::new(io, ticket, true));
+                    return Some(Lease::again(io, ticket));
                 }
             }
         }
         None
     }
 
-    /// Keeps a connection that can serve another request, on the list of `thread`.
+    /// Keeps a connection that can serve another request, on the list of `thread`, unless a new one needs its worker.
     pub(super) fn put_idle(&self, thread: usize, now: Instant, mut lease: Lease) {
         if lease.ticket.is_given_back || self.open.load(Acquire) > self.most_kept.load(Relaxed) {
             return;
         }
         lease.ticket.end_request();
+        if lease.server().new_connections.asks_for_worker(now) {
+            return;
+        }
         let mut idle = self.idle_of(thread);
         // What is wanted is read under the lock, which `close_unwanted` takes after that has changed: no connection is left
         // behind.
@@ -201,14 +214,30 @@ impl Pool {
         }
     }
 
-    /// Closes the connections of a thread that were idle for longer than `longest`, or that their server closed.
+    /// Closes the connections of a thread that were idle for longer than `longest`, that their server closed, or whose workers
+    /// new ones need.
     pub(crate) fn close_stale(&self, thread: usize, now: Instant, longest: Duration) {
-        self.idle_of(thread).retain_mut(|idle| now.since(idle.since) < longest && idle.io.is_quiet());
+        self.idle_of(thread).retain_mut(|idle| {
+            now.since(idle.since) < longest
+                && idle.io.is_quiet()
+                && !idle.ticket.server.new_connections.asks_for_worker(now)
+        });
     }
 }
 
 impl Lease {
-    pub(super) fn new(io: Socket, mut ticket: Ticket, reused: bool) -> Self {
+    /// For the first request on a connection.
+    pub(super) fn first(io: Socket, mut ticket: Ticket, now: Instant) -> Self {
+        ticket.new = Some(ticket.server.new_connections.begin(now));
+        Lease::begin(io, ticket, false)
+    }
+
+    /// For another request on a connection.
+    fn again(io: Socket, ticket: Ticket) -> Self {
+        Lease::begin(io, ticket, true)
+    }
+
+    fn begin(io: Socket, mut ticket: Ticket, reused: bool) -> Self {
         ticket.begin_request();
         let ejections = ticket.server.ejections();
         Lease { io, ticket, ejections, reused }

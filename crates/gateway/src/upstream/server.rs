@@ -3,6 +3,7 @@
 //! [`Roster`](super::roster::Roster) alone moves a server out of use and back. Requests read the words here, and count here
 //! what they met; no lock is taken for that.
 
+use super::new_connections::NewConnections;
 use crate::settings::Address;
 use plimsoll_core::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
@@ -31,6 +32,7 @@ pub(crate) struct Server {
     errors_in_row: AtomicU32,
     busy: AtomicU32,
     pub counts: ServerCounts,
+    pub(super) new_connections: NewConnections,
     is_gone: AtomicBool,
 }
 
@@ -64,6 +66,7 @@ impl Server {
             errors_in_row: AtomicU32::new(0),
             busy: AtomicU32::new(0),
             counts: ServerCounts::default(),
+            new_connections: NewConnections::new(),
             is_gone: AtomicBool::new(false),
         }
     }

@@ -214,7 +214,7 @@ impl Upstream {
                     if server.is_out() {
                         self.pool.roster().reached(now, server, is_trial);
                     }
-                    return Ok(Lease::new(io, ticket, false));
+                    return Ok(Lease::first(io, ticket, now));
                 }
                 // This is no failure of the upstream, and another server would need a descriptor too.
                 Err(error) if is_out_of_descriptors(&error) => return Err(ConnectError::OutOfDescriptors),

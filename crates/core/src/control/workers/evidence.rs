@@ -133,14 +133,15 @@ impl Stretch {
     }
 }
 
-/// L(s) of some stretches as one; a departure is worth `1 / unit` of work.
-fn likelihood(s: f64, unit: f64, stretches: &[&Stretch]) -> f64 {
+/// L of some stretches as one, where s is the middle of a bin; a departure is worth `1 / unit` of work. `middles` are those of
+/// the bins, with their logarithms.
+fn likelihood(s: usize, middles: &[(f64, f64)], unit: f64, stretches: &[&Stretch]) -> f64 {
     let (mut sum, mut all, mut expected) = (0.0, 0.0, 0.0);
     for stretch in stretches {
         for (bin, (work, seconds)) in stretch.work.iter().zip(&stretch.seconds).enumerate() {
             if work + seconds > 0.0 {
-                let busy = middle(bin).min(s);
-                sum += work * unit * log(busy);
+                let (busy, logarithm) = middles[bin.min(s)];
+                sum += work * unit * logarithm;
                 all += work * unit;
                 expected += seconds * busy;
             }
@@ -206,8 +207,11 @@ impl Evidence {
         let (Some(lowest), Some(highest)) = (seen.first(), seen.last()) else { return };
         let range = lowest.0..=highest.0;
         let known = seen.iter().rev().find(|(_, departures, _)| *departures >= SEEN);
-        let likelihood = |s: f64| likelihood(s, unit, &[now, before]) - likelihood(s, unit, &[before]);
-        let likelihoods: Vec<f64> = range.clone().map(|bin| likelihood(middle(bin))).collect();
+        let middles: Vec<(f64, f64)> = (0..=highest.0).map(|bin| (middle(bin), log(middle(bin)))).collect();
+        let likelihood = |s: usize| {
+            likelihood(s, &middles, unit, &[now, before]) - likelihood(s, &middles, unit, &[before])
+        };
+        let likelihoods: Vec<f64> = range.clone().map(likelihood).collect();
         let best = likelihoods.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let bounded: Vec<f64> = likelihoods.iter().map(|own| (own - best).max(-MOST_OF_STRETCH)).collect();
         let (mut below, all) = (0.0, all * unit);

@@ -59,13 +59,15 @@ impl Together {
         if self.known < LEAST_ALONE || alone <= 0.0 {
             return;
         }
+        let seen: Vec<usize> =
+            (0..LOADS).filter(|bin| started.work[*bin] + started.service[*bin] > 0.0).collect();
         // The logarithm of the likelihood of s workers, up to a constant, with exponential times.
         let likelihood = |s: f64| -> f64 {
-            let of_bin = |bin: usize| {
-                let longer = (middle(bin) / s).max(1.0);
-                started.work[bin] * log(longer) + started.service[bin] / (alone * longer)
+            let of_bin = |bin: &usize| {
+                let longer = (middle(*bin) / s).max(1.0);
+                started.work[*bin] * log(longer) + started.service[*bin] / (alone * longer)
             };
-            -unit * (0..LOADS).map(of_bin).sum::<f64>()
+            -unit * seen.iter().map(of_bin).sum::<f64>()
         };
         let mut most = f64::NEG_INFINITY;
         for bin in (0..LOADS).rev() {
