@@ -476,6 +476,38 @@ fn the_agent_is_simulated_like_the_gateway() {
     refused(&two, &["plant.server"]);
 }
 
+/// What a gateway learned of its rates (`trends`) moves the budgets of a simulation, which leaves the file as it is.
+#[test]
+fn what_a_gateway_learned_of_rates_is_read_and_left_alone() {
+    let trends = temporary("kept-trends.txt", "");
+    let gold = "[[site.class]]\nname = \"gold\"\nmatch = { path = \"/gold/*\" }\npriority = 1\n";
+    let promises =
+        format!("{TIMED}{gold}").replace("name = \"site\"", "name = \"site\"\ndeadline = \"500ms\"");
+    let budget = format!("{promises}[control]\nadmission = \"budget\"\ntrends = {:?}\n", name(&trends));
+    let configuration = temporary("kept-trends.toml", &budget);
+    let stream = |name: &str, rate: u32| {
+        format!(
+            "[[stream]]\nname = {name:?}\nrate = \"{rate}/s\"\n[[stream.page]]\npath = \"/{name}/*.html\"\n"
+        )
+    };
+    let plant = "duration = \"30s\"\n[plant.app]\nservice = \"10ms\"\n";
+    let workload =
+        temporary("kept-trends-load.toml", &format!("{plant}{}{}", stream("gold", 80), stream("rest", 300)));
+    let arguments = [name(&configuration), "--workload", name(&workload)];
+    let of_rate = |learned: &str| {
+        let hours: String =
+            (0..24).map(|hour| format!("{hour} 1026  {learned}  {learned}  {learned}\n")).collect();
+        let text = format!("upstream app\n{hours}");
+        fs::write(&trends, &text).expect("the folder for tests can be written");
+        let figures = json(&arguments);
+        assert_eq!(fs::read_to_string(&trends).expect("it is there"), text);
+        figures["runs"][0]["total"].clone()
+    };
+    assert_ne!(of_rate("9000 0 0"), of_rate("0 0 9000"), "the rate of gold rises, or falls, in each period");
+    fs::write(&trends, "1 1026 many\n").expect("the folder for tests can be written");
+    refused(&arguments, &["kept-trends.txt: line 1: \"1 1026 many\""]);
+}
+
 #[test]
 fn a_log_without_a_configuration_is_a_report_in_one_command() {
     let log = temporary("alone.log", &log(10));

@@ -232,8 +232,8 @@ impl RateForecasts {
 }
 
 const HEAD: &str = "# Trends of request rates: how often a rate went up, stayed or fell in the next period.\n\
-                    # Ranks: 0 is the highest. Of a gateway 0 are exempt requests, 1 those inside a contract, 2 + priority classes\n\
-                    # of sites with a contract, 258 + priority all others; 513 those without a priority. Hours are UTC.\n\
+                    # Ranks: 0 is the highest. A gateway has 0 for exempt requests, 513 + priority for those inside a contract,\n\
+                    # 769 + priority for others of sites with a contract, 1025 + priority for all else. Hours are UTC.\n\
                     # hour rank  after up: up same down  after same: up same down  after down: up same down\n";
 
 impl fmt::Display for RateForecasts {
