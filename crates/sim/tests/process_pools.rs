@@ -2,6 +2,9 @@
 //! classes at 1:2 and 1:3, three at 1:2:3, arrivals 3:1 and 3:2:1, exponential service. As the paper has it, 100 sampling
 //! periods are run before 30 are judged.
 //!
+//! Fig. 7 is drawn there from single requests; here it is their percentiles, how often a request of one class takes longer than
+//! one of another in the same period, and how steady a class's mean is from period to period.
+//!
 //! Where processes share a processor, the engine lets one request at a time into it. zeta (eq. 11) is what feedback takes away
 //! of the error of the queueing-theoretical allocation alone. `--nocapture` prints the figures of docs/papers.md.
 
@@ -9,7 +12,7 @@ use crate::once::Once;
 use crate::waits::{Answer, Flow, Heard, Scene, mean, percentile};
 use std::time::Duration;
 
-const SEEDS: std::ops::RangeInclusive<u64> = 201..=208;
+const SEEDS: std::ops::RangeInclusive<u64> = 201..=206;
 /// So fast a server that the load line, which looks at seconds, turns nobody away: PR has no admission control.
 const SERVICE: f64 = 0.001;
 /// Windows of so many requests: a sampling period.
@@ -26,12 +29,20 @@ const THREE_TO_ONE: Classes<'static> = &[(3.0, 1.0), (1.0, 3.0)];
 const THREE: Classes<'static> = &[(3.0, 1.0), (2.0, 2.0), (1.0, 3.0)];
 
 /// What stands in front, and what it gave.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Found {
     /// The ratio of each class's mean to that of the class with the smallest delta.
     ratios: Vec<f64>,
     /// From the 5th to the 95th percentile of the windows' ratio of the last class to the first; the mean over the seeds.
     spread: f64,
+    /// The 5th percentile, the mean and the 95th of these (Fig. 8).
+    windows: [f64; 3],
+    /// The same of single responses over the service time, of the first class and of the last (Fig. 7).
+    single: [[f64; 3]; 2],
+    /// How often a request of the last class took longer than one of the first that ended in the same window.
+    slower: f64,
+    /// The deviation of the last class's mean from window to window, over its mean.
+    unsteady: f64,
     /// Windows of the start until five of them, on the mean of the seeds, are within a fifth of what the judged ones have.
     settled: usize,
     /// Mean responses over the service time: the first class's, and all.
@@ -60,17 +71,47 @@ fn scene(server: Server, classes: Classes<'_>, load: f64, seed: u64) -> Scene {
     scene
 }
 
-fn windows(heard: &Heard, first: usize, last: usize) -> Vec<f64> {
+/// A window's single responses over the service time, of the class with the smallest delta and of that with the largest.
+type Window = [Vec<f64>; 2];
+
+fn windows(heard: &Heard, first: usize, last: usize) -> Vec<Window> {
     let mut all: Vec<_> = heard.answers.iter().collect();
     all.sort_by(|a, b| a.ended.total_cmp(&b.ended));
-    let ratio = |window: &[&Answer]| {
-        let of = |class: usize| {
+    let of = |window: &[&Answer]| {
+        [first, last].map(|class| {
             let own = window.iter().filter(|answer| answer.class == class);
-            mean(&own.map(|answer| answer.response()).collect::<Vec<_>>())
-        };
-        of(last) / of(first)
+            own.map(|answer| answer.response() / SERVICE).collect::<Vec<_>>()
+        })
     };
-    all.chunks_exact(WINDOW).map(ratio).filter(|ratio| ratio.is_finite()).collect()
+    all.chunks_exact(WINDOW).map(of).filter(|[first, last]| !first.is_empty() && !last.is_empty()).collect()
+}
+
+fn ratio([first, last]: &Window) -> f64 {
+    mean(last) / mean(first)
+}
+
+/// The 5th percentile, the mean and the 95th.
+fn five_mean_95(mut values: Vec<f64>) -> [f64; 3] {
+    [percentile(&mut values, 0.05), mean(&values), percentile(&mut values, 0.95)]
+}
+
+/// How often a request of the last class took longer than one of the first.
+fn slower([first, last]: &Window) -> f64 {
+    let mut first = first.clone();
+    first.sort_by(f64::total_cmp);
+    let faster = |own: &f64| first.partition_point(|other| other < own) as f64 / first.len() as f64;
+    mean(&last.iter().map(faster).collect::<Vec<_>>())
+}
+
+fn variation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() - 1) as f64).sqrt() / mean
+}
+
+/// The means of what each seed gave.
+fn means<const N: usize>(all: &[[f64; N]]) -> [f64; N] {
+    std::array::from_fn(|n| mean(&all.iter().map(|own| own[n]).collect::<Vec<_>>()))
 }
 
 fn found(front: &str, server: Server, classes: Classes<'_>, load: f64) -> Found {
@@ -84,7 +125,8 @@ fn find(front: &str, server: Server, classes: Classes<'_>, load: f64) -> Found {
         (0..classes.len()).reduce(|a, b| if best(classes[b].1, classes[a].1) { b } else { a }).unwrap_or(0)
     };
     let (first, last) = (place(|a, b| a < b), place(|a, b| a >= b));
-    let (mut ratios, mut series, mut spreads) = (vec![Vec::new(); classes.len()], Vec::new(), Vec::new());
+    let (mut ratios, mut series) = (vec![Vec::new(); classes.len()], Vec::new());
+    let (mut shapes, mut singles) = (Vec::new(), [Vec::new(), Vec::new()]);
     let mut slowdown = [Vec::new(), Vec::new()];
     for seed in SEEDS {
         let scene = scene(server, classes, load, seed);
@@ -97,24 +139,37 @@ fn find(front: &str, server: Server, classes: Classes<'_>, load: f64) -> Found {
         slowdown[0].push(base / SERVICE);
         slowdown[1].push(mean(&judged.map(Answer::response).collect::<Vec<_>>()) / SERVICE);
         let windows = windows(&heard, first, last);
-        let mut judged = windows[WARM_UP..].to_vec();
-        spreads.push(percentile(&mut judged, 0.95) - percentile(&mut judged, 0.05));
-        series.push(windows);
+        let judged = &windows[WARM_UP..];
+        let [five, middle, most] = five_mean_95(judged.iter().map(ratio).collect());
+        let of_last: Vec<f64> = judged.iter().map(|[_, last]| mean(last)).collect();
+        let slower = mean(&judged.iter().map(slower).collect::<Vec<_>>());
+        shapes.push([five, middle, most, slower, variation(&of_last)]);
+        for (class, singles) in singles.iter_mut().enumerate() {
+            singles.push(five_mean_95(judged.iter().flat_map(|window| window[class].clone()).collect()));
+        }
+        series.push(windows.iter().map(ratio).collect::<Vec<f64>>());
     }
     let shortest = series.iter().map(Vec::len).min().unwrap_or(0);
-    let means: Vec<f64> =
+    let over_seeds: Vec<f64> =
         (0..shortest).map(|n| mean(&series.iter().map(|own| own[n]).collect::<Vec<_>>())).collect();
-    let stationary = mean(&means[WARM_UP..]);
+    let stationary = mean(&over_seeds[WARM_UP..]);
     let is_close = |five: &[f64]| (mean(five) / stationary - 1.0).abs() <= 0.2;
-    let settled = means.windows(5).position(is_close).unwrap_or(means.len());
-    let (ratios, spread) = (ratios.iter().map(|own| mean(own)).collect(), mean(&spreads));
-    let found = Found { ratios, spread, settled, slowdown: slowdown.each_ref().map(|own| mean(own)) };
+    let settled = over_seeds.windows(5).position(is_close).unwrap_or(over_seeds.len());
+    let [five, middle, most, slower, unsteady] = means(&shapes);
+    let found = Found {
+        ratios: ratios.iter().map(|own| mean(own)).collect(),
+        spread: most - five,
+        windows: [five, middle, most],
+        single: singles.each_ref().map(|own| means(own)),
+        slower,
+        unsteady,
+        settled,
+        slowdown: slowdown.each_ref().map(|own| mean(own)),
+    };
     println!(
-        "{} {}, {classes:?} at {load}, {front}: {:.2?}, spread {spread:.2}, slowdown {:.2?}, settled {settled}",
+        "{} {}, {classes:?} at {load}, {front}: {found:.2?}",
         server.workers,
         if server.shared { "shared" } else { "workers" },
-        found.ratios,
-        found.slowdown,
     );
     found
 }
@@ -165,13 +220,25 @@ fn along_the_axis(classes: Classes<'_>, reached: &Reached) {
 /// here.
 #[test]
 fn feedback_mends_what_the_allocation_misses_with_two_classes() {
-    along_the_axis(TWO, &[(0.4, 1.0..1.15), (0.6, 1.1..1.35), (0.8, 1.8..2.3), (0.9, 2.1..2.7)]);
-    along_the_axis(THREE_TO_ONE, &[(0.4, 1.0..1.15), (0.6, 1.1..1.35), (0.8, 1.8..2.3), (0.9, 3.1..4.0)]);
+    let below_90 = [(0.4, 1.0..1.15), (0.5, 1.02..1.25), (0.6, 1.1..1.35), (0.7, 1.3..1.75), (0.8, 1.8..2.3)];
+    for (classes, at_90) in [(TWO, 2.1..2.7), (THREE_TO_ONE, 3.1..4.0)] {
+        along_the_axis(classes, &[&below_90[..], &[(0.9, at_90)]].concat());
+    }
 }
 
 #[test]
 fn feedback_mends_what_the_allocation_misses_with_three_classes() {
-    along_the_axis(THREE, &[(0.4, 1.0..1.15), (0.6, 1.05..1.3), (0.8, 1.5..2.1), (0.9, 2.8..4.0)]);
+    along_the_axis(
+        THREE,
+        &[
+            (0.4, 1.0..1.15),
+            (0.5, 1.02..1.25),
+            (0.6, 1.05..1.3),
+            (0.7, 1.2..1.6),
+            (0.8, 1.5..2.1),
+            (0.9, 2.8..4.0),
+        ],
+    );
 }
 
 /// Turns give the ratio that PID comes near to, with less spread and from the first window on. Below 80 % no order of requests
@@ -189,18 +256,85 @@ fn turns_hold_the_ratio_with_a_part_of_the_spread() {
     }
 }
 
+/// The loads of Fig. 7 to 9.
+const MICROSCOPIC: [f64; 3] = [0.4, 0.6, 0.8];
+
 /// Fig. 8 and 9 are not had here. In the paper PID takes the spread at 80 % from 4.2 to 1.7 at 1:2 and from 9.3 to 3.1 at
 /// 1:3, and settles sooner. Here the allocation alone stays near 1, where there is little to spread and nothing to settle,
-/// and PID's spread is the paper's.
+/// and PID's spread is the paper's. Turns have less than the paper's at every load.
 #[test]
 fn feedback_widens_the_spread_and_takes_time_to_settle() {
-    for (classes, papers) in [(TWO, 1.7), (THREE_TO_ONE, 3.1)] {
-        let [alone, pid] = [ALONE, PID].map(|front| found(front, SHARED, classes, 0.8));
-        let over = pid.spread / alone.spread;
-        assert!((2.3..5.0).contains(&over), "{} after {}", pid.spread, alone.spread);
-        assert!((0.4..1.4).contains(&(pid.spread / papers)), "{}", pid.spread);
-        assert!(alone.settled <= 1 && (2..=15).contains(&pid.settled), "{}, {}", alone.settled, pid.settled);
+    let rows = |at_80| [(1.0..1.6, 0..=1, 0.25..0.6), (1.4..2.4, 0..=2, 0.6..1.3), (2.3..5.0, 2..=15, at_80)];
+    for (classes, papers, at_80) in [(TWO, 1.7, 0.2..0.6), (THREE_TO_ONE, 3.1, 0.9..1.9)] {
+        for (load, (over_alone, settled, of_turns)) in MICROSCOPIC.into_iter().zip(rows(at_80)) {
+            let [alone, pid, engine] = [ALONE, PID, ENGINE].map(|front| found(front, SHARED, classes, load));
+            let over = pid.spread / alone.spread;
+            assert!(over_alone.contains(&over), "{} after {} at {load}", pid.spread, alone.spread);
+            assert!(of_turns.contains(&engine.spread), "{} at {load}", engine.spread);
+            assert!(settled.contains(&pid.settled), "{} at {load}", pid.settled);
+            assert!(alone.settled <= 1 && engine.settled <= 1, "{}, {}", alone.settled, engine.settled);
+            for of in [&alone, &pid, &engine] {
+                let [five, middle, most] = of.windows;
+                assert!(five < middle && middle < most, "{:?} at {load}", of.windows);
+                assert!((middle / of.ratios[1] - 1.0).abs() < 0.08, "{middle}, {:?} at {load}", of.ratios);
+            }
+        }
+        let spread = found(PID, SHARED, classes, 0.8).spread;
+        assert!((0.4..1.4).contains(&(spread / papers)), "{spread}");
     }
+}
+
+/// Fig. 7, at 1:3. A class is told from the other by its single requests only where the load is high, and with the allocation
+/// alone not even there. In the paper PID makes periods more alike. Here it does so nowhere; turns do at 80 %, and below that
+/// the last class varies more because it is what waits.
+#[test]
+fn single_requests_tell_the_classes_apart_at_high_load() {
+    let rows = [
+        ([0.48..0.52, 0.5..0.54, 0.5..0.56], [0.9..1.1, 1.0..1.2, 1.2..1.6], [1.0..1.35, 1.0..1.5]),
+        ([0.48..0.52, 0.51..0.57, 0.53..0.6], [0.9..1.1, 1.1..1.5, 1.9..2.8], [1.1..1.6, 1.1..1.8]),
+        ([0.49..0.53, 0.57..0.66, 0.6..0.68], [0.97..1.25, 1.8..2.8, 3.3..5.0], [1.05..1.6, 0.75..0.99]),
+    ];
+    for (load, (slower, slowest, unsteady)) in MICROSCOPIC.into_iter().zip(rows) {
+        let all = [ALONE, PID, ENGINE].map(|front| found(front, SHARED, THREE_TO_ONE, load));
+        for ((of, slower), slowest) in all.iter().zip(slower).zip(slowest) {
+            assert!(slower.contains(&of.slower), "{} at {load}", of.slower);
+            let [first, last] = &of.single;
+            // The shortest twentieth waits for nobody, in either class.
+            assert!(first[0] < 0.4 && last[0] < 0.4, "{first:?}, {last:?} at {load}");
+            assert!(slowest.contains(&(last[2] / first[2])), "{first:?}, {last:?} at {load}");
+        }
+        let [alone, pid, engine] = all.map(|of| of.unsteady);
+        let [by_pid, by_turns] = [pid / alone, engine / alone];
+        assert!(unsteady[0].contains(&by_pid), "{pid} after {alone} at {load}");
+        assert!(unsteady[1].contains(&by_turns), "{engine} after {alone} at {load}");
+    }
+}
+
+/// Each class may have gains of its own, as in the paper. The gain of the class that has too many processes decides how soon
+/// the ratio is there, and none of them what it is: the sum of errors grows until nothing is left to take. Without a gain of
+/// its own that class keeps what the other one, asking for more than there is, leaves it.
+#[test]
+fn gains_by_class_decide_how_soon_and_hardly_what() {
+    let of = |gain: &str, classes: Classes<'_>, load: f64| {
+        found(&format!("pools,gain={gain}"), SHARED, classes, load)
+    };
+    let usual = found(PID, SHARED, TWO, 0.8);
+    let [soon, late, none] = ["0.25/1", "1/0.25", "1/0"].map(|gain| of(gain, TWO, 0.8));
+    for other in [&soon, &late] {
+        let over = other.ratios[1] / usual.ratios[1];
+        assert!((0.97..1.03).contains(&over), "{:?} after {:?}", other.ratios, usual.ratios);
+    }
+    let later = late.settled - soon.settled;
+    assert!((5..=40).contains(&later), "{} and {}", late.settled, soon.settled);
+    assert!((1.2..1.6).contains(&none.ratios[1]), "{:?}", none.ratios);
+    // The paper's of Fig. 6.
+    let (usual, papers) = (found(PID, SHARED, THREE, 0.9), of("0.5/0.5/1", THREE, 0.9));
+    for (one, other) in papers.ratios.iter().zip(&usual.ratios) {
+        assert!((0.93..1.07).contains(&(one / other)), "{:?}, {:?}", papers.ratios, usual.ratios);
+    }
+    // "Quite sensitive to parameter settings" it is where few processes wait: the sum is bounded, and a tenth of it moves two.
+    let [little, much] = ["pools,gain=0.1", PID].map(|front| found(front, PROCESSES, TWO, 0.4).ratios[1]);
+    assert!((0.95..1.1).contains(&little) && (2.1..2.9).contains(&much), "{little}, {much}");
 }
 
 /// Before workers, with a process for each, a class's rate is in proportion to its processes, as the paper assumes. Thirty-two

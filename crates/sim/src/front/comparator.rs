@@ -132,7 +132,7 @@ impl Comparator {
         match &self.0 {
             Scheme::Aces(settings) => Ok(Box::new(Aces::new(settings, promises, workload, seed)?)),
             Scheme::Agent(settings) => Ok(Box::new(AgentFront::new(settings, promises, workload, seed)?)),
-            Scheme::Pools(settings) => Ok(Box::new(Pools::new(*settings, promises, workload, seed)?)),
+            Scheme::Pools(settings) => Ok(Box::new(Pools::new(settings, promises, workload, seed)?)),
             Scheme::Product(make) => {
                 let rules = (1..=workload.plants.len() as u64).map(|number| make(own_seed(seed, number)));
                 Ok(Box::new(ProductFront::new(promises, workload, seed, rules.collect())?))
@@ -293,6 +293,7 @@ mod tests {
             ("pools:8", "pools"),
             ("pools,period=600", "pools"),
             ("pools,gain=0", "pools"),
+            ("pools,gain=0.5/1", "pools,gain=0.5"),
             ("pools,idle=0", "pools"),
             ("gradient,update=50ms", "gradient"),
             ("gradient,probe=50ms", "gradient"),
@@ -337,6 +338,10 @@ mod tests {
         assert!(
             wrong("aimd,least=50").starts_with("aimd: least=50, initial=20, most=200 are not in this order")
         );
+        let gains = "is not a gain of 0 or more, or one of each class such as 0.5/1";
+        for (text, gain) in [("pools,gain=1/", "1/"), ("pools,gain=1/-1", "1/-1"), ("pools,gain=", "")] {
+            assert!(wrong(text).starts_with(&format!("gain: \"{gain}\" {gains}")), "{text}");
+        }
         assert!(wrong("concurrency:0").starts_with("concurrency: \"0\" is not a whole number above 0"));
     }
 

@@ -126,12 +126,6 @@ pub(super) const RATE: Read<f64> = Read {
     expected: "a rate above 0",
 };
 
-/// How strongly something is corrected; 0: not at all.
-pub(super) const GAIN: Read<f64> = Read {
-    of: |text| text.parse().ok().filter(|gain: &f64| gain.is_finite() && *gain >= 0.0),
-    expected: "a gain of 0 or more",
-};
-
 /// A length of time.
 pub(super) const DURATION: Read<Duration> = Read { of: duration, expected: "a time such as 500ms or 2s" };
 

@@ -134,12 +134,13 @@ fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
     whole
 }
 
-/// PID, in processes, with the same three gains for all classes.
+/// PID, in processes. A class has one gain for all three terms; the last one is for all further classes too.
 ///
-/// `e_i = ln(T_i / delta_i)` less its mean over the classes, so that no class is the base and the corrections sum to zero. The
-/// printed error, `(delta_i / delta_1) T_1 - T_i` (eq. 8 and 9), is positive for a class that is too fast, and eq. 7 would give
-/// it more processes for that: positive feedback.
-pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gain: f64) -> Vec<f64> {
+/// `e_i = ln(T_i / delta_i)` less its mean over the classes, so that no class is the base, and with one gain for all the
+/// corrections sum to zero; where they do not, [`limits`] shares what there is by what is wanted. The printed error,
+/// `(delta_i / delta_1) T_1 - T_i` (eq. 8 and 9), is positive for a class that is too fast, and eq. 7 would give it more
+/// processes for that: positive feedback.
+pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gains: &[f64]) -> Vec<f64> {
     let normalized = |(class, seen): (&Class, &Seen)| {
         (seen.departures > 0)
             .then(|| (seen.responses / f64::from(seen.departures) / class.delta).max(1e-9).ln())
@@ -147,7 +148,8 @@ pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gain: f64) -> Ve
     let logs: Vec<Option<f64>> = classes.iter().zip(seen).map(normalized).collect();
     let known: Vec<f64> = logs.iter().flatten().copied().collect();
     let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
-    let correct = |(class, log): (&mut Class, &Option<f64>)| {
+    let all_gains = gains.iter().chain(std::iter::repeat(gains.last().unwrap_or(&0.0)));
+    let correct = |((class, log), gain): ((&mut Class, &Option<f64>), &f64)| {
         let error = log.map_or(0.0, |log| log - mean);
         let change = error - class.error;
         // Eq. 7 sums up to the period before: the error of this one counts once, by K_P.
@@ -156,7 +158,7 @@ pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gain: f64) -> Ve
         class.error_sum = (class.error_sum + error).clamp(-MOST_SUM, MOST_SUM);
         correction
     };
-    classes.iter_mut().zip(&logs).map(correct).collect()
+    classes.iter_mut().zip(&logs).zip(all_gains).map(correct).collect()
 }
 
 /// A sampling period: "the processing time of a thousand average-size requests".
@@ -251,13 +253,37 @@ mod tests {
         let mut classes = [class(1.0, 10.0, 0.01), class(2.0, 10.0, 0.01)];
         let seen = |response: f64| Seen { departures: 10, responses: 10.0 * response, ..Seen::default() };
         // The second is three times as slow as the first, and should be twice.
-        let found = corrections(&mut classes, &[seen(0.1), seen(0.3)], 1.0);
+        let found = corrections(&mut classes, &[seen(0.1), seen(0.3)], &[1.0]);
         assert!(found[1] > 0.0 && (found[0] + found[1]).abs() < 1e-12, "{found:?}");
         // Half of ln 1.5 for P and for D; in the next period, where nothing has changed, for P and for I, and then I grows.
         assert!((found[1] - 1.5_f64.ln()).abs() < 1e-9, "{found:?}");
         for errors in [2.0, 3.0] {
-            let found = corrections(&mut classes, &[seen(0.1), seen(0.3)], 1.0);
+            let found = corrections(&mut classes, &[seen(0.1), seen(0.3)], &[1.0]);
             assert!((found[1] - 0.5 * errors * 1.5_f64.ln()).abs() < 1e-9, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_class_may_have_a_gain_of_its_own_and_the_last_one_is_for_the_rest() {
+        let of = |gains: &[f64]| {
+            let mut classes = [1.0, 1.0, 1.0].map(|delta| class(delta, 10.0, 0.01));
+            let seen = [0.1, 0.2, 0.4].map(|response| Seen {
+                departures: 10,
+                responses: 10.0 * response,
+                ..Seen::default()
+            });
+            corrections(&mut classes, &seen, gains)
+        };
+        // Errors of -ln 2, 0 and ln 2, for P and for D.
+        let of_one = 2.0 * 2.0_f64.ln();
+        for (gains, wanted) in [
+            (&[0.5][..], [-0.5, 0.0, 0.5]),
+            (&[0.5, 0.5, 1.0], [-0.5, 0.0, 1.0]),
+            (&[0.0, 2.0], [0.0, 0.0, 2.0]),
+        ] {
+            for (found, wanted) in of(gains).into_iter().zip(wanted) {
+                assert!((found - wanted * of_one).abs() < 1e-9, "{found} with {gains:?}");
+            }
         }
     }
 }

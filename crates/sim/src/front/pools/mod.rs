@@ -29,7 +29,7 @@
 
 mod allocation;
 
-use super::form::{AT_LEAST_ONE, GAIN, NUMBER, Words};
+use super::form::{AT_LEAST_ONE, NUMBER, Read, Words};
 use super::full_quality::FullQuality;
 use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
@@ -43,15 +43,15 @@ use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// How the pools are set: `pools:16,period=1000,gain=1,idle=2`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How the pools are set: `pools:16,period=1000,gain=1,idle=2`, or with `gain=0.5/0.5/1` a gain for each class.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct PoolSettings {
     /// The most processes of all pools together (`MaxClients`). `None`: one for each worker; before shared cores 16.
     processes: Option<u32>,
     /// Mean requests that are processed in a sampling period.
     period: u32,
-    /// K_P = K_I = K_D, in processes.
-    gain: f64,
+    /// K_P = K_I = K_D, in processes: by class in the order of declaration, the last one for the rest too.
+    gains: Vec<f64>,
     /// T.
     idle: u32,
 }
@@ -66,7 +66,7 @@ impl PoolSettings {
         Ok(PoolSettings {
             processes: words.value(AT_LEAST_ONE)?,
             period: words.option("period", AT_LEAST_ONE, 1000)?,
-            gain: words.option("gain", GAIN, 1.0)?,
+            gains: words.option("gain", GAINS, vec![1.0])?,
             idle: words.option("idle", NUMBER, 2)?,
         })
     }
@@ -78,6 +78,16 @@ impl PoolSettings {
         })
     }
 }
+
+/// How strongly each class is corrected; 0: not at all.
+const GAINS: Read<Vec<f64>> = Read {
+    of: |text| {
+        let gain =
+            |text: &str| text.trim().parse().ok().filter(|gain: &f64| gain.is_finite() && *gain >= 0.0);
+        text.split('/').map(gain).collect()
+    },
+    expected: "a gain of 0 or more, or one of each class such as 0.5/1",
+};
 
 /// Pools in front of the plants.
 pub(super) struct Pools {
@@ -135,7 +145,7 @@ enum PoolStage {
 }
 
 impl PlantPools {
-    fn new(settings: PoolSettings, plant: &Plant, deltas: Vec<f64>) -> PlantPools {
+    fn new(settings: &PoolSettings, plant: &Plant, deltas: Vec<f64>) -> PlantPools {
         let (servers, most) = (plant.discipline.servers(), settings.processes(plant));
         let service = if plant.service.is_zero() { Duration::from_millis(10) } else { plant.service };
         let period = sampling_period(settings.period, service, servers);
@@ -143,7 +153,7 @@ impl PlantPools {
         let pool = Pool { limit: (most / classes.len() as u32).max(1), ..Pool::default() };
         let (seen, pools) = (vec![Seen::default(); classes.len()], vec![pool; classes.len()]);
         PlantPools {
-            settings,
+            settings: settings.clone(),
             servers,
             most,
             period,
@@ -177,7 +187,7 @@ impl PlantPools {
     fn allocate(&mut self) {
         let capacity = self.period.as_secs_f64() * f64::from(self.servers);
         self.classes.iter_mut().zip(&self.seen).for_each(|(class, seen)| class.learn(seen, capacity));
-        let corrections = corrections(&mut self.classes, &self.seen, self.settings.gain);
+        let corrections = corrections(&mut self.classes, &self.seen, &self.settings.gains);
         let asked_for = (0..self.classes.len()).filter(|class| self.classes[*class].is_asked_for());
         let asked_for: Vec<usize> = asked_for.collect();
         let of_these = |class: &usize| (self.classes[*class].clone(), corrections[*class]);
@@ -201,7 +211,7 @@ impl Pools {
     /// # Errors
     /// Promises that contradict each other, or plants that the workload does not describe.
     pub(super) fn new(
-        settings: PoolSettings,
+        settings: &PoolSettings,
         promises: &Promises,
         workload: &Workload,
         seed: u64,
@@ -330,16 +340,18 @@ mod tests {
     use crate::front::limit::tests::at;
     use crate::front::tests::truth;
 
-    const SETTINGS: PoolSettings = PoolSettings { processes: Some(16), period: 100, gain: 0.0, idle: 2 };
+    fn settings(gain: f64) -> PoolSettings {
+        PoolSettings { processes: Some(16), period: 100, gains: vec![gain], idle: 2 }
+    }
 
     /// Two classes at 1:3 before a shared core, 10 ms a request: periods of a second.
-    fn plant(settings: PoolSettings) -> PlantPools {
+    fn plant(gain: f64) -> PlantPools {
         let plant = Plant {
             discipline: Discipline::Sharing { cores: 1, most: 100 },
             service: Duration::from_millis(10),
             ..truth()
         };
-        PlantPools::new(settings, &plant, vec![1.0, 3.0])
+        PlantPools::new(&settings(gain), &plant, vec![1.0, 3.0])
     }
 
     /// A period in which so many of each class come, as many are answered in this time, and so many are at work at once.
@@ -356,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_multiplier_follows_the_active_processes() {
-        let mut plant = plant(SETTINGS);
+        let mut plant = plant(0.0);
         assert_eq!(plant.pools[0].limit, 8);
         // 0.6 and 0.2 of the capacity: shares 0.75 and 0.25, and mu* of 3 and 1.
         assert_eq!(period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]), [2 * 3 + 2, 2 + 2]);
@@ -370,7 +382,7 @@ mod tests {
     fn a_class_that_nobody_asks_for_has_no_part() {
         let found = |deltas: Vec<f64>| {
             let mut plant =
-                PlantPools { classes: deltas.into_iter().map(Class::new).collect(), ..plant(SETTINGS) };
+                PlantPools { classes: deltas.into_iter().map(Class::new).collect(), ..plant(0.0) };
             plant.seen.resize(plant.classes.len(), Seen::default());
             plant.pools.resize(plant.classes.len(), Pool::default());
             let limits = period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]);
@@ -382,7 +394,7 @@ mod tests {
 
     #[test]
     fn feedback_gives_processes_to_the_class_that_is_too_slow() {
-        let mut plant = plant(PoolSettings { gain: 1.0, ..SETTINGS });
+        let mut plant = plant(1.0);
         // At the same response times the second is three times too fast: ln 3 from the first, half of it from the mean, P and
         // D.
         assert_eq!(period(&mut plant, 1.0, [(60, 0.1, 6), (20, 0.1, 3)]), [8 + 1, 4 - 1]);
@@ -393,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_pool_that_shrinks_ends_its_requests_first() {
-        let mut plant = plant(SETTINGS);
+        let mut plant = plant(0.0);
         (0..8).for_each(|_| plant.begin(1));
         assert!(!plant.has_room(1) && plant.has_room(0));
         period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]);
