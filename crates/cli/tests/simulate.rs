@@ -288,6 +288,67 @@ fn the_page_is_one_file() {
     }
 }
 
+/// A chart of a page: the names of its lines, and under each the values that its drawn line has.
+fn chart(html: &str, title: &str) -> Vec<(String, Vec<f64>)> {
+    let between = |text: &str, from: &str, to: &str| {
+        let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("no {from:?} in {title:?}"));
+        rest.split_once(to).expect("its end").0.to_owned()
+    };
+    let figure = between(html, &format!("<h3>{title}</h3>"), "</figure>");
+    let data = between(&figure, "<pre class=\"data\" tabindex=\"0\">", "</pre>");
+    let mut rows = data.lines().map(|row| row.split('\t').skip(1).map(str::to_owned).collect::<Vec<_>>());
+    let names = rows.next().expect("names");
+    let rows: Vec<Vec<String>> = rows.collect();
+    let line = |(number, name): (usize, String)| {
+        assert!(
+            figure.contains(&format!("data-i=\"{number}\"><i></i>{name}</button>")),
+            "{name} in the legend"
+        );
+        let drawn =
+            between(&figure, &format!("<g class=\"line c{number}\" data-i=\"{number}\"><path d=\""), "\"/>");
+        assert!(drawn.split(' ').count() > 250, "{title}: {name} is drawn as {drawn}");
+        (name, rows.iter().map(|row| row[number].parse().unwrap_or(f64::NAN)).collect())
+    };
+    names.into_iter().enumerate().map(line).collect()
+}
+
+/// Fig. 4, 6 and 8 of AC: three schemes and the engine while the load rises to 2.5 times the capacity, on one plot each, as
+/// docs/simulating.md has it.
+#[test]
+fn four_schemes_are_on_one_plot() {
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ramp.html");
+    let fronts = ["sac:1ms", "cac", "aces:1ms"];
+    let mut arguments = vec![
+        "examples/within-a-second.toml",
+        "--workload",
+        "examples/workloads/ramp.toml",
+        "--report",
+        name(&page),
+    ];
+    arguments.extend(fronts.iter().flat_map(|front| ["--against", front]));
+    let output = plimsoll(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let html = fs::read_to_string(&page).expect("the page was written");
+    // In the last minute the load is twice the capacity and more. The bounds are those of its means, the engine's first.
+    let charts = [
+        ("Answered in front of each", [(600.0, 660.0), (600.0, 660.0), (600.0, 660.0), (600.0, 660.0)]),
+        (
+            "Mean response time in front of each",
+            [(700.0, 900.0), (1400.0, 2000.0), (180.0, 320.0), (180.0, 320.0)],
+        ),
+        ("Late, of what was admitted", [(0.0, 0.05), (99.0, 100.0), (0.0, 0.0), (0.1, 1.0)]),
+    ];
+    for (title, bounds) in charts {
+        let lines = chart(&html, title);
+        let names: Vec<&str> = lines.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, [&["within-a-second.toml"][..], &fronts].concat(), "{title}");
+        for ((name, values), (least, most)) in lines.iter().zip(bounds) {
+            let mean = values[240..300].iter().sum::<f64>() / 60.0;
+            assert!((least..=most).contains(&mean), "{title}: {mean} of {name}");
+        }
+    }
+}
+
 #[test]
 fn wrong_input_is_answered_with_what_to_write() {
     let timed = temporary("timed4.toml", TIMED);

@@ -95,8 +95,8 @@ fn beside(mut charts: Vec<Chart>) -> Block {
     }
 }
 
-/// All contenders in one chart: what they answered, and what was late of it where a deadline is promised. A ramp of the load
-/// makes these the curves of throughput and of misses over it.
+/// All contenders in one chart: what they answered, how long it took on the mean, and what was late of it where a deadline is
+/// promised. A ramp of the load makes these the curves of throughput, of delay and of misses over it.
 pub(super) fn against_each_other(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     if simulated.runs.len() < 2 {
         return Vec::new();
@@ -108,6 +108,15 @@ pub(super) fn against_each_other(simulated: &Simulated, report: &SimulationRepor
             chart.series(series(short(&contender.name), run, served))
         },
     );
+    let took = Chart::over_time("Mean response time in front of each", "ms").from_zero().nothing("nobody");
+    let took = runs(simulated).fold(took, |chart, (run, contender)| {
+        let mean = |row: &Row| {
+            let mut all = Histogram::default();
+            row.classes.iter().for_each(|class| all.merge(&class.response));
+            ms(&all, Histogram::mean)
+        };
+        chart.series(series(short(&contender.name), run, mean))
+    });
     let deadlines = &report.runs[0].promised.deadlines;
     let late = Chart::over_time("Late, of what was admitted", "%").from_zero();
     let late = runs(simulated).fold(late, |chart, (run, contender)| {
@@ -123,7 +132,7 @@ pub(super) fn against_each_other(simulated: &Simulated, report: &SimulationRepor
         };
         chart.series(series(short(&contender.name), run, share))
     });
-    std::iter::once(answered).chain((!deadlines.is_empty()).then_some(late)).map(Block::Chart).collect()
+    [answered, took].into_iter().chain((!deadlines.is_empty()).then_some(late)).map(Block::Chart).collect()
 }
 
 /// What became of the requests, one chart beside the other at one scale.
