@@ -1,20 +1,19 @@
 //! The sensitivity tests (AC, fig. 5, 7, 9 and 14, 15) before the server that the paper prints, without its disk, network and
-//! cache: sustained and occasional overload, and light load of the occasional length between them. A unit of time is 100
-//! periods, as in the paper for a single class. For two classes the paper's unit is 1,000 periods, so that the sustained
-//! overload here lasts as long as one of its units; an ignored test has the paper's own.
+//! cache: sustained and occasional overload, sustained and occasional light load. A unit of time is 100 periods, as in the
+//! paper for a single class. For two classes the paper's unit is 1,000 periods: an ignored test has that, and the suite a
+//! tenth of it.
 
 use crate::heard::{ENGINE, Fate, HIGH, Heard, LOW, front, promises, tell, within};
 use crate::plant::{BOUND, poisson, printed_pages, printed_service, stream, workload};
 use plimsoll_sim::workload::{Content, Workload};
 
 /// Each phase's length in units, and its load. The sustained ones last 10 units, the occasional ones 2.
-const PHASES: [(f64, f64); 6] =
-    [(2.0, LIGHT), (2.0, 1.0), (2.0, LIGHT), (10.0, 1.0), (2.0, LIGHT), (2.0, 1.0)];
+const PHASES: [(f64, f64); 7] =
+    [(2.0, LIGHT), (2.0, 1.0), (2.0, LIGHT), (10.0, 1.0), (2.0, LIGHT), (2.0, 1.0), (10.0, LIGHT)];
 const LIGHT: f64 = 0.3;
 /// So long after a step what was admitted before it has been answered (s).
 const SOON: f64 = 2.0;
-const SINGLE: [&str; 4] = ["sac:1ms", "cac", "aces:1ms", ENGINE];
-const BOTH: [&str; 3] = ["sac:1ms", "aces:1ms", ENGINE];
+const SCHEMES: [&str; 4] = ["sac:1ms", "cac", "aces:1ms", ENGINE];
 
 /// What became of a class in a phase.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +56,8 @@ struct Swings {
     /// The same without those that came in a phase's first seconds.
     settled: Vec<[Tally; 2]>,
     seconds: Vec<f64>,
+    /// By unit of time from the start, the classes: what Fig. 14 and 15 are drawn from.
+    units: Vec<[Tally; 2]>,
 }
 
 /// A stream's folder, and its load at that of a phase.
@@ -75,24 +76,42 @@ fn swings(name: &'static str, unit: f64, streams: &[Flow]) -> Swings {
     };
     let long: Workload = workload(streams.iter().map(of).collect(), ends.last().map(|end| end + 5.0));
     let mut phases = vec![[Tally::default(); 2]; PHASES.len()];
-    let mut settled = phases.clone();
+    let (mut settled, mut units) = (phases.clone(), Vec::new());
     tell(&mut *front(name, &long, 11), &promises(), &long, 11, |one| {
         let phase = ends.iter().take_while(|end| one.arrived >= **end).count();
         let Some(whole) = phases.get_mut(phase) else { return };
         whole[one.class].add(&one);
+        let own = (one.arrived / unit) as usize;
+        units.resize(units.len().max(own + 1), [Tally::default(); 2]);
+        units[own][one.class].add(&one);
         if one.arrived >= starts[phase] + SOON {
             settled[phase][one.class].add(&one);
         }
     });
     let seconds = PHASES.map(|(units, _)| units * unit).to_vec();
-    let swings = Swings { front: name, phases, settled, seconds };
-    swings.print(streams.len());
-    swings
+    Swings { front: name, phases, settled, seconds, units }
+}
+
+/// Every scheme before the same requests, each in a thread of its own.
+fn all_swings(unit: f64, streams: &[Flow]) -> Vec<Swings> {
+    let found = std::thread::scope(|scope| {
+        let run = |name| scope.spawn(move || swings(name, unit, streams));
+        SCHEMES.map(run).map(|running| running.join().expect("it runs"))
+    });
+    found.iter().for_each(|found| found.print(streams.len()));
+    found.into()
 }
 
 impl Swings {
     fn work(&self, phase: usize, class: usize) -> f64 {
         self.phases[phase][class].work / self.seconds[phase]
+    }
+
+    /// The longest mean of a unit of a phase: what Fig. 15 shows at most.
+    fn longest(&self, phase: usize, class: usize) -> f64 {
+        let before: f64 = PHASES[..phase].iter().map(|(units, _)| units).sum();
+        let own = &self.units[before as usize..(before + PHASES[phase].0) as usize];
+        own.iter().map(|unit| unit[class].mean()).fold(0.0, f64::max)
     }
 
     fn print(&self, classes: usize) {
@@ -101,7 +120,7 @@ impl Swings {
             for class in own {
                 let tally = both[class];
                 println!(
-                    "{:9} {} units at {}, {}: asked {:.3}, work {:.3}, mean {:.3} s, missed {:.4}, {:.4} of {} after {SOON} s",
+                    "{:9} {} units at {}, {}: asked {:.3}, work {:.3}, mean {:.3} s, at most {:.3} s in a unit, missed {:.4}, {:.4} of {} after {SOON} s",
                     self.front,
                     PHASES[phase].0,
                     PHASES[phase].1,
@@ -109,6 +128,7 @@ impl Swings {
                     tally.asked / self.seconds[phase],
                     self.work(phase, class),
                     tally.mean(),
+                    self.longest(phase, class),
                     tally.missed(),
                     self.settled[phase][class].missed(),
                     self.settled[phase][class].admitted
@@ -120,8 +140,8 @@ impl Swings {
 
 /// Fig. 5, 7 and 9: from light load to twice the capacity and back.
 fn single(unit: f64) {
-    for name in SINGLE {
-        let found = swings(name, unit, &[("", |phase| if phase == LIGHT { 0.5 } else { 2.0 })]);
+    for found in all_swings(unit, &[("", |phase| if phase == LIGHT { 0.5 } else { 2.0 })]) {
+        let name = found.front;
         for (phase, (_, load)) in PHASES.iter().enumerate() {
             let tally = found.phases[phase][LOW];
             let what = |what: &str| format!("{name}, phase {phase}: {what}");
@@ -149,54 +169,94 @@ const HIGH_AND_LOW: [Flow; 2] = [("/high", |phase| phase), ("/low", |_| 0.6)];
 
 /// Fig. 14 and 15: the high's load swings up to the capacity, the low's is 0.6 all the time.
 fn two(unit: f64) {
-    let streams = HIGH_AND_LOW;
-    for name in BOTH {
-        let found = swings(name, unit, &streams);
-        for (phase, (_, load)) in PHASES.iter().enumerate() {
-            let [high, low] = found.phases[phase];
-            let what = |what: &str| format!("{name}, phase {phase}: {what}");
-            let share = high.work / high.asked;
-            if name == "sac:1ms" {
-                // Admission knows no priority: each has its part. Service does: who waits is the low.
-                within(&what("mean of the high"), high.mean(), 0.0..=0.05);
-                within(&what("missed of the high"), high.missed(), 0.0..=0.001);
-                if *load > LIGHT {
-                    within(&what("the high's share"), share, 0.58..=0.7);
-                    within(&what("the low's share"), low.work / low.asked, 0.58..=0.7);
-                    within(&what("mean of the low"), low.mean(), 3.0..=5.0);
-                    within(&what("missed of the low"), low.missed(), 0.9..=1.0);
-                }
-                continue;
-            }
-            // Fig. 15: a fifth of the bound at most.
-            let most = if name == ENGINE { 0.8 } else { 0.2 };
-            within(&what("mean of the high"), high.mean(), 0.0..=most);
-            within(&what("missed of the high"), high.missed(), 0.0..=if name == ENGINE { 0.0 } else { 0.02 });
-            if *load == LIGHT {
-                within(&what("the high's share"), share, 0.999..=1.0);
-                within(&what("mean of the low"), low.mean(), 0.0..=most);
-                within(&what("the low's work"), found.work(phase, LOW), 0.55..=0.65);
-            } else {
-                within(
-                    &what("the high's share"),
-                    share,
-                    if name == ENGINE { 0.97..=1.0 } else { 0.93..=0.99 },
-                );
-                within(&what("the low's work"), found.work(phase, LOW), 0.0..=0.05);
-                // The engine is late for what it admitted before it knew of the step: less than comes in half a second.
-                let (in_half_a_second, settled) = (0.5 * 0.6 / printed_service(), found.settled[phase][LOW]);
-                if name == ENGINE {
-                    within(&what("late of the low"), low.late, 0.0..=in_half_a_second);
-                    within(
-                        &what("late of the low after the step"),
-                        settled.late,
-                        0.0..=in_half_a_second / 3.0,
-                    );
-                } else {
-                    within(&what("missed of the low"), low.missed(), 0.15..=0.4);
-                }
+    for found in all_swings(unit, &HIGH_AND_LOW) {
+        for phase in 0..PHASES.len() {
+            match found.front {
+                "sac:1ms" => found.serves_by_priority_what_it_admitted_without(phase),
+                "cac" => found.knows_no_priority(phase),
+                _ => found.keeps_the_highs_throughput(phase),
             }
         }
+    }
+}
+
+impl Swings {
+    fn what(&self, phase: usize) -> impl Fn(&str) -> String {
+        let name = self.front;
+        move |what| format!("{name}, phase {phase}: {what}")
+    }
+
+    /// The part of what a class asks for that it gets.
+    fn part(&self, phase: usize, class: usize) -> f64 {
+        let tally = self.phases[phase][class];
+        tally.work / tally.asked
+    }
+
+    /// SAC: each has its part, and the low is what waits.
+    fn serves_by_priority_what_it_admitted_without(&self, phase: usize) {
+        let (what, [high, low]) = (self.what(phase), self.phases[phase]);
+        within(&what("mean of the high"), self.longest(phase, HIGH), 0.0..=0.05);
+        within(&what("missed of the high"), high.missed(), 0.0..=0.001);
+        if PHASES[phase].1 > LIGHT {
+            within(&what("the high's part"), self.part(phase, HIGH), 0.58..=0.7);
+            within(&what("the low's part"), self.part(phase, LOW), 0.58..=0.7);
+            within(&what("mean of the low"), low.mean(), 3.0..=5.0);
+            within(&what("missed of the low"), low.missed(), 0.9..=1.0);
+        } else {
+            within(&what("the low's part"), self.part(phase, LOW), 0.99..=1.0);
+        }
+    }
+
+    /// CAC: each has its part and the same delay, and nobody is late.
+    fn knows_no_priority(&self, phase: usize) {
+        let (what, [high, low]) = (self.what(phase), self.phases[phase]);
+        let (part, longest) =
+            if PHASES[phase].1 > LIGHT { (0.58..=0.68, 0.15..=0.23) } else { (0.96..=1.0, 0.02..=0.06) };
+        for class in [HIGH, LOW] {
+            within(&what("part"), self.part(phase, class), part.clone());
+            within(&what("longest mean of a unit"), self.longest(phase, class), longest.clone());
+        }
+        within(&what("the high's delay over the low's"), high.mean() / low.mean(), 0.9..=1.1);
+        within(&what("missed"), high.late + low.late, 0.0..=0.0);
+    }
+
+    /// ACES and the engine. Fig. 15: a fifth of the bound at most.
+    fn keeps_the_highs_throughput(&self, phase: usize) {
+        let (what, [high, low]) = (self.what(phase), self.phases[phase]);
+        let (is_engine, light) = (self.front == ENGINE, self.phases[0][HIGH].mean());
+        let most = if is_engine { 0.8 } else { 0.2 };
+        within(&what("longest mean of the high in a unit"), self.longest(phase, HIGH), 0.0..=most);
+        within(&what("missed of the high"), high.missed(), 0.0..=if is_engine { 0.0 } else { 0.02 });
+        if PHASES[phase].1 == LIGHT {
+            within(&what("the high's part"), self.part(phase, HIGH), 0.999..=1.0);
+            within(&what("longest mean of the low in a unit"), self.longest(phase, LOW), 0.0..=most);
+            within(&what("the low's work"), self.work(phase, LOW), 0.55..=0.65);
+            return;
+        }
+        // "The delay of high priority tasks follow the trends of incoming high priority workload".
+        within(&what("the high's delay over that in light load"), high.mean() / light, 3.0..=70.0);
+        let part = if is_engine { 0.97..=1.0 } else { 0.93..=0.99 };
+        within(&what("the high's part"), self.part(phase, HIGH), part);
+        within(&what("the low's work"), self.work(phase, LOW), 0.0..=0.05);
+        // Those of the low that a step found waiting wait until it ends. By the paper's unit they are so few of all that the
+        // mean is below the bound, as in fig. 15.
+        let by_the_papers_unit = self.seconds[phase] >= 2000.0;
+        let most = if by_the_papers_unit { BOUND } else { 2.5 };
+        within(&what("longest mean of the low in a unit"), self.longest(phase, LOW), 0.0..=most);
+        if !is_engine {
+            within(&what("missed of the low"), low.missed(), 0.15..=0.4);
+            return;
+        }
+        // The engine is late for what it admitted before it knew of the step, less than comes in half a second, and then with
+        // what the high takes by chance.
+        let in_half_a_second = 0.5 * 0.6 / printed_service();
+        let settled = self.settled[phase][LOW];
+        within(&what("late of the low"), low.late, 0.0..=in_half_a_second + 0.02 * settled.admitted);
+        within(
+            &what("late of the low after the step"),
+            settled.late,
+            0.0..=in_half_a_second / 3.0 + 0.02 * settled.admitted,
+        );
     }
 }
 
@@ -210,13 +270,9 @@ fn two_classes_swing() {
     two(100.0);
 }
 
-/// Twenty million requests a scheme: the sustained overload.
+/// Twenty-three million requests a scheme.
 #[test]
-#[ignore = "a minute: the paper's own unit, `cargo test -p plimsoll-sim --test aces -- --ignored --nocapture`"]
+#[ignore = "two minutes: the paper's own unit, `cargo test -p plimsoll-sim --test aces -- --ignored --nocapture`"]
 fn two_classes_swing_by_the_papers_unit() {
-    for name in ["aces:1ms", ENGINE] {
-        let high = swings(name, 1000.0, &HIGH_AND_LOW).phases[3][HIGH];
-        within(&format!("{name}: the high's share"), high.work / high.asked, 0.93..=1.0);
-        within(&format!("{name}: missed of the high"), high.missed(), 0.0..=0.02);
-    }
+    two(1000.0);
 }
