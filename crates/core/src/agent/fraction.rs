@@ -118,6 +118,7 @@ impl FractionLaw {
         let served = demand.offered(1.0 + seen.applied, 0.0);
         let (target, _) = self.law.target(&Observation {
             set_point: load_line,
+            rejects_beyond: load_line,
             capacity: None,
             measured: if seen.overloaded { 1.0 } else { load.utilization().min(1.0) },
             served,

@@ -280,6 +280,7 @@ impl Engine {
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             possible_workers: loops.searches[plant].as_ref().map_or(1.0, |search| search.possible()),
             set_point_reduction: loops.delays.set_point_reduction(plant),
+            told_load: own.place_loads.told.read(now),
             sheds: loops.delays.sheds(plant) || own.has_deadlines(),
             best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),
         };
@@ -297,9 +298,12 @@ impl Engine {
         for (class, held) in output.contracts.iter().flat_map(HeldContracts::classes) {
             state.classes[class].contract.iter().for_each(|contract| contract.hold(held));
         }
-        state.plants[plant].returns.set(output.returns);
+        own.returns.set(output.returns);
         if let Some(rejected) = &output.rejected {
             gate.set_rejected(queue.max_wait.or(output.longest_wait), rejected.numbers());
+        }
+        if self.registry.promises.plants[plant].decides_itself {
+            own.place_loads.own.set(loops.utilization[plant].place_load());
         }
     }
 

@@ -67,6 +67,7 @@ impl Engine {
             self.sensors.classes.idle();
             self.loops.costs.iter_mut().for_each(|costs| costs.frozen = true);
             self.loops.utilization.iter_mut().for_each(UtilizationLoop::begin_idle);
+            self.published().plants.iter().for_each(|plant| plant.place_loads.own.set(0.0));
         }
         self.idle.periods = self.idle.periods.saturating_add(periods);
     }

@@ -5,7 +5,8 @@
 //! valid whatever bits it has, and zero at the beginning. There are three kinds:
 //!
 //! - what one process counts and the controller sums: the counters of a lane ([`SharedLane`]);
-//! - what every process changes, by one atomic instruction: gates and token buckets ([`SharedPlant`], [`SharedSite`]);
+//! - what every process changes, by one atomic instruction: gates, what a gateway before them has told last, and token buckets
+//!   ([`SharedPlant`], [`SharedSite`]);
 //! - what the controller alone writes: service levels and what goes with them ([`SharedClass`]). Each process keeps a copy,
 //!   which it renews when the controller has published new ones ([`Lane::follow_words`]), so that its requests read its own
 //!   memory.
@@ -23,6 +24,8 @@ use crate::promises::registry::Registry;
 use crate::scheduling::gate::{GateWords, MOST_IN_SERVICE};
 use crate::telemetry::counters::LaneCounters;
 pub use crate::telemetry::counters::{ClassCounters, PlantCounters};
+pub use crate::telemetry::place_load::PlaceLoad;
+use crate::telemetry::place_load::ToldPlaceLoad;
 use crate::time::Instant;
 use alloc::{format, string::String, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +41,7 @@ pub struct SharedClass(ClassWords);
 pub struct SharedPlant {
     pub(super) gate: GateWords,
     returns: AtomicReturnTimes,
+    pub(super) told_load: ToldPlaceLoad,
 }
 
 /// The words of a site.
@@ -397,6 +401,46 @@ mod tests {
         assert!(lowered < 1.7, "{lowered}");
         // They wait for something else.
         assert_eq!(level_where_queue(true, 5), 2.0);
+    }
+
+    /// m after six seconds in which a gateway told this with each request, and the processes were busy for half of their time.
+    fn level_where_told(load: Option<&str>) -> f64 {
+        let mut site = Site::new("site", &["light", "full"]);
+        site.levels[0].cost_ratio = Some(0.25);
+        let plant = Plant { decides_itself: true, ..Plant::new("server", 1) };
+        let promises = Promises::of(plant, site);
+        let (words, counters) = shared(&promises);
+        let mut engine = Engine::of_processes(&promises, 1, words, &counters).expect("an engine");
+        let mut verdicts = Verdicts::new();
+        engine.tick(at(0), &Readings::default(), &mut verdicts);
+        engine.publish_words(words);
+        let mut lane = Lane::in_process(&promises, 1, words, counters[0]).expect("a lane");
+        for ms in (0..=6000).step_by(20) {
+            if let Some(load) = load {
+                let load = PlaceLoad::of_header(load).expect("a value as gateways write it");
+                lane.hear_place_load(at(ms), target(ms), load);
+            }
+            if let Arrival::Serve(mut permit) = lane.arrive(at(ms), target(ms), Token(0), &mut verdicts) {
+                let service = Service { response_bytes: 1000, representative: true, cost: None };
+                lane.release(at(ms + 10), &mut permit, service, &mut verdicts);
+                lane.depart(at(ms + 10), permit, Outcome::Completed, &mut verdicts);
+            }
+            engine.tick(at(ms + 10), &Readings::default(), &mut verdicts);
+        }
+        engine.service_level(0)
+    }
+
+    #[test]
+    fn a_gateway_that_has_its_places_taken_lowers_levels_and_rejects_nobody() {
+        let levels = [None, Some("0.550"), Some("1.000"), Some("1.500")].map(level_where_told);
+        assert_eq!(levels[..2], [2.0, 2.0], "its places are not the bottleneck");
+        assert!((1.5..1.9).contains(&levels[2]), "the line is 0.425 of the workers: {levels:?}");
+        assert!((1.0..1.5).contains(&levels[3]), "{levels:?}");
+        assert_eq!(
+            level_where_told(Some("2.000")),
+            2.0,
+            "so little is counted that it must be something else"
+        );
     }
 
     #[test]

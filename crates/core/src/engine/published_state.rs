@@ -21,6 +21,7 @@ use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::{Rank, Standing};
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_hitters::MOST_HEAVY;
+use crate::telemetry::place_load::PlaceLoads;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering::{self, Relaxed};
@@ -306,6 +307,7 @@ pub(crate) struct PublishedPlant {
     pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
     pub(crate) returns: Arc<AtomicReturnTimes>,
+    pub(crate) place_loads: PlaceLoads,
     /// The shortest deadline of the classes that the plant serves. If there is one, the work of all requests at the plant is
     /// counted.
     pub(crate) shortest_deadline: Option<Duration>,

@@ -7,7 +7,8 @@
 //! - `measurement`, `monitor`: what one period showed of a class and of a plant, and what makes it of the counters
 //! - `departure_window`, `life_table`, `service_shares`, `histogram`: distributions of response and service times
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
-//! - `readings`, `unseen_queue`, `status`: what a shell pushes in, what waits unseen, the engine's figures as plain data
+//! - `readings`, `unseen_queue`, `place_load`, `status`: what a shell pushes in, what waits unseen, what a gateway tells of its
+//!   places, the engine's figures as plain data
 
 pub(crate) mod counters;
 pub(crate) mod departure_window;
@@ -17,6 +18,7 @@ mod histogram;
 pub(crate) mod life_table;
 pub(crate) mod measurement;
 pub(crate) mod monitor;
+pub(crate) mod place_load;
 pub(crate) mod readings;
 pub(crate) mod service_shares;
 pub(crate) mod snapshot;

@@ -4,6 +4,7 @@ use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use plimsoll_core::admission::aces::RateForecasts;
+use plimsoll_core::processes::PlaceLoad;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{
     Arrival, Outcome, Permit, Rejection, Service, Target, Token, Verdict, Verdicts,
@@ -56,6 +57,16 @@ impl Gateway {
     /// Goes on from what another gateway has learned, as [`Engine::restore`].
     pub fn restore(&mut self, learned: &LearnedState, at_once: bool) -> Vec<String> {
         self.engine.restore(learned, at_once)
+    }
+
+    /// What it tells the server of this plant of its places there, as [`Lane::place_load`].
+    pub fn place_load(&self, plant: usize) -> PlaceLoad {
+        self.lane.place_load(plant)
+    }
+
+    /// Inside a server: what a gateway has told with a request, as [`Lane::hear_place_load`].
+    pub fn hear_place_load(&self, now: Instant, target: Target, load: PlaceLoad) {
+        self.lane.hear_place_load(now, target, load);
     }
 
     /// Hands on what the engine decided about waiting requests.

@@ -59,6 +59,11 @@ pub trait Front {
     /// Runs what is due; says when to come again.
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
 
+    /// By when it must be ticked, where something since the last tick has brought that forward.
+    fn due(&self) -> Instant {
+        Instant::FAR
+    }
+
     /// The time of the next tick instead of `next`, if no request arrives before `until` and the state is not read.
     fn put_off(&mut self, next: Instant, _until: Instant) -> Instant {
         next

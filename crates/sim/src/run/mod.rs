@@ -194,6 +194,7 @@ impl<'a> Simulation<'a> {
         let mut to_look = LOOK;
         loop {
             let due = self.due();
+            self.tick_due = self.tick_due.min(self.front.due());
             let (at, next) = due.next(self.tick_due);
             if at > end {
                 self.now = end;

@@ -20,6 +20,7 @@ mod levels;
 mod observation;
 pub(crate) mod offered;
 mod output;
+mod places;
 mod reload;
 mod returns;
 pub(crate) mod sense;
@@ -45,6 +46,7 @@ use observation::{StagesBefore, Steps};
 use offered::PlantDemand;
 use output::RejectedClasses;
 pub(crate) use output::{HeldContracts, PlantOutput, UsualCosts};
+use places::CountedPart;
 pub(crate) use reload::PlantReload;
 use returns::{ReturningClients, TurnedAway};
 use sense::Sensed;
@@ -62,6 +64,8 @@ pub(crate) struct UtilizationLoop {
     /// U* of the last period, reduced for delays that are missed.
     set_point: f64,
     sensed: Sensed,
+    /// What the server may count where a gateway has its places taken.
+    places: CountedPart,
     costs: CostModel,
     /// What part of c is time of the workers.
     worker_time: WorkerTime,
@@ -96,6 +100,8 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) possible_workers: f64,
     /// By what part the set point is reduced, because promised delays are missed.
     pub(crate) set_point_reduction: f64,
+    /// What part of its places a gateway before this server has told to be taken, and how long ago.
+    pub(crate) told_load: Option<(f64, Duration)>,
     /// Whether the queue itself rejects requests that would be late.
     pub(crate) sheds: bool,
     /// As in [`Observation`].
@@ -137,7 +143,7 @@ impl Loop for UtilizationLoop {
             plant,
             input: &input,
             mode: self.mode,
-            set_point: self.set_point,
+            set_points: self.places.set_points(self.set_point, &input, &sensed),
             level: before,
             at_lowest: self.allocation.is_at_lowest(plant, demand),
             sensed: &sensed,
@@ -218,6 +224,13 @@ impl UtilizationLoop {
     /// Mean service time of the last period, or for how long a busy plant has released nothing.
     pub(crate) fn service_time(&self) -> Duration {
         self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
+    }
+
+    /// What is told a server that decides itself of its places: the part that was taken in the last period, or while this loop
+    /// turns requests away the part that all of them would take, of what it may fill.
+    pub(crate) fn place_load(&self) -> f64 {
+        let asked = if self.allocation.rejects { self.demand.whole.offered(1.0, 0.0) } else { 0.0 };
+        self.sensed.utilization.max(asked) / self.set_point
     }
 
     /// Such a share of the plant is there from now on.

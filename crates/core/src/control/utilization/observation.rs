@@ -4,6 +4,7 @@ use super::PlantInput;
 use super::costs::RequestCosts;
 use super::demand::Demand;
 use super::laws::Observation;
+use super::places::SetPoints;
 use super::sense::Sensed;
 use super::view::PlantView;
 use crate::control::cost::class::ClassCosts;
@@ -50,8 +51,7 @@ pub(super) struct StagesBefore<'a> {
     pub(super) plant: &'a PlantView,
     pub(super) input: &'a PlantInput<'a>,
     pub(super) mode: Mode,
-    /// U*.
-    pub(super) set_point: f64,
+    pub(super) set_points: SetPoints,
     /// m as it was in the period.
     pub(super) level: f64,
     /// Whether no class had more than its lowest level.
@@ -74,7 +74,8 @@ fn services_in_server(measured: &Measurement<'_>) -> f64 {
 
 impl<'a> Observation<'a> {
     pub(super) fn of(stages: &StagesBefore<'a>) -> Self {
-        let StagesBefore { plant, input, sensed, costs, .. } = *stages;
+        let StagesBefore { plant, input, sensed, costs, set_points: SetPoints { lowered, whole }, .. } =
+            *stages;
         // Unless m is applied, the measurement does not depend on it and must not move the bias.
         let controls = stages.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
@@ -84,12 +85,13 @@ impl<'a> Observation<'a> {
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
         let service_periods = sensed.service_time.as_secs_f64() / period;
-        let fills = stages.set_point >= 1.0 && input.sheds;
-        let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < stages.set_point;
+        let fills = whole >= 1.0 && input.sheds;
+        let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < lowered;
         // Below the line nothing is rejected, whatever chance may make of the load.
-        let is_crowded = stages.demand.offered(1.0, 0.0) > stages.set_point;
+        let is_crowded = stages.demand.offered(1.0, 0.0) > whole;
         Observation {
-            set_point: if degrades { DEGRADES_AT } else { stages.set_point },
+            set_point: if degrades { DEGRADES_AT } else { lowered },
+            rejects_beyond: if degrades { DEGRADES_AT } else { whole },
             capacity: plant
                 .capacity(stages.mode, input.unseen_queue.is_told)
                 .map(|all| all * (1.0 - input.set_point_reduction)),

@@ -5,6 +5,7 @@ use super::costs::CostModel;
 use super::laws;
 use super::levels::Levels;
 use super::offered::PlantDemand;
+use super::places::CountedPart;
 use super::returns::ReturningClients;
 use super::sense::Sensed;
 use super::served::ServedLoad;
@@ -47,6 +48,7 @@ impl UtilizationLoop {
             law,
             set_point: promised.set_point,
             sensed: Sensed::default(),
+            places: CountedPart::default(),
             costs: CostModel::new(&view),
             worker_time: WorkerTime::new(),
             demand: PlantDemand::new(&view),

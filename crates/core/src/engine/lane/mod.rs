@@ -6,6 +6,7 @@
 //! - `expire`: answers requests that waited too long
 //! - `start`: accounts the start of a request
 //! - `release`: the end of service, and the departure
+//! - `place_load`: what a gateway tells a server that decides itself of its places there
 //! - `streams`: the rights to stream and to be an upgraded connection
 //!
 //! A lane reads service levels, enters and leaves gates, and adds to counters; it moves no service level and no quota.
@@ -20,6 +21,7 @@ mod arrive;
 mod dispatch;
 mod expire;
 mod place;
+mod place_load;
 mod release;
 mod start;
 mod streams;

@@ -17,6 +17,7 @@ use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
 use crate::sync::shared::Shared;
+use crate::telemetry::place_load::PlaceLoads;
 use crate::telemetry::snapshot::in_service;
 use crate::time::Duration;
 use alloc::{sync::Arc, vec::Vec};
@@ -41,6 +42,7 @@ impl Engine {
                 capacity: capacity(plant, known),
                 queue: plant.queue,
                 returns: known.map_or_else(Arc::default, |known| known.returns.clone()),
+                place_loads: self.place_loads(number, known),
                 shortest_deadline: promises.shortest_deadline(number),
                 unfinished,
             }
@@ -95,6 +97,16 @@ impl Engine {
             gate.start_clock(self.timers.last_sample);
         }
         gate
+    }
+
+    /// The words in which a gateway's load at a plant is told; a known plant keeps its own.
+    fn place_loads(&self, plant: usize, known: Option<&PublishedPlant>) -> PlaceLoads {
+        let told =
+            || self.words.map_or_else(Shared::default, |words| (&words.plants[plant].told_load).into());
+        known.map_or_else(
+            || PlaceLoads { told: told(), ..PlaceLoads::default() },
+            |known| known.place_loads.clone(),
+        )
     }
 
     /// The token buckets of a site's contract; an unchanged contract keeps its buckets.

@@ -112,7 +112,7 @@ impl FeedForward {
     /// Moves the bias; returns whether the measurement can be taken as the effect of the present m.
     fn integrate(&mut self, seen: &Observation<'_>, backlog: f64) -> bool {
         let top = f64::from(seen.demand.top);
-        let error = seen.set_point - seen.measured;
+        let error = error(seen);
         self.quiet = if seen.overridden { 0 } else { self.quiet.saturating_add(1) };
         let used = FAR_BELOW[usize::from(self.quiet >= LATELY)] * seen.set_point;
         let far_back = self.quiet >= QUIET && self.bias < 0.0 && seen.measured < used;
@@ -175,7 +175,7 @@ impl Law for FeedForward {
         let trustworthy = self.integrate(seen, backlog);
         let reach = PROPORTIONAL_REACH * demand.gain(seen.level);
         self.proportional = if trustworthy && reach > 0.0 && !seen.overridden {
-            let wanted = PROPORTIONAL * (seen.set_point - seen.measured);
+            let wanted = PROPORTIONAL * error(seen);
             wanted.clamp(self.proportional - reach, self.proportional + reach).clamp(-reach, reach)
         } else {
             0.0
@@ -185,7 +185,8 @@ impl Law for FeedForward {
         let carried = carries.is_some_and(|carries| self.carried.is_carried(seen, &carries));
         let (line, lightest) = (self.line(seen), demand.offered(1.0, 0.0));
         // Only requests at the lowest level come beyond the line: nobody is served better while others are refused.
-        let most = if seen.ordinary_backlog > 0.0 { line + BEYOND } else { line };
+        let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { seen.rejects_beyond - seen.set_point };
+        let most = line + beyond;
         let load = line.max(lightest.min(most));
         let is_shed = seen.best_effort_waits && !carried && lightest > load;
         let drains = backlog > 0.0 && !is_shed;
@@ -212,6 +213,19 @@ impl Law for FeedForward {
     }
 }
 
+/// What U is below the set point, for the feedback. A line that is lowered because a gateway has its places taken lowers levels
+/// and rejects nobody: it is no error to be above it with the lowest level for all, and who rejects holds the line as it is.
+fn error(seen: &Observation<'_>) -> f64 {
+    let set_point = if seen.level < 1.0 {
+        seen.rejects_beyond
+    } else if seen.at_lowest {
+        seen.measured.clamp(seen.set_point, seen.rejects_beyond.max(seen.set_point))
+    } else {
+        seen.set_point
+    };
+    set_point - seen.measured
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +244,7 @@ mod tests {
     fn seen(demand: &Demand, measured: f64) -> Observation<'_> {
         Observation {
             set_point: 0.85,
+            rejects_beyond: 0.85,
             capacity: Some(1.0),
             measured,
             served: measured,
@@ -294,6 +309,28 @@ mod tests {
             measured = (demand.offered(m, 0.0) + 0.1).min(1.0);
         }
         assert!(fabs(measured - 0.85) < 0.01, "{measured}");
+    }
+
+    /// A gateway has its places taken, so that the line is lowered to 0.6.
+    #[test]
+    fn a_line_that_is_lowered_for_places_of_a_gateway_lowers_levels_and_rejects_nobody() {
+        let after = |light: f64, periods: usize| {
+            let demand = demand(&[0.0, light, 3.0], &[]);
+            let mut law = Follower::new(2.0);
+            for _ in 0..periods {
+                let measured = demand.offered(law.m, 0.0).min(1.0);
+                law.next(&Observation { set_point: 0.6, ..seen(&demand, measured) });
+            }
+            (law.m, demand.offered(law.m, 0.0), law.law.bias)
+        };
+        let (m, load, _) = after(0.4, 50);
+        assert!(m > 1.0 && fabs(load - 0.6) < 0.01, "{m} {load}");
+        // Light pages for all are more than the lowered line, and less than the line.
+        let (m, _, bias) = after(0.7, 200);
+        assert!(m == 1.0 && fabs(bias) < 0.11, "{m} {bias}");
+        // What is more than the line is rejected down to the line, as without a gateway.
+        let (m, load, _) = after(1.2, 200);
+        assert!(m < 1.0 && fabs(load - 0.85) < 0.01, "{m} {load}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ use paper::PaperPi;
 pub struct Observation<'a> {
     /// U*.
     pub set_point: f64,
+    /// The same for rejections: more, where U* is lowered because a gateway has its places at this server taken.
+    pub rejects_beyond: f64,
     /// The load up to which no request is rejected; `None` where that is the set point, since the queue is not seen or a
     /// promise needs the room.
     pub capacity: Option<f64>,

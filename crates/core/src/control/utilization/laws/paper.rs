@@ -74,6 +74,7 @@ mod tests {
             let seen = Observation {
                 capacity: None,
                 set_point: 0.58,
+                rejects_beyond: 0.58,
                 measured: served.min(1.0),
                 served,
                 overridden: false,

@@ -1,0 +1,91 @@
+//! A server behind a gateway that has its places there taken: what the server may count of its workers' time.
+//!
+//! A request holds a place on its way too, so that the server counts less of its workers' time than the gateway does of its
+//! places: S of S + h, with a service of S and a way of h. If the gateway's part is the larger one, the line is held for it,
+//! and the server may count `U* counted / told`. That lowers levels only. What even light pages for all would ask beyond
+//! the places, the gateway turns away: a rejection by the server would take a place for h.
+
+use super::PlantInput;
+use super::sense::Sensed;
+use crate::telemetry::measurement::Measurement;
+use crate::time::Duration;
+
+/// What is counted and what is told, as they are of late.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CountedPart {
+    counted: f64,
+    told: f64,
+}
+
+/// What a period moves them by. The gateway's period is not this one, so that what it tells is of one before.
+const GAIN: f64 = 0.2;
+/// The least part. If less is counted, requests hold places for something that no level changes, as streams do.
+const LEAST: f64 = 0.3;
+/// Periods after which what was told does not count any more.
+const FORGOTTEN: u32 = 10;
+
+/// The set point of levels and that of rejections.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SetPoints {
+    /// U*, lowered while a gateway has its places taken.
+    pub(super) lowered: f64,
+    /// U* as it is.
+    pub(super) whole: f64,
+}
+
+impl CountedPart {
+    /// The set points for the next period.
+    pub(super) fn set_points(
+        &mut self,
+        set_point: f64,
+        input: &PlantInput<'_>,
+        sensed: &Sensed,
+    ) -> SetPoints {
+        let part = self.step(input.told_load, sensed, &input.measured);
+        SetPoints { lowered: set_point * part, whole: set_point }
+    }
+
+    /// The part of the line that the server may count in the next period. `told` is what was told last, and how long ago.
+    fn step(&mut self, told: Option<(f64, Duration)>, sensed: &Sensed, measured: &Measurement<'_>) -> f64 {
+        let Some((told, ago)) = told else { return 1.0 };
+        let periods = ago.as_secs_f64() / measured.nominal_seconds;
+        if periods > f64::from(FORGOTTEN) {
+            *self = CountedPart::default();
+        } else if periods < 1.0 {
+            let gain = if self.told > 0.0 { GAIN } else { 1.0 };
+            self.counted += gain * (sensed.utilization - self.counted);
+            self.told += gain * (told - self.told);
+        }
+        let part = self.counted / self.told;
+        if part >= LEAST { part.min(1.0) } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::by_hand::measured;
+    use super::*;
+
+    /// The parts after so many periods in which this was told and counted.
+    fn parts(own: &mut CountedPart, periods: usize, told: Option<(f64, u64)>, utilization: f64) -> f64 {
+        let told = told.map(|(load, seconds)| (load, Duration::from_secs(seconds)));
+        let sensed = Sensed { utilization, ..Sensed::default() };
+        (0..periods).map(|_| own.step(told, &sensed, &measured(&[], &[]))).last().expect("a period")
+    }
+
+    #[test]
+    fn the_server_may_count_as_much_less_of_the_line_as_it_counts_of_what_is_told() {
+        let mut own = CountedPart::default();
+        assert_eq!(parts(&mut own, 3, None, 0.7), 1.0, "no gateway tells anything");
+        let first = parts(&mut own, 1, Some((0.875, 0)), 0.7);
+        assert!((first - 0.8).abs() < 1e-9, "from the first period on: {first}");
+        let next = parts(&mut own, 1, Some((1.75, 0)), 0.7);
+        assert!((0.66..0.67).contains(&next), "the gateway turns away half: {next}");
+        assert!((parts(&mut own, 40, Some((1.75, 0)), 0.7) - 0.4).abs() < 1e-3);
+        assert!((parts(&mut own, 3, Some((1.75, 5)), 0.1) - 0.4).abs() < 1e-3, "nothing new is told");
+        assert_eq!(parts(&mut own, 1, Some((1.75, 11)), 0.1), 1.0, "and then it is forgotten");
+        assert_eq!(parts(&mut own, 9, Some((0.6, 0)), 0.7), 1.0, "there are more places than workers");
+        assert_eq!(parts(&mut own, 60, Some((0.9, 0)), 0.2), 1.0, "places are held for something else");
+        assert_eq!(parts(&mut CountedPart::default(), 2, Some((0.0, 0)), 0.0), 1.0);
+    }
+}
