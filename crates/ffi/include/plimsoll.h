@@ -128,7 +128,7 @@ typedef struct plimsoll_request_t {
    */
   const char *client;
   /*
-   Finds headers; NULL if no rule names one.
+   Finds headers; NULL if no rule names one and the file has no `decides_itself`, where a gateway tells something by one.
    */
   plimsoll_header_t header;
   /*

@@ -14,7 +14,7 @@ use crate::view::{Fields, View};
 use nix::time::{ClockId, clock_gettime};
 use plimsoll_config::Configuration;
 use plimsoll_core::Lane;
-use plimsoll_core::processes::{ClassSums, SharedWords};
+use plimsoll_core::processes::{ClassSums, PlaceLoad, SharedWords};
 use plimsoll_core::request::{
     Arrival, Classifier, Outcome, Permit, Reason, Rejection, Service, Target, Token, Verdicts,
 };
@@ -43,6 +43,8 @@ pub struct Server {
     configuration: Configuration,
     classifier: Classifier,
     classes: Vec<ClassName>,
+    /// By site, whether a gateway that stands before this server tells of its places there.
+    behind_gateway: Vec<bool>,
     own: Mutex<Own>,
     listeners: Mutex<Listeners>,
     /// The last to go: all that refers to the mapping is gone then.
@@ -130,6 +132,7 @@ impl Server {
             mark,
             silent_ns,
             classes: class_names(promises),
+            behind_gateway: promises.decided_inside().collect(),
             configuration,
             classifier,
             own: Mutex::new(own),
@@ -154,6 +157,7 @@ impl Server {
         if fields.path.len() + self.longest_prefix(&target) > room {
             return Err(Fault::TooLong);
         }
+        let told = self.told_place_load(fields, target.site);
         self.with_own(|own| {
             let generation = self.changing().generation.load(Acquire);
             if generation != own.generation {
@@ -161,6 +165,9 @@ impl Server {
                 own.lane.follow_words(self.words);
             }
             let (token, now) = (Token::default(), now());
+            if let Some(load) = told {
+                own.lane.hear_place_load(now, target, load);
+            }
             let decided = self.slot.change(|slot| {
                 let permit = match own.lane.arrive(now, target, token, &mut own.verdicts) {
                     Arrival::Serve(permit) | Arrival::Exempt(permit) => permit,
@@ -190,6 +197,16 @@ impl Server {
                 }
             })
         })
+    }
+
+    /// What a gateway says of its places at this server, if the file has one before it.
+    fn told_place_load(&self, fields: &Fields<'_>, site: u16) -> Option<PlaceLoad> {
+        let is_behind_gateway = self.behind_gateway.get(usize::from(site)).is_some_and(|is| *is);
+        if is_behind_gateway {
+            (fields.header)(PlaceLoad::HEADER).and_then(PlaceLoad::of_header)
+        } else {
+            None
+        }
     }
 
     fn prefix(&self, site: u16, level: u8) -> &str {
@@ -533,6 +550,43 @@ mod tests {
             Ok(())
         });
         assert_eq!((interrupted, Server::is_interrupted()), (Ok(()), false));
+    }
+
+    /// The lowest m, after a server of which one of two workers is busy was told this with each request. Its file has a gateway
+    /// before it, or not.
+    fn level_where_told(places: Option<&'static str>, is_behind_gateway: bool) -> f64 {
+        let mut file = CONFIGURATION.replace("workers = 4", "workers = 2")
+            + "[[site.level]]\nname = \"light\"\nprefix = \"/light\"\n[[site.level]]\nname = \"full\"\n";
+        if is_behind_gateway {
+            file = file.replace("capacity = ", "decides_itself = true\ncapacity = ");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let configuration = plimsoll_config::parse_inside(&file, "test").expect("a valid configuration");
+        let mut controller = Controller::start(&path, (&file, &configuration), 1, 1).expect("a controller").0;
+        controller.tick();
+        let server = Server::attach(&path).expect("a lane");
+        let header = |name: &str| places.filter(|_| name == PlaceLoad::HEADER);
+        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let fields = Fields { method: "GET", host: "www", path: b"/", query: "", client, header: &header };
+        let begun = std::time::Instant::now();
+        let level = || {
+            (0..3).filter_map(|class| server.class(class)).map(|own| own.1.service_level).fold(2.0, f64::min)
+        };
+        while level() >= 2.0 && begun.elapsed() < Duration::from_secs(if is_behind_gateway { 60 } else { 5 })
+        {
+            let request = server.adapt(&fields, 256).expect("a decision").request;
+            std::thread::sleep(Duration::from_millis(2));
+            server.done(request, Outcome::Completed).expect("it is under way");
+            controller.tick();
+        }
+        level()
+    }
+
+    #[test]
+    fn what_a_gateway_tells_of_its_places_lowers_levels_where_the_file_has_one() {
+        assert!(level_where_told(Some("1.500"), true) < 2.0);
+        assert_eq!(level_where_told(Some("1.500"), false), 2.0, "a client may send whatever it likes");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct plimsoll_request_t {
     pub query: *const c_char,
     /// The client's address as text: `192.0.2.1` or `2001:db8::1`.
     pub client: *const c_char,
-    /// Finds headers; NULL if no rule names one.
+    /// Finds headers; NULL if no rule names one and the file has no `decides_itself`, where a gateway tells something by one.
     pub header: plimsoll_header_t,
     /// What `header` is called with.
     pub context: *mut c_void,

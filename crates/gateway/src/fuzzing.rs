@@ -54,8 +54,20 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     let rules = &HeaderRules::default();
     let trace = TraceContext::of(Some((bytes, &head.fields)), 0.5, &mut Random::new(0));
     let (head, peer, trace) = (&head, &peer, Some(&trace));
-    Outgoing { bytes, head, rewrite, peer, settings, fallback_host, own_host: None, rules, mark, trace }
-        .write(&mut written);
+    Outgoing {
+        bytes,
+        head,
+        rewrite,
+        peer,
+        settings,
+        fallback_host,
+        own_host: None,
+        rules,
+        mark,
+        trace,
+        places: None,
+    }
+    .write(&mut written);
     Some((written, client))
 }
 
@@ -96,6 +108,7 @@ pub fn forwarded_stream(
         rules,
         mark,
         trace: None,
+        places: None,
     }
     .write(&mut written);
     let host = String::from_utf8_lossy(head.host(&bytes)).into_owned();

@@ -32,6 +32,38 @@ fn patient(go: &Arc<AtomicBool>) -> Origin {
     })
 }
 
+/// An upstream that takes so many milliseconds for each request, and answers with the value of a field of it.
+fn telling(name: &'static str, ms: u64) -> Origin {
+    Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            std::thread::sleep(Duration::from_millis(ms));
+            let _ = peer.send_response(field(&head, name).unwrap_or("nothing").as_bytes());
+        }
+    })
+}
+
+/// One place that is always taken is told a server that decides itself, and no other; whatever clients say of it.
+#[test]
+fn a_server_that_decides_itself_is_told_of_the_places_that_are_taken() {
+    let origin = telling("x-plimsoll-places", 20);
+    for decides_itself in [true, false] {
+        let mut promises = promises(1);
+        promises.plants[0].decides_itself = decides_itself;
+        let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+        let told = || {
+            let ask = "GET / HTTP/1.1\r\nHost: t\r\nX-Plimsoll-Places: 1.999\r\n\r\n";
+            let (_, body) = client(&gateway).ask(ask);
+            String::from_utf8(body).expect("text")
+        };
+        if decides_itself {
+            assert_eq!(told(), "0.000", "nothing was taken before");
+            eventually("it is told", || told().parse::<f64>().is_ok_and(|part| (0.3..1.99).contains(&part)));
+        } else {
+            assert_eq!(told(), "nothing");
+        }
+    }
+}
+
 /// Two upstreams, each with a level: what the first does not carry is passed down to the second. Every request is answered
 /// once, by one of them or by a rejection.
 #[test]

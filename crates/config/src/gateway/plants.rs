@@ -42,7 +42,9 @@ section! { "[upstream.NAME]"
         /// before. If it does stop, the gateway closes the connection at once and gives the place to another request.
         stops_when_abandoned: bool, default(false);
         /// Whether its own processes decide on levels of service (`plimsoll control` with the same file). They then keep
-        /// levels, contracts and the load line, and reject; the gateway keeps delays, ratios and deadlines before it.
+        /// levels, contracts and the load line, and reject; the gateway keeps delays, ratios and deadlines before it, and tells
+        /// them in `X-Plimsoll-Places` of each request what part of its places there is taken, for which they hold their load
+        /// line too. No upstream gets such a field of a client's.
         decides_itself: bool, default(false);
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));

@@ -1,6 +1,7 @@
 //! Field lines: what a proxy must know by name, and lists in their values.
 
 use super::{Refusal, Span};
+use plimsoll_core::processes::PlaceLoad;
 
 /// A field line of a head, as ranges of its buffer.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,8 @@ pub enum FieldKind {
     ToldByProxy,
     /// `endpoint-load-metrics`: ORCA's report of load.
     LoadReport,
+    /// `X-Plimsoll-Places`: a gateway's word to a server that decides itself, never passed on.
+    PlaceLoad,
     /// Hop by hop, by RFC 9110 7.6.1 or because `Connection` names it: never passed on.
     HopByHop,
 }
@@ -63,6 +66,7 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
         15 if is(b"x-forwarded-for") => FieldKind::XForwardedFor,
         16 if is(b"x-forwarded-host") => FieldKind::XForwardedHost,
         16 if is(b"proxy-connection") => FieldKind::HopByHop,
+        17 if is(PlaceLoad::HEADER.as_bytes()) => FieldKind::PlaceLoad,
         17 if is(b"x-forwarded-proto") => FieldKind::XForwardedProto,
         17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
         21 if is(b"endpoint-load-metrics") => FieldKind::LoadReport,

@@ -97,7 +97,7 @@ impl<W: Wire> Way<W> {
 
     async fn proxy(&mut self, upstream: &Upstream, started: Started<'_>) -> Next {
         let Started { mut permit, tables, plant, rewrites, report, requested, headers } = started;
-        self.write_variants(rewrites, &headers.request, &tables.settings, upstream);
+        self.write_variants(rewrites, &headers.request, tables, (upstream, plant));
         self.note_besides();
         let streams = self.head.framing != Framing::None && self.streams();
         let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
@@ -210,9 +210,11 @@ impl<W: Wire> Way<W> {
         &mut self,
         rewrites: &[Rewrite],
         rules: &HeaderRules,
-        settings: &Settings,
-        upstream: &Upstream,
+        tables: &ThreadTables,
+        (upstream, plant): (&Upstream, usize),
     ) {
+        let settings = &tables.settings;
+        let places = decides_itself(tables, plant).then(|| self.worker.lane.borrow().place_load(plant));
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
         let (mark, trace) = (&self.worker.shared.mark, self.trace.as_ref());
         let (fallback_host, own_host) = (upstream.name.as_str(), upstream.host.as_deref());
@@ -227,6 +229,7 @@ impl<W: Wire> Way<W> {
             rules,
             mark,
             trace,
+            places,
         };
         self.variants.begin(|out| outgoing(rewrites.first()).write(out));
         let may_fall_back = retry::may_fall_back(head.method.of(bytes), head);

@@ -14,6 +14,8 @@ use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number};
 use crate::settings::{Rewrite, Settings};
 use crate::traces::context::{TRACEPARENT, TraceContext};
+use plimsoll_core::processes::PlaceLoad;
+use std::io::Write;
 
 /// A request on its way to an upstream.
 pub(crate) struct Outgoing<'a> {
@@ -32,6 +34,8 @@ pub(crate) struct Outgoing<'a> {
     pub mark: &'a LoopMark,
     /// Its place in a trace, where the gateway takes part in traces.
     pub trace: Option<&'a TraceContext>,
+    /// What a server that decides itself is told of the gateway's places there.
+    pub places: Option<PlaceLoad>,
 }
 
 impl Outgoing<'_> {
@@ -81,6 +85,10 @@ impl Outgoing<'_> {
         out.extend_from_slice(self.mark.line());
         if let Some(trace) = self.trace.filter(|_| !self.rules.drops(TRACEPARENT.as_bytes())) {
             trace.write(out);
+        }
+        if let Some(places) = self.places {
+            // Writing to a vector does not fail.
+            let _ = write!(out, "{}: {places}\r\n", PlaceLoad::HEADER);
         }
         Forwarding { bytes: self.bytes, head, peer: self.peer, settings: self.settings }.write(out);
         if let (Some(name), Some(certificate)) = (self.settings.client_header(), &self.peer.certificate) {

@@ -35,6 +35,7 @@ fn ruled(
         rules,
         mark,
         trace: None,
+        places: None,
     }
     .write(&mut out);
     String::from_utf8(out).expect("text")
@@ -69,6 +70,7 @@ fn an_upstream_with_a_host_of_its_own_is_asked_for_it_and_told_the_clients() {
         rules: &HeaderRules::default(),
         mark: &LoopMark::default(),
         trace: None,
+        places: None,
     }
     .write(&mut written);
     let written = String::from_utf8(written).expect("text");
@@ -241,4 +243,35 @@ fn the_client_is_the_last_that_is_not_trusted() {
     let client_of = |fields: &str| client_by(RealIpHeader::Forwarded, "fd00::1", fields);
     assert_eq!(client_of("Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 2.2.2.2, nonsense\r\n"), "10.1.1.1");
+}
+
+/// A client's word for the gateway's would have a server that decides itself serve everybody lighter pages.
+#[test]
+fn a_server_that_decides_itself_is_told_of_the_gateways_places_and_no_server_of_a_clients() {
+    let text =
+        "GET / HTTP/1.1\r\nHost: h\r\nX-Plimsoll-Places: 2.000\r\nX_Plimsoll_Places: 2.000\r\nA: b\r\n\r\n";
+    let written = |places: Option<&str>| {
+        let mut head = RequestHead::default();
+        head.parse(text.as_bytes()).expect("a head");
+        let mut written = Vec::new();
+        Outgoing {
+            bytes: text.as_bytes(),
+            head: &head,
+            rewrite: None,
+            peer: &Peer::new(&ConnectionSource::plain([10, 0, 0, 1].into()), &[network("10.0.0.0", 8)]),
+            settings: &Settings::default(),
+            fallback_host: "origin:80",
+            own_host: None,
+            rules: &HeaderRules::default(),
+            mark: &LoopMark::default(),
+            trace: None,
+            places: places.and_then(PlaceLoad::of_header),
+        }
+        .write(&mut written);
+        String::from_utf8(written).expect("text").to_ascii_lowercase()
+    };
+    let [none, told] = [written(None), written(Some("0.850"))];
+    assert!(none.contains("\r\na: b\r\n") && !none.replace('_', "-").contains("x-plimsoll-places"), "{none}");
+    assert!(told.contains("\r\nx-plimsoll-places: 0.850\r\n"), "{told}");
+    assert_eq!(told.replace('_', "-").matches("x-plimsoll-places").count(), 1, "{told}");
 }
