@@ -19,7 +19,7 @@ STEP_INSTRUCTIONS := 2016000
 export CARGO_INCREMENTAL ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak dashboard generate fmt module release shipped deb deb-test static static-test book
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak frameworks dashboard generate fmt module release shipped deb deb-test static static-test book
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -101,6 +101,10 @@ soak: shipped ## ten minutes of everything at once over TLS and HTTP/2: twice th
 
 attacks: shipped ## hostile clients and failing parts, at Plimsoll and at nginx in the same way: a table, which fails nothing
 	python3 bench/attacks.py --plimsoll $(SHIPPED) $(ATTACKS)
+
+# Not part of `test`: it fetches the frameworks from PyPI.
+frameworks: release module ## the Python middleware in FastAPI, Django and Flask under uvicorn and gunicorn: each request answered and counted once
+	python3 bench/frameworks.py --plimsoll $(BIN) --module $(TARGET)/module
 
 dashboard: ## write the dashboard's page from its sources in dashboard/ (needs Node)
 	cd dashboard && npm ci --silent && node_modules/.bin/tsc && node build.mjs
