@@ -19,6 +19,7 @@ mod in_front_of;
 mod incidents;
 mod lifecycle;
 mod module;
+mod module_caches;
 mod module_experiments;
 mod module_hosts;
 mod module_threads;
