@@ -2,9 +2,10 @@
 //! then the agent, the papers' experiments inside a server, the profiler, the laws of promised means, what a rejection costs,
 //! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
 //! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
-//! queueing-model`) only those parts run: scenes, agent, module, module-again, before-module, module-contracts, module-alone,
-//! service-times, response-times, payoff, payoff-again, profile, queueing-model, rejections, rejections-inside, dashboard.
-//! Unnamed, module-alone and payoff-again do not run: module-contracts and payoff have all of them, once.
+//! queueing-model`) only those parts run: scenes, agent, wire, module, module-again, before-module, module-contracts,
+//! module-alone, service-times, response-times, payoff, payoff-again, profile, queueing-model, rejections, rejections-inside,
+//! dashboard. Unnamed, module-alone and payoff-again do not run: module-contracts and payoff have all of them,
+//! once.
 
 mod agent;
 mod dashboard;
@@ -13,6 +14,7 @@ mod papers_server;
 mod profile;
 mod queueing_model;
 mod rejections;
+mod wire;
 
 use plimsoll_e2e::scenes::{self, Scene};
 use std::path::Path;
@@ -67,6 +69,7 @@ fn main() {
     }
     for (part, show) in [
         ("agent", agent::show as fn()),
+        ("wire", wire::show),
         ("module", module::show_overloads),
         ("module-again", module::show_again),
         ("before-module", module::show_before_module),
