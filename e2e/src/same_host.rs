@@ -83,8 +83,8 @@ pub fn rejections(stage: Duration, times: f64) -> RejectionFigures {
     ));
     let servers =
         children(nginx.process.pid()).into_iter().chain([nginx.process.pid(), gateway.process.pid()]);
-    servers.for_each(|pid| pin(pid, 0));
-    pin(std::process::id(), 1);
+    servers.for_each(|pid| pin(pid, "0"));
+    pin(std::process::id(), "1");
     // What is taken without requests is no cost of theirs; the gateway learns it too.
     let begun = look(&nginx, &gateway);
     sleep(SETTLES);
@@ -184,9 +184,10 @@ pub fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Keeps all threads of a process on one processor. Where there is none of that number they stay where they are.
-fn pin(pid: u32, processor: u32) {
+/// Keeps all threads of a process on these processors, as taskset names them. Where there are none of these numbers they stay
+/// where they are.
+pub fn pin(pid: u32, processors: &str) {
     let mut command = Command::new("taskset");
-    command.args(["-acp", &processor.to_string(), &pid.to_string()]);
+    command.args(["-acp", processors, &pid.to_string()]);
     drop(command.stdout(Stdio::null()).stderr(Stdio::null()).status());
 }

@@ -4,7 +4,7 @@
 //! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
 //! queueing-model`) only those parts run: scenes, agent, wire, module, module-again, before-module, module-contracts,
 //! module-alone, service-times, response-times, payoff, payoff-again, profile, queueing-model, rejections, rejections-inside,
-//! dashboard. Unnamed, module-alone and payoff-again do not run: module-contracts and payoff have all of them,
+//! served-rate, dashboard. Unnamed, module-alone and payoff-again do not run: module-contracts and payoff have all of them,
 //! once.
 
 mod agent;
@@ -14,6 +14,7 @@ mod papers_server;
 mod profile;
 mod queueing_model;
 mod rejections;
+mod served_rate;
 mod wire;
 
 use plimsoll_e2e::scenes::{self, Scene};
@@ -81,6 +82,7 @@ fn main() {
         ("queueing-model", queueing_model::show),
         ("rejections", rejections::show),
         ("rejections-inside", rejections::show_inside),
+        ("served-rate", served_rate::show),
         ("dashboard", dashboard::show),
     ] {
         if runs(part) {

@@ -1,6 +1,6 @@
 //! What a rejection costs a server on the same host (UC 7.5), by the processor's own busy time and as the gateway learned it.
 
-use plimsoll_e2e::same_host::{children, cpu, rejections};
+use plimsoll_e2e::same_host::{children, cpu, pin, rejections};
 use plimsoll_e2e::{Apache, Control, Folder, Plimsoll, Process, exchange, module, open_to_all};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -50,18 +50,20 @@ fn per_request(process: &Process, server: SocketAddr, (host, path, status): (&st
     1e6 * (taken() - before) / REQUESTS as f64
 }
 
+/// A file with a site whose contract is all that it may have, so that it is turned away on an idle server, and one that may
+/// have all.
+pub(super) fn closed_and_open(upstream: SocketAddr) -> String {
+    format!(
+        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\
+         [upstream.server]\naddress = \"{upstream}\"\ncapacity = {{ workers = 64 }}\n\
+         [[site]]\nname = \"closed\"\nhost = \"closed.test\"\nshare_excess = false\n\
+         guarantee = {{ rate = \"0.01/s\", burst = \"1s\" }}\n[[site]]\nname = \"open\"\n"
+    )
+}
+
 /// What a rejection takes inside Apache, beside a page that Apache serves and a rejection of the gateway (UC 7.5).
 pub(crate) fn show_inside() {
-    // A site whose contract is all that it may have, on an idle server.
-    let closed = "[[site]]\nname = \"closed\"\nhost = \"closed.test\"\nshare_excess = false\n\
-                  guarantee = { rate = \"0.01/s\", burst = \"1s\" }\n[[site]]\nname = \"open\"\n";
-    let file = |upstream: SocketAddr| {
-        format!(
-            "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\
-             [upstream.server]\naddress = \"{upstream}\"\ncapacity = {{ workers = 64 }}\n{closed}"
-        )
-    };
-    let control = Control::start(&file(([127, 0, 0, 1], 9).into()));
+    let control = Control::start(&closed_and_open(([127, 0, 0, 1], 9).into()));
     let serve = |more: &str| {
         let folder = Folder::new();
         open_to_all(folder.path());
@@ -76,7 +78,7 @@ pub(crate) fn show_inside() {
         control.state().display()
     ));
     let plain = serve("");
-    let gateway = Plimsoll::run(&file(plain.upstream));
+    let gateway = Plimsoll::run(&closed_and_open(plain.upstream));
     println!("CPU time of the server's own processes for a request with a connection of its own (us)");
     let row = |what: &str, value: f64| println!("  {what:<48} {value:>9.1}");
     let inside = |what| per_request(&decides.process, decides.direct, what);
@@ -111,4 +113,6 @@ pub(crate) fn show() {
             found.measured + found.rejected * found.learned / 2.0,
         );
     }
+    // It has kept this program on one processor: what comes next has all of them.
+    pin(std::process::id(), "0-1023");
 }
