@@ -682,3 +682,45 @@ fn a_log_out_of_order_is_sorted_where_it_is_asked() {
     let piped: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     assert_eq!(piped["runs"], expected["runs"]);
 }
+
+/// What is read stays, and so does an old report where nothing came of the new one.
+#[test]
+fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {
+    let log = temporary("kept.log", &log(2));
+    let configuration = temporary("kept.toml", TIMED);
+    let old = temporary("kept.html", "old");
+    let read = |path: &Path| fs::read_to_string(path).expect("it is there");
+    let asked = [name(&configuration), "--log", name(&log)];
+    for (option, path) in [("--report", &log), ("--trace", &log), ("--report", &configuration)] {
+        let before = read(path);
+        refused(&[&asked[..], &[option, name(path)]].concat(), &["would be overwritten", name(path)]);
+        assert_eq!(read(path), before);
+    }
+    refused(
+        &[&asked[..], &["--report", name(&old), "--trace", name(&old)]].concat(),
+        &["`--report` and `--trace`"],
+    );
+    let other = temporary(
+        "kept-other.toml",
+        &TIMED.replace("name = \"site\"\n", "name = \"site\"\nhost = \"shop.example\"\n"),
+    );
+    let nothing = [name(&other), "--log", name(&log), "--host", "other.example", "--report", name(&old)];
+    refused(&nothing, &["nothing was simulated"]);
+    assert_eq!(read(&old), "old");
+    let (page, trace) = (old.with_extension("new.html"), old.with_extension("new.jsonl"));
+    let written = plimsoll(&[&asked[..], &["--report", name(&page), "--trace", name(&trace)]].concat());
+    assert_eq!(written.status.code(), Some(0), "{}", said(&written));
+    assert!(read(&page).starts_with("<!doctype html>") && read(&trace).lines().count() > 100);
+    // Nothing in the report is of this run alone.
+    let again = old.with_extension("again.html");
+    plimsoll(&[&asked[..], &["--report", name(&again)]].concat());
+    assert_eq!(read(&page), read(&again));
+    let full = plimsoll(&[&asked[..], &["--report", "/dev/full"]].concat());
+    assert!(
+        full.status.code() == Some(1) && said(&full).contains("cannot write /dev/full"),
+        "{}",
+        said(&full)
+    );
+    let out = plimsoll(&[&asked[..], &["--json", "--report", "/dev/stdout"]].concat());
+    assert!(said(&out).contains("\n<!doctype html>"), "{}", said(&out));
+}

@@ -1,5 +1,6 @@
 //! How a command fails: what is printed, and the exit code; and files that are written, or not.
 
+use super::new_file::NewFile;
 use crate::service::log;
 use std::fmt::Display;
 use std::fs::Permissions;
@@ -17,18 +18,26 @@ pub(crate) enum Failure {
     Failed(String),
 }
 
+/// Writes a file that a user named.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::not_written(path, &error))
+    NewFile::begin(path, &[])?.fill(text)
 }
 
 /// Writes a file that takes the place of the one at `path` when it is whole.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     // Others may read it too, perhaps as another user: the process's umask says which users may.
-    let mut new =
-        tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder(path))?;
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.permissions(Permissions::from_mode(0o666));
+    let mut new = builder.tempfile_in(folder(path)).map_err(without_temporary_name)?;
     new.write_all(text.as_bytes())?;
     new.as_file().sync_all()?;
     new.persist(path).map(drop).map_err(|failed| failed.error)
+}
+
+/// The error without the name of a temporary file, which tells a user nothing.
+pub(crate) fn without_temporary_name(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|named| named.source()?.downcast_ref::<io::Error>()?.raw_os_error());
+    inner.map_or(error, io::Error::from_raw_os_error)
 }
 
 /// The folder that holds `path`.

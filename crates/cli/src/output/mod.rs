@@ -8,6 +8,7 @@ pub(crate) mod failure;
 pub(crate) mod found_types;
 pub(crate) mod json;
 pub(crate) mod level_order;
+pub(crate) mod new_file;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod promised;

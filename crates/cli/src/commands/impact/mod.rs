@@ -9,11 +9,12 @@ use crate::args::source;
 use crate::commands::adapt::watch::SiteWatcher;
 use crate::commands::adapt::{failed, policy::policy, views};
 use crate::output::failure::Failure;
+use crate::output::new_file::NewFile;
 use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
 use facts::ImpactReport;
 use plimsoll_content::{Costs, Impact, Question, Ratios, ratios, text_ratios};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A site, and what was found out about it.
 pub(crate) struct Site {
@@ -26,6 +27,7 @@ pub(crate) struct Site {
 /// Finds out what adaptation is worth to each site, and prints it.
 pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
+    let file = arguments.report.as_deref().map(|path| NewFile::begin(path, &files(arguments))).transpose()?;
     let costs = costs(arguments)?;
     let (policy, _) = policy(&arguments.policy)?;
     let views = arguments.log.as_deref().map(views).transpose()?;
@@ -52,14 +54,19 @@ pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
         true => json::print(&report)?,
         false => text::print(text::page(&page))?,
     }
-    if let Some(path) = &arguments.report {
+    if let Some(file) = file {
         if let ([site], [folder], Some(trees)) = (&sites[..], &arguments.sites[..], &arguments.adapted) {
             page.sections.extend(pictures::pictures(folder, trees, &site.impact.examples));
         }
-        let written = std::fs::write(path, page.to_html());
-        written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
+        file.fill(&page.to_html())?;
     }
     Ok(())
+}
+
+/// The files and folders that are read.
+fn files(arguments: &ImpactArguments) -> Vec<PathBuf> {
+    let named = [&arguments.adapted, &arguments.policy.file, &arguments.log, &arguments.costs];
+    arguments.sites.iter().chain(named.into_iter().flatten()).cloned().collect()
 }
 
 fn costs(arguments: &ImpactArguments) -> Result<Costs, Failure> {

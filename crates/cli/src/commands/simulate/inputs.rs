@@ -10,7 +10,7 @@ use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of the gateway without a configuration.
 const DEFAULT: &str = "plimsoll";
@@ -25,6 +25,8 @@ pub(crate) struct Inputs {
     pub(crate) contenders: Vec<Contender>,
     /// Assumptions that no file states, a sentence each.
     pub(crate) assumptions: Vec<String>,
+    /// The files that are read.
+    pub(crate) files: Vec<PathBuf>,
     /// Plants whose service times no file states, so that each line of the log must bring one.
     pub(crate) untimed: Vec<UntimedPlant>,
 }
@@ -98,7 +100,8 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
             "error: {once} can be read once only, and `--against` reads it again\nWrite it to a file first."
         )));
     }
-    Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, untimed })
+    let files = files(arguments, &contenders);
+    Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, files, untimed })
 }
 
 /// The configuration, the agent's file, or what is taken where there is neither.
@@ -115,9 +118,21 @@ fn first(arguments: &SimulateArguments) -> Result<(Promises, Option<Comparator>,
     Ok((configuration.promises, None, forecasts))
 }
 
-/// The input of a stream that can be read once only: standard input, or a pipe.
-pub(super) fn read_once(workload: &Workload) -> Option<String> {
-    let inputs = workload.streams.iter().flat_map(|stream| {
+/// The files that the command line names, and those that a workload or a comparator reads.
+fn files(arguments: &SimulateArguments, contenders: &[Contender]) -> Vec<PathBuf> {
+    let named = [&arguments.file, &arguments.log, &arguments.workload].into_iter().flatten().cloned();
+    let others = arguments.against.iter().map(PathBuf::from);
+    let memories = contenders.iter().filter_map(|one| Some(one.comparator.as_ref()?.memory()?.to_owned()));
+    let streams = contenders.first().into_iter().flat_map(|first| stream_inputs(&first.workload));
+    let streams = streams.filter_map(|input| match input {
+        Input::File(path) => Some(path.clone()),
+        Input::Text(_) => None,
+    });
+    named.chain(others).chain(memories).chain(streams).collect()
+}
+
+fn stream_inputs(workload: &Workload) -> impl Iterator<Item = &Input> {
+    workload.streams.iter().flat_map(|stream| {
         let arrivals = match &stream.arrivals {
             Arrivals::Counts { input, .. } | Arrivals::Log { input, .. } => Some(input),
             Arrivals::Process { .. } => None,
@@ -127,8 +142,12 @@ pub(super) fn read_once(workload: &Workload) -> Option<String> {
             Content::Pages(_) => None,
         };
         arrivals.into_iter().chain(content)
-    });
-    inputs.into_iter().find_map(|input| match input {
+    })
+}
+
+/// The input of a stream that can be read once only: standard input, or a pipe.
+pub(super) fn read_once(workload: &Workload) -> Option<String> {
+    stream_inputs(workload).find_map(|input| match input {
         Input::File(path) if path == Path::new("-") => Some("standard input".to_owned()),
         // A file that is missing is reported where it is opened.
         Input::File(path) if std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir()) => {

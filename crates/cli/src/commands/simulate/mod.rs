@@ -17,6 +17,7 @@ mod watch;
 
 use crate::args::{SimulateArguments, source};
 use crate::output::failure::{self, Failure};
+use crate::output::new_file::NewFile;
 use crate::output::units::printable;
 use crate::output::{json, text};
 use crate::service::background::{self, ProgressLines};
@@ -25,10 +26,7 @@ use facts::SimulationReport;
 use inputs::Inputs;
 use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
-use std::fs::File;
-use std::io::Write;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 use watch::{Outputs, RunWatcher, Trace};
 
 /// What was simulated, for every form of output.
@@ -37,7 +35,6 @@ pub(crate) struct Simulated {
     pub(crate) seed: u64,
     /// One run for each contender.
     pub(crate) runs: Vec<Run>,
-    pub(crate) took: Duration,
 }
 
 pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
@@ -48,9 +45,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let inputs = inputs::read(arguments)?;
     let seed = arguments.seed;
     let interrupt = Interrupt::listen(signals)?;
-    let mut trace = arguments.trace.as_deref().map(Trace::create).transpose()?;
-    let file = arguments.report.as_deref().map(create).transpose()?;
-    let started = Instant::now();
+    let (file, mut trace) = outputs(arguments, &inputs)?;
     let mut runs = Vec::new();
     let mut lines = arguments.background.then(ProgressLines::default);
     for number in 0..inputs.contenders.len() {
@@ -63,14 +58,12 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
         }
     }
     anything_simulated(&inputs, &runs)?;
-    let simulated = Simulated { inputs, seed, runs, took: started.elapsed() };
+    let simulated = Simulated { inputs, seed, runs };
     let report = SimulationReport::of(&simulated);
     let page = page::page(&simulated, &report);
     json::print_or(arguments.json, &report, || text::page(&page))?;
     // The file is written after the figures are printed, so that a full disk does not cost the figures.
-    if let (Some(mut file), Some(path)) = (file, &arguments.report) {
-        file.write_all(page.to_html().as_bytes()).map_err(|error| Failure::not_written(path, &error))?;
-    }
+    file.map_or(Ok(()), |file| file.fill(&page.to_html()))?;
     trace.map_or(Ok(()), Trace::finish)
 }
 
@@ -101,9 +94,23 @@ fn anything_simulated(inputs: &Inputs, runs: &[Run]) -> Result<(), Failure> {
     )))
 }
 
-/// Makes a new file before the run, so that a missing folder is reported at once.
-fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| Failure::not_written(path, &error))
+/// The files of the report and the trace, begun.
+fn outputs(
+    arguments: &SimulateArguments,
+    inputs: &Inputs,
+) -> Result<(Option<NewFile>, Option<Trace>), Failure> {
+    let begin =
+        |path: &Option<PathBuf>| path.as_deref().map(|path| NewFile::begin(path, &inputs.files)).transpose();
+    let (report, trace) = (begin(&arguments.report)?, begin(&arguments.trace)?);
+    if let (Some(report), Some(trace)) = (&report, &trace)
+        && report.is_same_as(trace)
+    {
+        return Err(Failure::Input(format!(
+            "error: `--report` and `--trace` both name {}\nName another file for one of them.",
+            trace.path().display()
+        )));
+    }
+    Ok((report, trace.map(Trace::new)))
 }
 
 fn run_one(inputs: &Inputs, number: usize, seed: u64, outputs: Outputs<'_>) -> Result<Run, Failure> {

@@ -44,12 +44,11 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     Page {
         title: format!("{} under {}", short(&inputs.contenders[0].name), short(&inputs.arrivals)),
         subtitle: format!(
-            "{}: {} requests in {} of virtual time (seed {}, simulated in {:.2} s)",
+            "{}: {} requests in {} of virtual time (seed {})",
             inputs.arrivals,
             grouped(runs[0].requests),
             span(runs[0].ended.as_secs_f64()),
-            simulated.seed,
-            simulated.took.as_secs_f64()
+            simulated.seed
         ),
         assumptions: report.assumptions.clone(),
         lead,

@@ -4,15 +4,14 @@ use super::inputs::Contender;
 use crate::output::facts::{Facts, hidden};
 use crate::output::failure::Failure;
 use crate::output::json;
+use crate::output::new_file::NewFile;
 use crate::output::progress::ProgressLine;
 use crate::service::background::ProgressLines;
 use crate::service::signals::Interrupt;
 use plimsoll_sim::front::{Decision, Order};
 use plimsoll_sim::{Event, Progress, Watch};
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Where a run shows itself while it goes on, and what ends it before its end.
@@ -91,16 +90,14 @@ impl Watch for RunWatcher<'_> {
 }
 
 pub(crate) struct Trace {
-    path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<NewFile>,
     run: String,
     result: io::Result<()>,
 }
 
 impl Trace {
-    pub(crate) fn create(path: &Path) -> Result<Trace, Failure> {
-        let file = super::create(path)?;
-        Ok(Trace { path: path.to_owned(), file: BufWriter::new(file), run: String::new(), result: Ok(()) })
+    pub(crate) fn new(file: NewFile) -> Trace {
+        Trace { file: BufWriter::new(file), run: String::new(), result: Ok(()) }
     }
 
     /// Lines from here on belong to this contender.
@@ -146,6 +143,7 @@ impl Trace {
     /// Writes what is left, and fails if anything could not be written.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let result = self.result.and_then(|()| self.file.flush());
-        result.map_err(|error| Failure::not_written(&self.path, &error))
+        result.map_err(|error| Failure::not_written(self.file.get_ref().path(), &error))?;
+        self.file.into_parts().0.finish()
     }
 }

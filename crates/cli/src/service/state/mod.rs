@@ -123,7 +123,8 @@ fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf> {
 /// Writes a file that only this user may read, in the place of the one at `path`; of one that is there, it is an error where
 /// `replaces` is false.
 fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
-    let mut new = tempfile::NamedTempFile::new_in(failure::folder(path))?;
+    let mut new =
+        tempfile::NamedTempFile::new_in(failure::folder(path)).map_err(failure::without_temporary_name)?;
     new.write_all(text.as_bytes())?;
     new.as_file().sync_all()?;
     let placed = if replaces { new.persist(path) } else { new.persist_noclobber(path) };
@@ -132,7 +133,8 @@ fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
 
 /// Keeps what a controller has learned, in memory: no crash of the machine is outlived.
 pub(crate) fn write_learned(path: &Path, learned: LearnedState) -> io::Result<()> {
-    let mut new = tempfile::NamedTempFile::new_in(failure::folder(path))?;
+    let mut new =
+        tempfile::NamedTempFile::new_in(failure::folder(path)).map_err(failure::without_temporary_name)?;
     new.write_all(StateDocument::new(learned, None, None).text().as_bytes())?;
     new.persist(path).map(drop).map_err(|failed| failed.error)
 }

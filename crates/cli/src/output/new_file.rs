@@ -1,0 +1,178 @@
+//! A file that a command writes: what stood there stays until the new content is whole.
+//!
+//! The new content is written beside its place and takes it at the end, so that a command that fails leaves the old file. What
+//! is no ordinary file (a pipe, a device, this command's own output) is written to directly: nothing can take its place.
+
+use super::failure::{Failure, folder, without_temporary_name};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    /// As the user named it.
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Beside the place that it takes; a link at `path` leads there.
+    Beside(NamedTempFile, PathBuf),
+    Direct(File),
+}
+
+impl NewFile {
+    /// Begins a file before the work whose result it gets, so that a missing folder is reported at once.
+    ///
+    /// # Errors
+    /// It cannot be written, or it is one of the files or in one of the folders that the command reads.
+    pub(crate) fn begin(path: &Path, read: &[PathBuf]) -> Result<NewFile, Failure> {
+        if let Some(input) = read.iter().find(|input| holds(input, path)) {
+            return Err(Failure::Input(format!(
+                "error: {} would be overwritten, and it is read: {}\nName another file for what is written.",
+                path.display(),
+                input.display()
+            )));
+        }
+        let content =
+            begin(path).map_err(|error| Failure::not_written(path, &without_temporary_name(error)))?;
+        Ok(NewFile { path: path.to_owned(), content })
+    }
+
+    /// Whether both take the same place.
+    pub(crate) fn is_same_as(&self, other: &NewFile) -> bool {
+        match (&self.content, &other.content) {
+            (Content::Beside(_, place), Content::Beside(_, others)) => place == others,
+            _ => false,
+        }
+    }
+
+    /// Puts the file in its place.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let NewFile { path, content } = self;
+        let placed = match content {
+            Content::Beside(new, place) => new.persist(place).map(drop).map_err(|failed| failed.error),
+            Content::Direct(_) => Ok(()),
+        };
+        placed.map_err(|error| Failure::not_written(&path, &error))
+    }
+
+    /// Writes all of it, and puts it in its place.
+    pub(crate) fn fill(mut self, text: &str) -> Result<(), Failure> {
+        self.write_all(text.as_bytes()).map_err(|error| Failure::not_written(&self.path, &error))?;
+        self.finish()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.content {
+            Content::Beside(new, _) => new.as_file_mut().write(bytes),
+            Content::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn begin(path: &Path) -> io::Result<Content> {
+    let old = match fs::metadata(path) {
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let Some(old) = old else {
+        let place = folder(path).canonicalize()?.join(path.file_name().unwrap_or_default());
+        // The process's umask says which users may read it.
+        let mut builder = tempfile::Builder::new();
+        let new = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder(&place))?;
+        return Ok(Content::Beside(new, place));
+    };
+    if !old.is_file() || is_output(&old) {
+        return OpenOptions::new().append(true).open(path).map(Content::Direct);
+    }
+    // A file that this user may not write is not replaced either.
+    OpenOptions::new().write(true).open(path)?;
+    let place = path.canonicalize()?;
+    let new = NamedTempFile::new_in(folder(&place))?;
+    new.as_file().set_permissions(old.permissions())?;
+    Ok(Content::Beside(new, place))
+}
+
+/// Whether the file at `path` is `input`, or is in that folder.
+fn holds(input: &Path, path: &Path) -> bool {
+    let (Ok(input_is), Ok(is)) = (fs::metadata(input), fs::metadata(path)) else { return false };
+    match (input.canonicalize(), path.canonicalize()) {
+        (Ok(folder), Ok(place)) if input_is.is_dir() && is.is_file() => place.starts_with(folder),
+        _ => is.is_file() && same(&input_is, &is),
+    }
+}
+
+/// Whether it is what this process prints to.
+fn is_output(file: &Metadata) -> bool {
+    let outputs = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+    let outputs = outputs.into_iter().flatten().map(File::from);
+    outputs.flat_map(|output| output.metadata()).any(|output| same(&output, file))
+}
+
+fn same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_file_stays_until_the_new_one_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("report.html"), folder.path().join("link"));
+        NewFile::begin(&path, &[]).unwrap().fill("old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let mut given_up = NewFile::begin(&link, &[]).unwrap();
+        given_up.write_all(b"ha").unwrap();
+        drop(given_up);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        NewFile::begin(&link, &[]).unwrap().fill("new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(link.is_symlink(), "a link leads to it as before");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing temporary stays");
+    }
+
+    #[test]
+    fn what_is_read_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, other) = (folder.path().join("a.log"), folder.path().join("hard-link"));
+        fs::write(&log, "line\n").unwrap();
+        fs::hard_link(&log, &other).unwrap();
+        for input in [&log, &folder.path().to_owned()] {
+            let refused = NewFile::begin(&other, std::slice::from_ref(input)).unwrap_err();
+            assert!(refused.text().contains("it is read"), "{}", refused.text());
+        }
+        let missing = NewFile::begin(&folder.path().join("none/report.html"), &[]).unwrap_err();
+        assert!(
+            missing.text().ends_with("none/report.html: No such file or directory (os error 2)"),
+            "{missing:?}"
+        );
+    }
+
+    #[test]
+    fn a_device_is_written_to() {
+        let full = NewFile::begin(Path::new("/dev/full"), &[]).unwrap();
+        assert!(full.fill("page").unwrap_err().text().contains("cannot write /dev/full: No space left"));
+        let [one, other] = [(), ()].map(|()| NewFile::begin(Path::new("/dev/null"), &[]).unwrap());
+        assert!(!one.is_same_as(&other), "both may go there");
+    }
+}
