@@ -240,7 +240,8 @@ impl Gateway {
         status
     }
 
-    /// What fails beside the requests' way, as far as that is news: TLS with upstreams, the delivery of traces and metrics.
+    /// What fails beside the requests' way, as far as that is news: TLS with upstreams, the delivery of traces, metrics and the
+    /// access log.
     pub fn faults(&self) -> Vec<FaultNews> {
         let tables = self.shared.tables.current();
         let faults = tables.plants.iter().enumerate().filter_map(|(plant, row)| {
@@ -253,7 +254,8 @@ impl Gateway {
         let shed = self.shared.shed.take_news();
         let shed =
             shed.map(|why| format!("clients are turned away by the gateway alone, not by nftables: {why}"));
-        let lost = [("traces", traces), ("metrics", metrics)];
+        let lines = tables.access_logs.take_news(Instant::now());
+        let lost = [("traces", traces), ("metrics", metrics), ("lines of the access log", lines)];
         let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
         let others = lost.chain(shed).map(|text| FaultNews { upstream: None, text });
         faults.chain(others).collect()

@@ -4,11 +4,15 @@ use super::file::{LogFile, can_open};
 use super::lossy::LossyWriter;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes.
 const LINES: usize = 65_536;
+
+/// Between two times that the operator is told of lines that are lost.
+const TELL_AGAIN: Duration = Duration::from_secs(600);
 
 /// Where requests are written down, and in which form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,6 +109,8 @@ pub(crate) struct AccessLogs {
     sites: Vec<Option<Arc<AccessLog>>>,
     /// How many lines were lost, but for those that found the queue of a log full that is open.
     lost: Arc<AtomicU64>,
+    /// What the operator was told of that: how many, and when.
+    told: Arc<Mutex<(u64, Option<Instant>)>>,
 }
 
 impl AccessLogs {
@@ -147,7 +153,7 @@ impl AccessLogs {
             by_site.resize(by_site.len().max(number + 1), None);
             by_site[number] = log;
         }
-        AccessLogs { open, shared, sites: by_site, lost: self.lost.clone() }
+        AccessLogs { open, shared, sites: by_site, lost: self.lost.clone(), told: self.told.clone() }
     }
 
     /// The log of a site's requests, or of requests without a site.
@@ -183,6 +189,20 @@ impl AccessLogs {
     }
 }
 
+impl AccessLogs {
+    /// That lines are lost, if it is news: at the first one, and then at times while more are.
+    pub(crate) fn take_news(&self, now: Instant) -> Option<String> {
+        let lost = self.dropped();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, at) = *told;
+        if lost <= known || at.is_some_and(|at| now.saturating_duration_since(at) < TELL_AGAIN) {
+            return None;
+        }
+        *told = (lost, Some(now));
+        Some(format!("{lost} so far, which could not be written, or not in time"))
+    }
+}
+
 /// The log of a target, if it is open.
 fn find(open: &[Arc<AccessLog>], target: &LogTarget, form: LogForm) -> Option<Arc<AccessLog>> {
     open.iter().find(|log| log.target == *target && log.form == form).cloned()
@@ -212,6 +232,34 @@ mod tests {
         assert_eq!(logs.open.len(), 2, "a file is open once");
         let after = logs.next(logs.open(&settings)?, &settings, 0..4);
         assert!(after.open.iter().zip(&logs.open).all(|(new, old)| Arc::ptr_eq(new, old)), "they stay open");
+        Ok(())
+    }
+
+    #[test]
+    fn lines_that_are_lost_are_news_at_first_and_then_rarely() -> io::Result<()> {
+        let target = LogTarget::File("/dev/full".into());
+        let settings = AccessLogSettings { target: Some(target), ..AccessLogSettings::default() };
+        let none = AccessLogs::default();
+        let logs = none.next(none.open(&settings)?, &settings, 0..1);
+        let (now, log) = (Instant::now(), logs.of(Some(0)).cloned().expect("it is open"));
+        assert_eq!(logs.take_news(now), None, "nothing is lost yet");
+        let lose = || {
+            let before = logs.dropped();
+            // Lines stay in the buffer of the file as long as there is room.
+            while logs.dropped() == before {
+                log.write(&[b'a'; 1000]);
+                std::thread::yield_now();
+            }
+        };
+        lose();
+        assert!(logs.take_news(now).is_some_and(|text| text.contains("so far, which could not be written")));
+        lose();
+        assert_eq!(logs.take_news(now + Duration::from_secs(60)), None);
+        let after = logs.next(logs.open(&settings)?, &settings, 0..1);
+        assert!(after.take_news(now + TELL_AGAIN).is_some());
+        log.writer.finish();
+        let _ = after.take_news(now + 2 * TELL_AGAIN);
+        assert_eq!(after.take_news(now + 3 * TELL_AGAIN), None, "no more is lost");
         Ok(())
     }
 
