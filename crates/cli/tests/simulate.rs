@@ -588,7 +588,7 @@ fn a_log_without_a_configuration_is_a_report_in_one_command() {
     let total = &crowd["runs"][0]["total"];
     assert!(total["degraded"].as_u64() > Some(60) && total["failed"] == 0, "{total}");
     refused(&["--log", name(&log)], &["nobody says what a request takes of `server`", "--capacity 200/s"]);
-    refused(&["--workload", "examples/workloads/step.toml"], &["not provided", "FILE"]);
+    refused(&["--workload", "examples/workloads/step.toml"], &["name FILE before it"]);
 }
 
 /// The log with a time behind each line.
@@ -723,4 +723,25 @@ fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {
     );
     let out = plimsoll(&[&asked[..], &["--json", "--report", "/dev/stdout"]].concat());
     assert!(said(&out).contains("\n<!doctype html>"), "{}", said(&out));
+}
+
+/// What an earlier run has kept of the workers is taken, and where the number is from is said.
+#[test]
+fn workers_are_those_that_a_run_has_kept() {
+    let configuration = temporary("found.toml", &TIMED.replace("workers = 2, ", ""));
+    let state = configuration.with_extension("state");
+    let _ = fs::remove_file(&state);
+    let log = temporary("found.log", &log(2));
+    let workers = || {
+        let report = json(&[name(&configuration), "--log", name(&log)]);
+        let all = report["assumptions"].as_array().expect("a list").iter().filter_map(Value::as_str);
+        all.filter(|told| told.contains("at once")).collect::<String>()
+    };
+    assert!(workers().starts_with("`app` works on 16 requests at once: THAT IS A GUESS"), "{}", workers());
+    let kept = "{\"version\":1,\"written\":1,\"plants\":[{\"name\":\"app\",\"service_level\":2.0,\"bias\":0.0,\
+                \"workers\":{\"workers\":4,\"limit\":4,\"possible\":4,\"found\":true,\"highest\":4,\"evidence\":[]}}]}";
+    fs::write(&state, kept).expect("it can be written");
+    let told = workers();
+    assert!(told.starts_with("`app` works on 4 requests at once: an earlier run ("), "{told}");
+    assert!(told.contains("found.state) has found so many"), "{told}");
 }

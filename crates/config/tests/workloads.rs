@@ -226,7 +226,7 @@ fn a_log_may_bring_the_times_that_nobody_says() {
     assert_eq!((workload.duration, untimed.len(), untimed[0].plant), (None, 1, 0));
     assert!(untimed[0].message.contains("`app`") && untimed[0].help.contains("[plant.app]"), "{untimed:?}");
     assert_eq!(assumptions.len(), 1, "{assumptions:?}");
-    let alone = replay(Path::new("access.json"), Replay { speed: 2.0, scale: 3.0 }, &promises);
+    let alone = replay(Path::new("access.json"), Replay { speed: 2.0, scale: 3.0 }, &promises, &[]);
     // Without a workload nobody has said how the server and its clients are either.
     let (last, others) = alone.assumptions.split_last().expect("some");
     assert_eq!((&alone.untimed, others), (&untimed, &assumptions[..]));
@@ -245,8 +245,13 @@ fn workers_that_are_to_be_found_are_told_or_guessed_aloud() {
     let mut promises = promises();
     promises.plants[0].find_workers = Some(WorkerBounds { least: 1, most: 64 });
     let speed = Replay { speed: 1.0, scale: 1.0 };
-    let guessed = replay(Path::new("access.json"), speed, &promises).assumptions;
-    assert!(guessed.iter().any(|told| told.starts_with("`app` works on 4 requests at once")), "{guessed:?}");
+    for (known, from) in
+        [(None, "THAT IS A GUESS"), (Some("as site.state keeps it".to_owned()), "as site.state keeps it")]
+    {
+        let guessed = replay(Path::new("access.json"), speed, &promises, &[known]).assumptions;
+        let told = format!("`app` works on 4 requests at once: {from}");
+        assert!(guessed.iter().any(|sentence| sentence.starts_with(&told)), "{guessed:?}");
+    }
     let source =
         "duration = \"60s\"\n[plant.app]\nservice = \"40ms\"\nworkers = 7\n[[stream]]\nrate = \"100/s\"\n";
     let told = understood(source, &promises);

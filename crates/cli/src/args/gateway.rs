@@ -146,7 +146,6 @@ is wrong.";
 pub(crate) struct SimulateArguments {
     /// The configuration; docs/configuration.md has its keys. Or an agent's file; docs/agent-keys.md has those [default: one
     /// site with a light level, before the log]
-    #[arg(required_unless_present = "log")]
     pub(crate) file: Option<PathBuf>,
     /// The access log; - is standard input
     #[arg(long, value_name = "FILE")]
@@ -194,6 +193,18 @@ pub(crate) struct SimulateArguments {
     /// on stderr
     #[arg(long)]
     pub(crate) background: bool,
+    /// What the gateway that asks has learned, in place of the state that an earlier run kept
+    #[arg(long, value_name = "FILE", hide = true, requires = "background")]
+    pub(crate) learned: Option<PathBuf>,
+}
+
+impl SimulateArguments {
+    /// What is missing, if something is: a log has a default configuration, and a workload is written for one.
+    pub(super) fn missing(&self) -> Option<&'static str> {
+        (self.file.is_none() && self.log.is_none()).then_some(
+            "--workload needs the configuration that it is written for: name FILE before it; only --log may go without",
+        )
+    }
 }
 
 const EXPLAIN_AFTER: &str = "\

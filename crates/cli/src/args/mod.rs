@@ -21,7 +21,6 @@ pub(crate) use gateway::{
 };
 pub(crate) use profile::ProfileArguments;
 
-#[cfg(feature = "adapt")]
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -126,6 +125,13 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
     let mut command = CommandLine::from_arg_matches(&matches)?.command;
     match &mut command {
         Command::Explain(arguments) => arguments.join_cookies(),
+        Command::Simulate(arguments) => {
+            if let (Some(missing), Some(simulate)) =
+                (arguments.missing(), definition.find_subcommand_mut("simulate"))
+            {
+                return Err(simulate.error(ErrorKind::MissingRequiredArgument, missing));
+            }
+        }
         #[cfg(feature = "adapt")]
         Command::Impact(arguments) => {
             if let (Some(conflict), Some(impact)) =
@@ -212,7 +218,9 @@ mod tests {
             ("demo --seed -1", "invalid value '-1' for '--seed <N>'"),
             ("simulate a.toml", "<--log <FILE>|--workload <FILE>>"),
             ("simulate a.toml --log", "a value is required for '--log <FILE>'"),
-            ("simulate --workload a.toml", "<FILE>"),
+            ("simulate", "not provided:\n  <--log <FILE>|--workload <FILE>>\n\nUsage: "),
+            ("simulate", "<--log <FILE>|--workload <FILE>> [FILE]"),
+            ("simulate --workload a.toml", "name FILE before it"),
             ("simulate a.toml --log a --log b", "'--log <FILE>' cannot be used multiple times"),
             ("simulate a.toml --log b --speed 0", "from 0.001 to 1000000"),
             ("simulate a.toml --workload b --scale 2", "--log <FILE>"),

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         readings: Readings::default(),
         turns: Arc::default(),
         incidents: Arc::default(),
-        what_if: WhatIfDesk::new(arguments.file.clone()),
+        what_if: WhatIfDesk::new(arguments.file.clone(), gateway.reloader()),
     };
     let known = known.or_else(|| state.rate_forecasts().filter(|_| forecast.is_none()));
     reload.forecast.follow(forecast, known, &reload.gateway);

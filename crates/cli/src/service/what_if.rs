@@ -4,6 +4,8 @@
 //! configuration hold, the gateway goes on as it is. What it writes on stderr tells how far it is and why it failed.
 
 use crate::service::background::PROGRESS;
+use crate::service::state;
+use plimsoll_gateway::Reloader;
 use plimsoll_gateway::admin::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -16,10 +18,11 @@ use tempfile::{NamedTempFile, TempDir};
 /// The most that is kept of what a simulation says when it fails (bytes).
 const MOST_SAID: usize = 16 << 10;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct WhatIfDesk {
     /// The configuration that the gateway runs.
     own: PathBuf,
+    gateway: Reloader,
     simulation: Arc<Mutex<Simulation>>,
 }
 
@@ -32,8 +35,8 @@ struct Simulation {
 }
 
 impl WhatIfDesk {
-    pub(crate) fn new(own: PathBuf) -> Self {
-        WhatIfDesk { own, simulation: Arc::default() }
+    pub(crate) fn new(own: PathBuf, gateway: Reloader) -> Self {
+        WhatIfDesk { own, gateway, simulation: Arc::default() }
     }
 
     fn now(&self) -> MutexGuard<'_, Simulation> {
@@ -43,6 +46,8 @@ impl WhatIfDesk {
     fn spawn(&self, folder: &Path, question: WhatIfQuestion) -> io::Result<Child> {
         let sent = folder.join(file_name(WhatIfInput::Configuration));
         let configuration = if sent.is_file() { &sent } else { &self.own };
+        let learned = folder.join(LEARNED);
+        state::write_learned(&learned, self.gateway.learned())?;
         // The path of this program may lead to another version by now.
         Command::new("/proc/self/exe")
             .arg("simulate")
@@ -53,6 +58,8 @@ impl WhatIfDesk {
             .args(question.capacity.map(|capacity| format!("--capacity={capacity}/s")))
             .arg("--report")
             .arg(folder.join(REPORT))
+            .arg("--learned")
+            .arg(learned)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -106,6 +113,8 @@ impl WhatIfDesk {
 }
 
 const REPORT: &str = "report.html";
+/// What the gateway has learned, such as the number of its servers' workers.
+const LEARNED: &str = "learned.state";
 
 fn file_name(input: WhatIfInput) -> &'static str {
     match input {

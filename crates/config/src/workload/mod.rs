@@ -83,11 +83,12 @@ pub fn parse_workload_as(
     })
 }
 
-/// An access log without any workload file: servers and levels are as the promises say.
-pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> ParsedWorkload {
+/// An access log without any workload file: servers and levels are as the promises say. `known` says by plant how a number of
+/// workers is known that the configuration leaves to be found, and that stands in the promises.
+pub fn replay(log: &Path, replay: Replay, promises: &Promises, known: &[Option<String>]) -> ParsedWorkload {
     let plants = plants::as_promised(promises);
     let (versions, mut assumptions) = versions::as_promised(promises);
-    assumptions.extend(plants::guessed_workers(promises));
+    assumptions.extend(plants::guessed_workers(promises, known));
     assumptions.push(format!(
         "a server lets up to {} connections wait besides, requests take no more or less than their time by chance, and clients \
          wait for their answers without end; a workload (`--workload`) may say otherwise: `listen_queue`, `service_law`, `patience`",

@@ -90,16 +90,25 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
     plants
 }
 
-/// What is assumed where no workload file gives a number of workers: the gateway's first guess is taken for the true one.
-pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = String> {
-    let guessed = promises.plants.iter().filter(|promise| promise.find_workers.is_some());
-    guessed.map(|promise| {
+/// What is assumed where no workload file gives a number of workers: the number that somebody else knows, as `known` says by
+/// plant, or else the one that a gateway begins with.
+pub(super) fn guessed_workers(promises: &Promises, known: &[Option<String>]) -> Vec<String> {
+    let plants = promises.plants.iter().zip(known.iter().chain(std::iter::repeat(&None)));
+    let guessed = plants.filter(|(promise, _)| promise.find_workers.is_some());
+    let sentence = |(promise, known): (&promises::Plant, &Option<String>)| {
+        let from = match known {
+            Some(known) => known,
+            None => {
+                "THAT IS A GUESS, with which a gateway begins: the configuration leaves the number to be found"
+            }
+        };
         format!(
-            "`{}` works on {} requests at once: the configuration leaves the number to be found; `workers` in the \
-             configuration, or in a workload under `[plant.{}]`, tells it",
+            "`{}` works on {} requests at once: {from}; `workers` in the configuration, or in a workload under `[plant.{}]`, tells \
+             it",
             promise.name, promise.workers, promise.name
         )
-    })
+    };
+    guessed.map(sentence).collect()
 }
 
 /// Refuses a file without the number of workers of a plant whose configuration leaves it to be found.

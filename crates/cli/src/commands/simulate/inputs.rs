@@ -5,6 +5,7 @@ use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::rate_forecast;
+use crate::service::state::KnownState;
 use plimsoll_config::{Configuration, ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
@@ -60,8 +61,8 @@ impl Contender {
 }
 
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
-    let (promises, comparator, forecasts) = first(arguments)?;
-    let mut parsed = understand(arguments, &promises, false)?;
+    let FirstContender { promises, comparator, forecasts, known_workers } = first(arguments)?;
+    let mut parsed = understand(arguments, &promises, &known_workers, false)?;
     logs::settle(arguments, &promises, &mut parsed)?;
     let ParsedWorkload { workload, mut assumptions, untimed } = parsed;
     if arguments.file.is_none() {
@@ -104,18 +105,63 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, files, untimed })
 }
 
+/// What stands in front of the servers first.
+struct FirstContender {
+    promises: Promises,
+    comparator: Option<Comparator>,
+    forecasts: RateForecasts,
+    /// By plant: how its number of workers is known, where the configuration leaves it to be found.
+    known_workers: Vec<Option<String>>,
+}
+
 /// The configuration, the agent's file, or what is taken where there is neither.
-fn first(arguments: &SimulateArguments) -> Result<(Promises, Option<Comparator>, RateForecasts), Failure> {
+fn first(arguments: &SimulateArguments) -> Result<FirstContender, Failure> {
+    let of = |promises, comparator| FirstContender {
+        promises,
+        comparator,
+        forecasts: RateForecasts::default(),
+        known_workers: Vec::new(),
+    };
     let Some(file) = &arguments.file else {
-        let configuration = source::understand(include_str!("default.toml"), DEFAULT)?;
-        return Ok((configuration.promises, None, RateForecasts::default()));
+        return Ok(of(source::understand(include_str!("default.toml"), DEFAULT)?.promises, None));
     };
     if let Some(own) = agent::read(file).transpose()? {
-        return Ok((own.promises(), Some(agent::comparator(&own)), RateForecasts::default()));
+        return Ok(of(own.promises(), Some(agent::comparator(&own))));
     }
-    let configuration = source::read(file)?;
+    let mut configuration = source::read(file)?;
     let forecasts = learned(&configuration)?;
-    Ok((configuration.promises, None, forecasts))
+    let known_workers = know_workers(&mut configuration, arguments, file);
+    Ok(FirstContender { forecasts, known_workers, ..of(configuration.promises, None) })
+}
+
+/// Takes the numbers of workers that the gateway has found for which this runs, or an earlier run of the configuration: how
+/// each is known, by plant.
+fn know_workers(
+    configuration: &mut Configuration,
+    arguments: &SimulateArguments,
+    file: &Path,
+) -> Vec<Option<String>> {
+    let (known, from) = match &arguments.learned {
+        Some(learned) => (KnownState::find_at(learned), "the gateway that runs".to_owned()),
+        None => {
+            let known = KnownState::find(configuration, file, None);
+            let from = known.path().map_or_else(String::new, |path| path.display().to_string());
+            (known, format!("an earlier run ({from})"))
+        }
+    };
+    let plants = configuration.promises.plants.iter_mut().map(|plant| {
+        let bounds = plant.find_workers?;
+        let (_, workers, found) = known.workers().find(|(name, ..)| *name == plant.name)?;
+        if !(bounds.least..=bounds.most).contains(&workers) {
+            return None;
+        }
+        plant.workers = workers;
+        Some(match found {
+            true => format!("{from} has found so many, or was told them by the server"),
+            false => format!("{from} takes it for so many, and has not found the number yet"),
+        })
+    });
+    plants.collect()
 }
 
 /// The files that the command line names, and those that a workload or a comparator reads.
@@ -170,7 +216,7 @@ fn configured(
 ) -> Result<Contender, Failure> {
     let configuration = source::read(Path::new(name))?;
     let forecasts = learned(&configuration)?;
-    let promises = configuration.promises;
+    let mut promises = configuration.promises;
     let names = |promises: &Promises| {
         let all: Vec<String> = promises.plants.iter().map(|plant| plant.name.clone()).collect();
         all.join(", ")
@@ -183,7 +229,13 @@ fn configured(
             first.name
         )));
     }
-    let own = understand(arguments, &promises, true)?.workload;
+    // Both begin to search for the workers at the same number.
+    for (own, first) in promises.plants.iter_mut().zip(&first.promises.plants) {
+        if let (Some(bounds), Some(_)) = (own.find_workers, first.find_workers) {
+            own.workers = first.workers.clamp(bounds.least, bounds.most);
+        }
+    }
+    let own = understand(arguments, &promises, &[], true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = needs_times(&promises, untimed);
     Ok(Contender { name: name.to_owned(), comparator: None, promises, workload, needs_times, forecasts })
@@ -207,12 +259,14 @@ fn needs_times(promises: &Promises, untimed: &[UntimedPlant]) -> Vec<bool> {
 fn understand(
     arguments: &SimulateArguments,
     promises: &Promises,
+    known_workers: &[Option<String>],
     compared: bool,
 ) -> Result<ParsedWorkload, Failure> {
     let times = Replay { speed: arguments.speed.unwrap_or(1.0), scale: arguments.scale.unwrap_or(1.0) };
     let log = arguments.log.as_deref().map(|log| (log, times));
     let mut parsed = match &arguments.workload {
-        None => log.map_or_else(ParsedWorkload::default, |(log, times)| replay(log, times, promises)),
+        None => log
+            .map_or_else(ParsedWorkload::default, |(log, times)| replay(log, times, promises, known_workers)),
         Some(path) => source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
             parse_workload_as(text, name, promises, Reading { log, compared })
         })?,

@@ -55,9 +55,19 @@ impl KnownState {
         KnownState { path: Some(path.to_owned()), document, seed }
     }
 
+    /// Where it is kept.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// What an engine goes on from, and whether it is so new that service levels hold too.
     pub(crate) fn learned(&self) -> Option<(LearnedState, bool)> {
         self.document.as_ref().map(StateDocument::learned)
+    }
+
+    /// How many workers it takes each upstream for, by name, and whether it has found the number.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = (&str, u32, bool)> {
+        self.document.iter().flat_map(StateDocument::workers)
     }
 
     /// How rates go on, if this is where it is kept.
