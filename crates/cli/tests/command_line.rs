@@ -173,7 +173,10 @@ fn the_examples_are_right() {
         assert!(text(&output.stdout).contains("is right."), "{name}");
         let json = plimsoll(&["check", "--json", name]);
         let plan: serde_json::Value = serde_json::from_slice(&json.stdout).expect("the plan is JSON");
-        assert!(plan["upstreams"][0]["workers"].as_u64().is_some_and(|workers| workers > 0), "{plan}");
+        let upstream = &plan["upstreams"][0];
+        let workers = [&upstream["workers"], &upstream["find_workers"]["begins_with"]]
+            .map(|number| number.as_u64() > Some(0));
+        assert_eq!(workers.iter().filter(|is| **is).count(), 1, "told or to be found: {plan}");
         assert!(plan["sites"][0]["levels"].as_array().is_some_and(|levels| !levels.is_empty()), "{plan}");
         // One of them tells what requests cost.
         let told = name.ends_with("contracts.toml");

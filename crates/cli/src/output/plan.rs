@@ -73,6 +73,7 @@ pub(crate) fn text(configuration: &Configuration) -> String {
 /// What is right and may surprise.
 fn warnings(configuration: &Configuration) -> Vec<String> {
     let mut warnings = level_order::warnings(configuration);
+    warnings.extend(promised::short_deadlines(&configuration.promises));
     warnings.extend(open_exemptions(&configuration.promises));
     for site in &configuration.promises.sites {
         warnings.extend(open_classes(site, &configuration.gateway.settings));
@@ -194,13 +195,16 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
     };
     let (ceiling, plant) = (plan.ceiling, &plan.plant);
     let sum = match plan.verdict {
-        Feasibility::Unverified if plan.rows.iter().all(|row| row.utilization.is_none()) => {
-            "unknown".to_owned()
-        }
+        Feasibility::Unverified if is_unknown(plan) => "unknown".to_owned(),
         Feasibility::Unverified => format!("at least {:.3}", plan.sum),
         Feasibility::Fits | Feasibility::Exceeds => format!("{:.3}", plan.sum),
     };
     format!("{}{plant}: {sum} of {ceiling:.3} ({from}): {says}\n\n", text::table(&table))
+}
+
+/// Whether nothing is known of what its contracts take.
+fn is_unknown(plan: &PlantPlan) -> bool {
+    plan.verdict == Feasibility::Unverified && plan.rows.iter().all(|row| row.utilization.is_none())
 }
 
 fn guarantee(row: &ContractRow, plan: &PlantPlan) -> Facts {
@@ -231,7 +235,7 @@ fn contract_facts(plan: &PlantPlan) -> Facts {
     Facts(vec![
         hidden("upstream", plan.plant.as_str()),
         hidden("ceiling", plan.ceiling),
-        hidden("sum", plan.sum),
+        hidden("sum", (!is_unknown(plan)).then_some(plan.sum)),
         hidden("reserve", plan.reserve),
         hidden("verdict", plan.verdict.as_str()),
         hidden("guarantees", plan.rows.iter().map(|row| guarantee(row, plan)).collect::<Vec<_>>()),
@@ -245,14 +249,15 @@ fn upstreams(configuration: &Configuration) -> Vec<Facts> {
 }
 
 fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
-    let kind = match backend {
-        Backend::Upstream { .. } => "servers",
-        Backend::Files { .. } => "folder",
+    let (kind, page) = match backend {
+        Backend::Upstream { workers_from, .. } => ("servers", workers_from.as_ref().map(ToString::to_string)),
+        Backend::Files { .. } => ("folder", None),
     };
     let bounds = plant.find_workers;
     let workers = match bounds {
         Some(bounds) => {
-            Value::from(plant.workers).said(format!("found, {} to {}", bounds.least, bounds.most))
+            let asked = page.as_ref().map_or_else(String::new, |page| format!("as {page} says, else "));
+            Value::Absent.said(format!("{asked}found, {} to {}", bounds.least, bounds.most))
         }
         None => plant.workers.into(),
     };
@@ -263,7 +268,14 @@ fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
     let may_wait = format!("{} for {} s", plant.queue.max_waiting, plant.queue.longest_wait().as_secs_f64());
     let rate = carried(plant);
     let carries = rate.map_or("unknown".to_owned(), |rate| format!("up to {rate:.0} requests/s"));
-    let bounds = bounds.map(|bounds| Facts(vec![hidden("least", bounds.least), hidden("most", bounds.most)]));
+    let bounds = bounds.map(|bounds| {
+        Facts(vec![
+            hidden("least", bounds.least),
+            hidden("most", bounds.most),
+            hidden("begins_with", plant.workers),
+            hidden("asked_of", page),
+        ])
+    });
     Facts(vec![
         figure("name", "upstream", plant.name.as_str()),
         figure("kind", "kind", kind),
@@ -397,6 +409,21 @@ mod tests {
     }
 
     #[test]
+    fn workers_that_are_to_be_found_are_no_number() {
+        let page = "workers_from = \"http://127.0.0.1:81/server-status?auto\"";
+        let configuration = understand(&TWO_LEVELS.replace("workers = 8", page), "test.toml").unwrap();
+        let plan = text(&configuration);
+        assert!(
+            plan.contains("as http://127.0.0.1:81/server-status?auto says, else found, 1 to 1024"),
+            "{plan}"
+        );
+        let json = json::line(&facts(&configuration));
+        let bounds = "\"workers\":null,\"find_workers\":{\"least\":1,\"most\":1024,\"begins_with\":16,\
+                      \"asked_of\":\"http://127.0.0.1:81/server-status?auto\"}";
+        assert!(json.contains(bounds), "{json}");
+    }
+
+    #[test]
     fn a_plan_without_costs_is_unverified() {
         let source = TWO_LEVELS.replace("costs = { request = \"8ms\" }\n", "");
         let configuration = understand(&source, "test.toml").unwrap();
@@ -411,5 +438,7 @@ mod tests {
         let row =
             plan.lines().find(|line| line.starts_with("shop") && line.contains("100")).unwrap_or_default();
         assert!(row.trim_end().ends_with("unknown"), "{plan}");
+        let json = json::line(&facts(&understand(&contract, "test.toml").unwrap()));
+        assert!(json.contains("\"sum\":null"), "{json}");
     }
 }

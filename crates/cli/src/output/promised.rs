@@ -3,7 +3,7 @@
 use crate::output::facts::{Facts, hidden};
 use crate::output::text;
 pub(crate) use crate::output::units::promised_time as time;
-use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
+use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan, promised_costs};
 use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_report::{Column, Table};
@@ -42,6 +42,20 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
 impl Promised<'_> {
     fn is_empty(&self) -> bool {
         self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
+    }
+
+    /// One worker's mean time (s) for a request of the site at its lowest level, if the deadline leaves less. It is the mean
+    /// of all classes, of which one may have lighter requests.
+    fn too_long(&self, site: &Site, promises: &Promises) -> Option<f64> {
+        let (deadline, plant) = (self.deadline?, &promises.plants[site.plant]);
+        if plant.find_workers.is_some() || site.levels.iter().any(|level| level.plant.is_some()) {
+            return None;
+        }
+        let full = promised_costs(promises, site)?.costs.per_request_seconds * f64::from(plant.workers);
+        let lower = site.levels.split_last().map_or(&[][..], |(_, lower)| lower);
+        // A level whose cost nobody knows may be as light as it likes.
+        let least = lower.iter().try_fold(full, |cost, level| Some(cost * level.cost_ratio?))?;
+        (least > deadline.as_secs_f64()).then_some(least)
     }
 
     /// `95 % within 200 ms`, `ratio 2`, `99 % of the admitted within 1 s`.
@@ -94,6 +108,22 @@ impl Promised<'_> {
     }
 }
 
+/// Deadlines that leave less time than a request takes: hardly any request could be admitted.
+pub(crate) fn short_deadlines(promises: &Promises) -> Vec<String> {
+    let sentence = |site: &Site, promised: &Promised<'_>| {
+        Some(format!(
+            "site {}: class {} has {} to be done, and a request takes {} of a worker on the mean (`costs`), at the lightest level: \
+             those that take so long are all rejected; allow more time, or serve a lighter level (`[[site.level]]`)",
+            site.name,
+            promised.class,
+            time(promised.deadline?.as_secs_f64()),
+            time(promised.too_long(site, promises)?)
+        ))
+    };
+    let sites = promises.sites.iter();
+    sites.flat_map(|site| of(site).filter_map(move |promised| sentence(site, &promised))).collect()
+}
+
 pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
     Facts(vec![
         hidden("site", row.site.as_str()),
@@ -130,7 +160,10 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
             let strict = if site.strict_ratios && promised.ratio.is_some() { ", strict" } else { "" };
             let plan = match planned {
                 Some(row) => says(row, &promises.plants[site.plant]),
-                None if promised.ratio.is_none() => "enforced at admission".to_owned(),
+                None if promised.ratio.is_none() => match promised.too_long(site, promises) {
+                    Some(least) => format!("too short: a request takes {}", time(least)),
+                    None => "enforced at admission".to_owned(),
+                },
                 None => "told by status while it runs".to_owned(),
             };
             table = table.row([
@@ -267,6 +300,26 @@ mod tests {
         let plan = table(&deadline);
         for part in ["premium  1         99 % of the admitted within 1 s", "enforced at admission"] {
             assert!(plan.contains(part), "{part} in\n{plan}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_leaves_less_than_a_request_takes_is_warned_of() {
+        let deadline = |text: &str| {
+            PREMIUM.replace("delay = \"200ms\"\npercentile = 95", &format!("deadline = \"{text}\""))
+        };
+        let short = table(&deadline("10ms"));
+        for part in
+            ["too short: a request takes 40 ms", "warning: site shop: class premium has 10 ms", "takes 40 ms"]
+        {
+            assert!(short.contains(part), "{part} in\n{short}");
+        }
+        assert!(!table(&deadline("50ms")).contains("warning"));
+        // At a light level a request takes 8 ms; what one takes whose cost is not told, nobody knows.
+        let levels = "[[site.level]]\nname = \"light\"\nprefix = \"/l\"\ncost = 0.2\n[[site.level]]\nname = \"full\"\n";
+        for levels in [levels.to_owned(), levels.replace("cost = 0.2\n", "")] {
+            let levelled = deadline("10ms").replace("[[site.class]]", &format!("{levels}[[site.class]]"));
+            assert!(!table(&levelled).contains("warning"), "{}", table(&levelled));
         }
     }
 
