@@ -220,3 +220,43 @@ fn the_plan_says_what_is_not_known() {
         assert!(plan.contains(part), "no {part:?} in\n{plan}");
     }
 }
+
+/// A file in a folder of its own, which goes with the folder.
+fn written(bytes: &[u8]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("written.toml");
+    std::fs::write(&path, bytes).expect("it can be written");
+    (folder, path.into_os_string().into_string().expect("text"))
+}
+
+/// A configuration with these lines under [gateway].
+fn with_lines(lines: &str) -> Vec<u8> {
+    format!("[gateway]\nlisten = \"127.0.0.1:0\"\n{lines}\n[upstream.app]\naddress = \"127.0.0.1:81\"\n")
+        .into_bytes()
+}
+
+/// `run` would not start with them either.
+#[test]
+fn tokens_that_are_missing_or_short_are_wrong() {
+    let (folder, file) = written(&with_lines("admin_token_file = \"admin.token\""));
+    refused(&["check", &file], &["admin.token: No such file", "`admin_token_file` under [gateway]"]);
+    std::fs::write(folder.path().join("admin.token"), "short\n").expect("it can be written");
+    refused(&["check", &file], &["32 characters", "`admin_token_file` under [gateway]"]);
+    std::fs::write(folder.path().join("admin.token"), "t".repeat(32)).expect("it can be written");
+    let right = plimsoll(&["check", &file]);
+    assert_eq!((right.status.code(), text(&right.stderr).as_str()), (Some(0), ""));
+}
+
+/// They may be there where the gateway runs.
+#[test]
+fn names_and_folders_that_are_not_here_are_warned_of() {
+    let more = "[access_log]\nfile = \"no/such/folder/access.log\"";
+    let (_folder, file) = written(&with_lines(more));
+    let output = plimsoll(&["check", &file]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("warning: there is no folder ") && said.contains("`plimsoll run` does not start"),
+        "{said}"
+    );
+}

@@ -3,15 +3,18 @@
 use crate::args::{CheckArguments, source};
 use crate::output::failure::Failure;
 use crate::output::{json, plan};
-use crate::service::{certificates, log, own_listeners};
+use crate::service::{certificates, log, own_listeners, resolve};
 
-/// Checks the file, the certificates that it names, and that no upstream is this gateway on this machine. Other names, folders
-/// and ports are left to `run`, which may be on another machine.
+/// Checks the file, the certificates, tokens and keys that it names, and that no upstream is this gateway on this machine. It
+/// only warns of other names and folders, and ports are left to `run`, which may be on another machine.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     own_listeners::refuse(&configuration)?;
     let certificates = certificates::check(&configuration)?;
-    for warning in certificates::warnings(&certificates, &configuration.promises) {
+    resolve::admin_tokens(&configuration)?;
+    resolve::signed(&configuration)?;
+    let warnings = certificates::warnings(&certificates, &configuration.promises);
+    for warning in warnings.into_iter().chain(resolve::missing_here(&configuration)) {
         log::tell(format_args!("warning: {warning}"));
     }
     json::print_or(arguments.json, &plan::facts(&configuration), || {

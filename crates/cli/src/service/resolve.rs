@@ -1,11 +1,11 @@
 //! From what the configuration says to what the gateway is told: names are looked up, folders are found.
 
-use crate::output::failure::Failure;
+use crate::output::failure::{Failure, folder};
 use crate::service::{certificates, own_listeners};
 use plimsoll_config::{self as config, Configuration};
 use plimsoll_core::promises::Plant;
 use plimsoll_gateway::settings::{
-    Address, AdminTokens, Backend, Settings, Signed, UpstreamSettings, UpstreamTls,
+    Address, AdminTokens, Backend, LogTarget, Settings, Signed, SiteLog, UpstreamSettings, UpstreamTls,
 };
 use std::net::ToSocketAddrs;
 use std::path::Path;
@@ -59,11 +59,47 @@ pub(crate) fn settings_with(configuration: &Configuration, found: &Found) -> Res
         .collect::<Result<_, _>>()?;
     let hash_seed = gateway.seed.unwrap_or(gateway.settings.hash_seed);
     let signed = signed(configuration)?;
-    let admin_tokens = match &gateway.admin_tokens {
-        Some(file) => secrets(file, ADMIN_TOKEN_FILE, AdminTokens::read)?,
-        None => AdminTokens::default(),
-    };
+    let admin_tokens = admin_tokens(configuration)?;
     Ok(Settings { backends, hash_seed, signed, admin_tokens, ..gateway.settings.clone() })
+}
+
+/// What may hinder the start of a gateway here: names that cannot be looked up, and folders that are not there.
+pub(crate) fn missing_here(configuration: &Configuration) -> Vec<String> {
+    let Configuration { promises, gateway } = configuration;
+    let backends = promises.plants.iter().zip(&gateway.backends).flat_map(|(plant, backend)| match backend {
+        config::Backend::Upstream { addresses, .. } => {
+            let unknown = |address: &String| {
+                let why = look_up(address).err()?;
+                Some(format!("[upstream.{}]: `{address}` cannot be looked up here: {why}", plant.name))
+            };
+            addresses.iter().filter_map(unknown).collect()
+        }
+        config::Backend::Files(files) if files.root.is_dir() => Vec::new(),
+        config::Backend::Files(files) => {
+            vec![format!("[folder.{}]: there is no folder {} here", plant.name, files.root.display())]
+        }
+    });
+    let own = gateway.settings.access_log.sites.iter().filter_map(|site| match site {
+        SiteLog::Own(target) => Some(target),
+        SiteLog::Shared | SiteLog::Off => None,
+    });
+    let logs = gateway.settings.access_log.target.iter().chain(own).filter_map(|target| match target {
+        LogTarget::File(path) if !folder(path).is_dir() => Some(format!(
+            "there is no folder {} here for the access log {}",
+            folder(path).display(),
+            path.display()
+        )),
+        LogTarget::File(_) | LogTarget::Stdout => None,
+    });
+    let mut missing: Vec<String> = backends.chain(logs).collect();
+    missing.dedup();
+    missing.iter().map(|what| format!("{what}; `plimsoll run` does not start without it")).collect()
+}
+
+/// The tokens of the admin listener.
+pub(crate) fn admin_tokens(configuration: &Configuration) -> Result<AdminTokens, Failure> {
+    let file = configuration.gateway.admin_tokens.as_deref();
+    file.map_or(Ok(AdminTokens::default()), |file| secrets(file, ADMIN_TOKEN_FILE, AdminTokens::read))
 }
 
 /// What counts only if it is signed, with the keys of its file.
@@ -156,6 +192,21 @@ mod tests {
         assert_eq!(
             (settings.rewrites[0][0].prefix.as_str(), settings.rewrites[0][1].prefix.as_str()),
             ("/light", "")
+        );
+    }
+
+    #[test]
+    fn what_hinders_a_start_is_told_before() {
+        let source = "[gateway]\nlisten = \"127.0.0.1:0\"\n[access_log]\nfile = \"/no/such/access.log\"\n\
+                      [upstream.app]\naddress = [\"no.such.name.invalid:81\", \"127.0.0.1:82\"]\n";
+        let [name, log] = &missing_here(&understand(source, "test.toml").unwrap())[..] else { panic!("two") };
+        assert!(
+            name.starts_with("[upstream.app]: `no.such.name.invalid:81` cannot be looked up here: "),
+            "{name}"
+        );
+        assert!(
+            log.starts_with("there is no folder /no/such here for the access log /no/such/access.log; "),
+            "{log}"
         );
     }
 
