@@ -178,3 +178,23 @@ fn a_type_that_was_found_is_told_from_a_saved_status() {
     let classes = String::from_utf8(classes.stdout).expect("text");
     assert!(classes.contains("report: the path is `/reports/*`; by it"), "{classes}");
 }
+
+/// The gateway's own check of a head comes first, as it does where the request is served.
+#[test]
+fn what_the_gateway_refuses_belongs_nowhere() {
+    let requests = [("GET /a/../b", 400), ("TRACE /a", 405)];
+    for (request, status) in requests {
+        let text = told(&["--request", request, "--host", "shop.example"]);
+        assert!(
+            text.contains(&format!("The gateway answers {status} before")) && !text.contains("class"),
+            "{text}"
+        );
+        let json = told(&["--request", request, "--host", "shop.example", "--json"]);
+        assert!(json.contains(&format!("\"status\": {status}")), "{json}");
+    }
+    // Without a host, and with the host among the headers.
+    for more in [&[][..], &["--header", "Host: shop.example"], &["--host", "shop.example:8080"]] {
+        let text = told(&[&["--request", "GET /a?b=%zz"], more].concat());
+        assert!(!text.contains("The gateway answers"), "{text}");
+    }
+}

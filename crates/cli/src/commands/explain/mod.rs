@@ -2,6 +2,8 @@
 //!
 //! The decision is the engine's own ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
 
+mod request;
+
 use crate::args::source;
 use crate::args::{ExplainArguments, RequestLine};
 use crate::output::facts::{Facts, Value, figure, hidden, list};
@@ -15,14 +17,16 @@ use crate::service::{resolve, state};
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Level, Mode, Network, Site};
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
-use plimsoll_core::request::{RequestView, cookie, host_length, normal_path};
-use plimsoll_gateway::settings::Signed;
-use std::borrow::Cow;
-use std::net::IpAddr;
+use plimsoll_gateway::http1::Refusal;
+use plimsoll_gateway::http1::request::RequestHead;
+use request::{TypedRequest, head};
 use std::time::SystemTime;
 
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let mut configuration = source::read(&arguments.file)?;
+    if let Err(refusal) = RequestHead::default().parse(&head(arguments)) {
+        return refused(arguments, refusal);
+    }
     let finds = configuration.promises.sites.iter().map(|site| site.types.is_empty()).collect();
     let saved = match &arguments.status {
         Some(status) => found_types::read_into(&mut configuration.promises, status)?,
@@ -52,43 +56,16 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     }
 }
 
-struct TypedRequest<'a> {
-    arguments: &'a ExplainArguments,
-    path: Cow<'a, str>,
-    signed: Signed,
-}
-
-impl<'a> TypedRequest<'a> {
-    fn new(arguments: &'a ExplainArguments, signed: Signed) -> Self {
-        let path = arguments.request.target.split('?').next().unwrap_or_default();
-        TypedRequest { arguments, path: normal_path(path), signed }
+fn refused(arguments: &ExplainArguments, Refusal { status, why }: Refusal) -> Result<(), Failure> {
+    if arguments.json {
+        let facts =
+            vec![hidden("site", Value::Absent), hidden("status", u32::from(status)), hidden("why", why)];
+        return json::print_indented(&Facts(facts));
     }
-}
-
-impl RequestView for TypedRequest<'_> {
-    fn method(&self) -> &str {
-        &self.arguments.request.method
-    }
-    fn host(&self) -> &str {
-        let host = self.arguments.host.as_str();
-        &host[..host_length(host.as_bytes())]
-    }
-    fn path(&self) -> &str {
-        &self.path
-    }
-    fn query(&self) -> &str {
-        self.arguments.request.target.split_once('?').map_or("", |(_, query)| query)
-    }
-    fn header(&self, name: &str) -> Option<&str> {
-        let found = self.arguments.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
-        found.and_then(|(_, value)| self.signed.header(name, value))
-    }
-    fn cookie(&self, name: &str) -> Option<&str> {
-        cookie(self, name).and_then(|sent| self.signed.cookie(name, sent))
-    }
-    fn client(&self) -> IpAddr {
-        self.arguments.client
-    }
+    let RequestLine { method, target } = &arguments.request;
+    text::print(format!(
+        "{method} {target}\n\nThe gateway answers {status} before it asks where the request belongs: {why}."
+    ))
 }
 
 fn no_site(arguments: &ExplainArguments, configuration: &Configuration) -> String {
