@@ -20,7 +20,9 @@ section! { "[[site.class]]"
         condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
         /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it has
         /// a `delay` or a `deadline`, else after all that have one. Before a server that `decides_itself` a promised
-        /// time is no priority.
+        /// time is no priority. Priorities are strict: a higher one has full pages before a lower one has any, so under load
+        /// clients of the lower one may all be rejected although light pages for everybody would fit. If that is not meant,
+        /// give both the same priority, or make the lower one a site of its own with a `guarantee`.
         priority: Whole<1, 100>, optional;
         /// As the site's, for this class.
         deadline: Duration, optional;
