@@ -235,6 +235,22 @@ fn with_lines(lines: &str) -> Vec<u8> {
         .into_bytes()
 }
 
+/// What is no configuration at all is refused soon, and in few lines.
+#[test]
+fn a_file_of_another_kind_is_refused_soon() {
+    let began = std::time::Instant::now();
+    let (_folder, large) = written(&vec![0; 30 << 20]);
+    refused(&["check", &large], &["is larger than 8 MiB", "examples/one-site.toml"]);
+    let (_folder, latin) = written(b"[gateway]\n# caf\xe9\nlisten = \"127.0.0.1:0\"\n");
+    refused(&["check", &latin], &["line 2 has a byte (0xe9) that is no UTF-8", "iconv"]);
+    let (_folder, wrong) = written("wrong = 1\n".repeat(100_000).as_bytes());
+    let output = plimsoll(&["check", &wrong]);
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), said.matches("error[").count()), (Some(2), 20), "{} bytes", said.len());
+    assert!(said.contains("or more errors in") && said.contains("of which these are the first 20"), "{said}");
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+}
+
 /// `run` would not start with them either.
 #[test]
 fn tokens_that_are_missing_or_short_are_wrong() {
@@ -259,4 +275,43 @@ fn names_and_folders_that_are_not_here_are_warned_of() {
         said.contains("warning: there is no folder ") && said.contains("`plimsoll run` does not start"),
         "{said}"
     );
+}
+
+#[test]
+fn a_socket_that_cannot_be_is_answered_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listen = format!("listen = \"unix:{}/none/plimsoll.sock\"\nadmin = \"off\"", folder.path().display());
+    let (_folder, file) = written(
+        &String::from_utf8(with_lines(""))
+            .expect("text")
+            .replace("listen = \"127.0.0.1:0\"", &listen)
+            .into_bytes(),
+    );
+    let output = plimsoll(&["run", &file]);
+    let said = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && said.contains("There is no folder for the socket: make it"),
+        "{said}"
+    );
+}
+
+/// As the status of a gateway with a token says it.
+#[test]
+fn the_dashboard_in_a_terminal_says_how_to_show_a_token() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = server.local_addr().expect("an address").to_string();
+    let answer = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().expect("a client");
+        let mut asked = [0; 1000];
+        let _ = std::io::Read::read(&mut stream, &mut asked);
+        let head = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let _ = std::io::Write::write_all(&mut stream, head.as_bytes());
+    });
+    let output = plimsoll(&["top", &address, "--once"]);
+    let said = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && said.contains("asks for a token: `--token-file FILE`"),
+        "{said}"
+    );
+    answer.join().expect("it answered");
 }

@@ -725,6 +725,34 @@ fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {
     assert!(said(&out).contains("\n<!doctype html>"), "{}", said(&out));
 }
 
+/// A comparator twice tells nothing, nor does a time that no line has.
+#[test]
+fn what_tells_nothing_is_said() {
+    refused(
+        &[&STEP[..], &["--against", "none", "--against", "none"]].concat(),
+        &["`--against none` is given twice"],
+    );
+    let log = temporary("no-such-field.log", &log(2));
+    let asked = ["--log", name(&log), "--capacity", "20/s"];
+    let told = json(&[&asked[..], &["--time-field", "3:us"]].concat());
+    let assumptions = told["assumptions"].to_string();
+    assert!(assumptions.contains("the field of `--time-field` is in 0 of 120 lines only"), "{assumptions}");
+    assert!(!json(&asked)["assumptions"].to_string().contains("--time-field"));
+    // A log that ends in the middle of its compressed form.
+    let cut = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut.log.gz");
+    let whole = fs::read(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../sim/tests/data/nasa-1995-08-01-pages-and-pictures.log.gz"),
+    );
+    fs::write(&cut, &whole.expect("it is there")[..5000]).expect("it can be written");
+    let output = plimsoll(&["--log", name(&cut), "--capacity", "20/s"]);
+    assert!(
+        output.status.code() == Some(2) && said(&output).contains("It ends in the middle"),
+        "{}",
+        said(&output)
+    );
+}
+
 /// What an earlier run has kept of the workers is taken, and where the number is from is said.
 #[test]
 fn workers_are_those_that_a_run_has_kept() {

@@ -44,7 +44,7 @@ fn names(kind: &str) -> Vec<String> {
 fn in_these_words(kind: &str, refused: fn(&str) -> Diagnostics) {
     let mut wrong = Vec::new();
     for name in names(kind) {
-        let shown = format!("{}\n", refused(&name));
+        let shown = format!("{:#}\n", refused(&name));
         let path = folder(kind).join(&name).with_extension("txt");
         if std::env::var_os("PLIMSOLL_BLESS").is_some() {
             std::fs::write(&path, &shown).expect("golden files can be written");

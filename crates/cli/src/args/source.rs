@@ -5,8 +5,13 @@ use crate::output::plan;
 use plimsoll_config::{Agent, Configuration, Diagnostics, is_agent, is_configuration, parse_agent};
 use plimsoll_core::Engine;
 use plimsoll_core::processes::SharedShape;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
+use std::string::FromUtf8Error;
+
+/// The most that a file may have that somebody writes by hand: tens of thousands of sites (bytes).
+const LARGEST: u64 = 8 << 20;
 
 /// Reads a file of some format with `parse`, which takes its text, and its name for diagnostics. `what` names the format,
 /// and `example` a file of it.
@@ -16,11 +21,30 @@ pub(crate) fn read_as<T>(
     parse: impl FnOnce(&str, &str) -> Result<T, Diagnostics>,
 ) -> Result<T, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    read.map_err(|error| {
         let instead = format!("Name {what}; {example} is one to begin with.");
         Failure::not_read(format_args!("{name}: {error}"), &error, &instead)
     })?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Failure::Input(format!(
+            "error: {name} is larger than {} MiB, which {what} may have\nName {what}; {example} is one to begin with.",
+            LARGEST >> 20
+        )));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, &error))?;
     parse(&text, &name).map_err(|all| Failure::Input(all.to_string()))
+}
+
+fn not_utf8(name: &str, error: &FromUtf8Error) -> Failure {
+    let (before, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let byte = rest.first().copied().unwrap_or_default();
+    Failure::Input(format!(
+        "error: {name}: line {line} has a byte (0x{byte:02x}) that is no UTF-8\nSave the file as UTF-8; ISO 8859-1, say, becomes so by \
+         `iconv -f ISO-8859-1 -t UTF-8`."
+    ))
 }
 
 /// Reads a configuration.
@@ -66,7 +90,12 @@ pub(crate) fn understand_inside(source: &str, name: &str) -> Result<Configuratio
 pub(crate) fn unreadable(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::InvalidData => Failure::Input(error.to_string()),
-        _ => Failure::not_read(error, error, "Name a file that is there."),
+        io::ErrorKind::UnexpectedEof => {
+            let instead = "It ends in the middle, as a copy does that was cut off: copy it again, or read what `zcat` makes of it.";
+            Failure::not_read(error, error, instead)
+        }
+        io::ErrorKind::NotFound => Failure::not_read(error, error, "Name a file that is there."),
+        _ => Failure::not_read(error, error, "See whether the file is whole and can be read."),
     }
 }
 

@@ -236,7 +236,15 @@ fn finish(
 }
 
 fn not_started(error: &io::Error) -> Failure {
+    let is_socket = error.to_string().starts_with("cannot listen on unix:");
     let help = match error.kind() {
+        io::ErrorKind::PermissionDenied if is_socket => {
+            "This user may not write in the folder of the socket; make one that it may (systemd: `RuntimeDirectory=`), or write \
+             another path under [gateway]."
+        }
+        io::ErrorKind::NotFound if is_socket => {
+            "There is no folder for the socket: make it, or write another path under [gateway]."
+        }
         io::ErrorKind::AddrInUse => {
             "Stop what listens there (`ss -ltnpx` shows it), or write another address under [gateway]."
         }

@@ -4,10 +4,15 @@ use super::{Code, Diagnostic, Diagnostics, quoted};
 use crate::syntax::{SectionShape, sections};
 use std::ops::Range;
 
+/// The most errors that are kept of a file: nobody reads more, and a file of another kind has as many as it has bytes.
+const MOST_KEPT: usize = 1000;
+
 /// Errors found so far, and what is known of the section under reading.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     found: Vec<Finding>,
+    /// How many values were refused, those included that are not kept.
+    refused: usize,
     /// What stands for each NAME in the titles of the sections under reading, outermost first.
     names: Vec<String>,
     /// The file's own shape, to find the section that a misplaced key belongs to.
@@ -69,6 +74,10 @@ impl Findings {
         complaint: Complaint,
         other: Option<(&Range<usize>, String)>,
     ) {
+        self.refused += usize::from(code != Code::MissingKey);
+        if self.found.len() == MOST_KEPT {
+            return;
+        }
         let other = other.map(|(span, what)| (span.clone(), what));
         self.found.push(Finding { code, span: span.clone(), complaint, other });
     }
@@ -79,7 +88,7 @@ impl Findings {
 
     /// How many values were refused. If reading a value raises the number, the value is not sound.
     pub(crate) fn refused(&self) -> usize {
-        self.found.iter().filter(|finding| finding.code != Code::MissingKey).count()
+        self.refused
     }
 
     /// Reads a section that has a name of the user's choice.
@@ -129,9 +138,10 @@ impl Findings {
                 Diagnostic { code, span, line, column, message, help, other }
             })
             .collect();
+        let is_cut = all.len() == MOST_KEPT;
         all.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         all.dedup();
-        Diagnostics { name: name.to_owned(), all, source: source.to_owned() }
+        Diagnostics { name: name.to_owned(), all, source: source.to_owned(), is_cut }
     }
 }
 

@@ -98,18 +98,28 @@ pub struct Diagnostics {
     /// The errors, in the order of the file.
     pub all: Vec<Diagnostic>,
     source: String,
+    /// There may be more errors, which were not kept.
+    is_cut: bool,
 }
+
+/// The most errors that are drawn; the alternate form has all.
+const MOST_DRAWN: usize = 20;
 
 impl std::error::Error for Diagnostics {}
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for diagnostic in &self.all {
+        let drawn = if f.alternate() { self.all.len() } else { MOST_DRAWN.min(self.all.len()) };
+        for diagnostic in &self.all[..drawn] {
             writeln!(f, "{}\n", self.render(diagnostic))?;
         }
+        let more = if self.is_cut { " or more" } else { "" };
         match self.all.len() {
             1 => write!(f, "1 error in {}", self.name),
-            count => write!(f, "{count} errors in {}", self.name),
+            count if count == drawn => write!(f, "{count} errors in {}", self.name),
+            count => {
+                write!(f, "{count}{more} errors in {}, of which these are the first {MOST_DRAWN}", self.name)
+            }
         }
     }
 }

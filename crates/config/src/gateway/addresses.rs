@@ -150,7 +150,7 @@ fn host_with_port(text: &str) -> Result<String, Refusal> {
     }
     let help = match text.parse::<IpAddr>() {
         Ok(IpAddr::V6(address)) => format!("write `\"[{address}]:8000\"`, with the port it listens on"),
-        _ if port.is_empty() && !text.contains(['/', ' ']) => {
+        _ if port.is_empty() && !host.is_empty() && !text.contains(['/', ' ']) => {
             format!("add the port it listens on: `\"{}:8000\"`", quoted(host))
         }
         _ => "write host and port, such as `\"127.0.0.1:8000\"` or `\"app.internal:8000\"`".to_owned(),

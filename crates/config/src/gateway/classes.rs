@@ -119,7 +119,8 @@ fn check_reach(keys: &[Located<ClassKeys>], findings: &mut Findings) {
     let matches = |class: &Located<ClassKeys>| {
         let keys = class.value.condition.as_ref().filter(|keys| keys.sound)?;
         // What is wrong with the condition itself is said where it is read for good.
-        Some((condition(keys, &keys.value.0, &mut Findings::default()), keys.span.clone()))
+        let condition = condition(keys, &keys.value.0, OTHERS_ARE_DEFAULT, &mut Findings::default());
+        Some((condition, keys.span.clone()))
     };
     // Each is compared with all before it, which would take long for more.
     if keys.len() > MOST_COMPARED {
@@ -167,11 +168,21 @@ pub(super) fn match_condition(
     keys: Option<&Located<Table<MatchKeys>>>,
     findings: &mut Findings,
 ) -> Condition {
-    keys.map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings))
+    keys.map_or(Condition::default(), |keys| condition(keys, &keys.value.0, OTHERS_ARE_DEFAULT, findings))
 }
 
-/// The condition of a class, type or exemption.
-pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut Findings) -> Condition {
+/// The help where an exemption matches everything.
+pub(super) const EXEMPT_ALL: &str = "say which are exempt, such as `path = \"/healthz\"`; `mode = \"off\"` under [gateway] decides nothing at all";
+const OTHERS_ARE_DEFAULT: &str =
+    "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway";
+
+/// The condition of a class, type or exemption; `help` is for one that matches everything.
+pub(super) fn condition<T>(
+    place: &Located<T>,
+    keys: &MatchKeys,
+    help: &str,
+    findings: &mut Findings,
+) -> Condition {
     let given = [
         keys.path.is_some(),
         keys.method.is_some(),
@@ -184,7 +195,7 @@ pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut 
     if !given.contains(&true) && place.sound {
         refuse!(findings, Unreachable at &place.span,
             "this matches every request",
-            help: "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway");
+            help: help);
     }
     Condition {
         paths: listed(&keys.path, |path| path.0.clone()),

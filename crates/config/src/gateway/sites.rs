@@ -1,6 +1,6 @@
 //! Sites: what serves each, what each was promised, and its contract.
 
-use super::classes::{self, ClassKeys, MatchKeys, classes, condition, priority};
+use super::classes::{self, ClassKeys, EXEMPT_ALL, MatchKeys, classes, condition, priority};
 use super::deadlines::TypeKeys;
 use super::file::{ConfigurationKeys, unique};
 use super::headers::HeaderRuleKeys;
@@ -182,7 +182,8 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
         0
     });
     let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
-    let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
+    let exempt = keys.exempt.value.0.iter();
+    let exempt = exempt.map(|keys| condition(keys, &keys.value, EXEMPT_ALL, findings)).collect();
     let ResponsePromise { delay: default_delay, ratio: default_ratio } =
         response_times::of_default(keys, findings);
     let promised = default_delay.is_some() || keys.deadline.is_some();

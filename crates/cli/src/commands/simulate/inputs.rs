@@ -77,7 +77,12 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
         needs_times,
         forecasts,
     }];
-    for other in &arguments.against {
+    for (number, other) in arguments.against.iter().enumerate() {
+        if arguments.against[..number].contains(other) {
+            return Err(Failure::Input(format!(
+                "error: `--against {other}` is given twice, and what comes of it is the same\nLeave one of them out."
+            )));
+        }
         let first = &contenders[0];
         let next = match Comparator::parse(other) {
             Ok(comparator) => first.against(other, comparator),

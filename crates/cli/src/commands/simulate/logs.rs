@@ -15,6 +15,7 @@
 use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
+use crate::output::units::grouped;
 use plimsoll_config::ParsedWorkload;
 use plimsoll_core::promises::{Level, Promises};
 use plimsoll_sim::workload::{Arrivals, LogOptions, LogTimes, LoggedLevel, Version};
@@ -38,11 +39,12 @@ pub(super) fn settle(
     let mut options = LogOptions { sort: arguments.sort, times, weigh_by: None, levels };
     if let Some(rate) = arguments.capacity {
         if parsed.untimed.is_empty() {
-            return Err(Failure::Input(
-                "error: `--capacity` says again what the files say: what a request takes of the server\n  help: leave it out, \
-                 or the `costs` in the configuration and the service times in the workload"
-                    .to_owned(),
-            ));
+            // In the background another program asks, and the field of its page has this name.
+            let name = if arguments.background { "capacity" } else { "--capacity" };
+            return Err(Failure::Input(format!(
+                "error: `{name}` says again what the files say: what a request takes of the server\n  help: leave it out, or the \
+                 `costs` in the configuration and the service times in the workload"
+            )));
         }
         let learned = learn(parsed, &options)?;
         let known = learned.timed as f64 >= NEARLY_ALL * learned.lines as f64 && learned.mean > 0.0;
@@ -54,7 +56,15 @@ pub(super) fn settle(
             }
             None => {
                 options.times = LogTimes::Ignored;
-                "each request costs it as much as the others on the mean".to_owned()
+                let equal = "each request costs it as much as the others on the mean";
+                match (&arguments.time_field, learned.lines) {
+                    (Some(LogTimes::Field(_)), 1..) => format!(
+                        "{equal}, for the field of `--time-field` is in {} of {} lines only",
+                        grouped(learned.timed),
+                        grouped(learned.lines)
+                    ),
+                    _ => equal.to_owned(),
+                }
             }
         };
         parsed.assume_capacity(rate, promises, &share);

@@ -126,17 +126,23 @@ fn run_one(inputs: &Inputs, number: usize, seed: u64, outputs: Outputs<'_>) -> R
         }
         Some(comparator) => comparator.front(&contender.promises, workload, seed).map_err(cannot)?,
     };
-    let part = (number, inputs.contenders.len());
+    let (part, asked) = ((number, inputs.contenders.len()), outputs.lines.is_some());
     let mut watcher = RunWatcher::new(contender, part, outputs);
     let run = setup.run_with(&mut *front, &mut watcher).map_err(failed)?;
     if let Some(request) = watcher.untimed.take() {
         let [untimed, ..] = inputs.untimed.as_slice() else {
             unreachable!("only plants without times are watched")
         };
+        // In the background another program asks, which has no options of this command line.
+        let help = match asked {
+            true => "`capacity` lets the server take so many requests a second",
+            false => {
+                "`--capacity 200/s` lets the server take so many requests a second; `--time-field 1:us` says that the first number \
+                 behind each line is its time, in microseconds (Apache's `%D`)"
+            }
+        };
         return Err(Failure::Input(format!(
-            "error: {}: no file, and in the log not the line of `{}`\n  help: `--capacity 200/s` lets the server take so many \
-             requests a second; `--time-field 1:us` says that the first number behind each line is its time, in microseconds \
-             (Apache's `%D`); or {}",
+            "error: {}: no file, and in the log not the line of `{}`\n  help: {help}; or {}",
             untimed.message,
             printable(&request),
             untimed.help

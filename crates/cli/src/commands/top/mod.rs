@@ -91,6 +91,13 @@ fn page<T: serde::de::DeserializeOwned>(desk: &AdminDesk, path: &str) -> Result<
     let client = PageClient::new(&url, PATIENCE).map_err(|error| error.to_string())?;
     let client = client.with_token(desk.token.as_deref());
     let page = client.get().map_err(|error| error.to_string())?;
+    if page.status == 401 {
+        let what = if desk.token.is_some() { "another token than this one" } else { "a token" };
+        return Err(format!(
+            "the admin listener asks for {what}: `--token-file FILE` shows the first one in FILE, the `admin_token_file` of the \
+             gateway's configuration"
+        ));
+    }
     if page.status != 200 {
         return Err(format!("{path} answers {}: {}", page.status, page.body.trim_end()));
     }
