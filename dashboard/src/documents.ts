@@ -180,7 +180,7 @@ fitting_requests_per_second: number | null,
  */
 verdict: string, };
 
-export type EventKind = "started" | "reloaded" | "reload-refused" | "upstream-down" | "upstream-up" | "promise-missed" | "promise-kept";
+export type EventKind = "started" | "reloaded" | "reload-refused" | "upstream-down" | "upstream-up" | "promise-missed" | "promise-kept" | "rejections-began" | "rejections-ended";
 
 export type FoundTypeDocument = { 
 /**

@@ -16,7 +16,11 @@ const KINDS: Record<OperatorEvent["kind"], string> = {
   "upstream-up": "upstream up",
   "promise-missed": "promise missed",
   "promise-kept": "promise kept",
+  "rejections-began": "rejections",
+  "rejections-ended": "no rejections",
 };
+/** The share of failed requests from which on the headline says so, as `plimsoll top` does. */
+const FAILING = 0.05;
 /** Events on the page. */
 const MOST_EVENTS = 500;
 
@@ -113,7 +117,18 @@ function showLevels(where: HTMLElement, one: ClassDocument): void {
     piece.style.width = `${all > 0 ? (100 * part.count) / all : 0}%`;
   });
   const said = parts.filter((part) => part.count > 0).map((part) => `${percent(part.count / all)} ${part.name}`);
-  say(words, said.join(", ") || "no requests");
+  // A request that failed was served at some level before.
+  const failed = failedShare([one]);
+  const failing = failed > 0 ? `; ${percent(failed)} failed by the server` : "";
+  say(words, (said.join(", ") || "no requests") + failing);
+  words.classList.toggle("rejection", failed > 0);
+}
+
+/** The share of the requests of the last seconds that the servers failed. One that started before may fail now. */
+function failedShare(classes: ClassDocument[]): number {
+  const sum = (count: (recent: ClassDocument["recent"]) => number): number => classes.reduce((all, one) => all + count(one.recent), 0);
+  const all = sum((recent) => recent.served.reduce((sum, count) => sum + count, recent.rejected));
+  return Math.min(sum((recent) => recent.failed) / Math.max(all, 1), 1);
 }
 
 const isRejection = (reason: string): boolean => REJECTIONS.includes(reason);
@@ -186,16 +201,19 @@ function verdict(status: StatusDocument): void {
   const all = status.promises.length;
   const [missed, risky] = [number("missed"), number("at-risk")];
   const idle = number("idle");
-  const state = missed > 0 ? "missed" : risky > 0 ? "at-risk" : idle === all ? "idle" : "kept";
+  const failed = failedShare(status.classes);
+  const isFailing = failed >= FAILING;
+  const state = missed > 0 || isFailing ? "missed" : risky > 0 ? "at-risk" : idle === all ? "idle" : "kept";
   let text = `${all - idle} of ${all} promises kept, ${idle} idle`;
   if (idle === 0) text = all === 1 ? "The promise is kept" : `All ${all} promises are kept`;
   if (idle === all) text = all === 0 ? "Nothing is promised yet" : "Idle: no requests to judge promises by";
   if (risky > 0) text = `${risky} of ${all} promises at risk`;
   if (missed > 0) text = `${missed} of ${all} promises missed`;
+  if (isFailing) text = `The server fails ${percent(failed)} of requests; ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
   if (status.mode !== "control") text += `; the controller is in mode ${status.mode}`;
   say(byId("verdict"), text);
   mark(byId("verdict"), "data-state", state);
-  document.title = `${missed > 0 ? `(${missed} missed) ` : ""}Plimsoll`;
+  document.title = `${missed > 0 ? `(${missed} missed) ` : isFailing ? "(server fails) " : ""}Plimsoll`;
 }
 
 function take(journal: JournalDocument): void {

@@ -206,3 +206,32 @@ fn the_page_is_used_with_keys_and_has_names_and_contrasts() {
         assert_eq!(over, json!(false), "wider than {width}");
     }
 }
+
+/// A server that fails all requests keeps the load line well, and that is no good news.
+#[test]
+fn a_server_that_fails_is_no_green_headline() {
+    let server = PlayedUpstream::new();
+    let address = server.address();
+    thread::spawn(move || {
+        loop {
+            let (mut stream, _) = server.request();
+            let failed =
+                b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = std::io::Write::write_all(&mut stream, failed);
+        }
+    });
+    let gateway = Plimsoll::run(&configuration(address, free_port()));
+    let mut browser = open(&gateway);
+    let crowd = Crowd::at(gateway.address, "/page", 2);
+    browser.wait_for(
+        "/^The server fails [0-9]+ % of requests; /.test(document.querySelector('#verdict').textContent)",
+    );
+    assert_eq!(browser.evaluate("document.querySelector('#verdict').dataset.state"), json!("missed"));
+    browser.wait_for(
+        "/% full; [0-9]+ % failed by the server/.test(document.querySelector('#traffic').textContent)",
+    );
+    let top = Plimsoll::output(&["top", &gateway.admin.to_string(), "--once"]);
+    let top = String::from_utf8_lossy(&top.stdout).into_owned();
+    assert!(top.lines().next().is_some_and(|head| head.contains("the server fails ")), "{top}");
+    drop(crowd);
+}

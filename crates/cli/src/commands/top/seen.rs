@@ -59,6 +59,8 @@ pub(super) struct SeenRecent {
     /// By level, from 1.
     pub(super) served: Vec<u64>,
     pub(super) rejected: u64,
+    /// Requests that the server failed, which were started before.
+    pub(super) failed: u64,
     pub(super) reasons: BTreeMap<String, u64>,
     pub(super) response_p50_seconds: Option<f64>,
     pub(super) response_p99_seconds: Option<f64>,

@@ -1,6 +1,6 @@
 //! The lines of `top`: the same on a terminal and as text.
 
-use super::seen::{SeenClass, SeenGateway, SeenPlant};
+use super::seen::{SeenClass, SeenGateway, SeenPlant, SeenRecent};
 use crate::output::terminal::{self, FULL, LIGHT, REJECTED};
 use crate::output::units::{span, time};
 use plimsoll_core::request::Reason;
@@ -17,6 +17,8 @@ const BAR: usize = 20;
 const EVENTS: usize = 8;
 /// Below this width a class has two lines.
 const NARROW: u16 = 120;
+/// The share of failed requests from which on the head says so, as on the dashboard.
+const FAILING: f64 = 0.05;
 const KEYS: &str = "q ends it   p pauses   arrows and page keys scroll";
 
 pub(super) struct TopView {
@@ -81,14 +83,20 @@ impl TopView {
             let count = |state| status.promises.iter().filter(|row| row.state == state).count();
             let (missed, risky, all) =
                 (count(PromiseState::Missed), count(PromiseState::AtRisk), status.promises.len());
+            let failed = failed_share(&status.classes);
+            let calm = if failed < FAILING { Color::Green } else { Color::Yellow };
             parts.push(match (missed, risky, all) {
                 (0, 0, 0) => "nothing is promised yet".into(),
-                (0, 0, _) => Span::styled(format!("no promise of {all} missed"), self.color(Color::Green)),
+                (0, 0, _) => Span::styled(format!("no promise of {all} missed"), self.color(calm)),
                 (0, _, _) => {
                     Span::styled(format!("{risky} of {all} promises at risk"), self.color(Color::Yellow))
                 }
                 _ => Span::styled(format!("{missed} of {all} promises missed"), self.color(Color::Red)),
             });
+            if failed >= FAILING {
+                let said = format!("  the server fails {:.0} % of requests", 100.0 * failed);
+                parts.push(Span::styled(said, self.color(Color::Red)).bold());
+            }
             if status.mode != "control" {
                 parts.push(format!("  mode {}", status.mode).bold());
             }
@@ -213,6 +221,10 @@ impl TopView {
         if recent.rejected > 0 {
             words.push(Span::styled(format!(" for {}", why.join(", ")), self.color(Color::Yellow)));
         }
+        if recent.failed > 0 {
+            let said = format!("; {} failed by the server", share(recent.failed.min(all)));
+            words.push(Span::styled(said, self.color(Color::Red)));
+        }
         if is_narrow {
             words.insert(0, "         ".into());
             return vec![Line::from(parts), Line::from(words)];
@@ -220,6 +232,13 @@ impl TopView {
         parts.extend(words);
         vec![Line::from(parts)]
     }
+}
+
+/// The share of the requests of the last seconds that the servers failed. One that started before may fail now.
+fn failed_share(classes: &[SeenClass]) -> f64 {
+    let sum = |count: fn(&SeenRecent) -> u64| classes.iter().map(|class| count(&class.recent)).sum::<u64>();
+    let (failed, all) = (sum(|recent| recent.failed), sum(SeenRecent::decided));
+    (failed as f64 / all.max(1) as f64).min(1.0)
 }
 
 fn heading(text: &str) -> Line<'static> {
@@ -252,7 +271,7 @@ mod tests {
             "classes": [{
                 "site": "shop", "class": "gold", "levels": [{ "name": "light" }, { "name": "full" }], "arrivals": 9000,
                 "recent": {
-                    "seconds": 10.0, "arrivals": 1000, "served": [500, 250], "rejected": 250,
+                    "seconds": 10.0, "arrivals": 1000, "served": [500, 250], "rejected": 250, "failed": 0,
                     "reasons": { "full": 250, "degraded": 500, "overload": 250 },
                     "response_p50_seconds": 0.02, "response_p99_seconds": null
                 }
@@ -310,6 +329,24 @@ mod tests {
             "{text}"
         );
         assert!(text.lines().all(|line| line == line.trim_end()));
+    }
+
+    #[test]
+    fn a_server_that_fails_is_told_beside_promises_that_are_kept() {
+        let mut view = view("kept");
+        let mut failing = seen("kept");
+        failing.status.classes[0].recent.failed = 740;
+        view.take(Ok(failing));
+        let terminal = drawn(&mut view, 170, 20);
+        let text = terminal.backend().to_string();
+        for part in
+            ["no promise of 1 missed  the server fails 74 % of requests", "; 74 % failed by the server"]
+        {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        let buffer = terminal.backend().buffer();
+        let green = (0..170).filter(|column| buffer[(*column, 0)].fg == Color::Green).count();
+        assert_eq!(green, 0, "the headline");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 mod promise;
 mod recent;
+mod rejections;
 mod sentence;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use promise::promises;
 pub use promise::{PromiseKind, PromiseRow, PromiseState};
 pub(super) use recent::Recent;
 use recent::Window;
+use rejections::Rejections;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::SystemTime;
@@ -52,6 +54,10 @@ pub enum EventKind {
     PromiseMissed,
     /// It is kept again.
     PromiseKept,
+    /// Requests of a class are rejected, one in a hundred or more.
+    RejectionsBegan,
+    /// For ten seconds none was.
+    RejectionsEnded,
 }
 
 /// Something that happened.
@@ -119,6 +125,7 @@ pub struct JournalDocument {
 pub(crate) struct Journal {
     window: Window,
     standing: BTreeMap<PromiseKey, PromiseStanding>,
+    rejections: Rejections,
     events: VecDeque<OperatorEvent>,
     happened: u64,
     /// When the process began (s, Unix time).
@@ -149,8 +156,12 @@ impl Journal {
         }
         self.at = Some(sight.status.at);
         self.window.look(sight.status);
+        let recent = self.window.recent(sight.status);
+        for (kind, subject, text) in self.rejections.look(sight.status, &recent) {
+            self.note(sight.unix_seconds, kind, &subject, &text);
+        }
         let mut standing = BTreeMap::new();
-        for row in self.judge(sight.status, &self.window.recent(sight.status)) {
+        for row in self.judge(sight.status, &recent) {
             let before = self.standing.get(&key(&row)).copied();
             let now = PromiseStanding::next(before, row.state, sight);
             let was_missed = before.is_some_and(|before| before.state == PromiseState::Missed);

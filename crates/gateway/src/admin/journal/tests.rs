@@ -4,6 +4,7 @@ use super::*;
 use crate::admin::tests::empty;
 use plimsoll_core::promises::Delay;
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
+use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::{
     ClassStatus, Counts, DeadlineStatus, PartStatus, PlantStatus, ResponseStatus,
 };
@@ -105,6 +106,43 @@ fn a_missed_promise_comes_first_at_once_and_is_kept_again_once_that_lasts() {
     let view = seen(&mut journal, &seconds(15, 17, 0.5, 0.05, 0));
     assert!(view.promises.iter().all(|row| row.state == PromiseState::Kept), "{:?}", view.promises);
     assert_eq!(journal.after(2).events[0].kind, EventKind::PromiseKept);
+}
+
+#[test]
+fn a_time_of_rejections_has_a_beginning_and_an_end() {
+    let mut journal = Journal::default();
+    // A hundred requests a second, of which some are rejected from 21 s to 45 s.
+    let run = |journal: &mut Journal, from: u64, until: u64, each: u64| {
+        for at in from..until {
+            let mut status = status(&Second { at, utilization: 0.5, response: 0.05, light: 0 });
+            status.classes[0].counts.reasons[Reason::Overload as usize] =
+                each * at.clamp(20, 45).saturating_sub(20);
+            let (reloads, unix_seconds) = (Reloads::default(), 1e9 + at as f64);
+            journal.look(&Sight { status: &status, reloads, down: vec![false], unix_seconds });
+        }
+    };
+    run(&mut journal, 1, 70, 50);
+    let events = journal.after(1).events;
+    let [began, ended] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((began.kind, ended.kind), (EventKind::RejectionsBegan, EventKind::RejectionsEnded));
+    assert!((began.unix_seconds, began.subject.as_str()) == (1e9 + 21.0, "shop/gold"), "{began:?}");
+    assert!(began.text.ends_with("% of requests are rejected"), "{began:?}");
+    assert_eq!(ended.text, "shop/gold: nobody is rejected any more; 1250 were in 25 s");
+    // One in a thousand is no event.
+    let mut journal = Journal::default();
+    let mut quiet = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+    for at in 1..30 {
+        quiet = Status { at: Instant::from_nanos(at * 1_000_000_000), ..quiet };
+        quiet.classes[0].counts.served[2] = 1000 * at;
+        quiet.classes[0].counts.reasons[Reason::Overload as usize] = at;
+        journal.look(&Sight {
+            status: &quiet,
+            reloads: Reloads::default(),
+            down: vec![false],
+            unix_seconds: 1.0,
+        });
+    }
+    assert_eq!(journal.after(1).events, []);
 }
 
 #[test]
