@@ -82,6 +82,7 @@ fn a_class_by_a_signed_cookie_cannot_be_chosen() {
 #[test]
 fn check_tells_what_anybody_may_send_and_a_key_that_is_missing() {
     let folder = Folder::new();
+    folder.write("k", "k".repeat(32));
     let check = |more: &str, class: &str| {
         let file = before("127.0.0.1:81".parse().expect("an address"), &plain());
         let file = file.replacen("\n[upstream", &format!("{more}\n[upstream"), 1)
@@ -96,7 +97,7 @@ fn check_tells_what_anybody_may_send_and_a_key_that_is_missing() {
     let open = check("", cookie);
     assert!(open.contains("anybody may send the header or cookie that decides the class `gold`"), "{open}");
     let signed = check("signed_cookies = \"plan\"\nsigning_key_file = \"k\"\n", cookie);
-    assert!(!signed.contains("anybody"), "{signed}");
+    assert!(signed.contains("is right.") && !signed.contains("anybody"), "{signed}");
     let trusted = check(
         "trusted_proxies = \"10.0.0.0/8\"\ntrusted_headers = \"x-plan\"\n",
         "header = { x-plan = \"gold\" }",

@@ -58,7 +58,7 @@ const JSON: &str = "application/json";
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 const INDEX: &str = "/           in a browser: the dashboard\n/metrics    for Prometheus\n/status     the same and more, as JSON\n\
      /live       the same each second, as server-sent events\n\
-     /events     what happened lately: reloads, promises missed, upstreams that did not answer, as JSON\n\
+     /events     what happened lately: reloads, promises missed, rejections, upstreams that did not answer, as JSON\n\
      /incidents  when classes were degraded or rejected lately, as JSON\n/healthz    200 while the loops run\n\
      /reload     POST: read the configuration again\n\
      /what-if    an access log under another configuration, simulated: PUT /what-if/log, POST /what-if?scale=3\n";

@@ -154,13 +154,14 @@ fn know_workers(
             (known, format!("an earlier run ({from})"))
         }
     };
+    let known = known.workers();
     let plants = configuration.promises.plants.iter_mut().map(|plant| {
         let bounds = plant.find_workers?;
-        let (_, workers, found) = known.workers().find(|(name, ..)| *name == plant.name)?;
-        if !(bounds.least..=bounds.most).contains(&workers) {
+        let (_, workers, found) = known.iter().find(|(name, ..)| *name == plant.name)?;
+        if !(bounds.least..=bounds.most).contains(workers) {
             return None;
         }
-        plant.workers = workers;
+        plant.workers = *workers;
         Some(match found {
             true => format!("{from} has found so many, or was told them by the server"),
             false => format!("{from} takes it for so many, and has not found the number yet"),

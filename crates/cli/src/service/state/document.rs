@@ -130,14 +130,6 @@ struct KeptWorkers {
 }
 
 impl StateDocument {
-    /// The number of workers of each upstream where it is searched for, and whether it was found.
-    pub(super) fn workers(&self) -> impl Iterator<Item = (&str, u32, bool)> {
-        self.plants.iter().filter_map(|plant| {
-            let known = plant.workers.as_ref()?;
-            Some((plant.name.as_str(), known.workers, known.found))
-        })
-    }
-
     /// What is to be kept now.
     pub(super) fn new(learned: LearnedState, seed: Option<u64>, rate_forecasts: Option<String>) -> Self {
         StateDocument {

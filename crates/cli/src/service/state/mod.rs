@@ -66,8 +66,10 @@ impl KnownState {
     }
 
     /// How many workers it takes each upstream for, by name, and whether it has found the number.
-    pub(crate) fn workers(&self) -> impl Iterator<Item = (&str, u32, bool)> {
-        self.document.iter().flat_map(StateDocument::workers)
+    pub(crate) fn workers(&self) -> Vec<(String, u32, bool)> {
+        let plants = self.learned().map_or_else(Vec::new, |(learned, _)| learned.plants);
+        let known = plants.into_iter().filter_map(|plant| Some((plant.name, plant.workers?)));
+        known.map(|(name, known)| (name, known.workers, known.found)).collect()
     }
 
     /// How rates go on, if this is where it is kept.
