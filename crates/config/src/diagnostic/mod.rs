@@ -116,7 +116,7 @@ impl fmt::Display for Diagnostics {
         let more = if self.is_cut { " or more" } else { "" };
         match self.all.len() {
             1 => write!(f, "1 error in {}", self.name),
-            count if count == drawn => write!(f, "{count} errors in {}", self.name),
+            count if count == drawn => write!(f, "{count}{more} errors in {}", self.name),
             count => {
                 write!(f, "{count}{more} errors in {}, of which these are the first {MOST_DRAWN}", self.name)
             }

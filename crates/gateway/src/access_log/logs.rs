@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes.
 const LINES: usize = 65_536;
 
-/// Between two times that the operator is told of lines that are lost.
+/// The operator is told of lines that are lost at most this often.
 const TELL_AGAIN: Duration = Duration::from_secs(600);
 
 /// Where requests are written down, and in which form.

@@ -193,12 +193,12 @@ impl<W: Wire> Exchange<'_, W> {
         let was_empty = self.client.outbox.is_empty();
         // A part of an interim head may be under way, which nothing can take the place of.
         let replaced_by = |why| if was_empty { End::Failed(why) } else { End::Broken(Outcome::Failed) };
-        let all_sent = self.request.is_sent();
-        let (io, outbox) = (&mut lease.io, &mut self.client.outbox);
+        let (io, outbox, all_sent) = (&mut lease.io, &mut self.client.outbox, self.request.is_sent());
         let Poll::Ready(result) = self.response.poll_receive(io, outbox, all_sent, context) else {
             return None;
         };
         *moved = true;
+        lease.heard(self.worker.coarse());
         self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
         if let Some(status) = self.response.status().filter(|_| !self.is_abandoned) {
             self.permit.answering(status);

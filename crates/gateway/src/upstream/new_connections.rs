@@ -1,22 +1,26 @@
-//! New connections to a server on which no request has ended yet.
+//! New connections to a server that it has not answered on yet.
 //!
-//! A prefork server gives each connection a worker for as long as it is open; further ones wait in its listen queue. Where the
-//! gateway does not know how many workers there are, idle connections may hold them all. Requests that come use these again
-//! and again, while those on new connections starve. So one that has waited for long has another closed that is idle, or
-//! becomes so, and that one's worker accepts the next. It asks again each time that it has waited twice as long, since a worker
-//! may have accepted another. Where the server was only slow, this costs a connection that is made again.
+//! A prefork server gives each connection a worker for as long as it is open; further ones wait in its listen queue. Idle
+//! connections may hold all its workers, where it has fewer than the gateway takes it for. Requests that come use these again
+//! and again, while those on new connections starve. So one that waits for much longer than others has another closed that is
+//! idle, or becomes so, and that one's worker accepts the next. It asks again each time that it has waited twice as long, since
+//! a worker may have accepted another. If the server was only slow, this costs a connection that is made again.
 
 use crate::runtime::lock;
 use plimsoll_core::time::{Duration, Instant};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A connection without an answer for longer than this may be one that no worker has accepted.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// The least that a connection waits before it may be one that no worker has accepted, and how many times as long as a quick
+/// answer takes. A request of exponential time takes 1.4 means or more once in four times; so connections that are closed
+/// for one that only waits for its service, and are made again, become fewer and fewer.
+const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+const QUICK_ANSWERS: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct NewConnections {
-    /// When the first of them asks, in nanoseconds, or earlier. Threads read it without the lock.
+    /// When the first of them may ask, in nanoseconds, or earlier; the largest number if there are none. Threads read it
+    /// without the lock.
     asks_at: AtomicU64,
     list: Mutex<List>,
 }
@@ -26,13 +30,35 @@ pub(super) struct NewConnections {
 struct List {
     next: u64,
     waiting: Vec<Waiting>,
+    /// What a quick answer takes: the least of late, which grows by a quarter with each that takes longer.
+    quick: Duration,
 }
 
 #[derive(Debug)]
 struct Waiting {
     number: u64,
     since: Instant,
-    asks_at: Instant,
+    asked: u32,
+}
+
+impl List {
+    fn remove(&mut self, number: u64) {
+        if let Ok(index) = self.waiting.binary_search_by_key(&number, |waiting| waiting.number) {
+            self.waiting.remove(index);
+        }
+    }
+
+    /// When one that waits asks next.
+    fn asks_at(&self, waiting: &Waiting) -> Instant {
+        let patience = LEAST_PATIENCE.max(self.quick * QUICK_ANSWERS);
+        waiting.since + patience * (1 << waiting.asked.min(16))
+    }
+
+    /// The first that asks, and when.
+    fn first(&self) -> Option<(usize, Instant)> {
+        let all = self.waiting.iter().enumerate();
+        all.map(|(index, waiting)| (index, self.asks_at(waiting))).min_by_key(|(_, at)| *at)
+    }
 }
 
 impl NewConnections {
@@ -43,19 +69,30 @@ impl NewConnections {
     /// Counts a connection, and returns its number.
     pub(super) fn begin(&self, now: Instant) -> u64 {
         let mut list = lock(&self.list);
-        let (number, asks_at) = (list.next, now + PATIENCE);
+        let number = list.next;
         list.next += 1;
-        list.waiting.push(Waiting { number, since: now, asks_at });
-        self.asks_at.fetch_min(asks_at.as_nanos(), Relaxed);
+        list.waiting.push(Waiting { number, since: now, asked: 0 });
+        self.asks_at.fetch_min((now + LEAST_PATIENCE).as_nanos(), Relaxed);
         number
     }
 
-    /// A request on it has ended, or it was closed.
+    /// The first bytes of an answer came, on a connection of this number or on one that had an answer before. Answers are
+    /// looked at while there are new connections.
+    pub(super) fn answered(&self, number: Option<u64>, took: Duration) {
+        if number.is_none() && self.asks_at.load(Relaxed) == u64::MAX {
+            return;
+        }
+        let mut list = lock(&self.list);
+        number.into_iter().for_each(|number| list.remove(number));
+        list.quick = if list.quick.is_zero() { took } else { took.min(list.quick * 5 / 4) };
+        self.store(&list);
+    }
+
+    /// One was closed without an answer.
     pub(super) fn end(&self, number: u64) {
         let mut list = lock(&self.list);
-        if let Ok(index) = list.waiting.binary_search_by_key(&number, |waiting| waiting.number) {
-            list.waiting.remove(index);
-        }
+        list.remove(number);
+        self.store(&list);
     }
 
     /// Whether an idle connection is to be closed for one of these.
@@ -64,12 +101,17 @@ impl NewConnections {
             return false;
         }
         let mut list = lock(&self.list);
-        let first = list.waiting.iter_mut().min_by_key(|waiting| waiting.asks_at);
-        let first = first.filter(|waiting| waiting.asks_at <= now);
-        let asks = first.map(|waiting| waiting.asks_at = now + now.since(waiting.since)).is_some();
-        let next = list.waiting.iter().map(|waiting| waiting.asks_at.as_nanos()).min();
-        self.asks_at.store(next.unwrap_or(u64::MAX), Relaxed);
-        asks
+        let first = list.first().filter(|(_, at)| *at <= now);
+        if let Some((index, _)) = first {
+            list.waiting[index].asked += 1;
+        }
+        self.store(&list);
+        first.is_some()
+    }
+
+    fn store(&self, list: &List) {
+        let next = list.first().map_or(u64::MAX, |(_, at)| at.as_nanos());
+        self.asks_at.store(next, Relaxed);
     }
 }
 
@@ -77,10 +119,13 @@ impl NewConnections {
 mod tests {
     use super::*;
 
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
     #[test]
     fn each_asks_once_it_has_waited_and_again_at_twice_that_time() {
         let connections = NewConnections::new();
-        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let ask = |times: &[u64]| -> Vec<u64> {
             times.iter().copied().filter(|ms| connections.asks_for_worker(at(*ms))).collect()
         };
@@ -89,8 +134,31 @@ mod tests {
         connections.end(second);
         assert_eq!(ask(&[250, 251, 269, 270, 499, 500, 501, 520, 521]), [250, 270, 500, 520]);
         connections.end(first);
-        connections.end(third);
+        connections.answered(Some(third), Duration::from_millis(501));
         assert!(ask(&[5_000]).is_empty());
         assert_eq!(connections.asks_at.load(Relaxed), u64::MAX);
+    }
+
+    /// Each connection that is closed is one that is made again.
+    #[test]
+    fn before_a_slow_server_connections_that_are_made_again_become_few() {
+        let mut random = plimsoll_core::random::Random::new(7);
+        let connections = NewConnections::new();
+        // Fifty requests are always under way, of 1 s in the mean; all connections are new at first, and none idles for long.
+        let mut under_way: Vec<(f64, f64, Option<u64>)> = Vec::new();
+        let (mut is_new, mut made, mut of_late) = (true, 0, 0);
+        for n in 0..5_000 {
+            let begun = if n < 50 { 0.0 } else { under_way[0].1 };
+            if n >= 50 {
+                let (since, end, number) = under_way.remove(0);
+                connections.answered(number, Duration::from_secs_f64(end - since));
+                is_new = connections.asks_for_worker(Instant::ZERO + Duration::from_secs_f64(end));
+            }
+            let number = is_new.then(|| connections.begin(Instant::ZERO + Duration::from_secs_f64(begun)));
+            (made, of_late) = (made + u32::from(is_new), of_late + u32::from(is_new && n >= 4_000));
+            under_way.push((begun, begun + random.exponential(1.0), number));
+            under_way.sort_by(|one, other| one.1.total_cmp(&other.1));
+        }
+        assert!(made < 500 && of_late < 20, "{made} of 5,000 connections, {of_late} of the last thousand");
     }
 }

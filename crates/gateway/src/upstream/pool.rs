@@ -46,7 +46,7 @@ pub(crate) struct Ticket {
     pub(super) server: Arc<Server>,
     is_given_back: bool,
     is_busy: bool,
-    /// Its number among the [`NewConnections`](super::new_connections::NewConnections), until a request on it ends.
+    /// Its number among the [`NewConnections`](super::new_connections::NewConnections), until it has an answer.
     new: Option<u64>,
 }
 
@@ -95,6 +95,8 @@ pub(crate) struct Lease {
     ticket: Ticket,
     /// How often the server had been ejected when the request began there.
     ejections: u32,
+    /// When its request began, until the first bytes of an answer.
+    began: Option<Instant>,
     /// Whether it served a request before: its server may have closed it meanwhile.
     pub reused: bool,
 }
@@ -178,7 +180,11 @@ impl Pool {
     }
 
     /// An idle connection that is alive, to this server or to any: the thread's own latest, else another's.
-    pub(super) fn take_idle(&self, thread: usize, server: Option<&Arc<Server>>) -> Option<Lease> {
+    pub(super) fn take_idle(
+        &self,
+        (thread, now): (usize, Instant),
+        server: Option<&Arc<Server>>,
+    ) -> Option<Lease> {
         let threads = self.idle.len();
         let is_wanted = |idle: &Idle| server.is_none_or(|server| Arc::ptr_eq(server, &idle.ticket.server));
         let latest = |idle: &mut Vec<Idle>| idle.iter().rposition(is_wanted).map(|index| idle.remove(index));
@@ -190,7 +196,7 @@ impl Pool {
                 // A connection of another thread is registered anew, with this thread's selector.
                 let moved = if owner == thread { Ok(io) } else { io.take_over() };
                 if let Ok(io) = moved {
-                    return Some(Lease::again(io, ticket));
+                    return Some(Lease::begin(io, ticket, (now, true)));
                 }
             }
         }
@@ -229,22 +235,24 @@ impl Lease {
     /// For the first request on a connection.
     pub(super) fn first(io: Socket, mut ticket: Ticket, now: Instant) -> Self {
         ticket.new = Some(ticket.server.new_connections.begin(now));
-        Lease::begin(io, ticket, false)
+        Lease::begin(io, ticket, (now, false))
     }
 
-    /// For another request on a connection.
-    fn again(io: Socket, ticket: Ticket) -> Self {
-        Lease::begin(io, ticket, true)
-    }
-
-    fn begin(io: Socket, mut ticket: Ticket, reused: bool) -> Self {
+    fn begin(io: Socket, mut ticket: Ticket, (now, reused): (Instant, bool)) -> Self {
         ticket.begin_request();
         let ejections = ticket.server.ejections();
-        Lease { io, ticket, ejections, reused }
+        Lease { io, ticket, ejections, began: Some(now), reused }
     }
 
     pub(super) fn server(&self) -> &Arc<Server> {
         &self.ticket.server
+    }
+
+    /// Bytes of an answer came.
+    pub(super) fn heard(&mut self, now: Instant) {
+        if let Some(began) = self.began.take() {
+            self.ticket.server.new_connections.answered(self.ticket.new.take(), now.since(began));
+        }
     }
 
     /// The server has answered.

@@ -416,7 +416,9 @@ impl<'a> ResponseSide<'a> {
             outbox.push_copy(b"\r\n", 2);
             return Ok(());
         }
-        outbox.push(Bytes::Pooled(buffer), self.start..end, head);
+        // The lines of chunks and trailers are no body.
+        let framing = taken.bytes - taken.payload as usize;
+        outbox.push(Bytes::Pooled(buffer), self.start..end, head + framing);
         Ok(())
     }
 

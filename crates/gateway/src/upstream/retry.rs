@@ -80,7 +80,7 @@ async fn connect<W: Wire>(exchange: &mut Exchange<'_, W>, fresh: bool) -> Result
     let Exchange { worker, client, upstream, permit, .. } = exchange;
     if !fresh
         && upstream.is_lone()
-        && let Some(lease) = upstream.pool.take_idle(worker.index, None)
+        && let Some(lease) = upstream.pool.take_idle((worker.index, worker.coarse()), None)
     {
         return Ok(lease);
     }

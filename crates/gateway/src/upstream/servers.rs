@@ -195,7 +195,7 @@ impl Upstream {
             if !options.fresh
                 && !is_trial
                 && tried.count() == 0
-                && let Some(lease) = self.pool.take_idle(options.thread, Some(server))
+                && let Some(lease) = self.pool.take_idle((options.thread, now), Some(server))
             {
                 return Ok(lease);
             }
@@ -236,7 +236,7 @@ impl Upstream {
             if let Some(ticket) = self.pool.take_ticket(server) {
                 return Ok(ticket);
             }
-            match self.pool.take_idle(options.thread, None) {
+            match self.pool.take_idle((options.thread, options.clock.now()), None) {
                 // Its ticket is free then.
                 Some(lease) if options.fresh || lease.server().is_out() => drop(lease),
                 Some(lease) => return Err(lease),

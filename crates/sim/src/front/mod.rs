@@ -59,7 +59,7 @@ pub trait Front {
     /// Runs what is due; says when to come again.
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
 
-    /// By when it must be ticked, where something since the last tick has brought that forward.
+    /// The time by which it must be ticked, if something since the last tick has brought that forward.
     fn due(&self) -> Instant {
         Instant::FAR
     }

@@ -12,8 +12,9 @@ use plimsoll_core::telemetry::status::{ClassStatus, Status};
 use plimsoll_core::time::Instant;
 use std::collections::BTreeMap;
 
-/// The part of requests rejected from which on it is an event.
+/// The part of requests rejected from which on it is an event, and the fewest within the window.
 const SOME: f64 = 0.01;
+const FEWEST: u64 = 10;
 
 /// The classes whose requests are rejected now, by site and class.
 #[derive(Debug, Default)]
@@ -34,7 +35,12 @@ pub(super) type Happening = (EventKind, String, String);
 impl Rejections {
     /// Takes a look at the classes, with their last seconds.
     pub(super) fn look(&mut self, status: &Status, recent: &[Recent]) -> Vec<Happening> {
-        let would = if status.mode == Mode::Observe { "would be" } else { "are" };
+        let observes = status.mode == Mode::Observe;
+        let would = if observes { "would be" } else { "are" };
+        // A reload may have removed a class.
+        self.0.retain(|(site, class), _| {
+            status.classes.iter().any(|own| own.site == *site && own.class == *class)
+        });
         let classes = status.classes.iter().zip(recent);
         let news = classes.filter_map(|(class, recent)| {
             let (now, all) = (recent.rejected(), rejected(class));
@@ -44,9 +50,10 @@ impl Rejections {
             let key = (class.site.clone(), class.class.clone());
             let subject = format!("{}/{}", class.site, class.class);
             let Some(rejecting) = self.0.get_mut(&key) else {
-                let decided = recent.served.iter().sum::<u64>() + now;
-                let part = now as f64 / decided.max(1) as f64;
-                if part < SOME {
+                // What would be rejected is served, and counted there.
+                let decided = recent.served.iter().sum::<u64>() + if observes { 0 } else { now };
+                let part = (now as f64 / decided.max(1) as f64).min(1.0);
+                if part < SOME || now < FEWEST {
                     return None;
                 }
                 let before = all.saturating_sub(now);
@@ -65,7 +72,7 @@ impl Rejections {
             let (count, seconds) = (last.1.saturating_sub(before), last.0.since(began).as_secs() + 1);
             let text = format!(
                 "{subject}: nobody is rejected any more; {count}{} in {seconds} s",
-                if status.mode == Mode::Observe { " would have been" } else { " were" }
+                if observes { " would have been" } else { " were" }
             );
             Some((EventKind::RejectionsEnded, subject, text))
         });
