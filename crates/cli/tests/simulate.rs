@@ -541,9 +541,10 @@ fn the_agent_is_simulated_like_the_gateway() {
 #[test]
 fn what_a_gateway_learned_of_rates_is_read_and_left_alone() {
     let trends = temporary("kept-trends.txt", "");
-    let gold = "[[site.class]]\nname = \"gold\"\nmatch = { path = \"/gold/*\" }\npriority = 1\n";
-    let promises =
-        format!("{TIMED}{gold}").replace("name = \"site\"", "name = \"site\"\ndeadline = \"500ms\"");
+    let site = "[[site]]\nname = \"site\"\ndeadline = \"500ms\"\ndefault_priority = 2\n\
+                [[site.class]]\nname = \"gold\"\nmatch = { path = \"/gold/*\" }\npriority = 1\n";
+    let (server, _) = TIMED.split_once("[[site]]").expect("a site");
+    let promises = format!("{server}{site}");
     let budget = format!("{promises}[control]\nadmission = \"budget\"\ntrends = {:?}\n", name(&trends));
     let configuration = temporary("kept-trends.toml", &budget);
     let stream = |name: &str, rate: u32| {
