@@ -493,9 +493,10 @@ fn over_a_way_that_takes_time_more_places_than_workers_keep_both_halves() {
             // Requests that the server has already wait there in the order of arrival.
             let kept = match name {
                 "ratio" => found.ratio() / RATIO,
-                _ => found.means[0] / DELAY.as_secs_f64(),
+                // Without the way itself, which no order of requests shortens.
+                _ => (found.means[0] - HOP.as_secs_f64()) / DELAY.as_secs_f64(),
             };
-            assert!((0.6..=1.3).contains(&kept), "{name} {times} {seed}: {found:?}");
+            assert!((0.6..=1.25).contains(&kept), "{name} {times} {seed}: {found:?}");
         }
     }
 }
