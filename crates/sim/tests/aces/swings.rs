@@ -247,15 +247,16 @@ impl Swings {
             within(&what("missed of the low"), low.missed(), 0.15..=0.4);
             return;
         }
-        // The engine is late for what it admitted before it knew of the step, less than comes in half a second, and then with
-        // what the high takes by chance.
+        // The engine is late for what it admitted before it knew of the step, less than comes in half a second; in phases as
+        // long as the paper's also with what the high takes by chance.
         let in_half_a_second = 0.5 * 0.6 / printed_service();
         let settled = self.settled[phase][LOW];
-        within(&what("late of the low"), low.late, 0.0..=in_half_a_second + 0.02 * settled.admitted);
+        let by_chance = if by_the_papers_unit { 0.02 * settled.admitted } else { 0.0 };
+        within(&what("late of the low"), low.late, 0.0..=in_half_a_second + by_chance);
         within(
             &what("late of the low after the step"),
             settled.late,
-            0.0..=in_half_a_second / 3.0 + 0.02 * settled.admitted,
+            0.0..=in_half_a_second / 3.0 + by_chance,
         );
     }
 }
