@@ -12,8 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+
+RATE = 1000  # requests a second of each client in the cases that judge times
 
 
 @dataclass
@@ -89,6 +92,20 @@ def h2load(url, streams, seconds, core):
     return parse_h2load(done.stdout)
 
 
+def at_a_rate(url, clients, seconds, core):
+    """HTTP/1.1 at [`RATE`] requests a second from each client, whatever is answered. Raises if it cannot run."""
+    with tempfile.NamedTemporaryFile("r", encoding="ascii") as log:
+        command = ["taskset", "-c", core, "h2load", "--h1", "-t1", f"-c{clients}", f"--rps={RATE}", f"-D{seconds}"]
+        command += [f"--log-file={log.name}", url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"h2load failed: {done.stdout}{done.stderr}")
+        times = sorted(int(line.split()[2]) for line in log)  # start, status, microseconds
+    load = parse_h2load(done.stdout)
+    load.p99_ms = times[int(0.99 * len(times))] / 1e3 if times else float("nan")
+    return load
+
+
 def connections(kind, url, seconds, core):
     """New connections, one after the other (connections.py)."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
@@ -102,6 +119,8 @@ def load_with(tool, url, width, seconds, core):
     """One run of the load that a row asks for; `width`: connections, or streams."""
     if tool == "wrk":
         return wrk(url, width, seconds, core)
+    if tool == "rate":
+        return at_a_rate(url, width, seconds, core)
     return h2load(url, width, seconds, core) if tool == "h2load" else connections(tool, url, seconds, core)
 
 
