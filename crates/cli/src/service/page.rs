@@ -41,7 +41,7 @@ impl PageClient {
             .root_certs(RootCerts::PlatformVerifier)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
         let config = client(patience, "plimsoll-agent").tls_config(tls.build()).max_idle_connections(0);
-        let client = ureq::Agent::with_parts(config.build(), DefaultConnector::new(), Known(server));
+        let client = ureq::Agent::with_parts(config.build(), DefaultConnector::new(), KnownAddress(server));
         Ok(PageClient { url: url.clone(), client, authorization: None })
     }
 
@@ -85,9 +85,9 @@ pub(crate) fn client(patience: Duration, name: &str) -> ConfigBuilder<AgentScope
 }
 
 #[derive(Debug)]
-struct Known(SocketAddr);
+struct KnownAddress(SocketAddr);
 
-impl Resolver for Known {
+impl Resolver for KnownAddress {
     fn resolve(
         &self,
         _: &ureq::http::Uri,

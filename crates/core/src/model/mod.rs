@@ -33,5 +33,5 @@ pub(crate) use normal::normal_quantile;
 pub use service_histogram::{ServiceHistogram, TIME_BINS, time_bin};
 pub use service_time::{Batch, ServiceTime};
 pub use size_law::{SizeLaw, Sized};
-pub use split::{Alike, CostDifference, Moments, Token, best_split, log_time};
+pub use split::{Alike, CostDifference, FeatureToken, Moments, best_split, log_time};
 pub use tracker::Tracker;

@@ -42,7 +42,7 @@ pub struct CostDifference {
 }
 
 /// A feature of some requests: its kind, and a hash of its value; zero where a request has none of the kind.
-pub type Token = (u8, u32);
+pub type FeatureToken = (u8, u32);
 
 /// One group of requests that are alike in all their features.
 pub struct Alike<'a> {
@@ -150,19 +150,19 @@ impl CostDifference {
 
 /// The feature by which these requests fall into two groups whose costs differ most, if any clearly do. Where
 /// several features tell the same requests apart, the one of the fewer requests is taken, then the first kind.
-pub fn best_split(groups: &[Alike<'_>], levels: usize) -> Option<(Token, CostDifference)> {
+pub fn best_split(groups: &[Alike<'_>], levels: usize) -> Option<(FeatureToken, CostDifference)> {
     let sum = |moments: &mut Vec<Moments>, more: &[Moments]| {
         moments.iter_mut().zip(more).for_each(|(sum, one)| sum.add(one));
     };
     let mut all = alloc::vec![Moments::default(); levels];
     groups.iter().for_each(|group| sum(&mut all, group.moments));
-    let mut tokens: Vec<(Token, usize)> = Vec::new();
+    let mut tokens: Vec<(FeatureToken, usize)> = Vec::new();
     for (number, group) in groups.iter().enumerate() {
         let own = group.tokens.iter().enumerate().filter(|(_, token)| **token != 0);
         tokens.extend(own.map(|(kind, token)| ((kind as u8, *token), number)));
     }
     tokens.sort_unstable();
-    let mut best: Option<(Token, CostDifference, f64)> = None;
+    let mut best: Option<(FeatureToken, CostDifference, f64)> = None;
     for own in tokens.chunk_by(|a, b| a.0 == b.0) {
         let mut first = alloc::vec![Moments::default(); levels];
         own.iter().for_each(|(_, number)| sum(&mut first, groups[*number].moments));

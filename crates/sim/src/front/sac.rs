@@ -48,7 +48,7 @@ pub(super) struct Sac {
 }
 
 /// A place in the queue: priority, then order of arrival.
-type Place = (usize, u64);
+type ArrivalRank = (usize, u64);
 
 /// One plant's units and queue.
 struct SacPlant {
@@ -56,7 +56,7 @@ struct SacPlant {
     servers: u32,
     in_service: u32,
     /// Tokens and levels.
-    queue: BTreeMap<Place, (Token, u8)>,
+    queue: BTreeMap<ArrivalRank, (Token, u8)>,
     most: usize,
 }
 
@@ -66,7 +66,7 @@ enum SacStage {
     Free,
     Waiting {
         plant: usize,
-        place: Place,
+        place: ArrivalRank,
     },
     InService {
         plant: usize,
