@@ -371,3 +371,51 @@ fn children(parent: u32) -> Vec<i32> {
     };
     listed.split_whitespace().filter_map(|number| number.parse().ok()).filter(lives).collect()
 }
+
+/// A connection that is kept holds one of prefork's processes while its client is silent, and those that wait to be accepted starve:
+/// twice as many clients as processes, of which each asks for its next page over the same connection if it may.
+#[test]
+fn clients_that_keep_their_connections_starve_nobody() {
+    const CLIENTS: usize = 8;
+    let control = Control::start(&configuration());
+    let apache = apache(&control, 4, "");
+    let (served, closed) = ([const { AtomicU64::new(0) }; CLIENTS], AtomicU64::new(0));
+    let all_have = |pages: u64| served.iter().all(|own| own.load(Relaxed) >= pages);
+    let start = Instant::now();
+    let goes_on = || !all_have(3) && start.elapsed() < Duration::from_secs(20);
+    thread::scope(|scope| {
+        for own in &served {
+            let (closed, goes_on) = (&closed, &goes_on);
+            scope.spawn(move || {
+                while goes_on() {
+                    let Ok(mut connection) = TcpStream::connect(apache.upstream) else { continue };
+                    let wait = connection.set_read_timeout(Some(Duration::from_secs(20)));
+                    wait.expect("a read may end");
+                    while kept_page(&mut connection).is_some_and(|keeps| {
+                        own.fetch_add(1, Relaxed);
+                        closed.fetch_add(u64::from(!keeps), Relaxed);
+                        thread::sleep(Duration::from_millis(50));
+                        keeps && goes_on()
+                    }) {}
+                }
+            });
+        }
+    });
+    assert!(all_have(3), "{served:?} pages of each client");
+    assert!(closed.into_inner() > 0, "connections ended for those that waited");
+    // Nobody waits any more: a connection is kept.
+    let mut connection = TcpStream::connect(apache.upstream).expect("it accepts");
+    assert_eq!([0; 2].map(|_| kept_page(&mut connection)), [Some(true); 2]);
+}
+
+/// Asks for the small page, and whether the connection goes on; `None` if no answer came.
+fn kept_page(connection: &mut TcpStream) -> Option<bool> {
+    connection.write_all(b"GET /healthz HTTP/1.1\r\nHost: any\r\n\r\n").ok()?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\nwell\n") {
+        let mut part = [0; 1024];
+        let count = connection.read(&mut part).ok().filter(|count| *count > 0)?;
+        answer.extend_from_slice(&part[..count]);
+    }
+    Some(!String::from_utf8_lossy(&answer).to_ascii_lowercase().contains("\r\nconnection: close\r\n"))
+}

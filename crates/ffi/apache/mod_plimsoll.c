@@ -7,6 +7,7 @@
  * Each child attaches to the shared state. A child that cannot serves as if the module were not there, says so, and tries again.
  */
 #include <httpd.h>
+#include <ap_mpm.h>
 #include <http_config.h>
 #include <http_core.h>
 #include <http_log.h>
@@ -64,6 +65,9 @@ typedef struct {
 /* By path, in each child. */
 static apr_hash_t *attachments;
 
+/* Whether an idle connection holds none of this server's processes and threads. */
+static int is_async;
+
 static ap_filter_rec_t *head_filter;
 
 static apr_status_t detach(void *data) {
@@ -98,6 +102,7 @@ static plimsoll_t *attached(attachment_t *own, server_rec *server) {
 
 static void child_init(apr_pool_t *pool, server_rec *main_server) {
     attachments = apr_hash_make(pool);
+    ap_mpm_query(AP_MPMQ_IS_ASYNC, &is_async);
     for (server_rec *server = main_server; server; server = server->next) {
         server_t *config = ap_get_module_config(server->module_config, &plimsoll_module);
         if (!config->state) continue;
@@ -230,12 +235,20 @@ static int reject(request_rec *r, const plimsoll_decision_t *decision) {
         apr_table_setn(r->err_headers_out, "Cache-Control", "no-store");
         apr_table_setn(r->err_headers_out, "RateLimit",
                        apr_psprintf(r->pool, "\"%s\";r=0;t=%u", decision->reason, decision->retry_after));
-        apr_table_setn(r->notes, "error-notes", "This site is busy right now. Please try again in a moment.");
     }
     /* Apache makes 500 of a number for which it has no words. */
     if (atoi(ap_get_status_line((int)decision->status)) != (int)decision->status)
         r->status_line = apr_psprintf(r->pool, "%u Rejected", decision->status);
     return (int)decision->status;
+}
+
+/* Looks how many connections wait to be accepted. Under prefork and worker a connection holds a process or a thread for as long as
+ * it is open, silent or not: while others wait it ends with this answer, or they starve. */
+static void look_at_queue(request_rec *r, plimsoll_t *handle) {
+    /* Each connection has been accepted once. */
+    if (is_async && r->connection->keepalives) return;
+    int waiting = plimsoll_look_at_queue(handle);
+    if (waiting > 0 && !is_async && !r->connection->master) r->connection->keepalive = AP_CONN_CLOSE;
 }
 
 /* Whether a request asks by `Upgrade` for a protocol of streams, of which it is then the first: it comes again with that one's own
@@ -325,9 +338,15 @@ static int fixups(request_rec *r) {
     return DECLINED;
 }
 
-/* What a request brings about inside the server is a part of it, and is looked for in the tree of its level. */
+/* What a request brings about inside the server is a part of it, and is looked for in the tree of its level. Apache renames the
+ * variables of one that was redirected inside, as by ErrorDocument: its log line has the new one's. */
 static int translate_part(request_rec *r) {
     request_rec *first = r;
+    static const char *const variables[] = {"PLIMSOLL_LEVEL", "PLIMSOLL_REASON"};
+    for (int index = 0; r->prev && index < 2; index++) {
+        const char *value = apr_table_get(r->prev->subprocess_env, variables[index]);
+        if (value) apr_table_setn(r->subprocess_env, variables[index], value);
+    }
     while (first->main || first->prev) first = first->main ? first->main : first->prev;
     under_way_t *whole = ap_get_module_config(first->request_config, &plimsoll_module);
     if (!whole || !*whole->prefix) return DECLINED;
@@ -348,8 +367,7 @@ static int translate_name(request_rec *r) {
     plimsoll_t *handle = attached(config->attachment, r->server);
     if (!handle) return DECLINED;
 
-    /* Each connection has been accepted once. */
-    if (!r->connection->keepalives) plimsoll_look_at_queue(handle);
+    look_at_queue(r, handle);
 
     /* The library wants it encoded, and Apache has decoded it, unless ProxyPass maps it as it came. */
     const char *came = r->proxyreq ? r->uri : ap_escape_uri(r->pool, r->uri);
@@ -389,8 +407,17 @@ static int translate_name(request_rec *r) {
 
 static void show(request_rec *r, attachment_t *own, int is_short) {
     plimsoll_status_t status;
-    if (!own->handle || plimsoll_status(own->handle, &status)) return;
     plimsoll_class_t class;
+    if (!own->handle || plimsoll_status(own->handle, &status)) {
+        if (is_short)
+            ap_rprintf(r, "PlimsollState: %s\nPlimsollController: 0\n", own->path);
+        else
+            ap_rprintf(r,
+                       "<hr /><h2>Plimsoll: %s</h2>\n<p><b>This process is not attached to it: requests go as they came. The error "
+                       "log says why.</b></p>\n",
+                       ap_escape_html(r->pool, own->path));
+        return;
+    }
     if (is_short) {
         uint64_t rejected = 0;
         for (size_t number = 0; plimsoll_class(own->handle, number, &class) == 0; number++) rejected += class.rejected;

@@ -129,16 +129,20 @@ pub unsafe extern "C" fn plimsoll_saw_queue(handle: *const plimsoll_t, waiting: 
 
 /// Looks how many connections wait in the listen queues of this process's TCP sockets, and says so as plimsoll_saw_queue does;
 /// to be called with each connection, or with each request where connections are not seen. It is none of the three calls: it
-/// asks the kernel, once for each socket. Returns 0, also where there is none, or an error.
+/// asks the kernel, once for each socket. Returns how many wait (INT_MAX if one's queue is all but full, 0 where there is no such
+/// socket), or an error. While some wait, a server whose processes are held by idle connections should close this one.
 ///
 /// # Safety
 /// `handle` is of plimsoll_init and not closed, or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn plimsoll_look_at_queue(handle: *const plimsoll_t) -> c_int {
-    guarded(|| {
+    let mut waiting = 0;
+    let result = guarded(|| {
         // SAFETY: null or a handle, as the caller sees to.
-        unsafe { server(handle)? }.look_at_queue()
-    })
+        waiting = unsafe { server(handle)? }.look_at_queue()?;
+        Ok(())
+    });
+    if result == 0 { c_int::try_from(waiting).unwrap_or(c_int::MAX) } else { result }
 }
 
 /// Counts bytes of a response's body as they are delivered. Returns 0 or an error.

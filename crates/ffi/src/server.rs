@@ -232,15 +232,15 @@ impl Server {
         Ok(())
     }
 
-    /// Looks how many connections wait in the listen queues of this process, and notes it as [`saw_queue`](Self::saw_queue)
-    /// does. Where it has none, nothing is noted.
+    /// Looks how many connections wait in the listen queues of this process, notes it as [`saw_queue`](Self::saw_queue)
+    /// does, and returns it; `u32::MAX` if one's queue is all but full. Where it has none, nothing is noted.
     ///
     /// # Errors
     /// The process was forked from the one that attached.
-    pub fn look_at_queue(&self) -> Result<(), Fault> {
+    pub fn look_at_queue(&self) -> Result<u32, Fault> {
         // While another thread looks, it sees the same.
         let waiting = self.listeners.try_lock().ok().and_then(|mut listeners| listeners.waiting(now()));
-        waiting.map_or(Ok(()), |waiting| self.saw_queue(waiting))
+        waiting.map_or(Ok(0), |waiting| self.saw_queue(waiting).map(|()| waiting))
     }
 
     /// Counts bytes of a response as they are delivered.
@@ -529,8 +529,8 @@ mod tests {
         let told = || server.mapping.header().queue.read(now(), Duration::from_secs(60)).1;
         assert_eq!(told(), None);
         let _clients = [0; 3].map(|_| TcpStream::connect(listener.local_addr().expect("an address")));
-        server.look_at_queue().expect("this process is the attached one");
-        assert!(told() >= Some(3), "{:?}", told());
+        let seen = server.look_at_queue().expect("this process is the attached one");
+        assert!(seen >= 3 && told() >= Some(3), "{seen}, {:?}", told());
     }
 
     /// Prefork's handler of SIGTERM ends requests and closes the handle, whatever its process is at.
