@@ -403,8 +403,9 @@ mod tests {
         assert_eq!(level_where_queue(true, 5), 2.0);
     }
 
-    /// m after six seconds in which a gateway told this with each request, and the processes were busy for half of their time.
-    fn level_where_told(load: Option<&str>) -> f64 {
+    /// m after six seconds in which a gateway told this with each request, and the processes were busy for half of their time;
+    /// and by what part the status says that the line is lowered.
+    fn level_where_told(load: Option<&str>) -> (f64, Option<f64>) {
         let mut site = Site::new("site", &["light", "full"]);
         site.levels[0].cost_ratio = Some(0.25);
         let plant = Plant { decides_itself: true, ..Plant::new("server", 1) };
@@ -427,18 +428,25 @@ mod tests {
             }
             engine.tick(at(ms + 10), &Readings::default(), &mut verdicts);
         }
-        engine.service_level(0)
+        let places = engine.status().plants[0].places;
+        assert_eq!(places.map(|told| alloc::format!("{:.3}", told.taken)).as_deref(), load);
+        let lowered = places.map(|told| told.heard.expect("this is the server").set_point_reduction);
+        (engine.service_level(0), lowered)
     }
 
     #[test]
     fn a_gateway_that_has_its_places_taken_lowers_levels_and_rejects_nobody() {
-        let levels = [None, Some("0.550"), Some("1.000"), Some("1.500")].map(level_where_told);
+        let told = [None, Some("0.550"), Some("1.000"), Some("1.500")].map(level_where_told);
+        let levels = told.map(|(level, _)| level);
         assert_eq!(levels[..2], [2.0, 2.0], "its places are not the bottleneck");
+        assert_eq!(told[0].1, None, "nothing was told");
+        let lowered = told[2].1.expect("it was told");
+        assert!((0.4..0.65).contains(&lowered), "half of the places' time is counted: {lowered}");
         assert!((1.5..1.9).contains(&levels[2]), "the line is 0.425 of the workers: {levels:?}");
         assert!((1.0..1.5).contains(&levels[3]), "{levels:?}");
         assert_eq!(
             level_where_told(Some("2.000")),
-            2.0,
+            (2.0, Some(0.0)),
             "so little is counted that it must be something else"
         );
     }

@@ -10,7 +10,7 @@ use crate::promises::plan::plan;
 use crate::scheduling::rank::Standing;
 use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
 use crate::telemetry::status::{
-    ClassStatus, DeadlineStatus, LimitReason, ModelStatus, PartStatus, SiteStatus, Status,
+    ClassStatus, DeadlineStatus, LimitReason, ModelStatus, PartStatus, PlacesStatus, SiteStatus, Status,
 };
 use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
@@ -49,6 +49,7 @@ impl Engine {
             status.unfinished_seconds = own.has_deadlines().then(|| unfinished.unfinished_seconds());
             status.waiting = waiting.iter().sum();
             status.removed = !self.registry.plant_present[number];
+            status.places = self.places(number);
             status
         });
         let rows = self.rows.iter().enumerate();
@@ -95,6 +96,17 @@ impl Engine {
     /// serve its levels, the mean level of its clients.
     pub fn service_level(&self, class: u16) -> f64 {
         self.loops.applied[usize::from(class)].mean()
+    }
+
+    /// What is told of the places at a plant: by this gateway to its server, or by a gateway to this server.
+    fn places(&self, plant: usize) -> Option<PlacesStatus> {
+        let loads = &self.published().plants[plant].place_loads;
+        if self.words.is_some() {
+            let told = loads.told.read(self.timers.last_period);
+            return self.loops.utilization[plant].places_heard(told, self.timers.period);
+        }
+        let own = PlacesStatus { taken: loads.own.get().as_part(), heard: None };
+        self.registry.promises.plants[plant].decides_itself.then_some(own)
     }
 
     /// Why a plant is given no more requests at once. Refusals come first, for the share that is there is said beside it.

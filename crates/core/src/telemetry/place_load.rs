@@ -31,6 +31,11 @@ impl PlaceLoad {
         is_number.then(|| Self::bounded(digits().fold(0, |sum, digit| 10 * sum + u32::from(digit - b'0'))))
     }
 
+    /// The part as a number.
+    pub(crate) fn as_part(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::ALL)
+    }
+
     fn bounded(thousandths: u32) -> PlaceLoad {
         PlaceLoad(thousandths.min(Self::MOST))
     }
@@ -82,7 +87,7 @@ impl ToldPlaceLoad {
         let thousandths = (word & ((1 << Self::TIME) - 1)).checked_sub(1)?;
         let told_at = Instant::from_nanos((word >> Self::TIME) << Self::UNIT);
         let load = PlaceLoad::bounded(thousandths as u32);
-        Some((f64::from(load.0) / f64::from(PlaceLoad::ALL), now.since(told_at)))
+        Some((load.as_part(), now.since(told_at)))
     }
 }
 

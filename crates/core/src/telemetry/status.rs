@@ -80,6 +80,26 @@ pub struct PlantStatus {
     pub unfinished_seconds: Option<f64>,
     /// Mean service time of the last period; zero if nothing was served.
     pub service_time: Duration,
+    /// What a gateway tells a server that decides itself of its places there, in either of them; `None` where nothing is told.
+    pub places: Option<PlacesStatus>,
+}
+
+/// What part of a gateway's places at a server that decides itself is taken, as the gateway tells it with each request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlacesStatus {
+    /// The part; more than 1 while the gateway turns requests away.
+    pub taken: f64,
+    /// In the server: what came of it. `None` in the gateway.
+    pub heard: Option<HeardPlaces>,
+}
+
+/// What came of a gateway's word in the server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeardPlaces {
+    /// How long ago it came, at the end of the last period.
+    pub age: Duration,
+    /// The part by which the set point of levels is lowered for it.
+    pub set_point_reduction: f64,
 }
 
 /// Why a plant is given no more requests at once.

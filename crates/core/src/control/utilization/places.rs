@@ -5,9 +5,10 @@
 //! and the server may count `U* counted / told`. That lowers levels only. What even light pages for all would ask beyond
 //! the places, the gateway turns away: a rejection by the server would take a place for h.
 
-use super::PlantInput;
 use super::sense::Sensed;
+use super::{PlantInput, UtilizationLoop};
 use crate::telemetry::measurement::Measurement;
+use crate::telemetry::status::{HeardPlaces, PlacesStatus};
 use crate::time::Duration;
 
 /// What is counted and what is told, as they are of late.
@@ -56,8 +57,30 @@ impl CountedPart {
             self.counted += gain * (sensed.utilization - self.counted);
             self.told += gain * (told - self.told);
         }
+        self.part()
+    }
+
+    fn part(&self) -> f64 {
         let part = self.counted / self.told;
         if part >= LEAST { part.min(1.0) } else { 1.0 }
+    }
+
+    /// What was told last, and how long ago, with what comes of it; `None` if it does not count any more.
+    fn status(&self, told: Option<(f64, Duration)>, period: Duration) -> Option<PlacesStatus> {
+        let (taken, age) = told?;
+        let heard = HeardPlaces { age, set_point_reduction: 1.0 - self.part() };
+        (age <= period * FORGOTTEN).then_some(PlacesStatus { taken, heard: Some(heard) })
+    }
+}
+
+impl UtilizationLoop {
+    /// What a gateway before this server tells of its places: `told` is what was told last, and how long ago.
+    pub(crate) fn places_heard(
+        &self,
+        told: Option<(f64, Duration)>,
+        period: Duration,
+    ) -> Option<PlacesStatus> {
+        self.places.status(told, period)
     }
 }
 
@@ -87,5 +110,19 @@ mod tests {
         assert_eq!(parts(&mut own, 9, Some((0.6, 0)), 0.7), 1.0, "there are more places than workers");
         assert_eq!(parts(&mut own, 60, Some((0.9, 0)), 0.2), 1.0, "places are held for something else");
         assert_eq!(parts(&mut CountedPart::default(), 2, Some((0.0, 0)), 0.0), 1.0);
+    }
+
+    #[test]
+    fn the_status_has_what_was_told_and_by_how_much_the_line_is_lowered_until_it_is_forgotten() {
+        let period = Duration::from_secs(1);
+        let of = |own: &CountedPart, seconds| own.status(Some((0.875, Duration::from_secs(seconds))), period);
+        let mut own = CountedPart::default();
+        assert_eq!(own.status(None, period), None);
+        parts(&mut own, 1, Some((0.875, 0)), 0.7);
+        let told = of(&own, 3).expect("it was told");
+        let heard = told.heard.expect("this is the server");
+        assert_eq!((told.taken, heard.age), (0.875, Duration::from_secs(3)));
+        assert!((heard.set_point_reduction - 0.2).abs() < 1e-9, "{heard:?}");
+        assert_eq!(of(&own, 11), None, "it is forgotten");
     }
 }
