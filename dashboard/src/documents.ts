@@ -124,6 +124,29 @@ soonest_seconds: number,
  */
 latest_seconds: number, };
 
+export type ControllerDocument = { 
+/**
+ * The most processes that may attach.
+ */
+lanes: number, 
+/**
+ * Processes that are attached.
+ */
+attached: number, 
+/**
+ * Processes that were found dead while they were attached, since the state was made.
+ */
+deaths: number, 
+/**
+ * Requests that these held, which were returned and have failed.
+ */
+returned_requests: number, 
+/**
+ * Connections that wait in the server's listen queue, by the process that looked last; null if none has looked of
+ * late, and of a full queue, whose length says nothing.
+ */
+listen_queue: number | null, };
+
 export type DeadlineDocument = { 
 /**
  * The relative deadline.
@@ -332,6 +355,20 @@ subject: string,
  */
 text: string, };
 
+export type PlacesDocument = { 
+/**
+ * The part; more than 1 while the gateway turns requests away.
+ */
+taken: number, 
+/**
+ * In the server: how long ago it was told, at the end of the last control period; null in the gateway.
+ */
+told_seconds_ago: number | null, 
+/**
+ * In the server: the part by which the load line is lowered for it; null in the gateway.
+ */
+set_point_reduction: number | null, };
+
 export type PlanDocument = { 
 /**
  * Its name in the configuration.
@@ -376,9 +413,9 @@ workers: number,
  */
 workers_found: boolean | null, 
 /**
- * The most requests in service at once.
+ * The most requests in service at once; null in a controller, since what its server takes is in service.
  */
-limit: number, 
+limit: number | null, 
 /**
  * Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was told.
  */
@@ -416,13 +453,13 @@ response_time_override: boolean,
  */
 in_service: number, 
 /**
- * Requests that wait now.
+ * Requests that wait now; null in a controller, since they wait in the server's listen queue.
  */
-waiting: number, 
+waiting: number | null, 
 /**
- * Upgraded connections and streams of events now.
+ * Upgraded connections and streams of events now; null in a controller, since each process has its own.
  */
-tunnels: number, 
+tunnels: number | null, 
 /**
  * Work that was taken on and is not done, in seconds of one worker; null where no deadline is promised.
  */
@@ -432,21 +469,26 @@ unfinished_seconds: number | null,
  */
 service_time_seconds: number, 
 /**
- * Its servers; a folder has none.
+ * What a gateway tells a server that decides itself of its places there, in either of them; null where nothing is
+ * told.
  */
-servers: Array<ServerDocument>, 
+places: PlacesDocument | null, 
+/**
+ * Its servers; a folder has none. This and what follows is null in a controller, which runs inside the server.
+ */
+servers: Array<ServerDocument> | null, 
 /**
  * Whether all servers are out of use, and so all are used.
  */
-all_servers_out: boolean, 
+all_servers_out: boolean | null, 
 /**
  * Requests that were tried again, at another server or on another connection.
  */
-retries: number, 
+retries: number | null, 
 /**
  * Requests that were not, since too many were.
  */
-retries_refused: number, 
+retries_refused: number | null, 
 /**
  * Why the last lookup of a name failed; null if it did not.
  */
@@ -673,7 +715,8 @@ version: string,
  */
 unix_seconds: number, 
 /**
- * When the last control period ended (s, by the clock of the loops, which begins with the process).
+ * When the last control period ended (s, by the clock of the loops, which begins with the process, and of a controller
+ * with the machine).
  */
 at_seconds: number, 
 /**
@@ -697,21 +740,25 @@ promises: Array<PromiseRow>,
  */
 clients: ClientsDocument, 
 /**
- * What is kept for slow clients.
+ * The processes of the server that attach to a controller; null in a gateway.
  */
-buffers: BuffersDocument, 
+controller: ControllerDocument | null, 
 /**
- * The bounds of HTTP/2.
+ * What is kept for slow clients; null in a controller.
  */
-http2: Http2Document, 
+buffers: BuffersDocument | null, 
 /**
- * Client connections that are open.
+ * The bounds of HTTP/2; null in a controller.
  */
-connections: number, 
+http2: Http2Document | null, 
 /**
- * Connections that were closed when they came, by why.
+ * Client connections that are open; null in a controller.
  */
-connections_turned_away: { [key in string]: number }, 
+connections: number | null, 
+/**
+ * Connections that were closed when they came, by why; null in a controller.
+ */
+connections_turned_away: { [key in string]: number } | null, 
 /**
  * The table of nftables that resets connections in the gateway's place; null where there is none.
  */

@@ -23,7 +23,7 @@ export class History {
   private end = 0;
   private last: { at: number; unix: number } | undefined;
 
-  /** Adds a snapshot. One of a gateway that began anew goes on in the same columns. */
+  /** Adds a snapshot. One of a gateway or controller that began anew goes on in the same columns. */
   add(status: StatusDocument): void {
     const before = this.last;
     const passed = before ? status.at_seconds - before.at : 0;
@@ -37,7 +37,7 @@ export class History {
     this.times[this.end] = unix;
     for (const column of this.columns.values()) column[this.end] = Number.NaN;
     for (const plant of status.upstreams) {
-      const put = (name: string, value: number): void => this.put(`u ${plant.name} ${name}`, value);
+      const put = (name: string, value: number | null): void => this.put(`u ${plant.name} ${name}`, value ?? Number.NaN);
       put("measured", plant.utilization.measured);
       put("offered", plant.utilization.offered);
       put("set point", plant.utilization.set_point);

@@ -163,8 +163,9 @@ function terms(status: StatusDocument, one: ClassDocument, plant: PlantDocument 
         ["set point reduced for delays by", percent(plant.set_point_reduction)],
         ["service level m", `${plain(plant.service_level)}`],
         ["workers", `${plant.workers}${plant.workers_found === false ? ", not yet found" : ""}`],
-        ["at most at once", `${plant.limit}${plant.limit_reason === null ? "" : ` (${plant.limit_reason})`}`],
-        ["in service, waiting", `${plant.in_service}, ${plant.waiting}`],
+        ...served(plant),
+        ...places(plant),
+        ...processes(status),
         ["service time", time(plant.service_time_seconds)],
         ["turned away: come again after", `${time(plant.come_again.soonest_seconds)} to ${time(plant.come_again.latest_seconds)}`],
       ]),
@@ -185,6 +186,39 @@ function terms(status: StatusDocument, one: ClassDocument, plant: PlantDocument 
   }
   blocks.push(decisions(one));
   return blocks;
+}
+
+/** What is in service. Inside a server nobody tells how many may be, and none waits but in its listen queue. */
+function served(plant: PlantDocument): Fact[] {
+  const { limit, limit_reason, in_service, waiting } = plant;
+  if (limit === null || waiting === null) return [["in service", count(in_service)]];
+  return [
+    ["at most at once", `${limit}${limit_reason === null ? "" : ` (${limit_reason})`}`],
+    ["in service, waiting", `${in_service}, ${waiting}`],
+  ];
+}
+
+/** What a gateway tells a server that decides itself of its places there. */
+function places(plant: PlantDocument): Fact[] {
+  const told = plant.places;
+  if (told === null) return [];
+  const reduction = told.set_point_reduction;
+  if (reduction === null) return [["places taken, as the server is told", percent(told.taken)]];
+  return [
+    ["places taken, as the gateway tells", percent(told.taken)],
+    ["line of levels reduced for them by", percent(reduction)],
+  ];
+}
+
+/** The processes of a controller's server. */
+function processes(status: StatusDocument): Fact[] {
+  const own = status.controller;
+  if (own === null) return [];
+  return [
+    ["processes attached, at most", `${count(own.attached)}, ${count(own.lanes)}`],
+    ["processes found dead, their requests", `${count(own.deaths)}, ${count(own.returned_requests)}`],
+    ["connections in the listen queue", own.listen_queue === null ? "–" : count(own.listen_queue)],
+  ];
 }
 
 function learned(status: StatusDocument, one: ClassDocument): Fact[] {

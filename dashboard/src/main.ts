@@ -189,11 +189,19 @@ function show(): void {
   // What is exempt is shown where something is.
   traffic.show(status.classes.filter((one) => one.class !== "exempt" || one.arrivals > 0));
   happened.show(events.toReversed());
+  // A controller simulates nothing.
+  byId("what-if-part").hidden = status.controller !== null;
   verdict(status);
   const one = status.classes.find((one) => chosen && classKey(one) === classKey(chosen));
   if (one) loop.show(status, one, history, events);
   else byId("detail").hidden = true;
-  say(byId("about"), `plimsoll ${status.version} at ${location.host}, control period ${time(status.period_seconds)}, since ${moment(started)}. Times are this browser's.`);
+  say(byId("about"), `plimsoll ${status.version} at ${location.host}, control period ${time(status.period_seconds)}, since ${moment(started)}.${attached(status)} Times are this browser's.`);
+}
+
+/** The processes of a controller's server. */
+function attached(status: StatusDocument): string {
+  const own = status.controller;
+  return own === null ? "" : ` A controller inside a server: ${own.attached} attached, of at most ${own.lanes} processes.`;
 }
 
 function verdict(status: StatusDocument): void {

@@ -1,7 +1,8 @@
 //! A server whose own processes decide: `plimsoll control`, libplimsoll and mod_plimsoll.
 
+use crate::plimsoll::{address_after, samples};
 use crate::process::wait_until;
-use crate::{Folder, Process, binary, get, open_to_all, process::PATIENCE};
+use crate::{Folder, Process, Response, binary, exchange, get, open_to_all, process::PATIENCE};
 use std::env;
 use std::net::SocketAddr;
 use std::os::unix::fs::chown;
@@ -33,26 +34,33 @@ pub struct Control {
     /// The running program.
     pub process: Process,
     folder: Folder,
+    /// Options beside the state and the lanes.
+    options: Vec<String>,
 }
 
 impl Control {
     /// Starts it as the user of the server's processes. Panics, with its log, if it does not come up.
     pub fn start(configuration: &str) -> Control {
+        Control::start_with(configuration, &[])
+    }
+
+    /// The same with more options.
+    pub fn start_with(configuration: &str, options: &[&str]) -> Control {
         let folder = Folder::new();
         folder.write("plimsoll.toml", configuration);
         open_to_all(folder.path());
         if let Some((user, group)) = server_user() {
             chown(folder.path(), Some(user), Some(group)).expect("root may give its folder away");
         }
-        Control::start_in(folder)
+        Control::start_in(folder, options.iter().copied().map(str::to_owned).collect())
     }
 
     /// Starts it again, with the state that it has left.
     pub fn again(&mut self) {
-        *self = Control::start_in(self.folder.clone());
+        *self = Control::start_in(self.folder.clone(), self.options.clone());
     }
 
-    fn start_in(folder: Folder) -> Control {
+    fn start_in(folder: Folder, options: Vec<String>) -> Control {
         let mut command = Command::new(binary());
         command.current_dir(folder.path()).args([
             "control",
@@ -62,17 +70,36 @@ impl Control {
             "--lanes",
             "64",
         ]);
+        command.args(&options);
         if let Some((user, group)) = server_user() {
             command.uid(user).gid(group);
         }
         let mut process = Process::spawn("control", &mut command, &folder.path().join("control.log"));
         process.wait_for("its state", |log| log.contains("the shared state").then_some(()));
-        Control { process, folder }
+        Control { process, folder, options }
     }
 
     /// The file of the shared state.
     pub fn state(&self) -> PathBuf {
         self.folder.path().join("state")
+    }
+
+    /// Where it shows what it does. Panics, with the log, if it does not.
+    pub fn admin(&self) -> SocketAddr {
+        let log = self.process.log();
+        address_after(&log, "admin on ").unwrap_or_else(|| panic!("no `admin on` in:\n{log}"))
+    }
+
+    /// A request of its admin listener, such as `GET /status`.
+    pub fn ask(&self, line: &str) -> Response {
+        exchange(self.admin(), format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))
+    }
+
+    /// The sum of a metric's samples over all its labels; `None` if there is none.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let page = self.ask("GET /metrics").text();
+        let values: Vec<f64> = samples(&page, name).collect();
+        (!values.is_empty()).then(|| values.iter().sum())
     }
 
     /// Waits until its log has a line. Panics, with the log, if that takes too long.

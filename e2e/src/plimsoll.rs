@@ -160,7 +160,7 @@ pub fn binary() -> PathBuf {
 }
 
 /// The values of one metric in Prometheus' text form.
-fn samples<'a>(page: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
+pub(crate) fn samples<'a>(page: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
     page.lines().filter_map(move |line| {
         let rest = line.strip_prefix(name)?;
         let labelled = rest.starts_with('{') || rest.starts_with(' ');
@@ -181,7 +181,7 @@ pub fn is_gone(process: u32) -> bool {
 }
 
 /// The address after the first `label` in the log; only of a line that is complete.
-fn address_after(log: &str, label: &str) -> Option<SocketAddr> {
+pub(crate) fn address_after(log: &str, label: &str) -> Option<SocketAddr> {
     let complete = &log[..log.rfind('\n')?];
     let rest = &complete[complete.find(label)? + label.len()..];
     let end = rest.find(|c: char| !(c.is_ascii_hexdigit() || ".:[]".contains(c))).unwrap_or(rest.len());

@@ -7,6 +7,7 @@ mod access_log;
 mod adapted;
 mod agent;
 mod clients;
+mod control_admin;
 mod corpora;
 mod dashboard;
 mod faults;

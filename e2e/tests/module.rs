@@ -33,7 +33,7 @@ pub(crate) const FULL: usize = 100_000;
 pub(crate) const LIGHT: usize = 95_000;
 
 /// Apache with the module, and a page in two trees.
-fn apache(control: &Control, processes: u32, more: &str) -> Apache {
+pub(crate) fn apache(control: &Control, processes: u32, more: &str) -> Apache {
     apache_of(control, processes, &[], more)
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn apache_of(control: &Control, workers: u32, modules: &[&str], more:
 }
 
 /// Waits for a condition of the server.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(60), "it never comes that {what}");
@@ -66,7 +66,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Builds the example in C; `more` goes to the compiler.
-fn example(folder: &Path, more: &[&str]) -> PathBuf {
+pub(crate) fn example(folder: &Path, more: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ffi/examples/three_calls.c");
     let (built, library) = (folder.join("three_calls"), module().display().to_string());
     let mut compiler = Command::new(program("cc"));

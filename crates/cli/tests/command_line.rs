@@ -261,6 +261,49 @@ fn tokens_that_are_missing_or_short_are_wrong() {
     assert_eq!((right.status.code(), text(&right.stderr).as_str()), (Some(0), ""));
 }
 
+/// The same as of the gateway's own `admin`, before a state is made.
+#[test]
+fn a_controllers_admin_address_that_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let of = |more: &str| {
+        format!(
+            "[gateway]\nlisten = \"127.0.0.1:0\"\n{more}\n\
+             [upstream.app]\naddress = \"127.0.0.1:1\"\ncapacity = {{ workers = 2 }}\n"
+        )
+    };
+    std::fs::write(place("plain.toml"), of("")).expect("it can be written");
+    let with_token = of("admin_token_file = \"admin.token\"");
+    std::fs::write(place("token.toml"), with_token).expect("it can be written");
+    let (plain, token, state) = (place("plain.toml"), place("token.toml"), place("state"));
+    let control = |file: &str, admin: &str, said: &[&str]| {
+        let arguments = ["control", file, "--state", &state, "--admin", admin];
+        let output = plimsoll(&arguments);
+        let stderr = text(&output.stderr);
+        said.iter().for_each(|part| assert!(stderr.contains(part), "no {part} in\n{stderr}"));
+        assert!(!Path::new(&state).exists(), "no state is made: {stderr}");
+        output.status.code()
+    };
+    let open = ["--admin 0.0.0.0:0: whoever reaches this address", "`admin_token_file = \"admin.token\"`"];
+    assert_eq!(control(&plain, "0.0.0.0:0", &open), Some(2));
+    let mapped = ["--admin [::ffff:10.0.0.1]:0: whoever reaches"];
+    assert_eq!(control(&plain, "[::ffff:10.0.0.1]:0", &mapped), Some(2));
+    let missing = ["admin.token: No such file", "`admin_token_file` under [gateway]"];
+    assert_eq!(control(&token, "0.0.0.0:0", &missing), Some(2));
+    assert_eq!(control(&token, "127.0.0.1:0", &missing), Some(2));
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = other.local_addr().expect("its address").to_string();
+    let in_use = [&*format!("the controller does not start: cannot listen on {taken}: "), "after `--admin`"];
+    assert_eq!(control(&plain, &taken, &in_use), Some(1));
+    assert_eq!(control(&plain, "192.0.2.1:0", &["whoever reaches"]), Some(2));
+    std::fs::write(place("admin.token"), "t".repeat(32)).expect("it can be written");
+    assert_eq!(control(&token, "192.0.2.1:0", &["This machine has no such address"]), Some(1));
+    refused(
+        &["control", &plain, "--admin", "localhost:9091"],
+        &["write `\"127.0.0.1:9091\"`", "'--admin <ADDRESS>'"],
+    );
+}
+
 /// They may be there where the gateway runs.
 #[test]
 fn names_and_folders_that_are_not_here_are_warned_of() {

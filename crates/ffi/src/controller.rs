@@ -123,6 +123,18 @@ impl Controller {
         self.lanes.iter().filter(|lane| lane.owner() != 0).count()
     }
 
+    /// How many lanes there are, the most processes that may attach.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// How many connections wait in the server's listen queue; `None` if no process has looked of late, and of a full queue,
+    /// whose length says nothing.
+    pub fn listen_queue(&self) -> Option<u32> {
+        let (_, waiting) = self.queue.read(now(), self.period);
+        waiting
+    }
+
     /// Processes that were found dead, and the requests that they held.
     pub fn deaths(&self) -> (u64, u64) {
         (self.changing.deaths.load(Relaxed), self.changing.returned.load(Relaxed))

@@ -1,6 +1,6 @@
 //! A running gateway, as its owner sees it.
 
-use crate::admin::{MetricsPusher, Operator, Owner, OwnerCell, Sight};
+use crate::admin::{MetricsPusher, Operator, Owner, OwnerCell, RunningGateway, Sight};
 use crate::client::spill_files::Storage;
 use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
@@ -161,7 +161,7 @@ impl Gateway {
             let (engine, shared, owner) = (engine.clone(), shared.clone(), owner.clone());
             let (listener, kept) = Operator::listen(address, inherited)?;
             self.listeners.push(kept);
-            self.operator = Some(Operator::start(listener, engine, shared, owner)?);
+            self.operator = Some(Operator::start_for(RunningGateway { engine, shared, owner }, listener)?);
         }
         if let Some(metrics) = settings.metrics {
             self.pusher = Some(MetricsPusher::start(metrics, engine, shared, owner)?);

@@ -1,6 +1,8 @@
 //! What `control` takes.
 
+use super::values::listening_address;
 use clap::Args;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -12,10 +14,15 @@ If this process ends, the others go on with the levels that they have, and say s
 it goes on where it was. With another FILE it makes a new state: have the server start its processes anew then \
 (`apachectl graceful`). Run it as the user of those processes, since they read and write the state.
 
-Example:
-  plimsoll control /etc/plimsoll/site.toml --state /run/plimsoll/site
+With `--admin` it shows what it does, as a gateway: dashboard, `/metrics`, `/status`, `/live`, `/events`, `/incidents` and \
+`/healthz`, which answers 503 if the loops stand still. `admin_names` and `admin_token_file` of FILE hold there. The \
+address is no key of FILE, since a gateway before the server may have the same FILE and an `admin` of its own.
 
-Exit codes: 0 stopped as told, 1 failed, 2 FILE or the state is wrong.";
+Example:
+  plimsoll control site.toml --state /run/plimsoll/site --admin 127.0.0.1:9091
+  plimsoll top 127.0.0.1:9091
+
+Exit codes: 0 stopped as told, 1 failed (an address is in use, say), 2 FILE or the state is wrong.";
 
 /// Run the loops for a server whose own processes decide (libplimsoll, mod_plimsoll)
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -29,4 +36,7 @@ pub(crate) struct ControlArguments {
     /// The most processes that may attach
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) lanes: u16,
+    /// Where the dashboard, metrics and status are served, such as 127.0.0.1:9091; nowhere by default
+    #[arg(long, value_name = "ADDRESS", value_parser = listening_address)]
+    pub(crate) admin: Option<SocketAddr>,
 }

@@ -41,7 +41,8 @@ pub(crate) struct RunArguments {
 
 const TOP_AFTER: &str = "\
 The promises come first, the worst at the top, each with what the loop does about it now; below them upstreams, classes and \
-what happened lately. It asks the gateway once a second, and goes on after a restart.
+what happened lately. It asks once a second, and goes on after a restart. A controller inside a server (`plimsoll control \
+--admin`) is watched by its address.
 
 Example:
   plimsoll top
@@ -50,11 +51,11 @@ Example:
 
 Exit codes: 0 ended, 1 nothing answers there, 2 the input is wrong.";
 
-/// Watch a running gateway in the terminal
+/// Watch a running gateway or controller in the terminal
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(after_help = TOP_AFTER)]
 pub(crate) struct TopArguments {
-    /// The address of its admin listener, or its configuration, which has the address
+    /// The address of an admin listener, or the gateway's configuration, which has the address
     #[arg(value_name = "ADDRESS|FILE", default_value = "127.0.0.1:9090")]
     pub(crate) gateway: String,
     /// Print it once as text

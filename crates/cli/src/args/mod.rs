@@ -247,6 +247,15 @@ mod tests {
             ("impact a --costs b --per-kb 1", "cannot be used with"),
             ("agent a --restore --dry-run", "cannot be used with"),
             ("simulate a.toml --logs b", "'--log'"),
+            ("control a --admin", "a value is required for '--admin <ADDRESS>'"),
+            ("control a --admin 127.0.0.1", "add a port: `\"127.0.0.1:8080\"`"),
+            ("control a --admin localhost:9091", "write `\"127.0.0.1:9091\"`: names are not looked up here"),
+            ("control a --admin :9091", "`\"0.0.0.0:9091\"` for every IPv4 address"),
+            (
+                "control a --admin off",
+                "invalid value 'off' for '--admin <ADDRESS>': write an address and a port",
+            ),
+            ("control a --admni 127.0.0.1:1", "'--admin'"),
             ("schema workloads", "'workload'"),
         ] {
             let error = parsed(line).unwrap_err();

@@ -2,51 +2,118 @@
 //!
 //! In come the configuration and, through the shared state, what the processes count; out go the service levels that they read.
 //! What was learned is kept beside the state in memory, period by period, so that the next controller goes on where this one
-//! was.
+//! was. Where an address is named for it, the operator's listener shows what the controller does.
 
 use crate::args::{ControlArguments, source};
 use crate::output::failure::Failure;
-use crate::service::events::EventLog;
+use crate::service::events::{EventLog, Incidents};
 use crate::service::log::News;
 use crate::service::signals::{Requested, Signals};
 use crate::service::state::{KnownState, seed, write_learned};
-use crate::service::{log, supervisor};
+use crate::service::supervisor::Watchdog;
+use crate::service::{log, resolve, supervisor};
+use plimsoll_config::Configuration;
 use plimsoll_ffi::{Controller, Taken};
-
+use plimsoll_gateway::Reloaded;
+use plimsoll_gateway::admin::{ControllerAdmin, ControllerDesk, ControllerFigures, Owner};
+use plimsoll_gateway::settings::SeedSource;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The longest time without a look at the processes.
 const LOOK: Duration = Duration::from_millis(100);
+/// Why nothing is read again.
+const READ_ONCE: &str = "the configuration is read at the start only: stop this process, start it again, and have the server start \
+                         its processes anew";
 
 pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);
     let requests = signals.receive()?;
-    let name = arguments.file.display().to_string();
-    let text = std::fs::read_to_string(&arguments.file).map_err(|error| {
-        let instead = "Name a configuration; examples/module.toml is one to begin with.";
-        Failure::not_read(format_args!("{name}: {error}"), &error, instead)
-    })?;
-    let configuration = source::understand_inside(&text, &name)?;
+    let (text, configuration) = read(&arguments.file)?;
+    // An address that cannot be had is told before the state is touched.
+    let listening = arguments.admin.map(|address| Listening::bind(address, &configuration)).transpose()?;
     let learned = arguments.state.with_added_extension("learned");
     let known = KnownState::find_at(&learned);
     let seed = configuration.gateway.seed.unwrap_or_else(seed::drawn);
     let (controller, taken) =
         Controller::start(&arguments.state, (&text, &configuration), seed, arguments.lanes.into())
             .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
-    let mut run = ControlRun { controller, learned: &learned, deaths: 0 };
+    let incidents = Arc::default();
+    let mut run = ControlRun { controller, learned: &learned, deaths: 0, desk: None };
     if let (Taken::Over, Some((state, at_once))) = (taken, known.learned()) {
         known.tell_left_out(&run.controller.restore(&state, at_once));
     }
     // Processes can attach to what is published, so that it is there once this process says so.
     run.controller.tick();
+    if let Some(listening) = listening {
+        run.show(listening, &incidents)?;
+    }
     let done = if taken == Taken::Over { "taken over" } else { "made" };
     tracing::info!("the shared state {} was {done}", arguments.state.display());
     supervisor::ready();
-    run.until_stopped(&requests);
+    run.until_stopped(&requests, incidents);
     Ok(())
+}
+
+/// The configuration as the processes of the server keep it, and its text.
+fn read(file: &Path) -> Result<(String, Configuration), Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let instead = "Name a configuration; examples/module.toml is one to begin with.";
+        Failure::not_read(format_args!("{name}: {error}"), &error, instead)
+    })?;
+    let configuration = source::understand_inside(&text, &name)?;
+    Ok((text, configuration))
+}
+
+/// The operator's listener before it answers.
+struct Listening {
+    listener: TcpListener,
+    admin: ControllerAdmin,
+}
+
+impl Listening {
+    fn bind(address: SocketAddr, configuration: &Configuration) -> Result<Self, Failure> {
+        let gateway = &configuration.gateway;
+        if gateway.admin_tokens.is_none() && !address.ip().to_canonical().is_loopback() {
+            return Err(Failure::Input(format!(
+                "--admin {address}: whoever reaches this address could read all figures\n\
+                 Add `admin_token_file = \"admin.token\"` under [gateway], a file with a line of at least 32 characters, or listen on \
+                 127.0.0.1."
+            )));
+        }
+        let admin = ControllerAdmin {
+            names: gateway.settings.admin_names.clone(),
+            tokens: resolve::admin_tokens(configuration)?,
+            // One that was drawn is kept in the shared state.
+            seed_from: gateway.seed.map_or(SeedSource::Kept, |_| SeedSource::Told),
+        };
+        let listener = ControllerDesk::bind(address);
+        let listener =
+            listener.map_err(|error| Failure::not_started("controller", &error, "after `--admin`"))?;
+        Ok(Listening { listener, admin })
+    }
+}
+
+/// What the controller's process does for its operator.
+struct ControlOwner(Arc<Mutex<Incidents>>);
+
+impl Owner for ControlOwner {
+    fn reload(&self) -> Result<Reloaded, String> {
+        Err(READ_ONCE.to_owned())
+    }
+
+    fn log_lines_dropped(&self) -> u64 {
+        log::dropped()
+    }
+
+    fn incidents(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).json()
+    }
 }
 
 struct ControlRun<'a> {
@@ -54,26 +121,55 @@ struct ControlRun<'a> {
     learned: &'a Path,
     /// Dead processes of which the log has told.
     deaths: u64,
+    desk: Option<ControllerDesk>,
 }
 
 impl ControlRun<'_> {
-    fn until_stopped(&mut self, requests: &Receiver<Requested>) {
-        let mut events = EventLog::new(Default::default());
+    /// Has the operator's listener answer.
+    fn show(
+        &mut self,
+        Listening { listener, admin }: Listening,
+        incidents: &Arc<Mutex<Incidents>>,
+    ) -> Result<(), Failure> {
+        let owner = Box::new(ControlOwner(incidents.clone()));
+        let first = (self.controller.status(), self.figures());
+        let desk = ControllerDesk::start((listener, admin), owner, first)
+            .map_err(|error| Failure::not_started("controller", &error, "after `--admin`"))?;
+        tracing::info!(admin = %desk.address(), "admin on {}", desk.address());
+        self.desk = Some(desk);
+        Ok(())
+    }
+
+    fn figures(&self) -> ControllerFigures {
+        let (deaths, returned) = self.controller.deaths();
+        ControllerFigures {
+            lanes: self.controller.lanes(),
+            attached: self.controller.attached(),
+            deaths,
+            returned,
+            listen_queue: self.controller.listen_queue(),
+        }
+    }
+
+    fn until_stopped(&mut self, requests: &Receiver<Requested>, incidents: Arc<Mutex<Incidents>>) {
+        let (mut events, mut watchdog) = (EventLog::new(incidents), Watchdog::new());
         let mut written = Instant::now();
         loop {
             let rest = self.controller.tick().min(LOOK);
-            events.look(&self.controller.status()).iter().for_each(News::log);
+            let status = self.controller.status();
+            watchdog.look(&status);
+            events.look(&status).iter().for_each(News::log);
             self.tell_deaths();
+            if let Some(desk) = &self.desk {
+                desk.tell(status, self.figures());
+            }
             if written.elapsed() >= Duration::from_secs(1) {
                 written = Instant::now();
                 self.save();
             }
             match requests.recv_timeout(rest) {
                 Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(Requested::Reload) => tracing::warn!(
-                    "the configuration is read at the start only: stop this process, start it again, and have the server start \
-                     its processes anew"
-                ),
+                Ok(Requested::Reload) => tracing::warn!("{READ_ONCE}"),
                 Ok(Requested::ReopenLogs | Requested::Upgrade) | Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -26,8 +26,8 @@ use plimsoll_gateway::{Before, FaultNews, Gateway, ListeningSocket, ServerNews, 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
-use std::{io, thread};
 
 /// How often the event log looks at the status.
 const LOOK: Duration = Duration::from_millis(250);
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         ..Before::default()
     };
     let gateway = Gateway::start_after(&mut before, settings, &configuration.promises)
-        .map_err(|error| not_started(&error))?;
+        .map_err(|error| Failure::not_started("gateway", &error, "under [gateway]"))?;
     state.tell_left_out(&before.left_out);
     tell_addresses(&gateway);
     let reload = Reload {
@@ -233,28 +233,4 @@ fn finish(
     if !gently(gateway) {
         tracing::warn!("some requests were not finished in time");
     }
-}
-
-fn not_started(error: &io::Error) -> Failure {
-    let is_socket = error.to_string().starts_with("cannot listen on unix:");
-    let help = match error.kind() {
-        io::ErrorKind::PermissionDenied if is_socket => {
-            "This user may not write in the folder of the socket; make one that it may (systemd: `RuntimeDirectory=`), or write \
-             another path under [gateway]."
-        }
-        io::ErrorKind::NotFound if is_socket => {
-            "There is no folder for the socket: make it, or write another path under [gateway]."
-        }
-        io::ErrorKind::AddrInUse => {
-            "Stop what listens there (`ss -ltnpx` shows it), or write another address under [gateway]."
-        }
-        io::ErrorKind::PermissionDenied => {
-            "Ports below 1024 need the capability CAP_NET_BIND_SERVICE; or write a higher port under [gateway]."
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "This machine has no such address; `ip address` shows those that it has."
-        }
-        _ => "",
-    };
-    Failure::Failed(format!("the gateway does not start: {error}\n{help}"))
 }

@@ -62,6 +62,33 @@ impl Failure {
         Failure::Input(format!("cannot read {what}\n{help}"))
     }
 
+    /// What does not start since it cannot listen, or for another reason of the system's; its addresses are written at `place`.
+    pub(crate) fn not_started(what: &str, error: &io::Error, place: &str) -> Failure {
+        let is_socket = error.to_string().starts_with("cannot listen on unix:");
+        let help = match error.kind() {
+            io::ErrorKind::PermissionDenied if is_socket => format!(
+                "This user may not write in the folder of the socket; make one that it may (systemd: `RuntimeDirectory=`), or \
+                 write another path {place}."
+            ),
+            io::ErrorKind::NotFound if is_socket => {
+                format!("There is no folder for the socket: make it, or write another path {place}.")
+            }
+            io::ErrorKind::AddrInUse => {
+                format!("Stop what listens there (`ss -ltnpx` shows it), or write another address {place}.")
+            }
+            io::ErrorKind::PermissionDenied => {
+                format!(
+                    "Ports below 1024 need the capability CAP_NET_BIND_SERVICE; or write a higher port {place}."
+                )
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "This machine has no such address; `ip address` shows those that it has.".to_owned()
+            }
+            _ => String::new(),
+        };
+        Failure::Failed(format!("the {what} does not start: {error}\n{help}"))
+    }
+
     pub(crate) fn text(&self) -> &str {
         match self {
             Failure::Input(text) | Failure::Failed(text) => text,

@@ -64,6 +64,14 @@ impl TextField for SocketAddr {
     }
 }
 
+/// An address to listen on that was written elsewhere than in a file.
+///
+/// # Errors
+/// What to write instead.
+pub fn listening_address(text: &str) -> Result<SocketAddr, String> {
+    <SocketAddr as TextField>::parse(text).map_err(|(_, complaint)| complaint.help)
+}
+
 texts! {
     /// The address of the admin listener, or none.
     #[derive(Copy)]

@@ -1,13 +1,15 @@
 //! The operator's view: the dashboard with its stream `/live`, `/metrics` for Prometheus, `/status`, `/events` and
 //! `/incidents` as JSON, `/healthz`, and `POST /reload`.
 //!
-//! In comes a [`Scrape`], plain data that the engine and the gateway hand out; pure functions render it. The listener has
-//! a thread of its own and shares neither the proxy's sockets nor its limits, so that it answers while they are full.
+//! In comes a `scrape`, plain data that the engine and the gateway hand out, or a controller inside a server (`controller`);
+//! pure functions render it. The listener has a thread of its own and shares neither the proxy's sockets nor its limits, so
+//! that it answers while they are full.
 //! Nothing can be changed here but what the gateway's own file says: `POST /reload` has it read again, and is refused to pages
 //! of other sites. Beyond loopback whoever asks must show a token (`token`).
 //!
 //! Words are the operator's: *upstream* is what the engine calls a plant.
 
+mod controller;
 mod dashboard;
 mod document;
 mod journal;
@@ -15,12 +17,14 @@ mod listener;
 mod live;
 mod metrics;
 mod operator;
+mod scrape;
 #[cfg(test)]
 mod tests;
 mod token;
 mod what_if;
 
 use crate::runtime::reload::Reloaded;
+pub use controller::{ControllerAdmin, ControllerDesk, ControllerFigures};
 use document::StatusDocument;
 pub use document::mode_word;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -29,18 +33,36 @@ pub use journal::{EventKind, JournalDocument, OperatorEvent, PromiseKind, Promis
 pub(crate) use journal::{Journal, Sight};
 pub(crate) use metrics::MetricsPusher;
 pub use metrics::MetricsSettings;
-use metrics::Scrape;
 use operator::{Health, OperatorLook};
-pub(crate) use operator::{Operator, OwnerCell};
+pub(crate) use operator::{Operator, OwnerCell, RunningGateway};
 pub use token::AdminTokens;
 pub use what_if::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
 
-/// What the process that runs a gateway does for the gateway's operator.
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShellKind {
+    /// A gateway before servers.
+    Gateway,
+    /// The controller inside a server.
+    Controller,
+}
+
+impl ShellKind {
+    /// The word for it.
+    const fn as_str(self) -> &'static str {
+        match self {
+            ShellKind::Gateway => "gateway",
+            ShellKind::Controller => "controller",
+        }
+    }
+}
+
+/// What the process that runs a gateway or a controller does for its operator.
 pub trait Owner: Send + Sync {
     /// Reads the configuration again. May wait.
     ///
     /// # Errors
-    /// All that is wrong, as text. Nothing changed then.
+    /// All that is wrong, or why it cannot be read again, as text. Nothing changed then.
     fn reload(&self) -> Result<Reloaded, String>;
     /// How many lines of the log could not be written.
     fn log_lines_dropped(&self) -> u64;
@@ -56,11 +78,11 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 /// The exposition format that Prometheus has read since 2014.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
-const INDEX: &str = "/           in a browser: the dashboard\n/metrics    for Prometheus\n/status     the same and more, as JSON\n\
+const LOOKS: &str = "/           in a browser: the dashboard\n/metrics    for Prometheus\n/status     the same and more, as JSON\n\
      /live       the same each second, as server-sent events\n\
      /events     what happened lately: reloads, promises missed, rejections, upstreams that did not answer, as JSON\n\
-     /incidents  when classes were degraded or rejected lately, as JSON\n/healthz    200 while the loops run\n\
-     /reload     POST: read the configuration again\n\
+     /incidents  when classes were degraded or rejected lately, as JSON\n/healthz    200 while the loops run\n";
+const ORDERS: &str = "/reload     POST: read the configuration again\n\
      /what-if    an access log under another configuration, simulated: PUT /what-if/log, POST /what-if?scale=3\n";
 
 /// The path of what the gateway's owner remembers.
@@ -95,8 +117,16 @@ fn route(method: &Method, path: &str, look: OperatorLook) -> Response<String> {
                 format!("The control loop has not run for {} s: levels are frozen.\n", since.as_secs()),
             ),
         },
-        "/" => text(StatusCode::OK, INDEX),
-        _ => text(StatusCode::NOT_FOUND, format!("Not here. There is:\n{INDEX}")),
+        "/" => text(StatusCode::OK, index(look.scrape.kind())),
+        _ => text(StatusCode::NOT_FOUND, format!("Not here. There is:\n{}", index(look.scrape.kind()))),
+    }
+}
+
+/// What there is. A controller reads its file once, and simulates nothing.
+fn index(kind: ShellKind) -> String {
+    match kind {
+        ShellKind::Gateway => format!("{LOOKS}{ORDERS}"),
+        ShellKind::Controller => LOOKS.to_owned(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::journal::{JournalDocument, Sight, View};
 use super::listener::serve;
-use super::{AdminTokens, Owner, Scrape};
+use super::scrape::Scrape;
+use super::{AdminTokens, Owner};
 use crate::listen::binding::named;
 use crate::listen::inherited::{Inherited, ListeningSocket};
 use crate::runtime::lock;
@@ -23,7 +24,7 @@ use tokio::sync::Notify;
 /// The gateway's owner, once it has said that it is there.
 pub(crate) type OwnerCell = Arc<OnceLock<Box<dyn Owner>>>;
 
-/// What the listener may ask: the gateway for what there is to show, its owner for a reload.
+/// What the listener may ask: the gateway or the controller for what there is to show, its owner for a reload.
 pub(super) struct Desk {
     source: Box<dyn Source>,
     pulse: RefCell<Pulse>,
@@ -73,10 +74,10 @@ pub(super) trait Source: Send {
 }
 
 /// A running gateway.
-struct RunningGateway {
-    engine: Arc<Mutex<Engine>>,
-    shared: Arc<Shared>,
-    owner: OwnerCell,
+pub(crate) struct RunningGateway {
+    pub(crate) engine: Arc<Mutex<Engine>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) owner: OwnerCell,
 }
 
 impl Source for RunningGateway {
@@ -123,19 +124,19 @@ impl Operator {
         Ok((listener, kept))
     }
 
-    pub(crate) fn start(
+    /// Begins to answer whoever asks by an address or one of these names.
+    pub(super) fn start(
         listener: TcpListener,
-        engine: Arc<Mutex<Engine>>,
-        shared: Arc<Shared>,
+        source: impl Source + 'static,
         owner: OwnerCell,
+        names: Vec<Pattern>,
     ) -> io::Result<Self> {
-        let names = shared.tables.current().settings.admin_names.clone();
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let stop = Arc::<Notify>::default();
         let stopped = stop.clone();
-        let desk = Desk::new(RunningGateway { engine, shared, owner: owner.clone() }, owner, names);
+        let desk = Desk::new(source, owner, names);
         let thread = thread::Builder::new().name("plimsoll-admin".to_owned()).spawn(move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
@@ -148,6 +149,13 @@ impl Operator {
             runtime.shutdown_background();
         })?;
         Ok(Operator { address, stop, thread: Some(thread) })
+    }
+
+    /// Begins to answer for a gateway.
+    pub(crate) fn start_for(gateway: RunningGateway, listener: TcpListener) -> io::Result<Self> {
+        let names = gateway.shared.tables.current().settings.admin_names.clone();
+        let owner = gateway.owner.clone();
+        Operator::start(listener, gateway, owner, names)
     }
 
     pub(crate) fn stop(&mut self) {

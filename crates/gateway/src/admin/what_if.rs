@@ -104,7 +104,8 @@ pub trait WhatIf: Send + Sync {
 /// The answer to a request below `/what-if`, which comes from this listener's own page or from no page.
 pub(super) async fn answer(request: Request<Incoming>, owner: Option<&dyn Owner>) -> Response<AdminBody> {
     let Some(desk) = owner.and_then(Owner::what_if) else {
-        return text(StatusCode::NOT_FOUND, "Nobody simulates for this gateway.\n").map(AdminBody::from);
+        return text(StatusCode::NOT_FOUND, "Nobody simulates here; `plimsoll simulate` does.\n")
+            .map(AdminBody::from);
     };
     let rest = request.uri().path().strip_prefix(PATH).unwrap_or_default();
     match (request.method().clone(), rest) {

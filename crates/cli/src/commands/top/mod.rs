@@ -1,5 +1,5 @@
-//! `plimsoll top`: a running gateway in the terminal. It reads `/status` and `/events` of the admin listener, as anybody may,
-//! and has no other knowledge of the gateway; the sentences are the gateway's own.
+//! `plimsoll top`: a running gateway in the terminal, or a controller. It reads `/status` and `/events` of the admin listener,
+//! as anybody may, and has no other knowledge of it; the sentences are its own.
 
 mod seen;
 mod view;
@@ -107,8 +107,9 @@ fn page<T: serde::de::DeserializeOwned>(desk: &AdminDesk, path: &str) -> Result<
 
 fn not_answered(address: &str, what: &str) -> Failure {
     Failure::Failed(format!(
-        "no gateway answers at {address}: {what}\n\
-         Name the address of its admin listener (`admin` under [gateway]), or its configuration: `plimsoll top plimsoll.toml`."
+        "nothing answers at {address}: {what}\n\
+         Name the address of an admin listener (`admin` under [gateway], or `--admin` of `plimsoll control`), or the gateway's \
+         configuration: `plimsoll top plimsoll.toml`."
     ))
 }
 

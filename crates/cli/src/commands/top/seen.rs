@@ -17,6 +17,8 @@ pub(super) struct SeenStatus {
     pub(super) unix_seconds: f64,
     pub(super) mode: String,
     pub(super) promises: Vec<PromiseRow>,
+    /// The processes of a controller's server.
+    pub(super) controller: Option<SeenController>,
     pub(super) upstreams: Vec<SeenPlant>,
     pub(super) classes: Vec<SeenClass>,
 }
@@ -27,7 +29,17 @@ pub(super) struct SeenPlant {
     pub(super) utilization: SeenUtilization,
     pub(super) service_level: f64,
     pub(super) in_service: u32,
-    pub(super) waiting: u32,
+    /// `None` where requests wait in the server's listen queue.
+    pub(super) waiting: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SeenController {
+    pub(super) lanes: usize,
+    pub(super) attached: usize,
+    pub(super) deaths: u64,
+    pub(super) returned_requests: u64,
+    pub(super) listen_queue: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,6 +1,6 @@
 //! The lines of `top`: the same on a terminal and as text.
 
-use super::seen::{SeenClass, SeenGateway, SeenPlant, SeenRecent};
+use super::seen::{SeenClass, SeenController, SeenGateway, SeenPlant, SeenRecent};
 use crate::output::terminal::{self, FULL, LIGHT, REJECTED};
 use crate::output::units::{span, time};
 use plimsoll_core::request::Reason;
@@ -124,6 +124,7 @@ impl TopView {
             "UPSTREAM", "utilization", "now", "line", "offered", "level", "in service", "waiting"
         )));
         lines.extend(status.upstreams.iter().map(|plant| self.plant(plant)));
+        lines.extend(status.controller.as_ref().map(|own| self.processes(own)));
         lines.push(Line::default());
         lines.push(heading(&format!(
             "{:24} {:>9}  {:BAR$} {:>8} {:>8}  {}",
@@ -171,13 +172,26 @@ impl TopView {
             _ => "·",
         };
         let style = self.color(if now > line + 0.06 { Color::Red } else { Color::Green });
+        let waiting = waiting.map_or("-".to_owned(), |waiting| waiting.to_string());
         let offered = utilization.offered.map_or("-".to_owned(), |offered| format!("{offered:.2}"));
         Line::from(vec![
             format!("{name:16} ").into(),
             Span::styled((0..BAR).map(cell).collect::<String>(), style),
-            format!("  {now:5.2} {line:5.2} {offered:>7} {service_level:6.2} {in_service:10} {waiting:8}")
+            format!("  {now:5.2} {line:5.2} {offered:>7} {service_level:6.2} {in_service:10} {waiting:>8}")
                 .into(),
         ])
+    }
+
+    /// The processes of a server that decide themselves.
+    fn processes(&self, own: &SeenController) -> Line<'static> {
+        let SeenController { lanes, attached, deaths, returned_requests, listen_queue } = own;
+        let queue = listen_queue.map(|waiting| format!(", {waiting} connections in the listen queue"));
+        let alive = format!("{attached} attached, of at most {lanes} processes");
+        let alive =
+            if *attached == 0 { Span::styled(alive, self.color(Color::Yellow)) } else { alive.into() };
+        let dead = format!(", {deaths} found dead with {returned_requests} requests");
+        let dead = if *deaths == 0 { Span::from("") } else { dead.into() };
+        Line::from(vec![format!("{:16} ", "").into(), alive, queue.unwrap_or_default().into(), dead])
     }
 
     /// A class in one line; in two where there is little room.
@@ -363,6 +377,23 @@ mod tests {
         view.is_paused = true;
         view.take(Ok(seen("kept")));
         assert!(drawn(&mut view, 120, 20).backend().to_string().contains("MISSED"), "it stands still");
+    }
+
+    #[test]
+    fn a_controller_shows_its_processes_and_nothing_that_waits_before_it() {
+        let mut view = view("kept");
+        let mut inside = seen("kept");
+        inside.status.upstreams[0].waiting = None;
+        let own = serde_json::json!({
+            "lanes": 256, "attached": 4, "deaths": 2, "returned_requests": 7, "listen_queue": 31
+        });
+        inside.status.controller = serde_json::from_value(own).unwrap();
+        view.take(Ok(inside));
+        let text = view.text();
+        let said = "4 attached, of at most 256 processes, 31 connections in the listen queue, 2 found dead with 7 requests";
+        assert!(text.contains(said), "{text}");
+        let plant = text.lines().find(|line| line.starts_with("app ")).unwrap();
+        assert!(plant.ends_with("          4        -"), "{plant}");
     }
 
     #[test]

@@ -9,13 +9,13 @@
 //! - `class`: classes
 //! - `reload`: what `POST /reload` answers with
 
+use super::controller::ControllerFigures;
 use super::journal::{PromiseRow, View};
-use super::metrics::Scrape;
+use super::scrape::Scrape;
 use crate::client::spill_files::Buffered;
 use crate::http2::floods::{self, Http2Status};
 use crate::listen::kernel_shed::ShedStatus;
 use crate::settings::SeedSource;
-use crate::upstream::roster::RosterStatus;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::PlantPlan;
 use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, Status};
@@ -28,14 +28,9 @@ pub(super) fn render(document: &impl Serialize) -> String {
     serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
 }
 
-/// The plants that are promised, or still at work, each with its servers; a folder has none.
-pub(super) fn plants<'a>(
-    status: &'a Status,
-    rosters: &'a [RosterStatus],
-) -> impl Iterator<Item = (&'a PlantStatus, &'a RosterStatus)> {
-    const NONE: &RosterStatus = &RosterStatus { servers: Vec::new(), retries: [0; 2], lookup_failure: None };
-    let rosters = rosters.iter().chain(std::iter::repeat(NONE));
-    status.plants.iter().zip(rosters).filter(|(plant, _)| !plant.is_gone())
+/// The plants that are promised, or still at work, with their numbers.
+pub(super) fn plants(status: &Status) -> impl Iterator<Item = (usize, &PlantStatus)> {
+    status.plants.iter().enumerate().filter(|(_, plant)| !plant.is_gone())
 }
 
 /// The classes that are promised, or have requests under way.
@@ -88,7 +83,8 @@ document! {
         version: &'static str = env!("CARGO_PKG_VERSION"),
         /// When it was asked (s, Unix time).
         unix_seconds: f64 = view.unix_seconds,
-        /// When the last control period ended (s, by the clock of the loops, which begins with the process).
+        /// When the last control period ended (s, by the clock of the loops, which begins with the process, and of a controller
+        /// with the machine).
         at_seconds: f64 = scrape.status.at.as_secs_f64(),
         /// What the controller does: `control`, `observe` or `off`.
         mode: &'static str = mode_word(scrape.status.mode),
@@ -100,20 +96,23 @@ document! {
         promises: &'a [PromiseRow] = &view.promises,
         /// How it is chosen which clients get the better level.
         clients: ClientsDocument = ClientsDocument::new(&scrape.status, scrape.seed_from),
-        /// What is kept for slow clients.
-        buffers: BuffersDocument = BuffersDocument::new(scrape.buffered),
-        /// The bounds of HTTP/2.
-        http2: Http2Document = Http2Document::new(scrape.http2),
-        /// Client connections that are open.
-        connections: usize = scrape.connections,
-        /// Connections that were closed when they came, by why.
-        connections_turned_away: BTreeMap<&'static str, u64> =
-            scrape.turned_away.map(|(why, count)| (why.as_str(), count)).into(),
+        /// The processes of the server that attach to a controller; null in a gateway.
+        controller: Option<ControllerDocument> = scrape.controller().map(ControllerDocument::new),
+        /// What is kept for slow clients; null in a controller.
+        buffers: Option<BuffersDocument> = scrape.gateway().map(|own| BuffersDocument::new(own.buffered)),
+        /// The bounds of HTTP/2; null in a controller.
+        http2: Option<Http2Document> = scrape.gateway().map(|own| Http2Document::new(own.http2)),
+        /// Client connections that are open; null in a controller.
+        connections: Option<usize> = scrape.gateway().map(|own| own.connections),
+        /// Connections that were closed when they came, by why; null in a controller.
+        connections_turned_away: Option<BTreeMap<&'static str, u64>> =
+            scrape.gateway().map(|own| own.turned_away.map(|(why, count)| (why.as_str(), count)).into()),
         /// The table of nftables that resets connections in the gateway's place; null where there is none.
-        kernel_shed: Option<KernelShedDocument<'a>> = scrape.shed.as_ref().map(KernelShedDocument::new),
+        kernel_shed: Option<KernelShedDocument<'a>> =
+            scrape.gateway().and_then(|own| own.shed.as_ref()).map(KernelShedDocument::new),
         /// Upstreams and folders.
-        upstreams: Vec<PlantDocument<'a>> = plants(&scrape.status, &scrape.rosters)
-            .map(|(plant, roster)| PlantDocument::new(plant, roster)).collect(),
+        upstreams: Vec<PlantDocument<'a>> = plants(&scrape.status)
+            .map(|(number, plant)| PlantDocument::new(plant, scrape.roster(number))).collect(),
         /// The sites.
         sites: Vec<SiteDocument<'a>> =
             scrape.status.sites.iter().map(|site| SiteDocument::new(&scrape.status, site)).collect(),
@@ -122,6 +121,23 @@ document! {
             scrape.status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
         /// The classes of all sites, with `default` and `exempt`.
         classes: Vec<ClassDocument<'a>> = numbered_classes(scrape, view).collect(),
+    }
+}
+
+document! {
+    /// The processes of a server that decide themselves, and the controller's view of them.
+    ControllerDocument(own: &ControllerFigures) {
+        /// The most processes that may attach.
+        lanes: usize = own.lanes,
+        /// Processes that are attached.
+        attached: usize = own.attached,
+        /// Processes that were found dead while they were attached, since the state was made.
+        deaths: u64 = own.deaths,
+        /// Requests that these held, which were returned and have failed.
+        returned_requests: u64 = own.returned,
+        /// Connections that wait in the server's listen queue, by the process that looked last; null if none has looked of
+        /// late, and of a full queue, whose length says nothing.
+        listen_queue: Option<u32> = own.listen_queue,
     }
 }
 

@@ -2,20 +2,20 @@
 
 use crate::upstream::roster::{RosterStatus, ServerStatus};
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
-use plimsoll_core::telemetry::status::{LimitReason, PlantStatus};
+use plimsoll_core::telemetry::status::{LimitReason, PlacesStatus, PlantStatus};
 use serde::Serialize;
 
 document! {
     /// An upstream or a folder, and its loop.
-    pub(super) PlantDocument<'a>(plant: &'a PlantStatus, roster: &'a RosterStatus) {
+    pub(super) PlantDocument<'a>(plant: &'a PlantStatus, roster: Option<&'a RosterStatus>) {
         /// Its name in the configuration.
         name: &'a str = &plant.name,
         /// How many requests it works on at once: of the share that is there.
         workers: u32 = plant.workers,
         /// Whether that number was found; null if it was told.
         workers_found: Option<bool> = plant.workers_found,
-        /// The most requests in service at once.
-        limit: u32 = plant.limit,
+        /// The most requests in service at once; null in a controller, since what its server takes is in service.
+        limit: Option<u32> = roster.map(|_| plant.limit),
         /// Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was told.
         limit_reason: Option<&'static str> = plant.limit_reason.map(LimitReason::as_str),
         /// The share of it that is there, by its servers in use.
@@ -34,24 +34,40 @@ document! {
         response_time_override: bool = plant.response_time_override,
         /// Requests in service now.
         in_service: u32 = plant.in_service,
-        /// Requests that wait now.
-        waiting: u32 = plant.waiting,
-        /// Upgraded connections and streams of events now.
-        tunnels: u32 = plant.tunnels,
+        /// Requests that wait now; null in a controller, since they wait in the server's listen queue.
+        waiting: Option<u32> = roster.map(|_| plant.waiting),
+        /// Upgraded connections and streams of events now; null in a controller, since each process has its own.
+        tunnels: Option<u32> = roster.map(|_| plant.tunnels),
         /// Work that was taken on and is not done, in seconds of one worker; null where no deadline is promised.
         unfinished_seconds: Option<f64> = plant.unfinished_seconds,
         /// The mean service time of the last control period; 0 if nothing was served.
         service_time_seconds: f64 = plant.service_time.as_secs_f64(),
-        /// Its servers; a folder has none.
-        servers: Vec<ServerDocument<'a>> = roster.servers.iter().map(ServerDocument::new).collect(),
+        /// What a gateway tells a server that decides itself of its places there, in either of them; null where nothing is
+        /// told.
+        places: Option<PlacesDocument> = plant.places.as_ref().map(PlacesDocument::new),
+        /// Its servers; a folder has none. This and what follows is null in a controller, which runs inside the server.
+        servers: Option<Vec<ServerDocument<'a>>> =
+            roster.map(|own| own.servers.iter().map(ServerDocument::new).collect()),
         /// Whether all servers are out of use, and so all are used.
-        all_servers_out: bool = roster.is_panic(),
+        all_servers_out: Option<bool> = roster.map(RosterStatus::is_panic),
         /// Requests that were tried again, at another server or on another connection.
-        retries: u64 = roster.retries[0],
+        retries: Option<u64> = roster.map(|own| own.retries[0]),
         /// Requests that were not, since too many were.
-        retries_refused: u64 = roster.retries[1],
+        retries_refused: Option<u64> = roster.map(|own| own.retries[1]),
         /// Why the last lookup of a name failed; null if it did not.
-        lookup_failure: Option<&'a str> = roster.lookup_failure.as_deref(),
+        lookup_failure: Option<&'a str> = roster.and_then(|own| own.lookup_failure.as_deref()),
+    }
+}
+
+document! {
+    /// What part of a gateway's places at a server that decides itself is taken, as the gateway tells it with each request.
+    PlacesDocument(told: &PlacesStatus) {
+        /// The part; more than 1 while the gateway turns requests away.
+        taken: f64 = told.taken,
+        /// In the server: how long ago it was told, at the end of the last control period; null in the gateway.
+        told_seconds_ago: Option<f64> = told.heard.map(|heard| heard.age.as_secs_f64()),
+        /// In the server: the part by which the load line is lowered for it; null in the gateway.
+        set_point_reduction: Option<f64> = told.heard.map(|heard| heard.set_point_reduction),
     }
 }
 

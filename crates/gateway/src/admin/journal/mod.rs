@@ -1,9 +1,9 @@
-//! What the gateway remembers for its operator: since when each promise is kept or missed, what became of requests in the
-//! last ten seconds, and the last things that happened, such as a reload or an upstream that does not answer.
+//! What a gateway or a controller remembers for its operator: since when each promise is kept or missed, what became of
+//! requests in the last ten seconds, and the last things that happened, such as a reload or an upstream that does not answer.
 //!
-//! It is told by looking at the status: each quarter of a second by the process that runs the gateway, and each second while
-//! somebody watches. Nothing is counted here, and no request waits for it. It keeps [`KEPT`] events and eleven rows of
-//! counts.
+//! It is told by looking at the status: each quarter of a second by the process that runs the gateway, after each of its ticks
+//! by a controller, and each second while somebody watches. Nothing is counted here, and no request waits for it. It keeps
+//! [`KEPT`] events and eleven rows of counts.
 //!
 //! A promise gets worse at once and better after [`CALM`], so that one that wavers is not news each second; one that was idle
 //! is judged at once.
@@ -15,8 +15,9 @@ mod sentence;
 #[cfg(test)]
 mod tests;
 
+use super::ShellKind;
 use crate::runtime::lock;
-use crate::runtime::reload::Reloads;
+use crate::runtime::reload::{Reloads, since_1970};
 use crate::runtime::tables::PlantRow;
 use crate::runtime::worker::Shared;
 use plimsoll_core::telemetry::status::Status;
@@ -28,7 +29,6 @@ use recent::Window;
 use rejections::Rejections;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use std::time::SystemTime;
 
 /// How many events are kept.
 const KEPT: usize = 200;
@@ -78,6 +78,7 @@ pub struct OperatorEvent {
 
 /// What is looked at.
 pub(crate) struct Sight<'a> {
+    pub kind: ShellKind,
     pub status: &'a Status,
     pub reloads: Reloads,
     /// By plant: whether none of its addresses takes requests.
@@ -87,15 +88,15 @@ pub(crate) struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    /// What there is to see now.
+    /// What there is to see now of a gateway.
     pub(crate) fn of(shared: &Shared, status: &'a Status) -> Self {
         let is_down = |row: &PlantRow| row.upstream.as_ref().is_some_and(|upstream| upstream.is_down());
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Sight {
+            kind: ShellKind::Gateway,
             status,
             reloads: *lock(&shared.reloads),
             down: shared.tables.current().plants.iter().map(is_down).collect(),
-            unix_seconds: now.as_secs_f64(),
+            unix_seconds: since_1970().as_secs_f64(),
         }
     }
 }
@@ -150,7 +151,7 @@ struct PromiseStanding {
 impl Journal {
     /// Takes a look. Promises are judged once a period.
     pub(crate) fn look(&mut self, sight: &Sight<'_>) {
-        self.look_at_gateway(sight);
+        self.look_at_shell(sight);
         if self.at.is_some_and(|at| sight.status.at <= at) {
             return;
         }
@@ -179,12 +180,12 @@ impl Journal {
         self.standing = standing;
     }
 
-    fn look_at_gateway(&mut self, sight: &Sight<'_>) {
+    fn look_at_shell(&mut self, sight: &Sight<'_>) {
         let now = sight.unix_seconds;
         if self.happened == 0 {
             self.reloads = sight.reloads;
             self.started = sight.reloads.in_force_since.as_secs_f64();
-            self.note(self.started, EventKind::Started, "", "the gateway started");
+            self.note(self.started, EventKind::Started, "", &format!("the {} started", sight.kind.as_str()));
         }
         let seen = std::mem::replace(&mut self.reloads, sight.reloads);
         if sight.reloads.applied > seen.applied {

@@ -24,6 +24,8 @@ const LITTLE: f64 = 0.1;
 /// A delay is held at what was promised, so that it is a little more or less at any time. It is at risk beyond this part of the
 /// way to a miss; below that it may be chance.
 const CHANCE: f64 = 0.5;
+/// A load line that is lowered by less is not news.
+const LEAST_REDUCTION: f64 = 0.01;
 /// No margin is said that is lower: how long responses take now stands beside it.
 const LEAST_MARGIN: f64 = -1.0;
 
@@ -137,7 +139,7 @@ fn load_line(
     } else {
         PromiseState::Kept
     };
-    let fate = fate(&own, status.mode);
+    let fate = fate(&own, status.mode) + &lowered_for_places(plant);
     let sentence = match state {
         _ if status.mode == Mode::Off => format!("control is off: {fate}"),
         _ if !is_learned => {
@@ -166,6 +168,16 @@ fn load_line(
         since_unix_seconds: 0.0,
         sentence,
     })
+}
+
+/// What is said where the levels of a server hold less than its line, since a gateway before it has its places taken.
+fn lowered_for_places(plant: &PlantStatus) -> String {
+    let heard = plant.places.and_then(|told| told.heard);
+    let lowered = heard.filter(|heard| heard.set_point_reduction >= LEAST_REDUCTION).map(|heard| {
+        let held = plant.set_point * (1.0 - heard.set_point_reduction);
+        format!("; its levels hold {held:.2}, since the gateway before it has its places taken")
+    });
+    lowered.unwrap_or_default()
 }
 
 /// The requests of a class that a plant has to do with: all where it is the class's own, and where it serves only some of its

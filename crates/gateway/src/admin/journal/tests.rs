@@ -6,7 +6,7 @@ use plimsoll_core::promises::Delay;
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::{
-    ClassStatus, Counts, DeadlineStatus, PartStatus, PlantStatus, ResponseStatus,
+    ClassStatus, Counts, DeadlineStatus, HeardPlaces, PartStatus, PlacesStatus, PlantStatus, ResponseStatus,
 };
 
 /// A second of a site with a delay of 100 ms.
@@ -62,7 +62,13 @@ fn seen(journal: &mut Journal, seconds: &[Second]) -> View {
     for second in seconds {
         let status = status(second);
         let unix_seconds = 1e9 + second.at as f64;
-        let sight = Sight { status: &status, reloads: Reloads::default(), down: vec![false], unix_seconds };
+        let sight = Sight {
+            kind: ShellKind::Gateway,
+            status: &status,
+            reloads: Reloads::default(),
+            down: vec![false],
+            unix_seconds,
+        };
         journal.look(&sight);
         view = journal.view(&sight);
     }
@@ -118,7 +124,13 @@ fn a_time_of_rejections_has_a_beginning_and_an_end() {
             status.classes[0].counts.reasons[Reason::Overload as usize] =
                 each * at.clamp(20, 45).saturating_sub(20);
             let (reloads, unix_seconds) = (Reloads::default(), 1e9 + at as f64);
-            journal.look(&Sight { status: &status, reloads, down: vec![false], unix_seconds });
+            journal.look(&Sight {
+                kind: ShellKind::Gateway,
+                status: &status,
+                reloads,
+                down: vec![false],
+                unix_seconds,
+            });
         }
     };
     run(&mut journal, 1, 70, 50);
@@ -136,6 +148,7 @@ fn a_time_of_rejections_has_a_beginning_and_an_end() {
         quiet.classes[0].counts.served[2] = 1000 * at;
         quiet.classes[0].counts.reasons[Reason::Overload as usize] = at;
         journal.look(&Sight {
+            kind: ShellKind::Gateway,
             status: &quiet,
             reloads: Reloads::default(),
             down: vec![false],
@@ -151,7 +164,13 @@ fn a_delay_that_is_missed_by_failures_says_so() {
     let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
     status.classes[0].response =
         status.classes[0].response.map(|held| ResponseStatus { lost: 0.2, missed: true, ..held });
-    let sight = Sight { status: &status, reloads: Reloads::default(), down: Vec::new(), unix_seconds: 1.0 };
+    let sight = Sight {
+        kind: ShellKind::Gateway,
+        status: &status,
+        reloads: Reloads::default(),
+        down: Vec::new(),
+        unix_seconds: 1.0,
+    };
     journal.look(&sight);
     let delay = journal.view(&sight).promises.remove(0);
     assert_eq!(
@@ -167,7 +186,13 @@ fn delay_row(change: impl Fn(ResponseStatus) -> ResponseStatus) -> PromiseRow {
     let mut journal = Journal::default();
     let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
     status.classes[0].response = status.classes[0].response.map(change);
-    let sight = Sight { status: &status, reloads: Reloads::default(), down: Vec::new(), unix_seconds: 1.0 };
+    let sight = Sight {
+        kind: ShellKind::Gateway,
+        status: &status,
+        reloads: Reloads::default(),
+        down: Vec::new(),
+        unix_seconds: 1.0,
+    };
     journal.look(&sight);
     let rows = journal.view(&sight).promises;
     rows.into_iter().find(|row| row.kind == PromiseKind::Delay).expect("a delay")
@@ -237,8 +262,13 @@ fn an_upstream_that_serves_levels_of_others_has_its_own_line() {
         status.plants.push(PlantStatus { name: "cache".to_owned(), ..status.plants[0].clone() });
         let part = PartStatus { plant: "cache".to_owned(), top: 1, ..PartStatus::default() };
         status.classes[0].parts = vec![part];
-        let sight =
-            Sight { status: &status, reloads: Reloads::default(), down: Vec::new(), unix_seconds: at as f64 };
+        let sight = Sight {
+            kind: ShellKind::Gateway,
+            status: &status,
+            reloads: Reloads::default(),
+            down: Vec::new(),
+            unix_seconds: at as f64,
+        };
         journal.look(&sight);
         journal.view(&sight)
     };
@@ -264,7 +294,13 @@ fn reloads_and_upstreams_are_events_once() {
     let status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
     let mut reloads = Reloads::default();
     let mut look = |reloads, down| {
-        journal.look(&Sight { status: &status, reloads, down: vec![down], unix_seconds: 5.0 });
+        journal.look(&Sight {
+            kind: ShellKind::Gateway,
+            status: &status,
+            reloads,
+            down: vec![down],
+            unix_seconds: 5.0,
+        });
         journal.after(0).events.iter().map(|event| event.kind).collect::<Vec<_>>()
     };
     assert_eq!(look(reloads, false), [EventKind::Started]);
@@ -292,4 +328,35 @@ fn no_more_events_are_kept_than_are_said() {
     (0..3 * KEPT).for_each(|second| journal.note(second as f64, EventKind::Reloaded, "", ""));
     let kept = journal.after(0).events;
     assert_eq!((kept.len(), kept[0].number), (KEPT, 2 * KEPT as u64 + 1));
+}
+
+#[test]
+fn a_server_that_lowers_its_levels_for_a_gateways_places_says_so() {
+    let sentence = |set_point_reduction| {
+        let mut journal = Journal::default();
+        let mut sight_at = |at| {
+            let mut status = status(&Second { at, utilization: 0.5, response: 0.05, light: 40 });
+            let heard = HeardPlaces { age: Duration::ZERO, set_point_reduction };
+            status.plants[0].places = Some(PlacesStatus { taken: 1.25, heard: Some(heard) });
+            let (reloads, unix_seconds) = (Reloads::default(), at as f64);
+            let sight = Sight {
+                kind: ShellKind::Controller,
+                status: &status,
+                reloads,
+                down: Vec::new(),
+                unix_seconds,
+            };
+            journal.look(&sight);
+            journal.view(&sight)
+        };
+        (1..20).map(&mut sight_at).for_each(drop);
+        let view = sight_at(20);
+        assert_eq!(journal.after(0).events[0].text, "the controller started");
+        let line = view.promises.iter().find(|row| row.kind == PromiseKind::LoadLine).unwrap();
+        line.sentence.clone()
+    };
+    let holding = "holding 0.85: 40 % of requests on light, nobody rejected";
+    let lowered = "; its levels hold 0.51, since the gateway before it has its places taken";
+    assert_eq!(sentence(0.4), format!("{holding}{lowered}"));
+    assert_eq!(sentence(0.004), holding);
 }

@@ -14,11 +14,12 @@ mod process;
 mod push;
 mod table;
 
+use super::controller::ControllerFigures;
 use super::document::{classes, plants};
+use super::scrape::{GatewayFigures, Scrape};
 use crate::upstream::roster::{RosterStatus, ServerStatus};
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
 use plimsoll_core::telemetry::status::{ClassStatus, DurationHistogram, PlantStatus, SiteStatus, TypeStatus};
-#[cfg(test)]
 pub(super) use process::ProcessFigures;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode_registry;
@@ -30,7 +31,6 @@ pub use push::MetricsSettings;
 use std::fmt;
 use std::time::Duration;
 use table::METRICS;
-pub(super) use table::Scrape;
 
 pub(super) fn render(scrape: Scrape) -> String {
     let mut registry = Registry::default();
@@ -65,8 +65,14 @@ struct Metric {
 
 /// Where a metric's samples come from: one item of the status, whose labels come before those of its samples.
 enum Read {
-    Gateway(fn(&Scrape) -> Vec<Sample>),
+    Whole(fn(&Scrape) -> Vec<Sample>),
+    /// What only a gateway has.
+    Gateway(fn(&GatewayFigures) -> Vec<Sample>),
+    /// What only a controller has.
+    Controller(fn(&ControllerFigures) -> Vec<Sample>),
     Plants(fn(&PlantStatus) -> Vec<Sample>),
+    /// What only a gateway knows of a plant.
+    GatewayPlants(fn(&PlantStatus) -> Vec<Sample>),
     /// By upstream; folders have no servers.
     Rosters(fn(&RosterStatus) -> Vec<Sample>),
     /// By upstream and server.
@@ -76,6 +82,8 @@ enum Read {
     /// By type and level.
     Types(fn(&TypeStatus) -> Vec<Sample>),
     Classes(fn(&ClassStatus) -> Vec<Sample>),
+    /// What only a gateway counts of a class.
+    GatewayClasses(fn(&ClassStatus) -> Vec<Sample>),
     /// By promised delay.
     Delays(fn(&DelayRow) -> Vec<Sample>),
 }
@@ -201,21 +209,28 @@ impl Read {
     #[cfg(test)]
     fn labels(&self) -> &'static str {
         match self {
-            Read::Gateway(_) => "",
-            Read::Plants(_) | Read::Plans(_) | Read::Rosters(_) => "`upstream`",
+            Read::Whole(_) | Read::Gateway(_) | Read::Controller(_) => "",
+            Read::Plants(_) | Read::GatewayPlants(_) | Read::Plans(_) | Read::Rosters(_) => "`upstream`",
             Read::Servers(_) => "`upstream`, `server`",
             Read::Sites(_) => "`site`",
             Read::Types(_) => "`site`, `type`, `level_name`, `announced`",
-            Read::Classes(_) | Read::Delays(_) => "`site`, `class`",
+            Read::Classes(_) | Read::GatewayClasses(_) | Read::Delays(_) => "`site`, `class`",
         }
     }
 
     fn samples(&self, scrape: &Scrape) -> Vec<Sample> {
         let status = &scrape.status;
+        let whole = |samples| vec![(Labels::new(), samples)];
         let all: Vec<(Labels, Vec<Sample>)> = match self {
-            Read::Gateway(read) => vec![(Labels::new(), read(scrape))],
-            Read::Plants(read) => {
-                plants(status, &[]).map(|(own, _)| (label("upstream", &own.name), read(own))).collect()
+            // What nobody counts here is left out.
+            Read::GatewayPlants(_) | Read::GatewayClasses(_) if scrape.gateway().is_none() => {
+                return Vec::new();
+            }
+            Read::Whole(read) => whole(read(scrape)),
+            Read::Gateway(read) => scrape.gateway().map_or_else(Vec::new, |own| whole(read(own))),
+            Read::Controller(read) => scrape.controller().map_or_else(Vec::new, |own| whole(read(own))),
+            Read::Plants(read) | Read::GatewayPlants(read) => {
+                plants(status).map(|(_, own)| (label("upstream", &own.name), read(own))).collect()
             }
             Read::Rosters(read) => rosters(scrape).map(|(labels, own)| (labels, read(own))).collect(),
             Read::Servers(read) => {
@@ -240,7 +255,7 @@ impl Read {
                 let all = status.sites.iter().flat_map(|site| site.types.iter().map(move |own| (site, own)));
                 all.filter(|(_, own)| own.requests > 0).map(|(site, own)| of(site, own)).collect()
             }
-            Read::Classes(read) => {
+            Read::Classes(read) | Read::GatewayClasses(read) => {
                 let of = |own: &ClassStatus| labels([("site", &*own.site), ("class", &own.class)]);
                 classes(status).map(|own| (of(own), read(own))).collect()
             }
@@ -255,7 +270,8 @@ impl Read {
 
 /// The upstreams that have servers.
 fn rosters(scrape: &Scrape) -> impl Iterator<Item = (Labels, &RosterStatus)> {
-    let all = plants(&scrape.status, &scrape.rosters).filter(|(_, roster)| !roster.servers.is_empty());
+    let all = plants(&scrape.status).filter_map(|(number, plant)| Some((plant, scrape.roster(number)?)));
+    let all = all.filter(|(_, roster)| !roster.servers.is_empty());
     all.map(|(plant, roster)| (label("upstream", &plant.name), roster))
 }
 

@@ -1,8 +1,8 @@
 //! One [`Scrape`] as OTLP sends it: `opentelemetry/proto/metrics/v1/metrics.proto`. Metrics and attributes have the names of
 //! `/metrics`, so that what was built on those names reads either.
 
-use super::table::{METRICS, Scrape};
-use super::{Metric, Sample, Value};
+use super::table::METRICS;
+use super::{Metric, Sample, Scrape, Value};
 use crate::otlp::{Attribute, Scope, ServiceResource};
 use plimsoll_core::telemetry::status::DurationHistogram;
 use serde::{Serialize, Serializer};

@@ -16,7 +16,7 @@ pub(in crate::admin) struct ProcessFigures {
 }
 
 impl ProcessFigures {
-    pub(super) fn read() -> Self {
+    pub(in crate::admin) fn read() -> Self {
         let Ok(process) = Process::myself() else { return ProcessFigures::default() };
         let stat = process.stat().ok();
         let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;

@@ -1,8 +1,8 @@
 //! Pushes metrics to a collector at intervals, from a thread of its own: where nothing may connect to the admin listener.
 
-use super::Scrape;
 use super::otlp::{CountingTime, export_request};
 use crate::admin::OwnerCell;
+use crate::admin::scrape::Scrape;
 use crate::otlp::{CollectorClient, Delivery};
 use crate::runtime::lock;
 use crate::runtime::worker::Shared;

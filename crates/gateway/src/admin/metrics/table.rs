@@ -1,78 +1,10 @@
-//! All metrics, one row each, in the order of the page; and the [`Scrape`] that the rows read.
+//! All metrics, one row each, in the order of the page.
 
-use super::process::ProcessFigures;
 use super::{Labels, Metric, Read, Sampled, label, labels};
-use crate::admin::Owner;
 use crate::admin::document::mode_word;
-use crate::client::spill_files::Buffered;
-use crate::http2::floods::Http2Status;
-use crate::listen::clients::TurnedAwayCounts;
-use crate::listen::kernel_shed::ShedStatus;
-use crate::runtime::lock;
-use crate::runtime::reload::{Reloads, since_1970};
-use crate::runtime::worker::Shared;
-use crate::settings::SeedSource;
-use crate::transport::tls::server::CertificateEnd;
-use crate::upstream::roster::RosterStatus;
-use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::request::{Outcome, Reason};
-use plimsoll_core::telemetry::status::{ClassStatus, Status};
-use std::sync::Mutex;
-use std::time::Duration;
-
-/// What one request of the operator's sees: taken at once, then rendered in the form that was asked for.
-#[derive(Clone, Debug)]
-pub(in crate::admin) struct Scrape {
-    pub(in crate::admin) status: Status,
-    /// The servers of each upstream, by the plant's number.
-    pub(in crate::admin) rosters: Vec<RosterStatus>,
-    pub(in crate::admin) reloads: Reloads,
-    pub(in crate::admin) log_lines_dropped: u64,
-    pub(in crate::admin) access_log_lines_dropped: u64,
-    /// Requests whose spans were sent to a collector, and those whose were lost.
-    pub(in crate::admin) traced: [u64; 2],
-    pub(in crate::admin) seed_from: SeedSource,
-    pub(in crate::admin) buffered: Buffered,
-    /// Handshakes with clients that were full, went on from an earlier one, and failed.
-    pub(in crate::admin) handshakes: [u64; 3],
-    /// Until when certificates are valid.
-    pub(in crate::admin) certificate_ends: Vec<CertificateEnd>,
-    pub(in crate::admin) http2: Http2Status,
-    /// Client connections that are open.
-    pub(in crate::admin) connections: usize,
-    /// Connections that were closed when they came, by why.
-    pub(in crate::admin) turned_away: TurnedAwayCounts,
-    /// How nftables turns clients away, where it does.
-    pub(in crate::admin) shed: Option<ShedStatus>,
-    /// When the loops last ran, in Unix time.
-    pub(in crate::admin) last_step: Duration,
-    pub(in crate::admin) process: ProcessFigures,
-}
-
-impl Scrape {
-    pub(in crate::admin) fn take(engine: &Mutex<Engine>, shared: &Shared, owner: Option<&dyn Owner>) -> Self {
-        let status = lock(engine).status();
-        Scrape {
-            last_step: since_1970().saturating_sub(shared.clock.now().since(status.at)),
-            process: ProcessFigures::read(),
-            status,
-            rosters: shared.tables.current().rosters(shared.clock.now()),
-            reloads: *lock(&shared.reloads),
-            log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
-            access_log_lines_dropped: shared.tables.current().access_logs.dropped(),
-            traced: shared.tables.current().traced.read(),
-            seed_from: shared.tables.current().settings.hash_seed_from,
-            buffered: shared.storage.buffered(),
-            handshakes: shared.tls.handshakes.counts(),
-            certificate_ends: shared.tls.certificate_ends(),
-            connections: shared.connections_by_thread().iter().sum(),
-            turned_away: shared.clients.turned_away(),
-            shed: shared.shed.status(),
-            http2: shared.floods.status(shared.tables.current().settings.limits.streams),
-        }
-    }
-}
+use plimsoll_core::telemetry::status::ClassStatus;
 
 /// The table of metrics: each row is a name, a help text, and where its samples are read.
 macro_rules! metrics {
@@ -91,16 +23,16 @@ macro_rules! metrics {
 
 metrics! {
     "plimsoll_mode", "1 for the mode that the loops run in.",
-        Gateway(|all| [Mode::Control, Mode::Observe, Mode::Off]
+        Whole(|all| [Mode::Control, Mode::Observe, Mode::Off]
             .map(|mode| (label("mode", mode_word(mode)), mode == all.status.mode)));
     "plimsoll_build_info", "1, with the version of the program.",
-        Gateway(|_all| [(label("version", env!("CARGO_PKG_VERSION")), 1)]);
+        Whole(|_all| [(label("version", env!("CARGO_PKG_VERSION")), 1)]);
     "plimsoll_last_control_step_timestamp_seconds", "When the loops last ran, in Unix time; a stall keeps it still.",
-        Gateway(|all| all.last_step);
+        Whole(|all| all.last_step);
     "plimsoll_control_period_seconds", "The control period T.",
-        Gateway(|all| all.status.period);
+        Whole(|all| all.status.period);
     "plimsoll_rejection_cost_seconds", "Model coefficient c: the gateway's CPU time per rejection.",
-        Gateway(|all| all.status.rejection_cost_seconds);
+        Whole(|all| all.status.rejection_cost_seconds);
     "plimsoll_buffer_bytes", "Bytes of requests and responses that are kept for slow clients, in memory and in temporary files.",
         Gateway(|all| [("memory", all.buffered.in_memory), ("files", all.buffered.in_files)]
             .map(|(place, bytes)| (label("in", place), bytes)));
@@ -120,18 +52,32 @@ metrics! {
         Gateway(|all| all.turned_away.map(|(why, count)| (label("reason", why.as_str()), count)));
     "plimsoll_kernel_shed_failures_total", "How often nftables' table of clients could not be brought up to date; the gateway alone turns clients away then.",
         Gateway(|all| all.shed.as_ref().map(|shed| shed.failures));
+    "plimsoll_controller_lanes", "The most processes of the server that may attach to the controller's state.",
+        Controller(|own| own.lanes as u64);
+    "plimsoll_controller_attached_processes", "Processes of the server that are attached.",
+        Controller(|own| own.attached as u64);
+    "plimsoll_controller_dead_processes_total", "Processes that were found dead while they were attached, since the state was made.",
+        Controller(|own| own.deaths);
+    "plimsoll_controller_returned_requests_total", "Requests that dead processes held, which were returned and have failed.",
+        Controller(|own| own.returned);
+    "plimsoll_listen_queue_connections", "Connections that wait in the server's listen queue, by the process that looked last; not of a full queue, whose length says nothing.",
+        Controller(|own| own.listen_queue.map(u64::from));
     "plimsoll_workers", "Requests that the upstream works on at once.",
         Plants(|own| own.workers);
     "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",
-        Plants(|own| own.limit);
+        GatewayPlants(|own| own.limit);
     "plimsoll_in_service", "Requests in service at the upstream.", Plants(|own| own.in_service);
-    "plimsoll_waiting", "Requests waiting for the upstream.", Plants(|own| own.waiting);
-    "plimsoll_tunnels", "Upgraded connections (WebSocket) and event streams to the upstream.", Plants(|own| own.tunnels);
+    "plimsoll_waiting", "Requests waiting for the upstream.", GatewayPlants(|own| own.waiting);
+    "plimsoll_tunnels", "Upgraded connections (WebSocket) and event streams to the upstream.", GatewayPlants(|own| own.tunnels);
     "plimsoll_upstream_service_level", "The service level m that the upstream's loop asks for.",
         Plants(|own| own.service_level);
     "plimsoll_bias", "What the integral part of the law adds to the set point.", Plants(|own| own.bias);
     "plimsoll_set_point_reduction", "By what part the load line is lowered for delays that are missed.",
         Plants(|own| own.set_point_reduction);
+    "plimsoll_places_taken_ratio", "Part of its places at the upstream that a gateway tells a server that decides itself to be taken; above 1 while it turns requests away.",
+        Plants(|own| own.places.map(|told| told.taken));
+    "plimsoll_places_set_point_reduction", "By what part the server lowers its load line for the places that a gateway before it has taken.",
+        Plants(|own| own.places.and_then(|told| told.heard).map(|heard| heard.set_point_reduction));
     "plimsoll_response_time_override", "1 while the upstream is slower than its limit and counts as full.",
         Plants(|own| own.response_time_override);
     "plimsoll_service_time_seconds", "Mean service time in the last control period.",
@@ -263,7 +209,7 @@ metrics! {
         Classes(|own| Outcome::ALL
             .map(|outcome| (label("outcome", outcome.as_str()), own.counts.outcomes[outcome as usize])));
     "plimsoll_responses_total", "Responses begun, by the class of their status code; those to requests of no site are not counted.",
-        Classes(|own| ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(own.responses)
+        GatewayClasses(|own| ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(own.responses)
             .map(|(code, count)| (label("code", code), count)).collect::<Vec<_>>());
     "plimsoll_reloads_total",
         "Times that the configuration was read again: applied, or refused because it is wrong.",
@@ -271,9 +217,9 @@ metrics! {
             .map(|(result, count)| (label("result", result), count)));
     "plimsoll_configuration_in_force_timestamp_seconds",
         "When the configuration in force came into force, in Unix time.",
-        Gateway(|all| all.reloads.in_force_since);
+        Whole(|all| all.in_force_since);
     "plimsoll_log_lines_dropped_total", "Lines of the log that could not be written, or not in time.",
-        Gateway(|all| all.log_lines_dropped as f64);
+        Whole(|all| all.log_lines_dropped as f64);
     "plimsoll_access_log_lines_dropped_total",
         "Lines of access logs that could not be written, or not in time; of the logs that are open.",
         Gateway(|all| all.access_log_lines_dropped as f64);
@@ -282,15 +228,15 @@ metrics! {
         Gateway(|all| ["exported", "dropped"].into_iter().zip(all.traced)
             .map(|(result, count)| (label("result", result), count)).collect::<Vec<_>>());
     "process_cpu_seconds_total", "Processor time of the process, in user and system mode.",
-        Gateway(|all| all.process.cpu_seconds);
+        Whole(|all| all.process.cpu_seconds);
     "process_start_time_seconds", "When the process started, in Unix time.",
-        Gateway(|all| all.process.start_seconds);
+        Whole(|all| all.process.start_seconds);
     "process_resident_memory_bytes", "Memory of the process that is in the machine's memory.",
-        Gateway(|all| all.process.resident_bytes);
-    "process_virtual_memory_bytes", "Address space of the process.", Gateway(|all| all.process.virtual_bytes);
-    "process_open_fds", "Open files and sockets of the process.", Gateway(|all| all.process.open_fds);
-    "process_max_fds", "The most that it may have open.", Gateway(|all| all.process.max_fds);
-    "process_threads", "Threads of the process.", Gateway(|all| all.process.threads);
+        Whole(|all| all.process.resident_bytes);
+    "process_virtual_memory_bytes", "Address space of the process.", Whole(|all| all.process.virtual_bytes);
+    "process_open_fds", "Open files and sockets of the process.", Whole(|all| all.process.open_fds);
+    "process_max_fds", "The most that it may have open.", Whole(|all| all.process.max_fds);
+    "process_threads", "Threads of the process.", Whole(|all| all.process.threads);
 }
 
 /// A value of each level of a class, by the level's number and name.

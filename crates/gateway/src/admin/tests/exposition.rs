@@ -150,7 +150,9 @@ fn the_exposition_is_well_formed_and_complete() {
 fn reloads_are_counted_by_their_result_and_lost_lines_of_the_log() {
     let reloads =
         Reloads { applied: 3, refused: 1, in_force_since: Duration::from_millis(1_800_000_000_250) };
-    let text = metrics::render(Scrape { reloads, log_lines_dropped: 7, ..scrape(sample()) });
+    let shell = ShellFigures::Gateway(Box::new(GatewayFigures { reloads, ..sample_gateway() }));
+    let in_force_since = reloads.in_force_since;
+    let text = metrics::render(Scrape { shell, in_force_since, log_lines_dropped: 7, ..scrape(sample()) });
     lint(&text).unwrap();
     for expected in [
         "plimsoll_reloads_total{result=\"applied\"} 3",

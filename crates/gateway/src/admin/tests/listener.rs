@@ -36,7 +36,7 @@ fn serving(gateway: SampleGateway, clients: impl FnOnce(SocketAddr) + Send + 'st
     });
 }
 
-fn ask(address: SocketAddr, request: &str) -> String {
+pub(super) fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -139,7 +139,7 @@ fn a_probe_takes_the_place_of_the_connection_that_was_silent_for_longest() {
 }
 
 /// The beginning of a stream, until `end` was sent.
-fn watch(address: SocketAddr, fields: &str, end: &str) -> (TcpStream, String) {
+pub(super) fn watch(address: SocketAddr, fields: &str, end: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     write!(stream, "GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}\r\n").unwrap();
@@ -182,7 +182,7 @@ fn a_browser_gets_the_page_and_other_programs_the_list() {
             "{page}"
         );
         assert!(page.contains("<!doctype html>"));
-        assert!(ask(address, "GET / HTTP/1.1\r\nAccept: */*\r\n\r\n").ends_with(INDEX));
+        assert!(ask(address, "GET / HTTP/1.1\r\nAccept: */*\r\n\r\n").ends_with(&index(ShellKind::Gateway)));
         let events = ask(address, "GET /events HTTP/1.1\r\n\r\n");
         assert!(events.contains("\"events\": []"), "{events}");
     });

@@ -1,5 +1,6 @@
 //! Pages from a made-up status.
 
+mod controller;
 mod deadline;
 mod exposition;
 mod listener;
@@ -8,8 +9,8 @@ mod response;
 mod types;
 
 use super::journal::View;
-use super::metrics::Scrape;
 use super::operator::{Pulse, Source};
+use super::scrape::{GatewayFigures, Scrape, ShellFigures};
 use super::*;
 use crate::client::spill_files::Buffered;
 use crate::http2::floods::EndedConnections;
@@ -133,12 +134,21 @@ fn sample_plan() -> PlantPlan {
 fn scrape(status: Status) -> Scrape {
     Scrape {
         status,
+        shell: ShellFigures::Gateway(Box::new(sample_gateway())),
+        in_force_since: Duration::ZERO,
+        log_lines_dropped: 0,
+        seed_from: SeedSource::Kept,
+        last_step: Duration::from_millis(1_800_000_000_500),
+        process: metrics::ProcessFigures::default(),
+    }
+}
+
+fn sample_gateway() -> GatewayFigures {
+    GatewayFigures {
         rosters: vec![sample_roster()],
         reloads: Reloads::default(),
-        log_lines_dropped: 0,
         access_log_lines_dropped: 0,
         traced: [3, 1],
-        seed_from: SeedSource::Kept,
         handshakes: [7, 5, 3],
         certificate_ends: vec![("/etc/shop.pem".to_owned(), Duration::from_secs(1_900_000_000))],
         buffered: Buffered::default(),
@@ -146,8 +156,6 @@ fn scrape(status: Status) -> Scrape {
         turned_away: ClientConnections::default().turned_away(),
         shed: Some(ShedStatus { table: "plimsoll_80_0a".to_owned(), failures: 2, failing: None }),
         http2: EndedConnections::default().status(128),
-        last_step: Duration::from_millis(1_800_000_000_500),
-        process: metrics::ProcessFigures::default(),
     }
 }
 
@@ -247,7 +255,7 @@ fn routes() {
     assert_eq!(content_type("/metrics"), (200, HeaderValue::from_static(EXPOSITION)));
     assert_eq!(content_type("/status"), (200, HeaderValue::from_static("application/json")));
     assert_eq!((get("/healthz").status().as_u16(), &**get("/healthz").body()), (200, "ok\n"));
-    assert_eq!(get("/").body(), INDEX);
+    assert_eq!(*get("/").body(), index(ShellKind::Gateway));
     for path in ["/metrics/", "/Metrics", "/nothing", "", "*"] {
         assert_eq!(get(path).status(), 404, "{path}");
     }
@@ -285,13 +293,13 @@ fn the_status_document() {
     let status = Status { classes: sample().classes[..1].to_vec(), ..sample() };
     let expected = r#"{
 "version":"0.1.0","unix_seconds":1000000000.0,"at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,"promises":[],
-"clients":{"seed":"kept","rekey_seconds":86400.0},"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
+"clients":{"seed":"kept","rekey_seconds":86400.0},"controller":null,"buffers":{"memory_bytes":0,"file_bytes":0,"file_failures":0},
 "http2":{"streams":128,"idle_frames":1000,"idle_frames_per_second":100,"ended":{"codec":0,"empty_frames":0,"pings":0,"resets":0,"settings":0,"windows":0}},
 "connections":12,"connections_turned_away":{"connections_per_client":0,"kernel":0,"overload":0},"kernel_shed":{"table":"plimsoll_80_0a","failures":2,"failing":null},
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,"limit_reason":null,"available":1.0,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "service_level":1.25,"bias":-0.01,"set_point_reduction":0.125,"come_again":{"soonest_seconds":0.25,"latest_seconds":4.0},"response_time_override":false,"in_service":7,"waiting":3,"tunnels":0,"unfinished_seconds":null,
-"service_time_seconds":0.04,
+"service_time_seconds":0.04,"places":null,
 "servers":[{"address":"10.0.0.1:80","state":"ejected","since_seconds":1.5,"why":"errors","weight":0.0,"in_service":1,"served":70,"errors":5,"unreachable":2,"ejections":3},
 {"address":"unix:/run/\"a\"","state":"starting","since_seconds":1.5,"why":null,"weight":0.5,"in_service":1,"served":70,"errors":5,"unreachable":2,"ejections":3}],
 "all_servers_out":false,"retries":4,"retries_refused":1,"lookup_failure":"no answer"}],

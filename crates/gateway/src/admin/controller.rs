@@ -1,0 +1,182 @@
+//! The same listener beside a controller, whose server's own processes decide.
+//!
+//! The controller tells what there is to show after each of its ticks, and the listener shows what it was told last: it
+//! answers while a tick hangs, and its probe then says so.
+
+use super::journal::{Journal, JournalDocument, Sight, View};
+use super::metrics::ProcessFigures;
+use super::operator::Source;
+use super::scrape::{Scrape, ShellFigures};
+use super::{AdminTokens, Operator, Owner, OwnerCell, ShellKind};
+use crate::listen::inherited::Inherited;
+use crate::runtime::lock;
+use crate::runtime::reload::{Reloads, since_1970};
+use crate::settings::SeedSource;
+use plimsoll_core::request::Pattern;
+use plimsoll_core::telemetry::status::Status;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What only a controller has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControllerFigures {
+    /// The most processes that may attach.
+    pub lanes: usize,
+    /// Those that are attached.
+    pub attached: usize,
+    /// Processes that were found dead, since the state was made.
+    pub deaths: u64,
+    /// The requests that they held.
+    pub returned: u64,
+    /// How many connections wait in the server's listen queue, if a process has looked of late and the queue is not full.
+    pub listen_queue: Option<u32>,
+}
+
+/// What is said of the listener of a controller: who is answered, and where its key of the client hash is from.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerAdmin {
+    /// The names by which it may be asked, besides addresses and `localhost`.
+    pub names: Vec<Pattern>,
+    /// The tokens of which whoever asks must show one.
+    pub tokens: AdminTokens,
+    /// Where the key of the client hash is from.
+    pub seed_from: SeedSource,
+}
+
+/// The running listener. Dropping it ends it.
+pub struct ControllerDesk {
+    told: Arc<ToldController>,
+    operator: Operator,
+}
+
+impl ControllerDesk {
+    /// The listener of this address.
+    ///
+    /// # Errors
+    /// The address cannot be had; the error names it.
+    pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+        let (listener, _) = Operator::listen(address, &mut Inherited::default())?;
+        Ok(listener)
+    }
+
+    /// Begins to answer, with these first figures. `owner` is what the process does for the operator.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(
+        (listener, admin): (TcpListener, ControllerAdmin),
+        owner: Box<dyn Owner>,
+        (status, figures): (Status, ControllerFigures),
+    ) -> io::Result<Self> {
+        let ControllerAdmin { names, tokens, seed_from } = admin;
+        let latest = Latest { status, figures, last_step: since_1970() };
+        let cell = OwnerCell::default();
+        let _ = cell.set(owner);
+        let reloads = Reloads::start();
+        let told = ToldController {
+            latest: Mutex::new(latest),
+            journal: Mutex::default(),
+            tokens,
+            seed_from,
+            in_force_since: reloads.in_force_since,
+            owner: cell.clone(),
+        };
+        let told = Arc::new(told);
+        told.look();
+        let operator = Operator::start(listener, told.clone(), cell, names)?;
+        Ok(ControllerDesk { told, operator })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.operator.address
+    }
+
+    /// Takes what there is to show after a tick.
+    pub fn tell(&self, status: Status, figures: ControllerFigures) {
+        self.told.tell(status, figures);
+    }
+}
+
+impl Drop for ControllerDesk {
+    fn drop(&mut self) {
+        self.operator.stop();
+    }
+}
+
+/// What the controller has told.
+pub(super) struct ToldController {
+    latest: Mutex<Latest>,
+    journal: Mutex<Journal>,
+    tokens: AdminTokens,
+    seed_from: SeedSource,
+    in_force_since: Duration,
+    owner: OwnerCell,
+}
+
+/// What it has told last.
+#[derive(Clone, Debug)]
+struct Latest {
+    status: Status,
+    figures: ControllerFigures,
+    /// When the loops last ran, in Unix time; before the first period the start.
+    last_step: Duration,
+}
+
+impl ToldController {
+    fn tell(&self, status: Status, figures: ControllerFigures) {
+        let mut latest = lock(&self.latest);
+        if status.at != latest.status.at {
+            latest.last_step = since_1970();
+        }
+        (latest.status, latest.figures) = (status, figures);
+        drop(latest);
+        self.look();
+    }
+
+    /// Shows the journal what was told last.
+    fn look(&self) {
+        let latest = lock(&self.latest);
+        lock(&self.journal).look(&self.sight(&latest.status));
+    }
+
+    /// A controller reads its file once, and knows no address of its server that could be down.
+    fn sight<'a>(&self, status: &'a Status) -> Sight<'a> {
+        Sight {
+            kind: ShellKind::Controller,
+            status,
+            reloads: Reloads { in_force_since: self.in_force_since, ..Reloads::default() },
+            down: Vec::new(),
+            unix_seconds: since_1970().as_secs_f64(),
+        }
+    }
+}
+
+impl Source for Arc<ToldController> {
+    fn scrape(&self) -> Scrape {
+        let Latest { status, figures, last_step } = lock(&self.latest).clone();
+        Scrape {
+            status,
+            shell: ShellFigures::Controller(figures),
+            in_force_since: self.in_force_since,
+            log_lines_dropped: self.owner.get().map_or(0, |owner| owner.log_lines_dropped()),
+            seed_from: self.seed_from,
+            last_step,
+            process: ProcessFigures::read(),
+        }
+    }
+
+    fn view(&self, status: &Status) -> View {
+        lock(&self.journal).view(&self.sight(status))
+    }
+
+    fn events_after(&self, number: u64) -> JournalDocument {
+        lock(&self.journal).after(number)
+    }
+
+    fn tokens(&self) -> AdminTokens {
+        self.tokens.clone()
+    }
+}
