@@ -52,9 +52,10 @@ request_rate_per_second: number,
  */
 bandwidth_bytes_per_second: number, 
 /**
- * The mean time from arrival to start in the last control period.
+ * The mean time from arrival to start in the last control period; null in a controller, since requests wait before
+ * they arrive at a process.
  */
-queue_delay_seconds: number, 
+queue_delay_seconds: number | null, 
 /**
  * The mean time from arrival to the server's last byte in the last control period.
  */

@@ -116,7 +116,9 @@ function plotsOf(one: ClassDocument, plant: PlantDocument | undefined, history: 
       { name: "p99", column: `c ${key} p99`, colour: "--c3" },
       { name: "in the queue", column: `c ${key} queue`, colour: "--c5" },
       { name: "target", column: `c ${key} target`, colour: "--ca", dash: true },
-    ].filter((series) => series.name !== "target" || one.promise?.delay_seconds || one.deadline),
+    ]
+      .filter((series) => series.name !== "target" || one.promise?.delay_seconds || one.deadline)
+      .filter((series) => series.name !== "in the queue" || one.queue_delay_seconds !== null),
   });
   const quota = one.promise?.quota != null;
   plots.push({

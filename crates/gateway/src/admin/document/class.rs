@@ -2,6 +2,7 @@
 
 use super::plant_name;
 use crate::admin::journal::Recent;
+use crate::admin::scrape::Scrape;
 use plimsoll_core::promises::plan::DelayRow;
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{
@@ -12,13 +13,13 @@ use std::collections::BTreeMap;
 
 document! {
     /// A class: its traffic, its promises, its model and its counters.
-    pub(super) ClassDocument<'a>(status: &'a Status, class: &'a ClassStatus, recent: &'a Recent) {
+    pub(super) ClassDocument<'a>(scrape: &'a Scrape, class: &'a ClassStatus, recent: &'a Recent) {
         /// The site's name.
         site: &'a str = &class.site,
         /// The class's name.
         class: &'a str = &class.class,
         /// The upstream or folder of its highest level.
-        upstream: Option<&'a str> = plant_name(status, class.plant),
+        upstream: Option<&'a str> = plant_name(&scrape.status, class.plant),
         /// The service level m as it is applied: 0 rejects everybody, the number of levels is full quality.
         service_level: f64 = class.service_level,
         /// The level that its site's contract carries alone; null without a contract.
@@ -33,13 +34,14 @@ document! {
         request_rate_per_second: f64 = class.request_rate,
         /// Bytes of bodies that were delivered in the last control period.
         bandwidth_bytes_per_second: f64 = class.bandwidth,
-        /// The mean time from arrival to start in the last control period.
-        queue_delay_seconds: f64 = class.queue_delay.as_secs_f64(),
+        /// The mean time from arrival to start in the last control period; null in a controller, since requests wait before
+        /// they arrive at a process.
+        queue_delay_seconds: Option<f64> = scrape.gateway().map(|_| class.queue_delay.as_secs_f64()),
         /// The mean time from arrival to the server's last byte in the last control period.
         response_time_seconds: f64 = class.response_time.as_secs_f64(),
         /// Its promise of response times; null without one.
         promise: Option<PromiseDocument> =
-            class.response.as_ref().map(|response| PromiseDocument::new(delay_of(status, class), response)),
+            class.response.as_ref().map(|response| PromiseDocument::new(delay_of(&scrape.status, class), response)),
         /// Its deadline; null without one.
         deadline: Option<DeadlineDocument> = class.deadline.as_ref().map(DeadlineDocument::new),
         /// What its requests cost.

@@ -194,7 +194,7 @@ document! {
 fn numbered_classes<'a>(scrape: &'a Scrape, view: &'a View) -> impl Iterator<Item = ClassDocument<'a>> {
     let status = &scrape.status;
     let shown = status.classes.iter().zip(&view.recent).filter(|(class, _)| !class.is_gone());
-    shown.map(|(class, recent)| ClassDocument::new(status, class, recent))
+    shown.map(|(class, recent)| ClassDocument::new(scrape, class, recent))
 }
 
 fn has_promises(plan: &&PlantPlan) -> bool {

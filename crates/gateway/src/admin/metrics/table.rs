@@ -133,7 +133,8 @@ metrics! {
         "The service level m of the class at each upstream, where several serve its levels.",
         Classes(|own| own.parts.iter().filter(|_| own.parts.len() > 1)
             .map(|part| (label("upstream", &part.plant), part.service_level)).collect::<Vec<_>>());
-    "plimsoll_queue_seconds", "Time from arrival to start, by request.", Classes(|own| &own.queue_delays);
+    "plimsoll_queue_seconds", "Time from arrival to start, by request.",
+        GatewayClasses(|own| &own.queue_delays);
     "plimsoll_response_seconds", "Time from arrival to release, by request.",
         Classes(|own| &own.response_times);
     "plimsoll_service_seconds", "Time from start to release, by request.",

@@ -59,6 +59,7 @@ fn the_metrics_of_a_controller_are_those_of_a_gateway_without_what_only_a_gatewa
             "http2_connections_ended_total",
             "in_service_limit",
             "kernel_shed_failures_total",
+            "queue_seconds",
             "reloads_total",
             "responses_total",
             "server_ejections_total",
@@ -111,6 +112,7 @@ fn the_status_of_a_controller_has_no_zero_for_what_it_does_not_know() {
         "\"in_service\":7,\"waiting\":null,\"tunnels\":null,",
         "\"places\":{\"taken\":1.5,\"told_seconds_ago\":0.25,\"set_point_reduction\":0.125},\"servers\":null,\
          \"all_servers_out\":null,\"retries\":null,\"retries_refused\":null,\"lookup_failure\":null",
+        "\"queue_delay_seconds\":null,",
         "\"arrivals\":100,\"rejected\":10",
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
