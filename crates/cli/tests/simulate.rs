@@ -697,6 +697,20 @@ fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {
         refused(&[&asked[..], &[option, name(path)]].concat(), &["would be overwritten", name(path)]);
         assert_eq!(read(path), before);
     }
+    // What a gateway keeps is read too: its state, and the trends of each configuration.
+    let state = temporary("kept.state", "{}");
+    let trends = temporary("kept-input-trends.txt", "");
+    let budget = format!("{TIMED}[control]\nadmission = \"budget\"\ntrends = {:?}\n", name(&trends));
+    let other = temporary("kept-other-trends.toml", &budget);
+    let compared = [&asked[..], &["--against", name(&other)]].concat();
+    let with_trends = [name(&other), "--log", name(&log)];
+    for (asked, path) in [(&asked[..], &state), (&with_trends[..], &trends), (&compared[..], &trends)] {
+        for option in ["--report", "--trace"] {
+            let before = read(path);
+            refused(&[asked, &[option, name(path)]].concat(), &["would be overwritten", name(path)]);
+            assert_eq!(read(path), before);
+        }
+    }
     refused(
         &[&asked[..], &["--report", name(&old), "--trace", name(&old)]].concat(),
         &["`--report` and `--trace`"],

@@ -44,6 +44,8 @@ pub(crate) struct Contender {
     pub(crate) needs_times: Vec<bool>,
     /// What a gateway with this configuration has learned of how rates go on.
     pub(crate) forecasts: RateForecasts,
+    /// Where such a gateway keeps what this run reads: its `state`, its `trends`.
+    kept: Vec<PathBuf>,
 }
 
 impl Contender {
@@ -56,12 +58,13 @@ impl Contender {
             workload: self.workload.clone(),
             needs_times: self.needs_times.clone(),
             forecasts: RateForecasts::default(),
+            kept: Vec::new(),
         }
     }
 }
 
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
-    let FirstContender { promises, comparator, forecasts, known_workers } = first(arguments)?;
+    let FirstContender { promises, comparator, forecasts, known_workers, kept } = first(arguments)?;
     let mut parsed = understand(arguments, &promises, &known_workers, false)?;
     logs::settle(arguments, &promises, &mut parsed)?;
     let ParsedWorkload { workload, mut assumptions, untimed } = parsed;
@@ -76,6 +79,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
         workload,
         needs_times,
         forecasts,
+        kept,
     }];
     for (number, other) in arguments.against.iter().enumerate() {
         if arguments.against[..number].contains(other) {
@@ -117,6 +121,7 @@ struct FirstContender {
     forecasts: RateForecasts,
     /// By plant: how its number of workers is known, where the configuration leaves it to be found.
     known_workers: Vec<Option<String>>,
+    kept: Vec<PathBuf>,
 }
 
 /// The configuration, the agent's file, or what is taken where there is neither.
@@ -126,6 +131,7 @@ fn first(arguments: &SimulateArguments) -> Result<FirstContender, Failure> {
         comparator,
         forecasts: RateForecasts::default(),
         known_workers: Vec::new(),
+        kept: Vec::new(),
     };
     let Some(file) = &arguments.file else {
         return Ok(of(source::understand(include_str!("default.toml"), DEFAULT)?.promises, None));
@@ -135,23 +141,27 @@ fn first(arguments: &SimulateArguments) -> Result<FirstContender, Failure> {
     }
     let mut configuration = source::read(file)?;
     let forecasts = learned(&configuration)?;
-    let known_workers = know_workers(&mut configuration, arguments, file);
-    Ok(FirstContender { forecasts, known_workers, ..of(configuration.promises, None) })
+    let known = match &arguments.learned {
+        Some(learned) => KnownState::find_at(learned),
+        None => KnownState::find(&configuration, file, None),
+    };
+    let kept = known.path().map(Path::to_owned).into_iter().chain(configuration.gateway.trends.clone());
+    let kept = kept.collect();
+    let known_workers = know_workers(&mut configuration, &known, arguments.learned.is_some());
+    Ok(FirstContender { forecasts, known_workers, kept, ..of(configuration.promises, None) })
 }
 
 /// Takes the numbers of workers that the gateway has found for which this runs, or an earlier run of the configuration: how
 /// each is known, by plant.
 fn know_workers(
     configuration: &mut Configuration,
-    arguments: &SimulateArguments,
-    file: &Path,
+    known: &KnownState,
+    is_of_running: bool,
 ) -> Vec<Option<String>> {
-    let (known, from) = match &arguments.learned {
-        Some(learned) => (KnownState::find_at(learned), "the gateway that runs".to_owned()),
-        None => {
-            let known = KnownState::find(configuration, file, None);
-            let from = known.path().map_or_else(String::new, |path| path.display().to_string());
-            (known, format!("an earlier run ({from})"))
+    let from = match known.path() {
+        _ if is_of_running => "the gateway that runs".to_owned(),
+        path => {
+            format!("an earlier run ({})", path.map_or_else(String::new, |path| path.display().to_string()))
         }
     };
     let known = known.workers();
@@ -170,7 +180,7 @@ fn know_workers(
     plants.collect()
 }
 
-/// The files that the command line names, and those that a workload or a comparator reads.
+/// The files that the command line names, and those that a configuration, a workload or a comparator reads.
 fn files(arguments: &SimulateArguments, contenders: &[Contender]) -> Vec<PathBuf> {
     let named = [&arguments.file, &arguments.log, &arguments.workload].into_iter().flatten().cloned();
     let others = arguments.against.iter().map(PathBuf::from);
@@ -180,7 +190,8 @@ fn files(arguments: &SimulateArguments, contenders: &[Contender]) -> Vec<PathBuf
         Input::File(path) => Some(path.clone()),
         Input::Text(_) => None,
     });
-    named.chain(others).chain(memories).chain(streams).collect()
+    let kept = contenders.iter().flat_map(|one| one.kept.iter().cloned());
+    named.chain(others).chain(memories).chain(streams).chain(kept).collect()
 }
 
 fn stream_inputs(workload: &Workload) -> impl Iterator<Item = &Input> {
@@ -222,6 +233,7 @@ fn configured(
 ) -> Result<Contender, Failure> {
     let configuration = source::read(Path::new(name))?;
     let forecasts = learned(&configuration)?;
+    let kept = configuration.gateway.trends.into_iter().collect();
     let mut promises = configuration.promises;
     let names = |promises: &Promises| {
         let all: Vec<String> = promises.plants.iter().map(|plant| plant.name.clone()).collect();
@@ -244,7 +256,15 @@ fn configured(
     let own = understand(arguments, &promises, &[], true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = needs_times(&promises, untimed);
-    Ok(Contender { name: name.to_owned(), comparator: None, promises, workload, needs_times, forecasts })
+    Ok(Contender {
+        name: name.to_owned(),
+        comparator: None,
+        promises,
+        workload,
+        needs_times,
+        forecasts,
+        kept,
+    })
 }
 
 /// What the file of `trends` keeps. It is only read: a simulation is not what the gateway lives through.
