@@ -15,10 +15,12 @@ use plimsoll_gateway::Reloader;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a page must have answered, or not, before a line says that it does: an overloaded server answers some looks late.
+const LASTS: Duration = Duration::from_secs(10);
 
 /// The upstreams that have such a page.
 #[derive(Clone, Debug, Default)]
@@ -28,8 +30,53 @@ pub(crate) struct WorkerCounts(Arc<Mutex<Vec<WorkerPage>>>);
 struct WorkerPage {
     upstream: String,
     page: HttpUrl,
-    /// Whether the last look had an answer; `None` before the first.
-    answers: Option<bool>,
+    said: Said,
+}
+
+/// What a line has said of a page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    /// Whether it answers, and since when; `None` before the first look.
+    answers: Option<(bool, Instant)>,
+    has_answered: bool,
+    /// Since when each look has found the contrary.
+    contrary: Option<Instant>,
+}
+
+/// What a line is to say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    /// It is found for the first time.
+    First,
+    /// It is so for this long.
+    Lasts(Duration),
+    /// It answers again, and did not for so long.
+    Over(Duration),
+}
+
+impl Said {
+    /// Takes what a look has found: what there is to say, which is said by now.
+    fn look(&mut self, answers: bool, now: Instant) -> Option<Change> {
+        let Some((said, since)) = self.answers else {
+            *self = Said { answers: Some((answers, now)), has_answered: answers, contrary: None };
+            return Some(Change::First);
+        };
+        if said == answers {
+            self.contrary = None;
+            return None;
+        }
+        let from = *self.contrary.get_or_insert(now);
+        if now - from < LASTS {
+            return None;
+        }
+        let change = match answers {
+            true if self.has_answered => Change::Over(from - since),
+            true => Change::First,
+            false => Change::Lasts(now - from),
+        };
+        *self = Said { answers: Some((answers, from)), has_answered: true, contrary: None };
+        Some(change)
+    }
 }
 
 impl WorkerCounts {
@@ -41,7 +88,8 @@ impl WorkerCounts {
         pages.extend(plants.filter_map(|(plant, backend)| {
             let Backend::Upstream { workers_from: Some(page), .. } = backend else { return None };
             let same = before.iter().find(|known| known.upstream == plant.name && known.page == *page);
-            let new = || WorkerPage { upstream: plant.name.clone(), page: page.clone(), answers: None };
+            let new =
+                || WorkerPage { upstream: plant.name.clone(), page: page.clone(), said: Said::default() };
             Some(same.cloned().unwrap_or_else(new))
         }));
     }
@@ -59,24 +107,23 @@ impl WorkerCounts {
     }
 
     fn look(&self, looked_at: &WorkerPage, gateway: &Reloader) {
-        let WorkerPage { upstream, page, answers } = looked_at;
-        let counted = ask(page).and_then(|workers| {
-            let reported = gateway.report_workers(upstream, workers).map(|()| workers);
+        let WorkerPage { upstream, page, mut said } = looked_at.clone();
+        let counted = ask(&page).and_then(|workers| {
+            let reported = gateway.report_workers(&upstream, workers).map(|()| workers);
             reported.map_err(|servers| {
                 format!("it speaks of one server, and the name of {upstream} has {servers}; write `workers`, their sum, instead")
             })
         });
-        if *answers != Some(counted.is_ok()) {
-            let (line, page) = (line(looked_at, &counted), page.to_string());
+        if let Some(change) = said.look(counted.is_ok(), Instant::now()) {
+            let (line, page) = (line(&page, &counted, change), page.to_string());
             match counted {
                 Ok(workers) => tracing::info!(upstream, page, workers, "{line}"),
                 Err(_) => tracing::warn!(upstream, page, "{line}"),
             }
         }
         let mut pages = self.pages();
-        if let Some(known) = pages.iter_mut().find(|known| known.upstream == *upstream && known.page == *page)
-        {
-            known.answers = Some(counted.is_ok());
+        if let Some(known) = pages.iter_mut().find(|known| known.upstream == upstream && known.page == page) {
+            known.said = said;
         }
     }
 
@@ -86,17 +133,22 @@ impl WorkerCounts {
 }
 
 /// The line for the log when a page begins to answer, or ceases to.
-fn line(page: &WorkerPage, counted: &Result<u32, String>) -> String {
-    let WorkerPage { page, answers, .. } = page;
-    match counted {
-        Ok(workers) => format!("{page} says that it has {workers} workers"),
-        Err(why) => {
-            let meanwhile = match answers {
-                Some(true) => "what it said last stays in force",
-                _ => "the workers are looked for until it does",
-            };
-            format!("{page} does not say how many workers there are: {why}; {meanwhile}")
+fn line(page: &HttpUrl, counted: &Result<u32, String>, change: Change) -> String {
+    match (counted, change) {
+        (Ok(workers), Change::Over(without)) => {
+            format!(
+                "{page} says again that it has {workers} workers, after {:.0} s without",
+                without.as_secs_f64()
+            )
         }
+        (Ok(workers), _) => format!("{page} says that it has {workers} workers"),
+        (Err(why), Change::First) => format!(
+            "{page} does not say how many workers there are: {why}; the workers are looked for until it does"
+        ),
+        (Err(why), Change::Lasts(time) | Change::Over(time)) => format!(
+            "{page} has not said for {:.0} s how many workers there are: {why}; what it said last stays in force",
+            time.as_secs_f64()
+        ),
     }
 }
 
@@ -154,11 +206,31 @@ mod tests {
             host: "a".to_owned(),
             target: "/s?auto".to_owned(),
         };
-        let page_of = |answers| WorkerPage { upstream: "app".to_owned(), page: page.clone(), answers };
-        assert_eq!(line(&page_of(None), &Ok(8)), "http://a/s?auto says that it has 8 workers");
+        assert_eq!(line(&page, &Ok(8), Change::First), "http://a/s?auto says that it has 8 workers");
         let failed = Err("no answer in time".to_owned());
-        let never = line(&page_of(None), &failed);
+        let never = line(&page, &failed, Change::First);
         assert!(never.ends_with("no answer in time; the workers are looked for until it does"), "{never}");
-        assert!(line(&page_of(Some(true)), &failed).ends_with("what it said last stays in force"));
+        let lasts = line(&page, &failed, Change::Lasts(LASTS));
+        assert!(lasts.contains("has not said for 10 s") && lasts.ends_with("stays in force"), "{lasts}");
+        let over = line(&page, &Ok(8), Change::Over(Duration::from_secs(95)));
+        assert!(over.ends_with("says again that it has 8 workers, after 95 s without"), "{over}");
+    }
+
+    /// The page of an overloaded server is late now and then.
+    #[test]
+    fn what_lasts_is_said_once() {
+        let (mut said, start) = (Said::default(), Instant::now());
+        let mut look = |second: u64, answers| said.look(answers, start + Duration::from_secs(second));
+        assert_eq!(look(0, true), Some(Change::First));
+        assert!((1..=100).all(|n| look(2 * n, n % 2 == 0).is_none()), "it answers every second time");
+        assert!((201..211).all(|second| look(second, false).is_none()));
+        assert_eq!(look(211, false), Some(Change::Lasts(LASTS)));
+        assert!((212..230).all(|second| look(second, second % 9 == 0).is_none()));
+        assert!((231..241).all(|second| look(second, true).is_none()));
+        assert_eq!(look(241, true), Some(Change::Over(Duration::from_secs(30))));
+        assert_eq!(look(250, true), None);
+        let mut late = Said::default();
+        let looks = [0, 2, 12].map(|second| late.look(second > 0, start + Duration::from_secs(second)));
+        assert_eq!(looks, [Some(Change::First), None, Some(Change::First)], "it answers for the first time");
     }
 }
