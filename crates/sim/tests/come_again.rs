@@ -25,12 +25,38 @@ enum Clients {
     Obedient,
 }
 
-fn scene(clients: Clients, deadline: bool, seed: u64) -> Scene {
-    let crowd =
-        Flow::new("default", 0.5 * CAPACITY).then(CROWD[0], 3.0 * CAPACITY).then(CROWD[1], 0.5 * CAPACITY);
+/// What turns the crowd away.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum By {
+    /// The level, once the load is known.
+    Load,
+    Deadline,
+    /// Until the load is known, a queue of twenty, which a crowd fills in a twentieth of a second.
+    FullQueue,
+    /// The same queue alone: a crowd of a second every ten is over before the load is known.
+    ShortCrowds,
+}
+
+impl By {
+    fn is_full_queue(self) -> bool {
+        matches!(self, By::FullQueue | By::ShortCrowds)
+    }
+}
+
+fn scene(clients: Clients, by: By, seed: u64) -> Scene {
+    let calm = Flow::new("default", 0.5 * CAPACITY);
+    let crowd = match by {
+        By::ShortCrowds => (2..12)
+            .map(|n| f64::from(10 * n))
+            .fold(calm, |flow, second| flow.then(second, 3.0 * CAPACITY).then(second + 1.0, 0.5 * CAPACITY)),
+        _ => calm.then(CROWD[0], 3.0 * CAPACITY).then(CROWD[1], 0.5 * CAPACITY),
+    };
     let mut scene = Scene::new(8, Duration::from_millis(40), vec![crowd], END, seed);
-    scene.plant.set_point = if deadline { 1.0 } else { 0.85 };
-    scene.site.deadline = deadline.then_some(Duration::from_millis(500));
+    scene.plant.set_point = if by == By::Deadline { 1.0 } else { 0.85 };
+    scene.site.deadline = (by == By::Deadline).then_some(Duration::from_millis(500));
+    if by.is_full_queue() {
+        scene.plant.queue.max_waiting = 20;
+    }
     let obeys = clients != Clients::Impatient;
     scene.retry = Some(Retry { after: Duration::from_secs(1), most: 8, obeys });
     scene.retry_after = (clients == Clients::ToldFive).then_some(Duration::from_secs(5));
@@ -45,10 +71,12 @@ struct Sum {
     turned_away: f64,
     after: f64,
     most: f64,
+    /// Attempts that found a full queue.
+    full: f64,
 }
 
-fn sum(clients: Clients, deadline: bool) -> Sum {
-    let runs: Vec<Heard> = SEEDS.map(|seed| scene(clients, deadline, seed).run()).collect();
+fn sum(clients: Clients, by: By) -> Sum {
+    let runs: Vec<Heard> = SEEDS.map(|seed| scene(clients, by, seed).run()).collect();
     let of = |one: &dyn Fn(&Heard) -> f64| mean(&runs.iter().map(one).collect::<Vec<_>>());
     let count = |heard: &Heard, which: &dyn Fn(&waits::Answer) -> bool| {
         heard.answers.iter().filter(|a| which(a)).count() as f64
@@ -63,16 +91,17 @@ fn sum(clients: Clients, deadline: bool) -> Sum {
         turned_away: of(&|heard| count(heard, &|a| !a.completed)),
         after: of(&|heard| count(heard, &|a| !a.completed && a.arrived >= OVER)),
         most: of(&by_second),
+        full: of(&|heard| count(heard, &|a| a.found_full)),
     };
-    println!("{clients:?}, deadline {deadline}: {sum:?}");
+    println!("{clients:?}, {by:?}: {sum:?}");
     sum
 }
 
 #[test]
 fn clients_that_obey_are_no_second_wave_and_as_many_are_answered() {
-    for deadline in [false, true] {
+    for by in [By::Load, By::Deadline, By::FullQueue] {
         let [impatient, five, obedient] =
-            [Clients::Impatient, Clients::ToldFive, Clients::Obedient].map(|clients| sum(clients, deadline));
+            [Clients::Impatient, Clients::ToldFive, Clients::Obedient].map(|clients| sum(clients, by));
         for other in [&impatient, &five] {
             assert!(obedient.answered >= 0.99 * other.answered, "{obedient:?} {other:?}");
             assert!(obedient.turned_away <= 0.7 * other.turned_away, "{obedient:?} {other:?}");
@@ -80,5 +109,22 @@ fn clients_that_obey_are_no_second_wave_and_as_many_are_answered() {
         assert!(obedient.most <= 1.25 * CAPACITY, "no second wave: {obedient:?}");
         assert!(obedient.after <= 0.02 * obedient.answered, "{obedient:?}");
         assert!(impatient.most > 1.5 * CAPACITY, "the twin has one: {impatient:?}");
+        assert_eq!(obedient.full > 100.0, by.is_full_queue(), "{obedient:?}");
     }
+}
+
+/// The load of a crowd is known only when it is over, so that some of its clients are told too short a time: about half of them
+/// are turned away once more.
+#[test]
+fn clients_that_found_a_full_queue_for_a_moment_are_no_second_wave() {
+    let [impatient, five, obedient] = [Clients::Impatient, Clients::ToldFive, Clients::Obedient]
+        .map(|clients| sum(clients, By::ShortCrowds));
+    assert!(obedient.full > 100.0, "{obedient:?}");
+    for other in [&impatient, &five] {
+        assert!(obedient.answered >= 0.99 * other.answered, "{obedient:?} {other:?}");
+        assert!(obedient.turned_away <= 0.35 * other.turned_away, "{obedient:?} {other:?}");
+        assert!(other.most > 4.5 * CAPACITY, "the twins have one: {other:?}");
+    }
+    // The crowds themselves are of three times the capacity.
+    assert!(obedient.most <= 3.75 * CAPACITY, "{obedient:?}");
 }
