@@ -58,8 +58,9 @@ fn page(all: &[Kept], exceeded: &[Beside]) -> String {
     for promise in exceeded.iter().filter(|beside| beside.exceeds == Exceeds::Requests) {
         let promise = promise.promise;
         _ = write!(page, "| {} |", promise.name());
-        for Beside { figure, of_contract, .. } in exceeded.iter().filter(|beside| beside.promise == promise) {
-            _ = write!(page, " {} | {:.1} % |", promise.written(*figure), 100.0 * of_contract);
+        for beside in exceeded.iter().filter(|beside| beside.promise == promise) {
+            let figure = written(promise, beside.figure, beside.infeasible);
+            _ = write!(page, " {figure} | {:.1} % |", 100.0 * beside.of_contract);
         }
         page.push('\n');
     }
@@ -70,8 +71,12 @@ fn page(all: &[Kept], exceeded: &[Beside]) -> String {
 fn cell(promise: Promise, own: &[&Kept]) -> String {
     let feasible = own.iter().filter(|kept| !kept.infeasible);
     let nearest = feasible.clone().max_by(|a, b| a.strain().total_cmp(&b.strain()));
-    let figure = nearest.map_or_else(|| "-".to_owned(), |kept| promise.written(kept.figure));
-    match own.len() - feasible.count() {
+    written(promise, nearest.map(|kept| kept.figure), own.len() - feasible.count())
+}
+
+fn written(promise: Promise, nearest: Option<f64>, left_out: usize) -> String {
+    let figure = nearest.map_or_else(|| "-".to_owned(), |figure| promise.written(figure));
+    match left_out {
         0 => figure,
         left_out => format!("{figure} ({left_out})"),
     }
@@ -96,7 +101,7 @@ Another site sends three times the 30 requests a second that its contract is for
 where its contract is for as many requests as come, on the overloaded server, in two sites, with
 both orders of declaration, Poisson arrivals and bursts. The deadline is judged over the requests that are admitted here: what the
 site sends beyond its contract goes before sites without one ([deadlines](deadlines.md#beside-a-contract)), so that some of
-theirs are refused.
+theirs are refused. A ratio has one seed and the length of its pairs, and a run in which it is infeasible is judged as above.
 
 A contract's column says how many answers in full come within a second, of the 30 that it is for.
 
