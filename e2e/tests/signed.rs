@@ -103,6 +103,8 @@ fn check_tells_what_anybody_may_send_and_a_key_that_is_missing() {
         "header = { x-plan = \"gold\" }",
     );
     assert!(!trusted.contains("anybody"), "{trusted}");
+    let of_proxies = check("", "header = { x-real-ip = \"9.9.9.9\" }");
+    assert!(!of_proxies.contains("anybody"), "{of_proxies}");
     let keyless = check("signed_cookies = \"plan\"\n", cookie);
     assert!(keyless.contains("no key says which signatures are right"), "{keyless}");
 }

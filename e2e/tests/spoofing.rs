@@ -187,6 +187,25 @@ fn a_trusted_header_counts_from_a_trusted_proxy_alone() {
     assert!(got(&heads).to_lowercase().contains("x-plan: gold"), "it is forwarded all the same");
 }
 
+/// What clients write about where they are from counts as little for classes as for servers, named in `trusted_headers` or not.
+#[test]
+fn what_a_client_writes_about_where_it_is_from_gives_no_class() {
+    let told = ["X-Real-IP", "X-Forwarded-User", "X-Forwarded-Proto", "Forwarded"];
+    for name in told {
+        let rule = gold(&format!("header = {{ {name} = \"gold\" }}"));
+        let field = format!("{name}: gold\r\n");
+        let (open, heads) = gateway("", &rule);
+        assert!(!is_gold(&open, &field), "{field}");
+        let head = got(&heads);
+        assert!(!head.contains("gold"), "{head}");
+        let (behind_proxy, heads) = gateway("trusted_proxies = \"127.0.0.1/32\"", &rule);
+        // The field that the proxies do not write is their clients'.
+        let is_believed = name != "Forwarded";
+        assert_eq!(is_gold(&behind_proxy, &field), is_believed, "{field}");
+        assert_eq!(got(&heads).contains("gold"), is_believed, "{field}");
+    }
+}
+
 /// The client that a request with this cookie is counted for, and its hash, by which its luck is drawn.
 fn luck(file: &str, cookie: &str) -> (String, String) {
     let arguments =

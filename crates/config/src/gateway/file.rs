@@ -103,8 +103,8 @@ section! { "[gateway]"
         /// not write it would pass on what its client made up.
         real_ip_header: RealIpHeader, default(RealIpHeader::default());
         /// Request headers that count only from those proxies, such as an application's `"x-plan"`: from anybody else
-        /// classes and clients are told as if they were absent. They are forwarded all the same, except `X-Real-IP` and
-        /// `X-Forwarded-...`.
+        /// classes and clients are told as if they were absent. They are forwarded all the same. `X-Real-IP`, `Forwarded` and
+        /// `X-Forwarded-...` need not be named: from anybody else they are dropped, and absent for classes and clients too.
         trusted_headers: OneOrMany<HeaderName>, optional;
         /// Cookies that count only if they are signed: classes and clients are told by the value that was signed. A token is
         /// `value.expiry.signature`, see [security](security.md#signed-cookies-and-headers).

@@ -75,6 +75,18 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
     }
 }
 
+/// Whether a field of this name is a proxy's word about where a request is from, which counts from trusted proxies alone.
+pub fn is_told_by_proxies(name: &str) -> bool {
+    matches!(
+        kind_of(name.as_bytes()),
+        FieldKind::Forwarded
+            | FieldKind::XForwardedFor
+            | FieldKind::XForwardedProto
+            | FieldKind::XForwardedHost
+            | FieldKind::ToldByProxy
+    )
+}
+
 /// What a field of this name means in a message: one that is known, but named with an underscore, is hop by hop.
 pub(crate) fn kind_as_named(name: &[u8]) -> FieldKind {
     match kind_of(name) {
@@ -91,7 +103,7 @@ pub(crate) fn is_alike(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// The members of a comma-separated list, trimmed, without empty ones.
-pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn list(value: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 

@@ -7,6 +7,7 @@ use super::lifecycle::Way;
 use super::peer::Peer;
 use crate::client::permit_guard::WaitingGuard;
 use crate::client::wire::Wire;
+use crate::http1::field::kind_of;
 use crate::http1::request::RequestHead;
 use crate::settings::Settings;
 use plimsoll_core::request::{Arrival, Permit, Reason, Rejection, RequestView, Target, Verdict, cookie};
@@ -121,6 +122,9 @@ impl RequestView for HeadView<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         if self.settings.client_header().is_some_and(|own| own.eq_ignore_ascii_case(name)) {
             return self.peer.certificate.as_deref();
+        }
+        if !self.peer.believes(kind_of(name.as_bytes()), self.settings) {
+            return None;
         }
         let sent = self.head.field(self.bytes, name).and_then(|value| std::str::from_utf8(value).ok())?;
         let is_for_proxies =

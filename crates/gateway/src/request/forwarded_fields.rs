@@ -5,7 +5,8 @@
 //! too if upstreams get that one. The other family's own fields are dropped: a proxy that does not write them passes on what
 //! its client made up. From any other peer both are dropped and begun anew.
 
-use super::peer::{Peer, parameter};
+use super::forwarded_members::{members, parameter};
+use super::peer::Peer;
 use crate::http1::body::is_token;
 use crate::http1::field::{FieldKind, list};
 use crate::http1::request::RequestHead;
@@ -44,8 +45,9 @@ impl<'a> Forwarding<'a> {
                 self.believed(FieldKind::XForwardedHost).next(),
             )
         } else {
-            let members = || self.believed(FieldKind::Forwarded).flat_map(list);
-            for node in members().filter_map(|member| parameter(member, b"for=")) {
+            let in_order = |value| members(value).collect::<Vec<_>>().into_iter().rev();
+            let all = self.believed(FieldKind::Forwarded).flat_map(in_order);
+            for node in all.filter_map(|member| parameter(member, b"for=")) {
                 out.extend_from_slice(node);
                 out.extend_from_slice(b", ");
             }

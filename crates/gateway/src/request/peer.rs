@@ -1,5 +1,6 @@
 //! The other end of a connection, and the client that a trusted proxy forwards for.
 
+use super::forwarded_members::{members, parameter};
 use crate::http1::field::{FieldKind, list};
 use crate::http1::request::RequestHead;
 use crate::settings::{RealIpHeader, Settings};
@@ -45,6 +46,19 @@ impl Peer {
         }
     }
 
+    /// Whether what a field of this kind says is the gateway's or a trusted proxy's word, as far as it is one about where a
+    /// request is from.
+    pub(super) fn believes(&self, kind: FieldKind, settings: &Settings) -> bool {
+        match kind {
+            FieldKind::XForwardedFor | FieldKind::XForwardedProto | FieldKind::XForwardedHost => {
+                self.trusted && settings.real_ip_header == RealIpHeader::XForwardedFor
+            }
+            FieldKind::Forwarded => self.trusted && settings.real_ip_header == RealIpHeader::Forwarded,
+            FieldKind::ToldByProxy => self.trusted,
+            _ => true,
+        }
+    }
+
     /// Judges anew whether it is a trusted proxy: a reload may have changed which are.
     pub(super) fn judge(&mut self, trusted_proxies: &[Network]) {
         self.trusted = is_in(trusted_proxies, self.address);
@@ -84,23 +98,22 @@ impl Peer {
         if !self.trusted {
             return (client, last);
         }
-        let kind = match settings.real_ip_header {
-            RealIpHeader::XForwardedFor => FieldKind::XForwardedFor,
-            RealIpHeader::Forwarded => FieldKind::Forwarded,
+        let of_kind = |kind| head.fields.iter().rev().filter(move |field| field.kind == kind);
+        let mut follow = |member: &'a [u8], node: Option<&[u8]>| {
+            last = Some(member);
+            let address = node.and_then(parse_node)?;
+            client = address;
+            is_in(&settings.trusted_proxies, address).then_some(())
         };
-        for field in head.fields.iter().rev().filter(|field| field.kind == kind) {
-            let members: Vec<&[u8]> = list(field.value.of(bytes)).collect();
-            for member in members.into_iter().rev() {
-                last = Some(member);
-                let node =
-                    if kind == FieldKind::Forwarded { parameter(member, b"for=") } else { Some(member) };
-                let Some(address) = node.and_then(parse_node) else { return (client, last) };
-                client = address;
-                if !is_in(&settings.trusted_proxies, address) {
-                    return (client, last);
-                }
-            }
-        }
+        // The chain ends at the first address that is no trusted proxy, or at what is no address.
+        let _ = match settings.real_ip_header {
+            RealIpHeader::XForwardedFor => of_kind(FieldKind::XForwardedFor)
+                .flat_map(|field| list(field.value.of(bytes)).rev())
+                .try_for_each(|member| follow(member, Some(member))),
+            RealIpHeader::Forwarded => of_kind(FieldKind::Forwarded)
+                .flat_map(|field| members(field.value.of(bytes)))
+                .try_for_each(|member| follow(member, parameter(member, b"for="))),
+        };
         (client, last)
     }
 
@@ -120,15 +133,6 @@ impl Peer {
         };
         proto.is_some_and(|proto| proto.trim_ascii().eq_ignore_ascii_case(b"https"))
     }
-}
-
-/// A parameter of a member of `Forwarded`, without quotes. The name ends with its equals sign.
-pub(super) fn parameter<'a>(member: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let value = member.split(|&b| b == b';').find_map(|pair| {
-        let (found, value) = pair.trim_ascii().split_at_checked(name.len())?;
-        found.eq_ignore_ascii_case(name).then_some(value)
-    })?;
-    Some(value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value))
 }
 
 /// An address with or without port, quotes and brackets.

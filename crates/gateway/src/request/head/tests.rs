@@ -134,6 +134,12 @@ fn proto_and_host_are_told_by_the_proxy_and_not_by_its_client() {
         written.ends_with("\r\nx-forwarded-proto: http\r\nx-forwarded-host: shop.example\r\n\r\n"),
         "{written}"
     );
+    // A client asks for a host of any name, which the proxy quotes.
+    let text = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=203.0.113.9;host=\"a,b;proto=https;for=1.1.1.1\";proto=http\r\n\r\n";
+    let written = forwarded("1.2.3.4", text, &settings, None);
+    let told = "\r\nx-forwarded-for: 203.0.113.9, 1.2.3.4\r\nx-forwarded-proto: http\r\n\
+                x-forwarded-host: a,b;proto=https;for=1.1.1.1\r\n\r\n";
+    assert!(written.ends_with(told), "{written}");
 }
 
 #[test]
@@ -242,6 +248,10 @@ fn the_client_is_the_last_that_is_not_trusted() {
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 2.2.2.2:80\r\n"), "2.2.2.2");
     let client_of = |fields: &str| client_by(RealIpHeader::Forwarded, "fd00::1", fields);
     assert_eq!(client_of("Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
+    // A proxy quotes the host that its client asks for, and appends to what its client sends.
+    for (own, told) in [("", "for=2.2.2.2;host=\"h,for=6.6.6.6;host=\""), ("for=\"", "for=2.2.2.2")] {
+        assert_eq!(client_of(&format!("Forwarded: {own}, {told}\r\n")), "2.2.2.2", "{own}, {told}");
+    }
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 2.2.2.2, nonsense\r\n"), "10.1.1.1");
 }
 
