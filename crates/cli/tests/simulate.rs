@@ -775,11 +775,17 @@ fn workers_are_those_that_a_run_has_kept() {
     let state = configuration.with_extension("state");
     let _ = fs::remove_file(&state);
     let log = temporary("found.log", &log(2));
-    let workers = || {
-        let report = json(&[name(&configuration), "--log", name(&log)]);
+    let workers_of = |arguments: &[&str]| {
+        let report = json(&[&[name(&configuration)], arguments].concat());
         let all = report["assumptions"].as_array().expect("a list").iter().filter_map(Value::as_str);
         all.filter(|told| told.contains("at once")).collect::<String>()
     };
+    let workers = || workers_of(&["--log", name(&log)]);
+    // A workload may leave them out only where somebody knows them.
+    let stream = "duration = \"5s\"\n[[stream]]\nrate = \"10/s\"\n[[stream.page]]\npath = \"/\"\n";
+    let workload = temporary("found-workload.toml", stream);
+    let by_workload = ["--workload", name(&workload)];
+    refused(&[&[name(&configuration)], &by_workload[..]].concat(), &["how many workers `app` truly has"]);
     assert!(workers().starts_with("`app` works on 16 requests at once: THAT IS A GUESS"), "{}", workers());
     let kept = "{\"version\":1,\"written\":1,\"plants\":[{\"name\":\"app\",\"service_level\":2.0,\"bias\":0.0,\
                 \"workers\":{\"workers\":4,\"limit\":4,\"possible\":4,\"found\":true,\"highest\":4,\"evidence\":[]}}]}";
@@ -787,4 +793,9 @@ fn workers_are_those_that_a_run_has_kept() {
     let told = workers();
     assert!(told.starts_with("`app` works on 4 requests at once: an earlier run ("), "{told}");
     assert!(told.contains("found.state) has found so many"), "{told}");
+    assert_eq!(workers_of(&by_workload), told);
+    let compared = [&by_workload[..], &["--against", name(&configuration)]].concat();
+    assert_eq!(workers_of(&compared), told, "another configuration meets the same servers");
+    let own = temporary("found-own.toml", &format!("{stream}[plant.app]\nworkers = 3\n"));
+    assert_eq!(workers_of(&["--workload", name(&own)]), "");
 }

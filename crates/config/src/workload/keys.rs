@@ -220,7 +220,8 @@ section! { "[plant.NAME]"
     /// the configuration: workers, costs, bandwidth. The gateway sees nothing of this: it learns from what it serves.
     PlantKeys {
         /// How many requests it works on at once, first come first served: a process pool. Default: as configured;
-        /// where the configuration leaves it to be found, this says what is to be found, and must be there.
+        /// where the configuration leaves it to be found, this says what is to be found, and must be there unless an earlier
+        /// run of the gateway has found it.
         workers: Whole<1, 1_000_000>, optional;
         /// Or the cores that all requests in service share evenly: an event-driven server, or more processes than
         /// cores.

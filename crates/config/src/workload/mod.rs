@@ -66,6 +66,8 @@ pub struct Reading<'a> {
     /// The file was written for another configuration, with which this one is compared: that this one has other sites,
     /// levels and hosts is no error then. Servers must have the same names all the same.
     pub compared: bool,
+    /// By plant: how a number of workers is known that both files leave to be found, and that stands in the promises.
+    pub known_workers: &'a [Option<String>],
 }
 
 /// Reads a workload for these promises in the given way. Else as [`parse_workload`].
@@ -88,7 +90,7 @@ pub fn parse_workload_as(
 pub fn replay(log: &Path, replay: Replay, promises: &Promises, known: &[Option<String>]) -> ParsedWorkload {
     let plants = plants::as_promised(promises);
     let (versions, mut assumptions) = versions::as_promised(promises);
-    assumptions.extend(plants::guessed_workers(promises, known));
+    assumptions.extend(plants::guessed_workers(promises, known, |_| true));
     assumptions.push(format!(
         "a server lets up to {} connections wait besides, requests take no more or less than their time by chance, and clients \
          wait for their answers without end; a workload (`--workload`) may say otherwise: `listen_queue`, `service_law`, `patience`",

@@ -2,7 +2,7 @@
 //!
 //! Costs belong to the workers beside which they stand: the configuration's are in time of all its workers together,
 //! so one worker's time is cost times workers, and stays that if the file gives the server other workers. Where the
-//! configuration leaves the number of workers to be found, the workload must give it.
+//! configuration leaves the number of workers to be found, the workload must give it, unless somebody else knows it.
 
 use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
@@ -62,8 +62,12 @@ fn apply_costs(plant: &mut Plant, costs: promises::Costs, workers: u32) {
     plant.rejection = Duration::from_secs_f64(costs.per_rejection_seconds * workers);
 }
 
-/// The true servers, one for each of the promises' plants.
-pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) -> Vec<TrueServer> {
+/// The true servers, one for each of the promises' plants. `known` says by plant how its number of workers is known.
+pub(super) fn resolve(
+    file: &WorkloadKeys,
+    (promises, known): (&Promises, &[Option<String>]),
+    findings: &mut Findings,
+) -> Vec<TrueServer> {
     let names: Vec<&str> = promises.plants.iter().map(|plant| plant.name.as_str()).collect();
     let mut plants = as_promised(promises);
     let mut is_known = file.plant.sound;
@@ -85,16 +89,20 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
         }
     }
     if is_known {
-        check_workers_given(file, promises, findings);
+        check_workers_given(file, (promises, known), findings);
     }
     plants
 }
 
-/// What is assumed where no workload file gives a number of workers: the number that somebody else knows, as `known` says by
-/// plant, or else the one that a gateway begins with.
-pub(super) fn guessed_workers(promises: &Promises, known: &[Option<String>]) -> Vec<String> {
+/// What is assumed of the plants of these names where no workload file gives a number of workers: the number that somebody else
+/// knows, as `known` says by plant, or else the one that a gateway begins with.
+pub(super) fn guessed_workers(
+    promises: &Promises,
+    known: &[Option<String>],
+    is_meant: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let plants = promises.plants.iter().zip(known.iter().chain(std::iter::repeat(&None)));
-    let guessed = plants.filter(|(promise, _)| promise.find_workers.is_some());
+    let guessed = plants.filter(|(promise, _)| promise.find_workers.is_some() && is_meant(&promise.name));
     let sentence = |(promise, known): (&promises::Plant, &Option<String>)| {
         let from = match known {
             Some(known) => known,
@@ -111,15 +119,27 @@ pub(super) fn guessed_workers(promises: &Promises, known: &[Option<String>]) -> 
     guessed.map(sentence).collect()
 }
 
-/// Refuses a file without the number of workers of a plant whose configuration leaves it to be found.
-fn check_workers_given(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) {
-    for promise in promises.plants.iter().filter(|promise| promise.find_workers.is_some()) {
-        let section = file.plant.value.0.iter().find(|(name, _)| name.value == promise.name);
-        let keys = section.map(|(_, keys)| &keys.value);
-        if keys.is_some_and(|keys| keys.workers.is_some() || keys.cores.is_some()) {
+/// Whether the file says how many workers the plant of this name has.
+pub(super) fn tells_workers(file: &WorkloadKeys, name: &str) -> bool {
+    let mut sections =
+        file.plant.value.0.iter().filter(|(of, _)| of.value == name).map(|(_, keys)| &keys.value);
+    sections.any(|keys| keys.workers.is_some() || keys.cores.is_some())
+}
+
+/// Refuses a file without the number of workers of a plant whose configuration leaves it to be found, and that nobody else
+/// knows.
+fn check_workers_given(
+    file: &WorkloadKeys,
+    (promises, known): (&Promises, &[Option<String>]),
+    findings: &mut Findings,
+) {
+    for (number, promise) in promises.plants.iter().enumerate() {
+        let name = &promise.name;
+        let is_known = known.get(number).is_some_and(Option::is_some);
+        if promise.find_workers.is_none() || is_known || tells_workers(file, name) {
             continue;
         }
-        let name = &promise.name;
+        let section = file.plant.value.0.iter().find(|(of, _)| of.value == *name);
         refuse!(findings, MissingKey at section.map_or(&(0..0), |(_, keys)| &keys.span),
             format!("how many workers `{name}` truly has is not told: the configuration leaves it to be found"),
             help: format!("write `workers = 8`, or `cores`, under `[plant.{name}]`"));

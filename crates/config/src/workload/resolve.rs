@@ -35,8 +35,11 @@ pub(super) fn resolve(
     findings: &mut Findings,
 ) -> ParsedWorkload {
     let WorkloadInputs { promises, reading, .. } = inputs;
-    let plants = plants::resolve(file, promises, findings);
-    let (versions, assumptions) = versions::resolve(file, inputs, findings);
+    let plants = plants::resolve(file, (promises, reading.known_workers), findings);
+    let (versions, mut assumptions) = versions::resolve(file, inputs, findings);
+    assumptions.extend(plants::guessed_workers(promises, reading.known_workers, |name| {
+        !plants::tells_workers(file, name)
+    }));
     let truth = TrueServers { promises, plants: &plants };
     let context = StreamContext { truth, duration: &file.duration, inputs };
     let (mut streams, mut untimed) = streams(file, &context, findings);

@@ -92,7 +92,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
             Ok(comparator) => first.against(other, comparator),
             Err(_) if is_file(other) => match agent::read(Path::new(other)).transpose()? {
                 Some(own) => first.against(other, agent::comparator(&own)),
-                None => configured(other, arguments, first, &untimed)?,
+                None => configured(other, arguments, first, (&untimed, &known_workers))?,
             },
             Err(wrong) => {
                 return Err(Failure::Input(format!(
@@ -229,7 +229,7 @@ fn configured(
     name: &str,
     arguments: &SimulateArguments,
     first: &Contender,
-    untimed: &[UntimedPlant],
+    (untimed, known_workers): (&[UntimedPlant], &[Option<String>]),
 ) -> Result<Contender, Failure> {
     let configuration = source::read(Path::new(name))?;
     let forecasts = learned(&configuration)?;
@@ -253,7 +253,7 @@ fn configured(
             own.workers = first.workers.clamp(bounds.least, bounds.most);
         }
     }
-    let own = understand(arguments, &promises, &[], true)?.workload;
+    let own = understand(arguments, &promises, known_workers, true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = needs_times(&promises, untimed);
     Ok(Contender {
@@ -294,7 +294,7 @@ fn understand(
         None => log
             .map_or_else(ParsedWorkload::default, |(log, times)| replay(log, times, promises, known_workers)),
         Some(path) => source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
-            parse_workload_as(text, name, promises, Reading { log, compared })
+            parse_workload_as(text, name, promises, Reading { log, compared, known_workers })
         })?,
     };
     if let Some(host) = &arguments.host {
