@@ -60,7 +60,9 @@ async function simulate(): Promise<void> {
     await ask("PUT", `${PATH}/${name}`, file);
   }
   const question = new URLSearchParams({ scale: String(sent.get("scale")) });
-  if (sent.get("capacity")) question.set("capacity", String(sent.get("capacity")));
+  for (const name of ["capacity", "host"]) {
+    if (sent.get(name)) question.set(name, String(sent.get(name)));
+  }
   await ask("POST", `${PATH}?${question}`);
   await follow();
 }

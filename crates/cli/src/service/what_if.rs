@@ -43,7 +43,7 @@ impl WhatIfDesk {
         self.simulation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn spawn(&self, folder: &Path, question: WhatIfQuestion) -> io::Result<Child> {
+    fn spawn(&self, folder: &Path, question: &WhatIfQuestion) -> io::Result<Child> {
         let sent = folder.join(file_name(WhatIfInput::Configuration));
         let configuration = if sent.is_file() { &sent } else { &self.own };
         let learned = folder.join(LEARNED);
@@ -56,6 +56,7 @@ impl WhatIfDesk {
             .arg(folder.join(file_name(WhatIfInput::Log)))
             .args(["--background", "--scale", &question.scale.to_string()])
             .args(question.capacity.map(|capacity| format!("--capacity={capacity}/s")))
+            .args(question.host.as_ref().map(|host| format!("--host={host}")))
             .arg("--report")
             .arg(folder.join(REPORT))
             .arg("--learned")
@@ -167,7 +168,7 @@ impl WhatIf for WhatIfDesk {
             return Err("There is no access log: send one by PUT /what-if/log.".to_owned());
         }
         let mut child =
-            self.spawn(&folder, question).map_err(|error| format!("It cannot be started: {error}."))?;
+            self.spawn(&folder, &question).map_err(|error| format!("It cannot be started: {error}."))?;
         let (process, said) = (child.id(), child.stderr.take());
         simulation.child = Some(child);
         simulation.shown =

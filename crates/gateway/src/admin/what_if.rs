@@ -9,7 +9,8 @@
 //! | `GET /what-if/report` | the report, as a page |
 //! | `DELETE /what-if` | stops it, and forgets what was sent |
 //!
-//! With `&capacity=200` the server can do 200 requests a second where neither file says what a request takes.
+//! With `&capacity=200` the server can do 200 requests a second where neither file says what a request takes; with
+//! `&host=shop.example` a line of the log that names no host is for that one.
 
 use super::live::AdminBody;
 use super::{Owner, dashboard, document, page, text};
@@ -40,12 +41,14 @@ pub enum WhatIfInput {
 }
 
 /// What is asked of a simulation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WhatIfQuestion {
     /// How often each request of the log comes.
     pub scale: f64,
     /// What the server can do, in requests a second at full quality, where neither the log nor the configuration tells.
     pub capacity: Option<f64>,
+    /// The host of requests whose line of the log names none.
+    pub host: Option<String>,
 }
 
 /// How far a simulation is.
@@ -143,18 +146,26 @@ fn state(desk: &dyn WhatIf, status: StatusCode) -> Response<String> {
 
 /// What a query asks for.
 fn question(query: Option<&str>) -> Result<WhatIfQuestion, String> {
-    let mut question = WhatIfQuestion { scale: 1.0, capacity: None };
+    let mut question = WhatIfQuestion { scale: 1.0, capacity: None, host: None };
     for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let number = value.parse().ok().filter(|number| (0.001..=1e6).contains(number));
         match (name, number) {
             ("scale", Some(scale)) if scale <= 10_000.0 => question.scale = scale,
             ("capacity", Some(capacity)) => question.capacity = Some(capacity),
+            // A name needs no other characters, so that none is escaped.
+            ("host", _)
+                if !value.is_empty()
+                    && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) =>
+            {
+                question.host = Some(value.to_owned());
+            }
+            ("host", _) => return Err(format!("`{pair}`: write a name, such as shop.example")),
             ("scale", _) => return Err(format!("`{pair}`: write a factor from 0.001 to 10000")),
             ("capacity", _) => {
                 return Err(format!("`{pair}`: write requests a second, from 0.001 to 1000000"));
             }
-            _ => return Err(format!("`{pair}` is neither `scale` nor `capacity`")),
+            _ => return Err(format!("`{pair}` is none of `scale`, `capacity` and `host`")),
         }
     }
     Ok(question)
@@ -198,14 +209,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_a_factor_and_a_capacity() {
-        let asked = |query| question(query).map(|WhatIfQuestion { scale, capacity }| (scale, capacity));
-        assert_eq!(asked(None), Ok((1.0, None)));
-        assert_eq!(asked(Some("scale=3&capacity=200")), Ok((3.0, Some(200.0))));
-        assert_eq!(asked(Some("capacity=0.5&")), Ok((1.0, Some(0.5))));
-        for wrong in
-            ["scale=0", "scale=20000", "scale", "capacity=-1", "capacity=NaN", "scale=inf", "times=3"]
-        {
+    fn a_question_is_a_factor_a_capacity_and_a_host() {
+        let asked = question;
+        let is = |scale, capacity, host: Option<&str>| {
+            Ok(WhatIfQuestion { scale, capacity, host: host.map(str::to_owned) })
+        };
+        assert_eq!(asked(None), is(1.0, None, None));
+        assert_eq!(asked(Some("scale=3&capacity=200")), is(3.0, Some(200.0), None));
+        assert_eq!(asked(Some("capacity=0.5&")), is(1.0, Some(0.5), None));
+        assert_eq!(asked(Some("host=shop-1.example")), is(1.0, None, Some("shop-1.example")));
+        for wrong in [
+            "scale=0",
+            "scale=20000",
+            "scale",
+            "capacity=-1",
+            "capacity=NaN",
+            "scale=inf",
+            "times=3",
+            "host=",
+            "host=%20",
+        ] {
             assert!(asked(Some(wrong)).unwrap_err().starts_with(&format!("`{wrong}`")), "{wrong}");
         }
     }

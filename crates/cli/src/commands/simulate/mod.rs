@@ -57,7 +57,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
             break;
         }
     }
-    anything_simulated(&inputs, &runs)?;
+    anything_simulated(arguments, &inputs, &runs)?;
     let simulated = Simulated { inputs, seed, runs };
     let report = SimulationReport::of(&simulated);
     let page = page::page(&simulated, &report);
@@ -68,7 +68,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
 }
 
 /// Refuses a run of which nothing can be told, because no request is for a site of the configuration.
-fn anything_simulated(inputs: &Inputs, runs: &[Run]) -> Result<(), Failure> {
+fn anything_simulated(arguments: &SimulateArguments, inputs: &Inputs, runs: &[Run]) -> Result<(), Failure> {
     let run = &runs[0];
     let Some(host) = run.unmatched_host.as_ref().filter(|_| run.complete && run.requests == run.unmatched)
     else {
@@ -78,7 +78,12 @@ fn anything_simulated(inputs: &Inputs, runs: &[Run]) -> Result<(), Failure> {
     let hosts: Vec<&str> =
         contender.promises.sites.iter().flat_map(|site| &site.hosts).map(String::as_str).collect();
     let (what, help) = if host.is_empty() {
-        ("the requests name no host", "write `--host` and the one that they are for")
+        // In the background another program asks, which has no options of this command line.
+        let help = match arguments.background {
+            true => "`host` says which one they are for",
+            false => "write `--host` and the one that they are for",
+        };
+        ("the requests name no host", help)
     } else {
         (
             "the requests are for other hosts",
