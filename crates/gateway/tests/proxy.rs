@@ -276,6 +276,58 @@ fn an_upgrade_too_many_is_one_response() {
     assert_eq!(gateway.status().classes[0].responses, [0, 0, 0, 0, 1]);
 }
 
+/// Hints before a page: as many and as large ones as the path says, in one piece.
+fn hinting_origin() -> Origin {
+    Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let path = head.split(' ').nth(1).expect("a path").to_owned();
+            let mut numbers =
+                path.trim_start_matches('/').split('/').map(|part| part.parse().expect("a number"));
+            let (many, large): (usize, usize) =
+                (numbers.next().expect("many"), numbers.next().expect("large"));
+            let hint = format!("HTTP/1.1 103 Early Hints\r\nX-Hint: {}\r\n\r\n", "h".repeat(large));
+            let page = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage";
+            let _ = peer.send(hint.repeat(many) + page);
+        }
+    })
+}
+
+/// However they fill the buffer, hints keep no page from coming; a client gets sixteen of them at the most.
+#[test]
+fn a_page_follows_hints_that_are_many_or_large() {
+    let origin = hinting_origin();
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    for (many, large) in [(1, 60_000), (3, 30_000), (5, 60_000), (16, 5000), (17, 10), (400, 1000)] {
+        client.send(format!("GET /{many}/{large} HTTP/1.1\r\nHost: t\r\n\r\n")).expect("sent");
+        for _ in 0..many.min(16) {
+            let head = client.head().expect("hints");
+            assert_eq!((status(&head), field(&head, "x-hint").map(str::len)), (103, Some(large)), "{many}");
+        }
+        assert_eq!(client.answer(), (200, b"page".to_vec()), "{many} of {large}");
+    }
+    settled(&gateway);
+}
+
+/// A server that sends hints without end has no more time than one that sends nothing.
+#[test]
+fn hints_without_end_are_no_answer() {
+    let origin = Origin::start(|mut peer| {
+        let _ = peer.head();
+        while peer.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n").is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.first_byte = Duration::from_millis(500);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    let heads: Vec<u16> = std::iter::from_fn(|| client.head()).map(|head| status(&head)).take(17).collect();
+    assert_eq!(heads, [vec![103; 16], vec![504]].concat());
+    settled(&gateway);
+}
+
 /// A client that reads slowly has a part of an interim response when its request fails.
 #[test]
 fn an_error_follows_interim_responses_that_are_under_way() {

@@ -213,7 +213,8 @@ section! { "[timeouts]"
         send: Duration, default(Timeouts::default().send);
         /// Connecting to an upstream.
         connect: Duration, default(Timeouts::default().connect);
-        /// Time from the request sent to the head of the upstream's response; also how long an exempt request may wait.
+        /// Time from the request sent to the head of the upstream's response, anew from each of up to sixteen interim ones
+        /// (103 Early Hints), of which the client gets no more; also how long an exempt request may wait.
         first_byte: Duration, default(Timeouts::default().first_byte);
         /// Between two reads of an upstream's response.
         upstream_idle: Duration, default(Timeouts::default().upstream_idle);

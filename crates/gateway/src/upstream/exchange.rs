@@ -8,8 +8,7 @@
 //! response's last byte, before the client has that byte. Ahead of a slow client go [`READ_AHEAD`] buffers in memory, and
 //! then up to `limits.response_buffer` bytes in a temporary file.
 //!
-//! **The client is watched** for its end until the upstream is done. A half-close counts as leaving, and what follows is in
-//! [`abandoned`](super::abandoned).
+//! **The client is watched** for its end until the upstream is done. A half-close counts as leaving: `upstream/abandoned.rs`.
 //!
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
@@ -76,8 +75,7 @@ pub(crate) struct Exchange<'a, W> {
 }
 
 impl<W: Wire> Exchange<'_, W> {
-    /// Begins, perhaps again, on a connection. Bytes that came meanwhile are checked, since other checks follow reads
-    /// only.
+    /// Begins, perhaps again, on a connection. Bytes that came meanwhile are checked: other checks follow reads only.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
         self.permit.tried(&lease.server().address);
@@ -199,7 +197,9 @@ impl<W: Wire> Exchange<'_, W> {
         };
         *moved = true;
         lease.heard(self.worker.coarse());
-        self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
+        if self.response.is_progress() {
+            self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
+        }
         if let Some(status) = self.response.status().filter(|_| !self.is_abandoned) {
             self.permit.answering(status);
         }

@@ -37,7 +37,8 @@ pub(crate) const NOT_SWITCHED: Refusal = Refusal::with(502, "there is no WebSock
 
 const HEAD_LIMIT: usize = 64 * 1024;
 
-/// The most interim responses before a final one: each takes a buffer on its way.
+/// The most interim responses that the client gets, for each takes a buffer on its way. Further ones are dropped, and the time
+/// for the final one does not begin anew with them.
 const MAX_INTERIM: u32 = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +143,11 @@ impl<'a> ResponseSide<'a> {
     /// The status that the client is being sent.
     pub(crate) fn status(&self) -> Option<u16> {
         self.is_committed().then_some(self.head.status)
+    }
+
+    /// Whether what came brings the final response nearer: it is a part of it, or of one of few interim responses.
+    pub(crate) fn is_progress(&self) -> bool {
+        self.is_committed() || self.interim <= MAX_INTERIM
     }
 
     /// Whether any byte came, if only of an interim response.
@@ -255,8 +261,14 @@ impl<'a> ResponseSide<'a> {
             let bytes = &buffer[self.start..self.end];
             let length = match self.scan.advance(bytes, HEAD_LIMIT) {
                 Ok(Some(length)) => length,
-                Ok(None) if self.end == buffer.len() => {
+                Ok(None) if self.end == buffer.len() && self.start == HEADROOM => {
                     return Err(Fault::Malformed("the upstream's response head is too large"));
+                }
+                // Interim responses have filled the buffer, and the next head has the whole of it.
+                Ok(None) if self.end == buffer.len() => {
+                    buffer.copy_within(self.start..self.end, HEADROOM);
+                    (self.start, self.end) = (HEADROOM, HEADROOM + self.end - self.start);
+                    return Ok(());
                 }
                 Ok(None) => return Ok(()),
                 Err(refusal) => return Err(malformed(refusal)),
@@ -281,12 +293,9 @@ impl<'a> ResponseSide<'a> {
                 }
                 return committed;
             }
-            self.interim += 1;
-            if self.interim > MAX_INTERIM {
-                return Err(Fault::Malformed("the upstream sent too many interim responses"));
-            }
+            self.interim = self.interim.saturating_add(1);
             // HTTP/1.0 does not know interim responses.
-            if self.terms.requested.version != Version::Http10 {
+            if self.interim <= MAX_INTERIM && self.terms.requested.version != Version::Http10 {
                 self.write_head(length, Framing::None);
                 outbox.push_head(self.scratch);
             }
