@@ -166,6 +166,8 @@ pub enum LogFormat {
     Auto,
     /// Common or Combined, as Apache and nginx write by default.
     Common,
+    /// HAProxy's own (`option httplog`).
+    Haproxy,
     /// A JSON object a line.
     Json(Box<JsonFields>),
 }

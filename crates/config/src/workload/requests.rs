@@ -124,11 +124,12 @@ pub(super) fn format(section: &Located<StreamKeys>, findings: &mut Findings) -> 
     match (keys.format.value, &keys.fields) {
         (FormatKind::Auto, None) => LogFormat::Auto,
         (FormatKind::Common, None) => LogFormat::Common,
+        (FormatKind::Haproxy, None) => LogFormat::Haproxy,
         (FormatKind::Json, None) => LogFormat::Json(Box::default()),
         (FormatKind::Auto | FormatKind::Json, Some(fields)) => {
             LogFormat::Json(Box::new(self::fields(fields)))
         }
-        (FormatKind::Common, Some(fields)) => {
+        (FormatKind::Common | FormatKind::Haproxy, Some(fields)) => {
             refuse!(findings, Conflict at &fields.span,
                 "only JSON lines have fields with names",
                 help: "leave one of them out, or write `format = \"json\"`",

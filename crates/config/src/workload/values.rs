@@ -128,6 +128,7 @@ words! {
     enum FormatKind {
         "auto" => Auto, "what the first lines look like";
         "common" => Common, "Common or Combined Log Format, as Apache and nginx write by default";
+        "haproxy" => Haproxy, "HAProxy's own, by `option httplog`";
         "json" => Json, "a JSON object a line";
     }
 }

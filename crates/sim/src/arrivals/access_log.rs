@@ -2,6 +2,7 @@
 
 use super::common_format::{self, COMBINED, COMMON};
 use super::entry::Record;
+use super::haproxy_format::{self, HaproxyTimer};
 use super::input::{LONGEST, Piece, Text};
 use super::json_format::{self, TimeNames};
 use super::own_log::{LevelTimes, OwnLog, no_load};
@@ -127,8 +128,8 @@ impl AccessLog {
             }
             match self.reader.understand(&self.line, record) {
                 Ok(LineFound::Nothing) => {}
-                Ok(LineFound::NoLoad(status)) => {
-                    self.notes.format.get_or_insert(FoundFormat::Json);
+                Ok(LineFound::NoLoad(found, status)) => {
+                    self.notes.format.get_or_insert(found);
                     *self.notes.no_load.entry(status).or_default() += 1;
                 }
                 Ok(LineFound::Request(found)) => {
@@ -162,10 +163,12 @@ impl AccessLog {
             return Ok(false);
         };
         let common = format!("\n  common:   {COMMON}\n  combined: {COMMON}{COMBINED}");
+        let haproxy = format!("\n  haproxy:  {}", haproxy_format::EXAMPLE);
         let json = format!("\n  json:     {}", json_format::EXAMPLE);
         let expected = match self.reader.format {
-            LogFormat::Auto => common + &json,
+            LogFormat::Auto => common + &haproxy + &json,
             LogFormat::Common => common,
+            LogFormat::Haproxy => haproxy,
             LogFormat::Json(_) => json,
         };
         Err(self.invalid(&format!(
@@ -185,8 +188,9 @@ impl AccessLog {
 enum LineFound {
     /// It is empty.
     Nothing,
-    /// The gateway's own log says that its request, which was answered with this status, was no load.
-    NoLoad(u16),
+    /// A log of this format, the gateway's own or HAProxy's, says that its request, which was answered with this status, was
+    /// no load.
+    NoLoad(FoundFormat, u16),
     /// A request, in a line of this format.
     Request(FoundFormat),
 }
@@ -201,6 +205,7 @@ struct LineReader {
     json_time: Option<usize>,
     /// The time behind the Common or Combined format's own fields.
     tail_time: Option<FoundTimes>,
+    haproxy_timer: Option<HaproxyTimer>,
     own: OwnLog,
     weigh_by: Option<f64>,
 }
@@ -215,6 +220,7 @@ impl LineReader {
             fields,
             json_time: None,
             tail_time: None,
+            haproxy_timer: HaproxyTimer::of(&options.times),
             own: OwnLog::new(&options.levels),
             weigh_by: options.weigh_by,
         }
@@ -222,6 +228,9 @@ impl LineReader {
 
     /// Where the time of the last line was.
     fn found_times(&self) -> Option<FoundTimes> {
+        if self.format == LogFormat::Haproxy {
+            return self.haproxy_timer.map(HaproxyTimer::found);
+        }
         let json = self.json_time.map(|which| self.times.found(which));
         json.or_else(|| self.tail_time.clone())
     }
@@ -235,23 +244,45 @@ impl LineReader {
         if text.is_empty() {
             return Ok(LineFound::Nothing);
         }
-        let json = match self.format {
-            LogFormat::Auto => text.starts_with('{'),
-            LogFormat::Common => false,
-            LogFormat::Json(_) => true,
+        let format = match self.format {
+            LogFormat::Json(_) => FoundFormat::Json,
+            LogFormat::Auto if text.starts_with('{') => FoundFormat::Json,
+            LogFormat::Haproxy => FoundFormat::Haproxy,
+            LogFormat::Auto if haproxy_format::parse(text).is_ok() => FoundFormat::Haproxy,
+            LogFormat::Auto | LogFormat::Common => FoundFormat::Common,
         };
-        let found = if json { self.json(text, record)? } else { self.common(text, record)? };
+        let found = match format {
+            FoundFormat::Json => self.json(text, record)?,
+            FoundFormat::Haproxy => self.haproxy(text, record)?,
+            FoundFormat::Common | FoundFormat::Combined => self.common(text, record)?,
+        };
         if matches!(self.format, LogFormat::Auto) {
-            self.format = if json { LogFormat::Json(Box::default()) } else { LogFormat::Common };
+            self.format = match format {
+                FoundFormat::Json => LogFormat::Json(Box::default()),
+                FoundFormat::Haproxy => LogFormat::Haproxy,
+                FoundFormat::Common | FoundFormat::Combined => LogFormat::Common,
+            };
         }
         Ok(found)
+    }
+
+    fn haproxy(&mut self, text: &str, record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
+        let line = haproxy_format::parse(text)?;
+        if line.is_local {
+            return Ok(LineFound::NoLoad(FoundFormat::Haproxy, line.status));
+        }
+        let mut entry = line.entry;
+        entry.service = self.haproxy_timer.as_ref().and_then(|timer| line.time(timer));
+        record.own = self.own.restore_others(&mut entry, line.is_answered());
+        record.fill(&entry, self.weigh_by);
+        Ok(LineFound::Request(FoundFormat::Haproxy))
     }
 
     fn json(&mut self, text: &str, record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
         let object = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
         let parsed = json_format::parse(&object, &self.fields, &self.times);
         if let Some(status) = no_load(&object, parsed.is_err()) {
-            return Ok(LineFound::NoLoad(status));
+            return Ok(LineFound::NoLoad(FoundFormat::Json, status));
         }
         let (mut entry, time) = parsed?;
         self.json_time = time;

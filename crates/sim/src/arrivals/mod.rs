@@ -11,6 +11,7 @@ mod content;
 mod counts;
 mod entry;
 mod generated;
+mod haproxy_format;
 mod input;
 mod json_format;
 mod notes;

@@ -39,11 +39,12 @@ pub struct LogNotes {
     /// Requests whose line has the server's own time; and requests whose line has none, or one too small to be written:
     /// zero.
     pub timed: (u64, u64),
-    /// Requests whose line is one of the gateway's own log; and those of them that were not served.
+    /// Requests whose line is one of the gateway's own log; and those that were not served, in that log or in HAProxy's.
     pub own: (u64, u64),
     /// Requests of such lines that were served, and whose time no line tells but those of others.
     pub untimed: u64,
-    /// Lines of the gateway's own log whose requests it answered before it decided on them, and which come to none, by status.
+    /// Lines of the gateway's own log, or of HAProxy's, whose requests it answered without a server, and which come to none,
+    /// by status.
     pub no_load: BTreeMap<u16, u64>,
     /// Which field that is.
     pub times: Option<FoundTimes>,
@@ -68,6 +69,8 @@ pub enum FoundFormat {
     Common,
     /// The same with referer and agent.
     Combined,
+    /// HAProxy's own (`option httplog`).
+    Haproxy,
     /// A JSON object a line.
     Json,
 }
@@ -77,6 +80,7 @@ impl fmt::Display for FoundFormat {
         to.write_str(match self {
             FoundFormat::Common => "Common log format",
             FoundFormat::Combined => "Combined log format",
+            FoundFormat::Haproxy => "HAProxy's HTTP log",
             FoundFormat::Json => "JSON lines",
         })
     }

@@ -73,6 +73,8 @@ pub(super) enum OwnLine {
     Untimed,
     /// It is of a request that was not served.
     Unserved,
+    /// It is of another proxy's log, and no server answered its request.
+    Unanswered,
 }
 
 /// What a request took or would have taken at full quality.
@@ -101,12 +103,9 @@ impl OwnLog {
     /// Replaces a line's time and bytes by those of full quality.
     pub(super) fn restore(&mut self, entry: &mut Entry<'_>) -> Option<OwnLine> {
         let own = entry.own?;
-        let path = hash(entry.target.split('?').next().unwrap_or_default());
         self.latest = None;
         let Some(name) = own.level else {
-            if let Some(last) = self.last_of_path.get(&path).or(self.last.as_ref()) {
-                (entry.service, entry.bytes) = (last.time, last.bytes);
-            }
+            self.fill(entry);
             return Some(OwnLine::Unserved);
         };
         let matches =
@@ -119,22 +118,52 @@ impl OwnLog {
                 entry.bytes = (entry.bytes as f64 / level.bytes).round() as u64;
             }
         }
-        let known = self.last_of_path.get(&path).or(self.last.as_ref());
         if entry.service.is_none()
-            && let Some(known) = known
+            && let Some(known) = self.known(path(entry))
         {
             entry.service = known.time;
             return Some(OwnLine::Untimed);
         }
-        if entry.service.is_some() {
-            let figures = FullFigures { time: entry.service, bytes: entry.bytes };
-            self.last = Some(figures);
-            if self.last_of_path.len() < MOST || self.last_of_path.contains_key(&path) {
-                self.last_of_path.insert(path, figures);
-            }
-        }
+        self.remember(entry);
         Some(OwnLine::Served)
     }
+
+    /// The same for a line of another proxy, which serves one level.
+    pub(super) fn restore_others(&mut self, entry: &mut Entry<'_>, is_answered: bool) -> Option<OwnLine> {
+        if is_answered {
+            self.remember(entry);
+            return None;
+        }
+        self.fill(entry);
+        Some(OwnLine::Unanswered)
+    }
+
+    /// Gives a request that was not served what the last one of its path took.
+    fn fill(&self, entry: &mut Entry<'_>) {
+        if let Some(last) = self.known(path(entry)) {
+            (entry.service, entry.bytes) = (last.time, last.bytes);
+        }
+    }
+
+    fn known(&self, path: u64) -> Option<&FullFigures> {
+        self.last_of_path.get(&path).or(self.last.as_ref())
+    }
+
+    fn remember(&mut self, entry: &Entry<'_>) {
+        if entry.service.is_none() {
+            return;
+        }
+        let (path, figures) = (path(entry), FullFigures { time: entry.service, bytes: entry.bytes });
+        self.last = Some(figures);
+        if self.last_of_path.len() < MOST || self.last_of_path.contains_key(&path) {
+            self.last_of_path.insert(path, figures);
+        }
+    }
+}
+
+/// The hash of a request's path.
+fn path(entry: &Entry<'_>) -> u64 {
+    hash(entry.target.split('?').next().unwrap_or_default())
 }
 
 fn hash(text: &str) -> u64 {

@@ -165,8 +165,8 @@ impl Source for ReplayedLog {
         }
         self.records.release(due.record);
         self.log.notes.requests += 1;
-        self.log.notes.own.0 += u64::from(own.is_some());
-        self.log.notes.own.1 += u64::from(own == Some(OwnLine::Unserved));
+        self.log.notes.own.0 += u64::from(own.is_some_and(|own| own != OwnLine::Unanswered));
+        self.log.notes.own.1 += u64::from(matches!(own, Some(OwnLine::Unserved | OwnLine::Unanswered)));
         self.log.notes.untimed += u64::from(own == Some(OwnLine::Untimed));
         self.log.notes.timed.0 += u64::from(time.is_some());
         self.log.notes.timed.1 += u64::from(time.is_some_and(|time| time.is_zero()));

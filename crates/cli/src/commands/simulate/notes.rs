@@ -115,8 +115,8 @@ fn own_log_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
         let by_status =
             notes.no_load.iter().map(|(status, lines)| format!("{} with {status}", grouped(*lines)));
         format!(
-            "{} lines are of requests that the gateway answered before it decided on them, a redirect to TLS or a refusal: \
-             they are no load and left out ({})",
+            "{} lines are of requests that the gateway, or the proxy that wrote them, answered without a server, a redirect or a \
+             refusal: they are no load and left out ({})",
             grouped(notes.no_load.values().sum()),
             by_status.collect::<Vec<_>>().join(", ")
         )

@@ -158,6 +158,36 @@ fn lines_of_all_kinds() {
     assert_eq!(source.progress(), Some(1.0));
 }
 
+/// As HAProxy 2.6 wrote them: a page, a redirect of its own, a request that waited in its queue in vain, and the one before it.
+const HAPROXY: &str = r#"127.0.0.1:40156 [27/Nov/2026:17:41:05.001] web pages/one 0/0/0/1/1 200 5117 - - ---- 1/1/0/0/0 0/0 {127.0.0.1:18180} "GET /page?a=b HTTP/1.1"
+127.0.0.1:40168 [27/Nov/2026:17:41:05.026] web web/<NOSRV> 0/-1/-1/-1/0 302 85 - - LR-- 1/1/0/0/0 0/0 {127.0.0.1:18180} "GET /old HTTP/1.1"
+127.0.0.1:40184 [27/Nov/2026:17:41:05.261] web pages/<NOSRV> 0/501/-1/-1/501 503 217 - - sQ-- 2/2/1/0/0 0/1 {127.0.0.1:18180} "GET /slow HTTP/1.1"
+127.0.0.1:40178 [27/Nov/2026:17:41:05.061] web pages/one 0/0/0/1504/1504 200 5117 - - ---- 1/1/0/0/0 0/0 {127.0.0.1:18180} "GET /slow HTTP/1.1"
+"#;
+
+#[test]
+fn requests_of_haproxys_log_take_what_its_servers_did() {
+    let of = |times| {
+        let options = LogOptions { times, ..LogOptions::default() };
+        let arrivals = Arrivals::Log {
+            input: text(HAPROXY),
+            format: LogFormat::Auto,
+            options,
+            replay: Replay::default(),
+        };
+        let (requests, notes) = run(&stream(arrivals), 1, f64::INFINITY);
+        let took = |(_, one): (f64, Request)| (one.path, one.bytes, one.service.map(|time| time.as_millis()));
+        (requests.into_iter().map(took).collect::<Vec<_>>(), notes)
+    };
+    let (requests, notes) = of(crate::workload::LogTimes::default());
+    let request = |path: &str, time| (path.to_owned(), 5117, Some(time));
+    assert_eq!(requests, [request("/page", 1), request("/slow", 1504), request("/slow", 1504)]);
+    assert_eq!((notes.format, notes.own, notes.timed), (Some(FoundFormat::Haproxy), (0, 1), (3, 0)));
+    assert_eq!(notes.no_load.into_iter().collect::<Vec<_>>(), [(302, 1)]);
+    let (ignored, notes) = of(crate::workload::LogTimes::Ignored);
+    assert!(ignored.iter().all(|(.., time)| time.is_none()) && notes.times.is_none());
+}
+
 #[test]
 fn a_log_in_which_nothing_parses_is_an_error() {
     for (format, lines, expected) in [
