@@ -12,6 +12,7 @@ pub mod agent;
 mod apache;
 mod application;
 mod browser;
+mod built;
 pub mod certificates;
 mod client;
 pub mod configuration;

@@ -1,5 +1,6 @@
 //! A server whose own processes decide: `plimsoll control`, libplimsoll and mod_plimsoll.
 
+use crate::built::assert_current;
 use crate::plimsoll::{address_after, samples};
 use crate::process::wait_until;
 use crate::{Folder, Process, Response, binary, exchange, get, open_to_all, process::PATIENCE};
@@ -21,6 +22,9 @@ pub fn module() -> &'static Path {
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
         let [libraries, folder] = ["examples", "module"].map(|name| binary().with_file_name(name));
+        for library in ["libplimsoll.so", "libplimsoll_preload.so"] {
+            assert_current(&libraries.join(library));
+        }
         let built = Command::new(root.join(".ci/module")).args([&libraries, &folder]).output();
         let built = built.unwrap_or_else(|error| panic!("cannot run .ci/module: {error}"));
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

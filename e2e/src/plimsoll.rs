@@ -1,5 +1,6 @@
 //! The binary under test.
 
+use crate::built::assert_current;
 use crate::process::{PATIENCE, wait_until};
 use crate::{Folder, Process, Response, exchange};
 use nix::sys::signal::{Signal, kill};
@@ -7,6 +8,7 @@ use nix::unistd::Pid;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
+use std::sync::OnceLock;
 use std::{env, thread};
 
 /// `plimsoll run FILE`, listening.
@@ -154,9 +156,17 @@ pub fn binary() -> PathBuf {
         let test = env::current_exe().ok()?;
         Some(test.parent()?.parent()?.join("plimsoll"))
     };
-    let named = env::var_os("PLIMSOLL_BIN").map(PathBuf::from).or_else(beside).unwrap_or_default();
-    assert!(named.is_file(), "no binary at {}: run `make e2e`, which builds it", named.display());
-    named
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let named = env::var_os("PLIMSOLL_BIN").map(PathBuf::from);
+        let found = named.clone().or_else(beside).unwrap_or_default();
+        assert!(found.is_file(), "no binary at {}: run `make e2e`, which builds it", found.display());
+        if named.is_none() {
+            assert_current(&found);
+        }
+        found
+    };
+    FOUND.get_or_init(find).clone()
 }
 
 /// The values of one metric in Prometheus' text form.
