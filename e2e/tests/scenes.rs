@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// The seeds of every figure.
 const SEEDS: RangeInclusive<u64> = 1..=20;
+/// The seeds of what is judged over all of them.
+const MANY: RangeInclusive<u64> = 101..=180;
 /// The seeds of every twin.
 const TWINS: RangeInclusive<u64> = 2..=4;
 /// How long a client waits in real time: a stall of the machine makes no client leave.
@@ -36,6 +38,25 @@ fn every_figure_is_within_its_bounds_in_virtual_time() {
     let judge = |scene: &Scene| SEEDS.flat_map(|seed| out_of_bounds(scene, seed, false)).collect::<Vec<_>>();
     let found: Vec<String> = scenes::all().iter().flat_map(judge).collect();
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A promise of 99.9 % is one of ten thousand requests and more, so all seeds together judge it: the lower end of the mean's
+/// 95 % interval.
+#[test]
+fn what_is_promised_surely_is_kept_as_surely_over_all_seeds() {
+    for scene in scenes::all().iter().filter(|scene| scene.figures.iter().any(|figure| figure.mean.is_some()))
+    {
+        let runs: Vec<Vec<Flown>> = MANY.map(|seed| scene.simulated(seed, false)).collect();
+        for figure in &scene.figures {
+            let Some(least) = figure.mean else { continue };
+            let (values, n) = (runs.iter().map(|flown| (figure.of)(flown)), runs.len() as f64);
+            let mean = values.clone().sum::<f64>() / n;
+            let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            let half = 1.99 * (variance / n).sqrt();
+            println!("{}: {}: {mean:.5} +- {half:.5}, at least {least}", scene.name, figure.what);
+            assert!(mean - half >= least, "{}: {}: {mean} +- {half}", scene.name, figure.what);
+        }
+    }
 }
 
 /// A server that has recovered is known to have after three periods at most, on seeds that no bound was chosen on.

@@ -325,6 +325,7 @@ fn untuned() -> Scene {
         figures: vec![
             Figure::new("turned away while calm", 0.0..=0.0, |flown| turned_away(flown, 0.0, 6.0)),
             Figure::new("premium in time", 0.97..=1.0, |flown| flown[0].during(6.0..20.0).in_time(PROMISED))
+                .mean(0.999)
                 .twin(0.0..=0.7),
             Figure::new("of all pages in time", 0.9..=1.0, |flown| pages_in_time(flown, 6.0, 20.0)),
             Figure::new("pages per second, of 200", 140.0..=240.0, |flown| pages(flown, 6.0, 20.0)),

@@ -57,12 +57,19 @@ pub struct Figure {
     pub bounds: RangeInclusive<f64>,
     /// Where it must be in the twin, which must fail.
     pub twin: Option<RangeInclusive<f64>>,
+    /// What its mean over many runs is at least, the error of that mean included: a run alone is too short to tell.
+    pub mean: Option<f64>,
 }
 
 impl Figure {
     /// A figure that says nothing of the twin.
     pub fn new(what: &'static str, bounds: RangeInclusive<f64>, of: fn(&[Flown]) -> f64) -> Figure {
-        Figure { what, of, bounds, twin: None }
+        Figure { what, of, bounds, twin: None, mean: None }
+    }
+
+    /// The same, and what it is at least as a mean over many runs.
+    pub fn mean(self, least: f64) -> Figure {
+        Figure { mean: Some(least), ..self }
     }
 
     /// The same, and where it is in the twin.
