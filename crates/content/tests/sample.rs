@@ -32,11 +32,11 @@ fn noise(seed: usize, x: usize, y: usize) -> f64 {
     let octave = |octave: usize| {
         let step = 128 >> octave;
         let (column, row) = (x / step, y / step);
-        let [along, down] = [x, y].map(|at| (at % step) as f64 / step as f64);
-        let [upper, lower] = [row, row + 1].map(|row| {
+        let (along, down) = ((x % step) as f64 / step as f64, (y % step) as f64 / step as f64);
+        let across = |row: usize| {
             lattice(octave, column, row) * (1.0 - along) + lattice(octave, column + 1, row) * along
-        });
-        (upper * (1.0 - down) + lower * down) / f64::from(1 << octave)
+        };
+        (across(row) * (1.0 - down) + across(row + 1) * down) / f64::from(1 << octave)
     };
     (0..7).map(octave).sum::<f64>() / 2.0
 }
@@ -44,15 +44,16 @@ fn noise(seed: usize, x: usize, y: usize) -> f64 {
 /// A sky with hills before it, one behind the other, the nearest the roughest.
 fn photo(seed: usize) -> Vec<u8> {
     let (width, height) = (720_usize, 540_usize);
+    let top = |hill: usize, x: usize| 90.0 + 120.0 * hill as f64 - 160.0 * noise(seed + hill * 7, x, 0);
+    let tops: Vec<[f64; 4]> = (0..width).map(|x| [0.0, top(1, x), top(2, x), top(3, x)]).collect();
     let pixel = |at: usize| {
         let (x, y) = (at % width, at / width);
-        let hill = (1..=3).rev().find(|hill| {
-            let top = 90.0 + 120.0 * *hill as f64 - 160.0 * noise(seed + hill * 7, x, 0);
-            y as f64 > top
-        });
-        let grain = noise(seed, x, y) - 0.5;
+        let hill = (1..=3).rev().find(|hill| y as f64 > tops[x][*hill]);
         let [red, green, blue] = match hill {
-            None => [150.0 + 40.0 * grain, 180.0 + 40.0 * grain, 230.0],
+            None => {
+                let grain = noise(seed, x, y) - 0.5;
+                [150.0 + 40.0 * grain, 180.0 + 40.0 * grain, 230.0]
+            }
             Some(hill) => {
                 let rough = 110.0 * hill as f64 * (noise(seed + hill, 3 * x % 5000, 3 * y) - 0.5);
                 [
