@@ -1,13 +1,13 @@
 //! A run, and what became of each request by the clients' own clocks.
 
 use crate::plant::BOUND;
+use crate::under_way::UnderWay;
 use plimsoll_core::promises::{Admission, Class, Condition, Plant, Promises, Site};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::Workload;
 use plimsoll_sim::{Event, Setup, Watch};
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::process::Command;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Heard {
 
 /// Tells each request to somebody as soon as it is known what became of it.
 struct Clocks<F> {
-    open: BTreeMap<u64, Heard>,
+    open: UnderWay<Heard>,
     tell: F,
 }
 
@@ -56,7 +56,7 @@ impl<F: FnMut(Heard)> Watch for Clocks<F> {
                 if matches!(decision, Decision::Reject(..)) {
                     (self.tell)(heard);
                 } else {
-                    self.open.insert(token.0, heard);
+                    self.open.insert(token, heard);
                 }
                 return;
             }
@@ -66,7 +66,7 @@ impl<F: FnMut(Heard)> Watch for Clocks<F> {
                 (token, if outcome == Outcome::Completed { Fate::Answered } else { Fate::Dropped })
             }
         };
-        if let Some(heard) = self.open.remove(&token.0) {
+        if let Some(heard) = self.open.remove(token) {
             (self.tell)(Heard { ended: now, fate, ..heard });
         }
     }
@@ -129,7 +129,7 @@ pub(crate) fn tell(
     seed: u64,
     tell: impl FnMut(Heard),
 ) {
-    let mut clocks = Clocks { open: BTreeMap::new(), tell };
+    let mut clocks = Clocks { open: UnderWay::default(), tell };
     let setup = Setup { promises, workload, seed };
     setup.run_with(front, &mut clocks).expect("it runs");
 }

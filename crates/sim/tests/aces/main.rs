@@ -10,3 +10,6 @@ mod stress;
 mod swings;
 mod theorem;
 mod tokens;
+#[path = "../under_way/mod.rs"]
+#[expect(dead_code, reason = "where the server got a request is not asked here")]
+mod under_way;

@@ -18,4 +18,6 @@ mod stress;
 mod synthetic;
 mod tails;
 mod tokens;
+#[path = "../under_way/mod.rs"]
+mod under_way;
 mod waiting;

@@ -1,5 +1,6 @@
 //! Types of requests in front of one server, some classes with a deadline, and how long each request took.
 
+use crate::under_way::UnderWay;
 use plimsoll_core::promises::{
     Admission, Class, Condition, Delay, LAST_PRIORITY, Mode, Plant, Promises, Site, WorkerBounds,
 };
@@ -13,7 +14,6 @@ use plimsoll_sim::workload::{
     Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(crate) const fn ms(ms: u64) -> Duration {
@@ -151,7 +151,7 @@ fn host(site: usize) -> String {
 
 struct Clocks {
     paths: Vec<&'static str>,
-    open: BTreeMap<u64, Answer>,
+    open: UnderWay<Answer>,
     answers: Vec<Answer>,
 }
 
@@ -172,12 +172,14 @@ impl Watch for Clocks {
                 if let Decision::Reject(reason) = decision {
                     self.answers.push(Answer { reason: Some(*reason), ..answer });
                 } else {
-                    self.open.insert(token.0, answer);
+                    self.open.insert(*token, answer);
                 }
                 return;
             }
             Event::Ordered(Order::Start(token, _)) => {
-                self.open.entry(token.0).and_modify(|answer| answer.started = ended);
+                if let Some(answer) = self.open.get_mut(*token) {
+                    answer.started = ended;
+                }
                 return;
             }
             Event::Ordered(Order::Drop(token, reason)) => (token, Some(*reason)),
@@ -185,7 +187,7 @@ impl Watch for Clocks {
                 (token, (*outcome != Outcome::Completed).then_some(Reason::ClientLeft))
             }
         };
-        if let Some(answer) = self.open.remove(&token.0) {
+        if let Some(answer) = self.open.remove(*token) {
             self.answers.push(Answer { ended, reason, ..answer });
         }
     }
@@ -293,7 +295,7 @@ impl Scene {
     pub(crate) fn run_with(&self, front: &mut dyn Front) -> Heard {
         let (promises, workload) = (self.promises(), self.workload());
         let paths = self.flows.iter().flat_map(|flow| flow.kinds.iter().map(|kind| kind.path)).collect();
-        let mut clocks = Clocks { paths, open: BTreeMap::new(), answers: Vec::new() };
+        let mut clocks = Clocks { paths, open: UnderWay::default(), answers: Vec::new() };
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let run = setup.run_with(front, &mut clocks).expect("it runs");
         let busy = run.rows.iter().map(|row| row.plants[0].utilization).collect();

@@ -1,5 +1,8 @@
 //! Classes of one or several sites in front of one server, and how long each request took.
 
+#[path = "../under_way/mod.rs"]
+mod under_way;
+
 use plimsoll_core::promises::{
     Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site, WorkerBounds,
 };
@@ -14,6 +17,7 @@ use plimsoll_sim::workload::{
 use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use under_way::UnderWay;
 
 /// The mean bytes of a page.
 pub(crate) const PAGE: f64 = 1000.0;
@@ -151,7 +155,7 @@ struct Open {
 struct Clocks {
     /// The flow of each class.
     flows: BTreeMap<u16, usize>,
-    open: BTreeMap<u64, Open>,
+    open: UnderWay<Open>,
     answers: Vec<Answer>,
 }
 
@@ -177,11 +181,11 @@ impl Watch for Clocks {
                         return;
                     }
                 };
-                self.open.insert(token.0, Open { class, arrived: ended, started, level });
+                self.open.insert(token, Open { class, arrived: ended, started, level });
                 return;
             }
             Event::Ordered(Order::Start(token, start)) => {
-                if let Some(open) = self.open.get_mut(&token.0) {
+                if let Some(open) = self.open.get_mut(token) {
                     (open.started, open.level) = (Some(ended), start.level);
                 }
                 return;
@@ -189,7 +193,7 @@ impl Watch for Clocks {
             Event::Ordered(Order::Drop(token, _)) => (token, false),
             Event::Ended { token, outcome } => (token, outcome == Outcome::Completed),
         };
-        if let Some(Open { class, arrived, started, level }) = self.open.remove(&token.0) {
+        if let Some(Open { class, arrived, started, level }) = self.open.remove(token) {
             let started = started.unwrap_or(ended);
             self.answers.push(Answer { class, arrived, started, ended, completed, level, found_full: false });
         }
