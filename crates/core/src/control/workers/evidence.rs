@@ -18,14 +18,23 @@
 //! new departures tell of the same question: hours with few in service do not erase that eight workers are all.
 //!
 //! What requests that start together say (`simultaneous_starts.rs`) is added at the end.
+//!
+//! A departure tells as much of a slow server as of a fast one, but comes later. So while requests wait, how many departures a
+//! stretch has, and a limit before it moves, depends on their rate ([`Counted::pace`]); how much they must say does not. While
+//! none waits nothing is urgent, and few that start and end together would be taken for few workers the sooner.
 
+use super::crowded_starts::CrowdedStarts;
 use super::simultaneous_starts::{Started, Together};
 use crate::telemetry::counters::{LOADS, bin_loads, load_bin};
 use alloc::vec::Vec;
 use libm::log;
 
 /// Departures of a stretch.
-const STRETCH: f64 = 100.0;
+pub(super) const STRETCH: f64 = 100.0;
+/// Departures a second below which a server is slow, and the most that each of them counts for then. A stretch takes a second
+/// so, but has 25 departures: fewer would tell two rates from each other only if one is several times the other.
+const SLOW: f64 = 100.0;
+const MOST_COUNTED: f64 = 4.0;
 /// The fewest departures at a number in service for it to have been seen.
 const SEEN: f64 = 5.0;
 /// Departures on both sides of s, `D D' / (D + D')`, that the evidence about it remembers, and for each of s workers: the more
@@ -65,6 +74,18 @@ impl Counted {
         departures(self.work.iter().sum(), self.squares)
     }
 
+    /// Whether requests wait, and so few depart that the time until they do counts.
+    pub(super) fn is_slow(&self) -> bool {
+        self.waits && self.departures() < SLOW * self.seconds.iter().sum::<f64>()
+    }
+
+    /// How many departures these count for where departures are waited for.
+    pub(super) fn pace(&self) -> f64 {
+        let departures = self.departures();
+        let most = if self.is_slow() { MOST_COUNTED * departures } else { departures };
+        (SLOW * self.seconds.iter().sum::<f64>()).clamp(departures, most)
+    }
+
     /// Whether most of the time as many were in service as the limit allows, or more.
     pub(super) fn is_at(&self, limit: u32) -> bool {
         let there: f64 = self.seconds[load_bin(limit)..].iter().sum();
@@ -79,6 +100,7 @@ struct Stretch {
     service: Vec<f64>,
     work_started: Vec<f64>,
     squares: f64,
+    pace: f64,
 }
 
 /// The evidence about one plant.
@@ -86,6 +108,7 @@ pub(super) struct Evidence {
     /// By bin: L of its number, less L of the number of the bin below.
     gains: Vec<f64>,
     together: Together,
+    starts: CrowdedStarts,
     /// The present stretch and the one before it.
     now: Stretch,
     before: Stretch,
@@ -109,7 +132,14 @@ pub(super) struct Fit {
 impl Stretch {
     fn new() -> Self {
         let none = || alloc::vec![0.0; LOADS];
-        Stretch { seconds: none(), work: none(), service: none(), work_started: none(), squares: 0.0 }
+        Stretch {
+            seconds: none(),
+            work: none(),
+            service: none(),
+            work_started: none(),
+            squares: 0.0,
+            pace: 0.0,
+        }
     }
 
     fn clear(&mut self) {
@@ -117,7 +147,7 @@ impl Stretch {
         self.work.fill(0.0);
         self.service.fill(0.0);
         self.work_started.fill(0.0);
-        self.squares = 0.0;
+        (self.squares, self.pace) = (0.0, 0.0);
     }
 
     fn add(&mut self, counted: &Counted) {
@@ -126,6 +156,7 @@ impl Stretch {
         self.service.iter_mut().zip(&counted.service).for_each(|(sum, more)| *sum += more);
         self.work_started.iter_mut().zip(&counted.work_started).for_each(|(sum, more)| *sum += more);
         self.squares += counted.squares;
+        self.pace += counted.pace();
     }
 
     fn sum(&self) -> f64 {
@@ -161,6 +192,7 @@ impl Evidence {
         Evidence {
             gains: none(),
             together: Together::new(),
+            starts: CrowdedStarts::new(),
             now: Stretch::new(),
             before: Stretch::new(),
             highest: 0,
@@ -186,7 +218,8 @@ impl Evidence {
 
     pub(super) fn observe(&mut self, counted: &Counted) {
         self.now.add(counted);
-        if departures(self.now.sum(), self.now.squares) >= STRETCH {
+        self.starts.add(&counted.service, &counted.work_started);
+        if self.now.pace >= STRETCH {
             self.end_stretch();
         }
     }
@@ -228,6 +261,7 @@ impl Evidence {
         self.highest = known.map_or(self.highest, |(bin, ..)| middle(*bin) as u32);
         self.bound_evidence();
         self.together.judge(&Started { service: &self.now.service, work: &self.now.work_started }, unit);
+        self.starts.end_stretch();
         core::mem::swap(&mut self.before, &mut self.now);
         self.now.clear();
     }
@@ -274,6 +308,19 @@ impl Evidence {
         }
     }
 
+    /// What speaks for a number against half of it.
+    pub(super) fn against_half_of(&self, n: u32) -> f64 {
+        let at = |n: u32| self.likelihoods().nth(load_bin(n)).map_or(0.0, |(_, own)| own);
+        at(n) - at(n / 2)
+    }
+
+    /// What the times that requests took speak for at most half as many workers as the limit.
+    pub(super) fn starts_speak_for_half(&self, limit: u32) -> f64 {
+        let squares = self.now.squares + self.before.squares;
+        let unit = if squares > 0.0 { (self.now.sum() + self.before.sum()) / squares } else { 0.0 };
+        self.starts.speaks_for_half(limit, unit)
+    }
+
     /// L by bin, up to a constant.
     fn likelihoods(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.gains.iter().zip(&self.together.against).enumerate().scan(0.0, |sum, (bin, (gain, together))| {
@@ -292,6 +339,19 @@ pub(super) fn middle(bin: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn departures_count_for_up_to_four_while_requests_wait_before_a_slow_server() {
+        let pace = |waits, departures| {
+            let (mut seconds, mut work) = ([0.0; LOADS], [0.0; LOADS]);
+            (seconds[3], work[3]) = (0.25, departures);
+            let (service, work_started, squares) = ([0.0; LOADS], [0.0; LOADS], departures);
+            let (held_back, slow) = (waits, false);
+            Counted { seconds, work, service, work_started, squares, waits, held_back, slow }.pace()
+        };
+        assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(true, departures)), [50.0, 25.0, 8.0, 0.0]);
+        assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(false, departures)), [50.0, 10.0, 2.0, 0.0]);
+    }
 
     /// Without what they say a gateway that starts anew would take the server for one with few workers.
     #[test]

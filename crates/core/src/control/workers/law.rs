@@ -9,6 +9,13 @@
 //! require more than three deviations: with two, one in twenty servers of eight workers was taken for one of five within a
 //! minute.
 //!
+//! Where requests wait before a slow server (`Counted::is_slow`), departures are few, and what each decision waits for is most
+//! of the time of the search. So there a limit does not rise where the times that requests took speak for half as many workers
+//! (`crowded_starts.rs`): half of it is tried instead. Nor does it rise before what was counted at it has been judged. Once
+//! throughput has levelled off, half of the likeliest number takes turns with one between that and the largest that the
+//! evidence allows, until half of it does less and the two are close. Half of a limit that does less shows in fifty departures,
+//! three quarters of it in three hundred.
+//!
 //! Whenever the load is held back, by waiting, by lighter levels or by rejections, a higher limit is tried from time to time. A
 //! number that is too low shows in nothing else: what it turns away is not there to be counted. A trial goes on while it
 //! speaks for more workers, and one that does not is repeated after a longer pause.
@@ -18,9 +25,10 @@
 //! A gradient limiter would use the ratio of a response time to the least one seen instead; but the least drifts, and the limit
 //! with it.
 
-use super::evidence::{Counted, Evidence, Fit};
+use super::evidence::{Counted, Evidence, Fit, STRETCH};
 use crate::promises::WorkerBounds;
 use alloc::vec::Vec;
+use libm::sqrt;
 
 /// Departures at a limit before it moves up (`SETTLED`), and before it moves down or back from a trial (`SETTLED_LONG`; more,
 /// since a limit that is too low leaves workers idle).
@@ -37,6 +45,9 @@ const UP: f64 = 1.25;
 const DOWN: f64 = 0.75;
 /// The larger step up until throughput was seen to level off, so that a difference shows sooner.
 const FIRST_UP: f64 = 2.0;
+
+/// The largest number that the evidence allows is close to the likeliest if it is less than so many times as large.
+const WIDE: f64 = 1.5;
 
 /// What was found of a plant's workers, to be kept.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,7 +182,7 @@ impl WorkersLaw {
         }
         self.evidence.observe(counted);
         let bound = counted.waits && counted.is_at(self.limit);
-        let ended = counted.departures();
+        let ended = counted.pace();
         if bound {
             self.settled += ended;
         }
@@ -182,15 +193,19 @@ impl WorkersLaw {
         let fit = self.evidence.fit(self.limit);
         self.found = fit.flat;
         // Costs depend on this number, so it is the middle between the likeliest and the largest that the evidence allows.
-        self.workers =
-            if fit.flat { (fit.best + fit.upper) / 2 } else { self.workers.max(self.evidence.highest) };
+        let seen = if counted.is_slow() { self.workers.min(self.limit) } else { self.workers };
+        self.workers = if fit.flat { (fit.best + fit.upper) / 2 } else { seen.max(self.evidence.highest) };
         self.possible = if fit.flat { fit.upper } else { self.workers };
         self.move_limit(&fit, bound, counted);
     }
 
     fn move_limit(&mut self, fit: &Fit, bound: bool, counted: &Counted) {
         let mut next = self.limit;
-        if fit.flat && fit.lower_seen {
+        let is_slow = counted.is_slow();
+        let narrows = is_slow && bound && fit.flat;
+        if let Some(narrowed) = narrows.then(|| self.narrow(fit)).flatten() {
+            (next, self.trial) = (narrowed, None);
+        } else if fit.flat && fit.lower_seen {
             next = self.search_above(fit, bound, counted.held_back && !counted.slow);
         } else if bound && fit.flat {
             if fit.upper < self.limit {
@@ -211,7 +226,11 @@ impl WorkersLaw {
             if self.settled >= SETTLED_LONG {
                 next = down(self.limit);
             }
-        } else if bound && self.settled >= SETTLED {
+        } else if bound && is_slow && self.tries_half() {
+            if self.settled >= SETTLED {
+                next = self.limit / 2;
+            }
+        } else if bound && self.settled >= if is_slow { STRETCH } else { SETTLED } {
             next = up(self.limit, FIRST_UP);
         }
         if !fit.flat {
@@ -225,6 +244,34 @@ impl WorkersLaw {
             self.evidence.end_stretch();
             (self.limit, self.settled) = (next, 0.0);
         }
+    }
+
+    /// Whether half of the limit is tried before a higher one: the times that requests took speak for no more workers, and
+    /// throughput does not speak for more than half of the limit.
+    fn tries_half(&self) -> bool {
+        self.limit > self.bounds.least
+            && self.evidence.against_half_of(self.limit) < DOUBT
+            && self.evidence.starts_speak_for_half(self.limit) >= DOUBT
+    }
+
+    /// The limit while throughput has levelled off and tells a wide range of numbers; nothing if it tells a narrow one. The
+    /// likeliest number takes turns with half of it and with one in the middle of the range.
+    fn narrow(&mut self, fit: &Fit) -> Option<u32> {
+        let is_wide = f64::from(fit.upper) >= WIDE * f64::from(fit.best);
+        let half_may_do = fit.best > self.bounds.least && self.evidence.against_half_of(fit.best) < DOUBT;
+        if !is_wide && !half_may_do {
+            return None;
+        }
+        let falls = fit.best > self.limit && fit.against_limit >= DOUBT;
+        if self.limit != fit.best && (falls || self.settled >= SETTLED) {
+            return Some(fit.best);
+        }
+        if self.settled < SETTLED {
+            return Some(self.limit);
+        }
+        self.is_above = is_wide && !(self.is_above && half_may_do);
+        let middle = sqrt(f64::from(fit.best) * f64::from(fit.upper)) + 0.5;
+        Some(if self.is_above { (middle as u32).max(fit.best + 1) } else { fit.best / 2 })
     }
 
     /// The most that the limit may be.

@@ -6,6 +6,7 @@
 //! Beside it, and where the number is promised too, stands the loop that learns from refusals beyond how many in service the
 //! plant refuses (`refusals.rs`). The search never goes above that number.
 
+mod crowded_starts;
 mod evidence;
 mod law;
 mod refusals;
