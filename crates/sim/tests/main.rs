@@ -55,6 +55,7 @@ mod same_host;
 mod scenario;
 mod server_queue;
 mod shared_line;
+mod slow_workers;
 mod tiny_contract;
 mod together;
 mod two_plants;
