@@ -749,8 +749,8 @@ fn answers_per_client(address: SocketAddr) -> Vec<usize> {
                     let mut client = Peer::connect(address);
                     let end = Instant::now() + Duration::from_secs(2);
                     let mut count = 0;
-                    while Instant::now() < end {
-                        assert_eq!(client.get("/").0, 200);
+                    // One that is turned away, where the machine stood still for longer than requests may wait, has no more.
+                    while Instant::now() < end && client.get("/").0 == 200 {
                         count += 1;
                     }
                     count
