@@ -372,8 +372,8 @@ fn children(parent: u32) -> Vec<i32> {
     listed.split_whitespace().filter_map(|number| number.parse().ok()).filter(lives).collect()
 }
 
-/// A connection that is kept holds one of prefork's processes while its client is silent, and those that wait to be accepted starve:
-/// twice as many clients as processes, of which each asks for its next page over the same connection if it may.
+/// A connection that is kept holds one of prefork's processes while its client is silent, and those that wait to be accepted
+/// starve: twice as many clients as processes, of which each asks for its next page over the same connection if it may.
 #[test]
 fn clients_that_keep_their_connections_starve_nobody() {
     const CLIENTS: usize = 8;
