@@ -115,6 +115,13 @@ def _find_header(lookup, name):
     return ctypes.cast(text, ctypes.c_void_p).value
 
 
+# What the log has of the controller, by `frozen` of a decision.
+_CONTROLLER = {
+    0: "the controller is awake again",
+    1: "no controller is awake: levels stand still",
+    2: "the state was made anew, so levels stand still: start the server's processes anew",
+}
+
 _attachments = weakref.WeakSet()
 
 
@@ -140,7 +147,7 @@ class Attachment:
         self._lock = threading.Lock()
         self._handle = None
         self._next_try = 0.0
-        self._is_frozen = False
+        self._frozen = 0
         # Errors that the log has.
         self._told = set()
         _attachments.add(self)
@@ -202,9 +209,9 @@ class Attachment:
         error = self._library.plimsoll_adapt(handle, ctypes.byref(made), path, room, ctypes.byref(decided))
         if error and error != library.NO_SITE:
             return error, None
-        if not error and bool(decided.frozen) != self._is_frozen:
-            self._is_frozen = bool(decided.frozen)
-            _log.warning("no controller is awake: levels stand still" if self._is_frozen else "the controller is awake again")
+        if not error and decided.frozen != self._frozen:
+            self._frozen = decided.frozen
+            _log.warning(_CONTROLLER.get(self._frozen, _CONTROLLER[1]))
         rewritten = path.raw[: decided.path_length] if decided.level else request.path
         return error, Decision(
             level=decided.level,

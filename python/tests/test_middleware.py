@@ -220,6 +220,28 @@ class Wsgi(unittest.TestCase):
             self.assertEqual(counted, {"gold": (1, 1, 0), "default": (3, 3, 0), "exempt": (1, 1, 0)})
             self.assertEqual(classes["default"].bytes, len("/page!"))
 
+    def test_a_state_that_was_made_anew_is_told_from_a_controller_that_is_gone(self):
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return [b"page"]
+
+        def until(said):
+            end = time.monotonic() + 60
+            while not any(said in line for line in log.output):
+                self.assertLess(time.monotonic(), end, log.output)
+                self.ask(middleware)
+                time.sleep(0.05)
+
+        with Control() as control, self.assertLogs("plimsoll", "WARNING") as log:
+            middleware = wsgi.Middleware(application, control.state)
+            self.ask(middleware)
+            control.process.terminate()
+            control.process.wait()
+            until("no controller is awake")
+            with Control(KEEPING) as other:
+                os.replace(other.state, control.state)
+                until("the state was made anew")
+
     def test_a_response_of_known_parts_says_how_many(self):
         # By them a server tells the length of a response of one part, and keeps the connection.
         parts = {"/one": [b"page"], "/two": (b"pa", b"ge"), "/open": iter([b"page"])}

@@ -119,11 +119,15 @@ static void child_init(apr_pool_t *pool, server_rec *main_server) {
     }
 }
 
-/* Says once that levels stand still, and once that they move again. */
+/* Says once that levels stand still, and why, and once that they move again. */
 static void tell_frozen(attachment_t *own, request_rec *r, int frozen) {
     if (own->was_frozen == frozen) return;
     own->was_frozen = frozen;
-    if (frozen)
+    if (frozen == 2)
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "%s: the state was made anew, so levels stand still: start the server's processes anew (apachectl graceful)",
+                      own->path);
+    else if (frozen)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "%s: no controller is awake, so levels stand still: start `plimsoll control`",
                       own->path);
     else
@@ -387,7 +391,7 @@ static int translate_name(request_rec *r) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "the request goes as it came: %s", plimsoll_strerror(error));
         return DECLINED;
     }
-    tell_frozen(config->attachment, r, decision.frozen != 0);
+    tell_frozen(config->attachment, r, (int)decision.frozen);
     apr_table_setn(r->subprocess_env, "PLIMSOLL_LEVEL", apr_psprintf(r->pool, "%u", decision.level));
     apr_table_setn(r->subprocess_env, "PLIMSOLL_REASON", decision.reason);
     if (decision.level == 0) return reject(r, &decision);
@@ -430,7 +434,9 @@ static void show(request_rec *r, attachment_t *own, int is_short) {
         return;
     }
     ap_rprintf(r, "<hr /><h2>Plimsoll: %s</h2>\n<p>", ap_escape_html(r->pool, own->path));
-    if (status.frozen)
+    if (status.frozen == 2)
+        ap_rputs("<b>The state was made anew: levels stand still. Start the server's processes anew (apachectl graceful).</b> ", r);
+    else if (status.frozen)
         ap_rputs("<b>No controller is awake: levels stand still.</b> ", r);
     else
         ap_rprintf(r, "Controller: process %u. ", status.controller);

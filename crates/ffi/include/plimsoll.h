@@ -158,7 +158,8 @@ typedef struct plimsoll_decision_t {
    */
   uint32_t retry_after;
   /*
-   Not 0 if no controller is awake: levels stand still until there is one again. Log it.
+   Not 0 if no controller is awake, so that levels stand still: 1 until there is one again; 2 if the state was made anew,
+   and no controller will come back to the one that this process has, which has to be started anew. Log it.
    */
   uint32_t frozen;
   /*
@@ -198,7 +199,7 @@ typedef struct plimsoll_status_t {
    */
   uint32_t controller;
   /*
-   Not 0 if it is not awake.
+   Not 0 if it is not awake: as in a decision.
    */
   uint32_t frozen;
   /*

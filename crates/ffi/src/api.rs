@@ -7,6 +7,7 @@
 #![expect(non_camel_case_types, reason = "the names in C")]
 
 use crate::fault::Fault;
+use crate::frozen::Frozen;
 use crate::reasons::{REASONS, c_reason};
 use crate::server::Server;
 use crate::structures::{
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn plimsoll_adapt(
             level: served.level.into(),
             status: status.into(),
             retry_after: u32::try_from(seconds).unwrap_or(u32::MAX),
-            frozen: served.is_frozen.into(),
+            frozen: number(served.frozen),
             reason: c_reason(served.reason),
             path_length,
         };
@@ -264,7 +265,7 @@ pub unsafe extern "C" fn plimsoll_status(handle: *const plimsoll_t, status: *mut
         let counts = server.counts();
         let told = plimsoll_status_t {
             controller: counts.controller,
-            frozen: server.is_frozen().into(),
+            frozen: number(server.frozen()),
             lanes: counts.lanes,
             attached: counts.attached,
             generation: counts.generation,
@@ -330,6 +331,11 @@ const NO_SITE: plimsoll_decision_t = plimsoll_decision_t {
     reason: REASONS[Reason::NoSite as usize].as_ptr().cast(),
     path_length: 0,
 };
+
+/// As C has it: 0 while a controller is awake.
+fn number(frozen: Option<Frozen>) -> u32 {
+    frozen.map_or(0, |frozen| frozen as u32)
+}
 
 /// Runs a call; a panic becomes an error.
 fn guarded(call: impl FnOnce() -> Result<(), Fault>) -> c_int {

@@ -6,6 +6,7 @@ use crate::layout::{Changing, Layout, ListenQueue};
 use crate::lock::Lock;
 use crate::mapping::{Contents, Mapping};
 use crate::owner;
+use crate::place::StatePlace;
 use crate::server::now;
 use crate::slot::LaneSlot;
 use plimsoll_config::Configuration;
@@ -34,6 +35,7 @@ pub struct Controller {
     own: u64,
     /// T.
     period: Duration,
+    place: StatePlace,
     /// The last to go.
     _lock: Lock,
 }
@@ -65,6 +67,7 @@ impl Controller {
         let period = configuration.promises.control.period;
         let contents = Contents { layout, configuration: text, seed, period_ns: period.as_nanos() as u64 };
         let (mapping, taken) = find_or_make(path, &contents)?;
+        let place = StatePlace::of(path);
         let changing = &mapping.header().changing;
         let own = owner::own();
         changing.controller.store(own, Release);
@@ -84,6 +87,7 @@ impl Controller {
             verdicts,
             own,
             period,
+            place,
             _lock: lock,
         };
         Ok((controller, taken))
@@ -138,6 +142,16 @@ impl Controller {
     /// Processes that were found dead, and the requests that they held.
     pub fn deaths(&self) -> (u64, u64) {
         (self.changing.deaths.load(Relaxed), self.changing.returned.load(Relaxed))
+    }
+
+    /// How often a process was refused since all lanes belonged to living ones.
+    pub fn refused(&self) -> u64 {
+        self.changing.refused.load(Relaxed)
+    }
+
+    /// Whether the path of the state leads to it still, so that processes can attach.
+    pub fn is_in_place(&self) -> bool {
+        !self.place.is_left()
     }
 
     /// Frees the lanes of dead processes, and ends what they held at the gates.

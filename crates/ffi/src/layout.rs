@@ -22,7 +22,7 @@ use std::time::Duration;
 /// "PLIMSOLL".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSOLL");
 /// Changes when the same sizes mean something else.
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 /// Two cache lines, since a processor fetches two at a time.
 const ALIGN: usize = 128;
 /// The most that a header may announce, so that no sum of sizes overflows.
@@ -68,6 +68,8 @@ pub(crate) struct Changing {
     /// Lanes whose process was found dead, and the requests that it held.
     pub(crate) deaths: AtomicU64,
     pub(crate) returned: AtomicU64,
+    /// Attachments that were refused since all lanes belonged to living processes.
+    pub(crate) refused: AtomicU64,
 }
 
 impl Changing {

@@ -20,6 +20,8 @@
 //! - `deaths`: a test of what is left by processes that die or are stopped at each instruction
 //! - `listen_queue`: how many connections wait for the process
 //! - `reasons`: the words of reasons as C reads them
+//! - `frozen`: whether a controller is awake, as a process sees it
+//! - `place`: the path of a state, and whether another file has it by now
 //! - `report`: what a process tells of the shared state
 //! - `view`: a request as the engine reads it
 //! - `fault`: what can go wrong, by number
@@ -31,11 +33,13 @@ mod controller;
 #[cfg(test)]
 mod deaths;
 mod fault;
+mod frozen;
 mod layout;
 mod listen_queue;
 mod lock;
 mod mapping;
 mod owner;
+mod place;
 mod reasons;
 mod report;
 mod server;
@@ -45,6 +49,7 @@ mod view;
 
 pub use controller::{Controller, Taken};
 pub use fault::Fault;
+pub use frozen::Frozen;
 pub use listen_queue::waiting;
 pub use report::Counts;
 pub use server::{Served, Server};

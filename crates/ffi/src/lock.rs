@@ -24,13 +24,7 @@ impl Lock {
     /// Another one has it, or it cannot be had: a sentence.
     pub(crate) fn take(path: &Path) -> Result<Lock, String> {
         let name = beside(path, ".lock");
-        let failed = |error: io::Error| {
-            format!(
-                "{}: {error}; name a state in a folder that is there and that this user may write to, or remove this file if \
-                 another user has left it",
-                name.display()
-            )
-        };
+        let failed = |error: io::Error| sentence(path, &name, &error);
         let mut holder = String::new();
         for _ in 0..TRIES {
             let mut file = open(&name).map_err(failed)?;
@@ -55,6 +49,22 @@ impl Lock {
             .map_or("another process".to_owned(), |number| format!("process {number}"));
         Err(format!("{}: {holder} is its controller; stop that one, or name another file", path.display()))
     }
+}
+
+/// Why the lock cannot be had, and what to do.
+fn sentence(path: &Path, name: &Path, error: &io::Error) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if error.kind() == io::ErrorKind::NotFound {
+        let folder = folder.display();
+        return format!(
+            "{folder}: the folder of the state is missing; make it for the user of the server's processes: \
+             `install -d -o www-data {folder}` (systemd: `RuntimeDirectory=`)"
+        );
+    }
+    format!(
+        "{}: {error}; name a state in a folder that this user may write to, or remove this file if another user has left it",
+        name.display()
+    )
 }
 
 /// A hidden file beside a state.
@@ -134,6 +144,15 @@ mod tests {
         let left =
             fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
         assert!(left.into_iter().all(|name| !name.ends_with(".new")));
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_told_with_what_makes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("plimsoll");
+        let wrong = start(&missing.join("state")).err().unwrap().join("\n");
+        assert!(wrong.contains(&format!("`install -d -o www-data {}`", missing.display())), "{wrong}");
+        assert!(!wrong.contains(".lock") && !wrong.contains("remove"), "{wrong}");
     }
 
     #[test]

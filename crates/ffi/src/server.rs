@@ -4,6 +4,7 @@
 //! it dies with it.
 
 use crate::fault::Fault;
+use crate::frozen::{ControllerWatch, Frozen};
 use crate::layout::Changing;
 use crate::listen_queue::Listeners;
 use crate::mapping::{Mapping, Mark, Unmap};
@@ -28,9 +29,6 @@ use std::time::Duration;
 
 /// Requests under way for which there is room from the beginning; more have it made.
 const ROOM: usize = 256;
-/// A controller that was not awake for so many periods is taken to be dead, and so is one for [`SILENT`].
-const SILENT_PERIODS: u64 = 5;
-const SILENT: Duration = Duration::from_secs(3);
 
 /// The process.
 pub struct Server {
@@ -39,7 +37,6 @@ pub struct Server {
     slot: LaneSlot,
     /// 1 in this process and 0 in its children.
     mark: Mark,
-    silent_ns: u64,
     configuration: Configuration,
     classifier: Classifier,
     classes: Vec<ClassName>,
@@ -47,6 +44,7 @@ pub struct Server {
     behind_gateway: Vec<bool>,
     own: Mutex<Own>,
     listeners: Mutex<Listeners>,
+    watch: ControllerWatch,
     /// The last to go: all that refers to the mapping is gone then.
     _unmap: Unmap,
 }
@@ -84,8 +82,8 @@ pub struct Served<'s> {
     pub retry_after: Duration,
     /// What the level puts before the path.
     pub prefix: &'s str,
-    /// Whether no controller is awake: levels stand still until there is one again.
-    pub is_frozen: bool,
+    /// Whether no controller is awake: levels stand still.
+    pub frozen: Option<Frozen>,
 }
 
 impl Server {
@@ -111,7 +109,10 @@ impl Server {
         let promises = &configuration.promises;
         let classifier =
             Classifier::new(promises, mapping.header().seed).map_err(|_| Fault::Configuration)?;
-        let slot = claim(&mapping, changing, owner::own()).ok_or(Fault::NoLane)?;
+        let slot = claim(&mapping, changing, owner::own()).ok_or_else(|| {
+            changing.refused.fetch_add(1, Relaxed);
+            Fault::NoLane
+        })?;
         let (words, seed) = (mapping.words(), mapping.header().seed);
         let generation = changing.generation.load(Acquire);
         let lane = Lane::in_process(promises, seed, words, slot.counters).map_err(|_| Fault::Configuration);
@@ -124,19 +125,18 @@ impl Server {
             free: Vec::with_capacity(ROOM),
             count: 0,
         };
-        let silent_ns = (SILENT_PERIODS * mapping.header().period_ns).max(SILENT.as_nanos() as u64);
         Ok(Server {
             mapping,
             words,
             slot,
             mark,
-            silent_ns,
             classes: class_names(promises),
             behind_gateway: promises.decided_inside().collect(),
             configuration,
             classifier,
             own: Mutex::new(own),
             listeners: Mutex::default(),
+            watch: ControllerWatch::new(path, mapping.header().period_ns),
             _unmap: Unmap(mapping),
         })
     }
@@ -184,16 +184,16 @@ impl Server {
                 slot.hold(permit.plant(), permit.reason() == Reason::Exempt);
                 Ok(permit)
             });
-            let (site, is_frozen) = (target.site, self.is_frozen_at(now));
+            let (site, frozen) = (target.site, self.frozen_at(now));
             Ok(match decided {
                 Ok(permit) => {
                     let (level, reason, retry_after) = (permit.level(), permit.reason(), Duration::ZERO);
                     // An exempt request goes as it came.
                     let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
-                    Served { request: own.keep(permit), level, reason, site, retry_after, prefix, is_frozen }
+                    Served { request: own.keep(permit), level, reason, site, retry_after, prefix, frozen }
                 }
                 Err(Rejection { reason, retry_after }) => {
-                    Served { request: 0, level: 0, reason, site, retry_after, prefix: "", is_frozen }
+                    Served { request: 0, level: 0, reason, site, retry_after, prefix: "", frozen }
                 }
             })
         })
@@ -323,14 +323,13 @@ impl Server {
         self.mark.is_own()
     }
 
-    /// Whether no controller is awake: levels stand still until there is one again.
-    pub fn is_frozen(&self) -> bool {
-        self.is_frozen_at(now())
+    /// Whether no controller is awake, and why.
+    pub fn frozen(&self) -> Option<Frozen> {
+        self.frozen_at(now())
     }
 
-    fn is_frozen_at(&self, now: Instant) -> bool {
-        // Either way: a tick may have come since `now` was read, and one far ahead was before the machine's start.
-        now.as_nanos().abs_diff(self.changing().heartbeat_ns.load(Relaxed)) > self.silent_ns
+    fn frozen_at(&self, now: Instant) -> Option<Frozen> {
+        self.watch.look(now, self.changing().heartbeat_ns.load(Relaxed))
     }
 
     fn changing(&self) -> &'static Changing {
@@ -483,6 +482,7 @@ mod tests {
             assert_eq!(Server::attach(&path).err(), Some(Fault::NoLane));
         }
         assert_eq!(mappings(), before);
+        assert_eq!(first.changing().refused.load(Relaxed), 20, "the controller can tell it");
         drop(first);
         assert_eq!(mappings(), before - 1);
         for _ in 0..20 {
@@ -498,15 +498,17 @@ mod tests {
         let path = state(&folder);
         let server = Server::attach(&path).expect("a lane");
         let beat = |at: u64| server.changing().heartbeat_ns.store(at, Relaxed);
-        assert!(!server.is_frozen());
+        assert_eq!(server.frozen(), None);
         beat(now().as_nanos() + 1_000_000_000);
-        assert!(!server.is_frozen(), "it has ticked since the clock was read");
+        assert_eq!(server.frozen(), None, "it has ticked since the clock was read");
         beat(now().as_nanos() + 100_000_000_000);
-        assert!(server.is_frozen());
+        assert_eq!(server.frozen(), Some(Frozen::Silent));
         assert_eq!(Server::attach(&path).err(), Some(Fault::File));
         let configuration = plimsoll_config::parse_inside(CONFIGURATION, "test").expect("a valid one");
         let next = Controller::start(&path, (CONFIGURATION, &configuration), 1, 1).expect("a controller");
         assert_eq!(next.1, Taken::Made, "its times are those of another clock");
+        server.watch.forget();
+        assert_eq!(server.frozen(), Some(Frozen::Replaced), "no controller comes back to the former state");
     }
 
     #[test]

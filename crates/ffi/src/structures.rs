@@ -39,7 +39,8 @@ pub struct plimsoll_decision_t {
     pub status: u32,
     /// After how many seconds a client that is rejected may come again, for `Retry-After`.
     pub retry_after: u32,
-    /// Not 0 if no controller is awake: levels stand still until there is one again. Log it.
+    /// Not 0 if no controller is awake, so that levels stand still: 1 until there is one again; 2 if the state was made anew,
+    /// and no controller will come back to the one that this process has, which has to be started anew. Log it.
     pub frozen: u32,
     /// Why, as in the headers and metrics of the gateway. It lasts for ever.
     pub reason: *const c_char,
@@ -74,7 +75,7 @@ pub enum plimsoll_outcome {
 pub struct plimsoll_status_t {
     /// The controller's process; 0 if there is none.
     pub controller: u32,
-    /// Not 0 if it is not awake.
+    /// Not 0 if it is not awake: as in a decision.
     pub frozen: u32,
     /// Lanes, and those that belong to a process.
     pub lanes: u32,

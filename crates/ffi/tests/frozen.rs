@@ -1,7 +1,7 @@
 //! A controller that is gone: levels stand still, and the next one goes on with the processes and the levels that are there.
 
 use plimsoll_core::request::Outcome;
-use plimsoll_ffi::{Controller, Fields, Server, Taken};
+use plimsoll_ffi::{Controller, Fields, Frozen, Server, Taken};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn ask(server: &Server, client: u8) -> (u8, u64, bool) {
     let (client, path) = (Ipv4Addr::new(127, 0, 0, client).into(), b"/page".as_slice());
     let fields = Fields { method: "GET", host: "site.test", path, query: "", client, header: &|_| None };
     let served = server.adapt(&fields, 100).expect("a decision");
-    (served.level, served.request, served.is_frozen)
+    (served.level, served.request, served.frozen.is_some())
 }
 
 /// The level of each client's request, which ends at once.
@@ -85,4 +85,33 @@ fn levels_stand_still_without_a_controller_and_the_next_one_goes_on_with_them() 
     assert_eq!((taken, levels(&server)), (Taken::Over, before), "the next one has the levels that are there");
     next.tick();
     assert!(!ask(&server, 0).2 && server.is_own(), "a controller is awake, and the process has its lane");
+}
+
+/// With a changed configuration, or after somebody has removed the file, a new controller makes the state anew: to start one
+/// more helps nobody then.
+#[test]
+fn a_process_tells_a_state_that_was_made_anew_from_a_controller_that_is_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().join("state");
+    let (mut first, _) = controller(&state);
+    first.tick();
+    let server = Server::attach(&state).expect("the state");
+    assert_eq!(server.frozen(), None);
+    assert!(first.is_in_place());
+    std::fs::remove_file(&state).expect("the state");
+    assert!(!first.is_in_place(), "nobody can attach");
+    drop(first);
+    let wait_for = |frozen| {
+        let start = Instant::now();
+        while server.frozen() != Some(frozen) {
+            assert!(start.elapsed() < Duration::from_secs(60), "it is never told: {frozen:?}");
+            sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for(Frozen::Silent);
+    let (mut next, taken) = controller(&state);
+    next.tick();
+    assert!(taken == Taken::Made && next.is_in_place());
+    wait_for(Frozen::Replaced);
+    assert_eq!(Server::attach(&state).expect("the new state").frozen(), None);
 }

@@ -3,7 +3,7 @@
 use crate::settings::PreloadSettings;
 use crate::tell::Once;
 use plimsoll_core::request::Outcome;
-use plimsoll_ffi::{Fields, Server};
+use plimsoll_ffi::{Fields, Frozen, Server};
 use plimsoll_wire::RequestHead;
 use std::fmt;
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ pub(crate) struct Refusal {
 /// goes as it came.
 pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) -> Decision {
     static FAULT: Once = Once::new();
-    static FROZEN: Once = Once::new();
+    static FROZEN: [Once; 2] = [const { Once::new() }; 2];
     let Some(server) = server() else { return Decision::AsItCame };
     let (path, query) = head.target.split_once('?').unwrap_or((head.target, ""));
     let fields = Fields {
@@ -63,10 +63,9 @@ pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) ->
             return Decision::AsItCame;
         }
     };
-    if served.is_frozen {
-        FROZEN.tell("no controller is awake, so levels stand still: start `plimsoll control`");
-    } else {
-        FROZEN.again();
+    match served.frozen {
+        Some(frozen) => FROZEN[usize::from(frozen == Frozen::Replaced)].tell(frozen.text()),
+        None => FROZEN.iter().for_each(Once::again),
     }
     if served.level > 0 {
         return Decision::Serve(served.prefix, UnderWay { server, number: served.request });

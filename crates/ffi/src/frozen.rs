@@ -1,0 +1,81 @@
+//! Whether a controller is awake, as a process of the server sees it, and whether one will come back to the state that it has.
+
+use crate::place::StatePlace;
+use plimsoll_core::time::Instant;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+/// A controller that was not awake for so many periods is taken to be dead, and so is one for [`SILENT`].
+const SILENT_PERIODS: u64 = 5;
+const SILENT: Duration = Duration::from_secs(3);
+/// How often it is looked whether the state was made anew, while no controller is awake (ns).
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Why no controller is awake. Its number is part of the C interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum Frozen {
+    /// There is none now: levels stand still until there is one again.
+    Silent = 1,
+    /// The path of the state leads to another one: no controller will come back to the one that this process has.
+    Replaced = 2,
+}
+
+impl Frozen {
+    /// What to tell the operator.
+    pub fn text(self) -> &'static str {
+        match self {
+            Frozen::Silent => "no controller is awake, so levels stand still: start `plimsoll control`",
+            Frozen::Replaced => {
+                "the state was made anew, so levels stand still: start the server's processes anew (apachectl graceful)"
+            }
+        }
+    }
+}
+
+/// What is watched of the controller.
+pub(crate) struct ControllerWatch {
+    silent_ns: u64,
+    place: StatePlace,
+    /// Whether the state was made anew, by the last look, and when that was (ns).
+    is_replaced: AtomicBool,
+    looked_ns: AtomicU64,
+}
+
+impl ControllerWatch {
+    /// For the state that has just been mapped from this path.
+    pub(crate) fn new(path: &Path, period_ns: u64) -> Self {
+        ControllerWatch {
+            silent_ns: (SILENT_PERIODS * period_ns).max(SILENT.as_nanos() as u64),
+            place: StatePlace::of(path),
+            is_replaced: AtomicBool::new(false),
+            looked_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether no controller is awake, which was awake last at `heartbeat_ns`, and why.
+    pub(crate) fn look(&self, now: Instant, heartbeat_ns: u64) -> Option<Frozen> {
+        // Either way: a tick may have come since `now` was read, and one far ahead was before the machine's start.
+        if now.as_nanos().abs_diff(heartbeat_ns) <= self.silent_ns {
+            return None;
+        }
+        Some(if self.is_replaced_at(now) { Frozen::Replaced } else { Frozen::Silent })
+    }
+
+    /// That is asked of the kernel, once a second.
+    fn is_replaced_at(&self, now: Instant) -> bool {
+        if now.as_nanos().saturating_sub(self.looked_ns.load(Relaxed)) > LOOK_NS {
+            self.looked_ns.store(now.as_nanos(), Relaxed);
+            self.is_replaced.store(self.place.is_taken(), Relaxed);
+        }
+        self.is_replaced.load(Relaxed)
+    }
+
+    /// The next look asks the kernel.
+    #[cfg(test)]
+    pub(crate) fn forget(&self) {
+        self.looked_ns.store(0, Relaxed);
+    }
+}

@@ -1,0 +1,56 @@
+//! The path of a state, and whether another file has it by now, or none: somebody has removed the file, or a controller has
+//! made it anew. A process that has mapped the former file goes on in one that nobody else finds.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where a state lay when it was mapped. The number of its file is no other file's as long as it is mapped.
+#[derive(Debug)]
+pub(crate) struct StatePlace {
+    path: PathBuf,
+    file: Option<(u64, u64)>,
+}
+
+impl StatePlace {
+    /// The place of the state that has just been mapped from this path.
+    pub(crate) fn of(path: &Path) -> Self {
+        StatePlace { path: path.to_owned(), file: file_at(path) }
+    }
+
+    /// Whether the path leads elsewhere now: to another file, or to none.
+    pub(crate) fn is_left(&self) -> bool {
+        self.file.is_none() || file_at(&self.path) != self.file
+    }
+
+    /// Whether the path leads to another file now.
+    pub(crate) fn is_taken(&self) -> bool {
+        file_at(&self.path).is_some_and(|file| Some(file) != self.file)
+    }
+}
+
+/// The file of this name, by its device and its number.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_place_is_left_when_its_file_is_removed_and_taken_when_another_has_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        // It is open, and so its number is not given again.
+        let _first = File::create(&path).unwrap();
+        let place = StatePlace::of(&path);
+        assert!(!place.is_left() && !place.is_taken());
+        fs::remove_file(&path).unwrap();
+        assert!(place.is_left() && !place.is_taken());
+        File::create(&path).unwrap();
+        assert!(place.is_left() && place.is_taken());
+        assert!(StatePlace::of(&folder.path().join("none")).is_left());
+    }
+}
