@@ -64,16 +64,18 @@ impl Control {
         *self = Control::start_in(self.folder.clone(), self.options.clone());
     }
 
+    /// Starts it again, with another configuration.
+    pub fn again_with(&mut self, configuration: &str) {
+        self.folder.write("plimsoll.toml", configuration);
+        self.again();
+    }
+
     fn start_in(folder: Folder, options: Vec<String>) -> Control {
         let mut command = Command::new(binary());
-        command.current_dir(folder.path()).args([
-            "control",
-            "plimsoll.toml",
-            "--state",
-            "state",
-            "--lanes",
-            "64",
-        ]);
+        command.current_dir(folder.path()).args(["control", "plimsoll.toml", "--state", "state"]);
+        if !options.iter().any(|option| option == "--lanes") {
+            command.args(["--lanes", "64"]);
+        }
         command.args(&options);
         if let Some((user, group)) = server_user() {
             command.uid(user).gid(group);
@@ -122,6 +124,8 @@ pub struct Accounts {
     pub rejected: u64,
     /// Processes that were found dead.
     pub deaths: u64,
+    /// The requests that they held.
+    pub returned: u64,
     /// Processes that are attached.
     pub attached: u64,
     /// How often it was asked, which is among the arrivals.
@@ -145,6 +149,7 @@ impl Accounts {
                 arrived,
                 rejected: figure("PlimsollRejected")?,
                 deaths: figure("PlimsollDeaths")?,
+                returned: figure("PlimsollReturned")?,
                 attached: figure("PlimsollAttached")?,
                 asked,
             })

@@ -8,6 +8,7 @@ mod adapted;
 mod agent;
 mod clients;
 mod control_admin;
+mod control_state;
 mod corpora;
 mod dashboard;
 mod faults;

@@ -22,7 +22,8 @@ Example:
   plimsoll control site.toml --state /run/plimsoll/site --admin 127.0.0.1:9091
   plimsoll top 127.0.0.1:9091
 
-Exit codes: 0 stopped as told, 1 failed (an address is in use, say), 2 FILE or the state is wrong.";
+Exit codes: 0 stopped as told, 1 failed (an address is in use, say, or the state was removed while it \
+ran), 2 FILE or the state is wrong.";
 
 /// Run the loops for a server whose own processes decide (libplimsoll, mod_plimsoll)
 #[derive(Args, Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ use crate::args::{ControlArguments, source};
 use crate::output::failure::Failure;
 use crate::service::events::{EventLog, Incidents};
 use crate::service::log::News;
+use crate::service::process_news::{ProcessCounts, ProcessLine, ProcessNews};
 use crate::service::signals::{Requested, Signals};
 use crate::service::state::{KnownState, seed, write_learned};
 use crate::service::supervisor::Watchdog;
@@ -43,7 +44,9 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
         Controller::start(&arguments.state, (&text, &configuration), seed, arguments.lanes.into())
             .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let incidents = Arc::default();
-    let mut run = ControlRun { controller, learned: &learned, deaths: 0, desk: None };
+    let mut run = ControlRun { controller, learned: &learned, desk: None };
+    // Deaths that the first tick finds have not been told; those that an earlier controller has found have.
+    let processes = ProcessNews::going_on(run.controller.lanes(), run.process_counts());
     if let (Taken::Over, Some((state, at_once))) = (taken, known.learned()) {
         known.tell_left_out(&run.controller.restore(&state, at_once));
     }
@@ -55,8 +58,17 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let done = if taken == Taken::Over { "taken over" } else { "made" };
     tracing::info!("the shared state {} was {done}", arguments.state.display());
     supervisor::ready();
-    run.until_stopped(&requests, incidents);
-    Ok(())
+    let events = EventLog::going_on(incidents, &run.controller.status());
+    if run.until_stopped(&requests, (events, processes)) { Ok(()) } else { Err(removed(&arguments.state)) }
+}
+
+/// Nobody can attach any more, and a supervisor starts a controller anew, which makes a state.
+fn removed(state: &Path) -> Failure {
+    Failure::Failed(format!(
+        "the shared state {} was removed or replaced: no process can attach to it any more, so this controller ends\n         Start it again (systemd: `Restart=always`), which makes the state anew, and then the server's processes \
+         (`apachectl graceful`).",
+        state.display()
+    ))
 }
 
 /// The configuration as the processes of the server keep it, and its text.
@@ -119,8 +131,6 @@ impl Owner for ControlOwner {
 struct ControlRun<'a> {
     controller: Controller,
     learned: &'a Path,
-    /// Dead processes of which the log has told.
-    deaths: u64,
     desk: Option<ControllerDesk>,
 }
 
@@ -151,45 +161,51 @@ impl ControlRun<'_> {
         }
     }
 
-    fn until_stopped(&mut self, requests: &Receiver<Requested>, incidents: Arc<Mutex<Incidents>>) {
-        let (mut events, mut watchdog) = (EventLog::new(incidents), Watchdog::new());
-        let mut written = Instant::now();
-        loop {
+    fn process_counts(&self) -> ProcessCounts {
+        let (deaths, returned) = self.controller.deaths();
+        ProcessCounts { deaths, returned, refused: self.controller.refused() }
+    }
+
+    /// Returns whether it was stopped; else its state has no name any more.
+    fn until_stopped(
+        &mut self,
+        requests: &Receiver<Requested>,
+        (mut events, mut processes): (EventLog, ProcessNews),
+    ) -> bool {
+        let (mut watchdog, mut written) = (Watchdog::new(), Instant::now());
+        let is_stopped = loop {
             let rest = self.controller.tick().min(LOOK);
             let status = self.controller.status();
             watchdog.look(&status);
             events.look(&status).iter().for_each(News::log);
-            self.tell_deaths();
+            processes.look(self.process_counts(), Instant::now()).iter().for_each(tell);
             if let Some(desk) = &self.desk {
                 desk.tell(status, self.figures());
             }
             if written.elapsed() >= Duration::from_secs(1) {
                 written = Instant::now();
+                if !self.controller.is_in_place() {
+                    break false;
+                }
                 self.save();
             }
             match requests.recv_timeout(rest) {
-                Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Requested::Stop) | Err(RecvTimeoutError::Disconnected) => break true,
                 Ok(Requested::Reload) => tracing::warn!("{READ_ONCE}"),
                 Ok(Requested::ReopenLogs | Requested::Upgrade) | Err(RecvTimeoutError::Timeout) => {}
             }
+        };
+        let status = self.controller.status();
+        events.look(&status).iter().chain(&events.end(&status)).for_each(News::log);
+        // Another controller may have taken the place of one whose state was replaced.
+        if is_stopped {
+            self.save();
         }
-        self.save();
         tracing::info!(
             "stopping: {} processes go on with the levels that they have",
             self.controller.attached()
         );
-    }
-
-    fn tell_deaths(&mut self) {
-        let (deaths, returned) = self.controller.deaths();
-        if deaths != self.deaths {
-            let news = deaths - self.deaths;
-            tracing::warn!(
-                died = news,
-                "{news} processes died at work; all that died so far held {returned} requests, which have failed"
-            );
-            self.deaths = deaths;
-        }
+        is_stopped
     }
 
     /// Keeps what was learned; a failure costs the next controller its memory only.
@@ -197,5 +213,12 @@ impl ControlRun<'_> {
         if let Err(error) = write_learned(self.learned, self.controller.learned()) {
             tracing::debug!("cannot write {}: {error}", self.learned.display());
         }
+    }
+}
+
+fn tell(ProcessLine { is_warning, text }: &ProcessLine) {
+    match is_warning {
+        true => tracing::warn!("{text}"),
+        false => tracing::info!("{text}"),
     }
 }

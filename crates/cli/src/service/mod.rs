@@ -11,6 +11,7 @@ pub(crate) mod log;
 pub(crate) mod open_files;
 pub(crate) mod own_listeners;
 pub(crate) mod page;
+pub(crate) mod process_news;
 pub(crate) mod rate_forecast;
 pub(crate) mod reload;
 pub(crate) mod resolve;

@@ -38,7 +38,18 @@ struct Incident {
 }
 
 impl ClassLoad {
-    pub(super) fn look(&mut self, class: &ClassStatus, status: &Status) -> Option<News> {
+    /// The load of a class that had counted before the loops began.
+    pub(super) fn going_on(class: &ClassStatus, status: &Status) -> Self {
+        ClassLoad { seen: (status.at, class.counts), ..ClassLoad::default() }
+    }
+
+    /// A line for what is new of the class; the loops began at `loops_began`.
+    pub(super) fn look(
+        &mut self,
+        class: &ClassStatus,
+        status: &Status,
+        loops_began: Instant,
+    ) -> Option<News> {
         let now = class.counts;
         let (began, seen) = std::mem::replace(&mut self.seen, (status.at, now));
         self.ended = None;
@@ -56,7 +67,7 @@ impl ClassLoad {
             // In observe mode nobody is turned away.
             let news = if status.mode == Mode::Observe { News::info } else { News::warn };
             let fate = fate(&seen);
-            let message = format!("overload: {fate}; {}", loop_state(class, status));
+            let message = format!("overload: {fate}; {}", loop_state(class, status, loops_began));
             return Some(fate.counted(news(Subject::of(class), message)));
         };
         if is_hit {
@@ -75,7 +86,8 @@ impl ClassLoad {
         }
         let since = span(status.at.since(incident.began.0).as_secs_f64());
         let fate = fate(&incident.before);
-        let message = format!("overload for {since} so far: {fate}; {}", loop_state(class, status));
+        let message =
+            format!("overload for {since} so far: {fate}; {}", loop_state(class, status, loops_began));
         Some(fate.counted(News::info(Subject::of(class), message)))
     }
 
@@ -133,11 +145,11 @@ impl Incident {
 }
 
 /// What the loop is doing about it.
-fn loop_state(class: &ClassStatus, status: &Status) -> String {
+fn loop_state(class: &ClassStatus, status: &Status, began: Instant) -> String {
     let (plant, top) = (&status.plants[class.plant], class.levels.len());
     let (name, utilization, line) = (&plant.name, plant.utilization, plant.set_point);
     // A process that has taken another's place degrades from its first moment, by what that one has learned.
-    let measured = if status.at <= Instant::ZERO + status.period {
+    let measured = if status.at <= began + status.period {
         format!("{name}'s utilization is not measured yet")
     } else {
         format!("{name}'s utilization is {utilization:.2}")

@@ -23,6 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct EventLog {
     /// Shared with the admin listener.
     incidents: Arc<Mutex<Incidents>>,
+    /// When the loops began.
+    began: Instant,
     last: Instant,
     /// By class.
     loads: Vec<load::ClassLoad>,
@@ -46,6 +48,12 @@ impl EventLog {
         EventLog { incidents, ..EventLog::default() }
     }
 
+    /// The log of loops that go on with counts and a clock that are older than they: what `status` has was before them.
+    pub(crate) fn going_on(incidents: Arc<Mutex<Incidents>>, status: &Status) -> Self {
+        let loads = status.classes.iter().map(|class| load::ClassLoad::going_on(class, status)).collect();
+        EventLog { began: status.at, last: status.at, loads, ..EventLog::new(incidents) }
+    }
+
     fn list_incidents(&mut self, status: &Status) {
         let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
         self.loads.iter_mut().filter_map(|load| load.ended.take()).for_each(|facts| incidents.end(facts));
@@ -65,7 +73,8 @@ impl EventLog {
             self.types.clear();
         }
         let mut lines = Vec::new();
-        each(&mut lines, &mut self.loads, &status.classes, |said, class| said.look(class, status));
+        let began = self.began;
+        each(&mut lines, &mut self.loads, &status.classes, |said, class| said.look(class, status, began));
         self.list_incidents(status);
         each(&mut lines, &mut self.contracts, &status.plan, promises::contracts);
         each(&mut lines, &mut self.workers, &status.plants, promises::workers);

@@ -164,6 +164,35 @@ fn incidents_are_listed_the_latest_first_and_a_hundred_at_most() {
     assert!(latest["began_unix_seconds"].as_u64() > Some(1_600_000_000), "{latest}");
 }
 
+/// A controller that goes on with a state has the counts of those before it, and the machine's clock.
+#[test]
+fn what_was_counted_before_the_loops_began_is_no_incident() {
+    let day = 86_400;
+    let list = Arc::<Mutex<Incidents>>::default();
+    let mut log = EventLog::going_on(list.clone(), &loaded(day, [10_762, 3110], 40));
+    let mut said = Vec::new();
+    for second in 0..30 {
+        said.extend(log.lines(&loaded(day + second, [10_762, 3110 + second], 40)));
+    }
+    assert_eq!(said, [""; 0], "nothing has happened");
+    assert!(log.last_lines(&loaded(day + 30, [10_762, 3140], 40)).is_empty());
+    let began = log.lines(&loaded(day + 31, [10_763, 3140], 41));
+    assert!(
+        began[0].contains("overload: 1 (33.3 %) full, 1 (33.3 %) degraded, 1 (33.3 %) rejected"),
+        "{began:?}"
+    );
+    assert!(began[0].contains("app's utilization is 0.00"), "{began:?}");
+    let listed = list.lock().expect("no test failed").json();
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("it is JSON");
+    assert!(listed["incidents"][0]["seconds"].as_f64() <= Some(2.0), "{listed}");
+    let calm = log.lines(&loaded(day + 60, [10_763, 3140], 41));
+    assert!(calm.len() == 1 && calm[0].contains("calm again after 2 s of overload"), "{calm:?}");
+
+    let mut log = EventLog::going_on(list, &loaded(day, [10, 10], 0));
+    let early = log.lines(&loaded(day + 1, [20, 10], 0));
+    assert!(early[0].contains("not measured yet"), "its first period: {early:?}");
+}
+
 /// As after an upgrade under load, where the new process goes on at the levels of the old one.
 #[test]
 fn before_the_first_period_no_utilization_is_told() {
