@@ -3,7 +3,7 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plimsoll_e2e::{
-    Accounts, Apache, Control, Folder, Response, get, get_from, module, open_to_all, program,
+    Accounts, Apache, Control, Folder, Response, free_port, get, get_from, module, open_to_all, program,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -168,11 +168,15 @@ impl Got {
                 assert_eq!(page.header("x-plimsoll"), Some("level=0; reason=overload"));
                 &self.rejected
             }
-            Ok(page) if page.status == 200 && page.text().starts_with("full") => &self.full,
+            // A page whose process died in its middle is cut short.
+            Ok(page) if page.status == 200 && page.text().starts_with("full") && page.body.len() == FULL => {
+                &self.full
+            }
             // No cache may keep a lighter page, nor take it by its date for the full one.
             Ok(page)
                 if page.status == 200
                     && page.text().starts_with("light")
+                    && page.body.len() == LIGHT
                     && page.header("cache-control") == Some("private, no-cache")
                     && page.header("last-modified").is_none() =>
             {
@@ -277,44 +281,92 @@ fn a_stream_of_events_gives_its_place_back_with_its_head() {
     assert_eq!((told.arrived - told.asked, told.rejected), (4, 0));
 }
 
+/// Each page takes a fifth of a second of its process, every process has one, and others wait for the next: a process that has
+/// a connection is killed with the request that it holds.
+///
+/// What clients see does not tell all. A request whose client got no answer had arrived, unless its process died between the
+/// connection and the decision; and a process may die between the last byte of an answer and the request's end, so that it was
+/// answered and failed. Both are counted here, and are few. Everything else is exact.
 #[test]
 fn what_killed_processes_held_is_returned_and_accounted_once() {
+    const PROCESSES: u32 = 8;
     let kills = kills();
-    let mut control = Control::start(&configuration());
-    let apache = apache(&control, 6, "");
+    // So many workers that nothing is overloaded.
+    let configuration = configuration().replace("workers = 4", "workers = 16");
+    let options = ["--admin", &format!("127.0.0.1:{}", free_port())];
+    let mut control = Control::start_with(&configuration, &options);
+    let apache = apache(&control, PROCESSES, &slow());
     let (got, mut has_killed) = (Got::default(), 0);
-    under_load(apache.direct, 6, &got, || {
-        for killed in 0..kills {
-            if killed == 25 {
+    under_load(apache.direct, PROCESSES as u8 + 4, &got, || {
+        while has_killed < kills {
+            if has_killed == 25 && !control.process.log().contains("taken over") {
                 control.process.signal(Signal::SIGKILL);
                 control.process.wait();
                 let before = got.all()[0];
-                wait_until("requests are answered without a controller", || got.all()[0] > before + 100);
+                wait_until("requests are answered without a controller", || got.all()[0] > before + 20);
                 wait_until("the server says so", || apache.process.log().contains("no controller is awake"));
                 control.again();
                 control.wait_for_line("taken over");
             }
-            // Apache replaces a few in a second. Most are killed before they have a request: 1,000 kills cost clients 78.
-            wait_until("there are children", || !children(apache.process.pid()).is_empty());
-            let children = children(apache.process.pid());
-            if let Some(child) = children.get(killed as usize * 7 % children.len().max(1)) {
-                has_killed += u64::from(kill(Pid::from_raw(*child), Signal::SIGKILL).is_ok());
-            }
-            thread::sleep(Duration::from_millis(10));
+            // Apache replaces the dead once a second.
+            let mut at_work = Vec::new();
+            wait_until("a process has a connection", || {
+                at_work = with_connection(apache.process.pid());
+                !at_work.is_empty()
+            });
+            let child = at_work[has_killed as usize * 7 % at_work.len()];
+            has_killed += u64::from(kill(Pid::from_raw(child), Signal::SIGKILL).is_ok());
+            thread::sleep(Duration::from_millis(150));
         }
     });
-    let mut more = 0;
+    let answered = || got.all()[1..4].iter().sum::<u64>();
+    let before = answered();
     wait_until("a child is there again", || {
-        more += 1;
-        page(apache.direct, 1).is_ok()
+        got.ask(apache.direct, 1);
+        answered() > before
     });
     let [sent, full, light, rejected, failed] = got.all();
     assert_eq!(full + light + rejected + failed, sent);
+    // All that has arrived has ended, and nothing is in service.
     let told = Accounts::at_rest(apache.direct);
     let arrived = told.arrived - told.asked;
-    assert!(arrived > sent - failed && arrived <= sent + more, "{arrived} arrived; {:?}", got.all());
-    assert!(told.deaths > 0 && told.deaths <= has_killed && told.attached <= 6, "{told:?}");
     println!("{has_killed} kills: {:?} sent, full, light, rejected, failed; {told:?}", got.all());
+    let (undecided, answered_and_returned) =
+        (sent.checked_sub(arrived), (sent - failed + told.returned).checked_sub(arrived));
+    let (Some(undecided), Some(answered_and_returned)) = (undecided, answered_and_returned) else {
+        panic!("more have arrived than there are: {arrived} of {:?}; {told:?}", got.all());
+    };
+    assert_eq!(told.rejected, rejected);
+    assert!(failed <= has_killed, "a process has one connection at a time");
+    assert!(told.returned <= told.deaths && told.deaths <= has_killed, "{told:?}");
+    assert!(2 * told.returned > has_killed, "most were at work: {told:?} after {has_killed}");
+    assert!(
+        4 * (undecided + answered_and_returned) < has_killed,
+        "{undecided} had not arrived, and {answered_and_returned} were answered and failed"
+    );
+    let outcomes = control.ask("GET /metrics").text();
+    let of = |outcome: &str| -> f64 {
+        let label = format!("outcome=\"{outcome}\"");
+        let lines = outcomes
+            .lines()
+            .filter(|line| line.starts_with("plimsoll_departures_total{") && line.contains(&label));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    };
+    assert_eq!(of("failed") as u64, told.returned, "what failed is what the dead held");
+    assert!(told.attached <= u64::from(PROCESSES), "{told:?}");
+}
+
+/// The children of this process that have a connection beside the sockets that they have from it.
+fn with_connection(parent: u32) -> Vec<i32> {
+    let sockets = |number: u32| {
+        let files = fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten();
+        files
+            .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
+            .filter(|file| file.to_string_lossy().starts_with("socket:"))
+            .count()
+    };
+    let own = sockets(parent);
+    children(parent).into_iter().filter(|child| sockets(child.cast_unsigned()) > own).collect()
 }
 
 #[test]
