@@ -59,8 +59,8 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 # Built once, with the binary that the end-to-end tests run: another selection of packages would build most of it again.
 TESTS := $(CARGO) test --quiet --workspace --features plimsoll/wire,plimsoll-e2e/wire --locked
 
-# With the test of the C header, whose cbindgen needs what derive macros need: cargo builds that in another way where macros alone
-# need it, and then once more all that has a derived line, tokio and the core among it.
+# `--test header` is here so that cargo builds the crates of macros as it does for `unit`: its cbindgen needs them too. Without it all
+# that uses a macro, the core and tokio among it, would be built twice.
 END_TO_END := $(TESTS) --test end_to_end --test header
 
 built:

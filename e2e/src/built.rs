@@ -22,7 +22,9 @@ pub(crate) fn assert_current(built: &Path) {
 /// The first of the sources that Cargo has listed beside what it has built that is newer, or gone.
 fn changed_since(built: &Path) -> Option<PathBuf> {
     let modified = |path: &Path| -> Option<SystemTime> { fs::metadata(path).ok()?.modified().ok() };
-    let (time, listed) = (modified(built)?, fs::read_to_string(built.with_extension("d")).ok()?);
+    let (time, list) = (modified(built)?, built.with_extension("d"));
+    // Cargo writes the list where the file itself is asked for. An older list is of another build.
+    let listed = fs::read_to_string(&list).ok().filter(|_| modified(&list) >= Some(time))?;
     let (_, sources) = listed.lines().next()?.split_once(": ")?;
     // A space within a name follows a backslash.
     let sources = sources.replace("\\ ", "\0");
@@ -48,12 +50,15 @@ mod tests {
             File::options().write(true).open(path).and_then(|file| file.set_modified(time)).expect("a time");
         };
         touch(&built, 10);
+        touch(&built.with_extension("d"), 10);
         sources.iter().for_each(|source| touch(source, 9));
         assert_eq!(changed_since(&built), None);
         touch(&sources[1], 11);
         assert_eq!(changed_since(&built).as_deref(), Some(sources[1].as_path()));
         fs::remove_file(&sources[0]).expect("it is there");
         assert_eq!(changed_since(&built).as_deref(), Some(sources[0].as_path()));
+        touch(&built.with_extension("d"), 9);
+        assert_eq!(changed_since(&built), None, "the list is of another build");
         assert_eq!(changed_since(&folder.write("unlisted", "")), None);
     }
 }

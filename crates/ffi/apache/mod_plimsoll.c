@@ -414,7 +414,7 @@ static void show(request_rec *r, attachment_t *own, int is_short) {
     plimsoll_class_t class;
     if (!own->handle || plimsoll_status(own->handle, &status)) {
         if (is_short)
-            ap_rprintf(r, "PlimsollState: %s\nPlimsollController: 0\n", own->path);
+            ap_rprintf(r, "PlimsollState: %s\nPlimsollNotAttached: 1\n", own->path);
         else
             ap_rprintf(r,
                        "<hr /><h2>Plimsoll: %s</h2>\n<p><b>This process is not attached to it: requests go as they came. The error "

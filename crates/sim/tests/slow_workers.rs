@@ -143,7 +143,7 @@ fn clients(users: u32, service_ms: u64, seed: u64) -> Scene {
 }
 
 #[test]
-fn clients_that_ask_together_hide_no_worker_of_a_slow_server() {
+fn clients_that_ask_together_of_a_slow_server_neither_wait_nor_are_turned_away() {
     for (users, service_ms) in [(4, 40), (4, 100), (3, 200), (6, 100)] {
         let heard: Vec<Heard> = (9101..=9116).map(|seed| clients(users, service_ms, seed).run()).collect();
         let least = heard.iter().flat_map(|heard| heard.workers.iter().copied()).min().unwrap_or(0);
@@ -152,6 +152,9 @@ fn clients_that_ask_together_hide_no_worker_of_a_slow_server() {
         println!(
             "{users} clients, {service_ms} ms: workers {least} and more, {lost} turned away, {slowest:.4} s"
         );
+        let service = service_ms as f64 / 1e3;
+        assert_eq!(lost, 0, "{users} clients, {service_ms} ms");
+        assert!((0.999..1.001).contains(&(slowest / service)), "{users} clients, {service_ms} ms: {slowest}");
     }
 }
 

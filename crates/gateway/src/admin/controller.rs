@@ -34,7 +34,7 @@ pub struct ControllerFigures {
     pub listen_queue: Option<u32>,
 }
 
-/// What is said of the listener of a controller: who is answered, and where its key of the client hash is from.
+/// How a controller's listener is set up, and where the key of its client hash is from.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerAdmin {
     /// The names by which it may be asked, besides addresses and `localhost`.
@@ -138,8 +138,8 @@ impl ToldController {
 
     /// Shows the journal what was told last.
     fn look(&self) {
-        let latest = lock(&self.latest);
-        lock(&self.journal).look(&self.sight(&latest.status));
+        let status = lock(&self.latest).status.clone();
+        lock(&self.journal).look(&self.sight(&status));
     }
 
     /// A controller reads its file once, and knows no address of its server that could be down.

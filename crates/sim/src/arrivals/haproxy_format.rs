@@ -55,8 +55,12 @@ pub(super) fn parse(line: &str) -> Result<HaproxyLine<'_>, &'static str> {
     let bytes = bytes.max(0).unsigned_abs();
     let entry = Entry { stamp, client, method, host: "", target, bytes, service: None, own: None };
     let status = u16::try_from(status).unwrap_or(0);
-    Ok(HaproxyLine { entry, is_local: ended.starts_with('L'), status, timers })
+    Ok(HaproxyLine { entry, is_local: LOCAL.iter().any(|own| ended.starts_with(own)), status, timers })
 }
+
+/// How the ending of a line begins that HAProxy answered by itself: a redirect or a page of its own, one that it denied, and one that
+/// it held in a tarpit.
+const LOCAL: [&str; 3] = ["L", "PR", "PT"];
 
 /// The first brackets behind a space with a time in them: a log server's own may have a process in brackets.
 fn split_time(line: &str) -> Option<(&str, Stamp, &str)> {
@@ -170,6 +174,9 @@ mod tests {
         let redirect = line("::1", "LR--");
         let redirect = parse(&redirect).unwrap();
         assert!(redirect.is_local && redirect.status == 200);
+        for (ended, is_local) in [("PR--", true), ("PT--", true), ("PH--", false), ("CD--", false)] {
+            assert_eq!(parse(&line("::1", ended)).unwrap().is_local, is_local, "{ended}");
+        }
         let stamp = redirect.entry.stamp;
         assert_eq!((stamp.micros, stamp.whole), (1_233_922_454_655_000, false));
         let queued = line("::1", "sQ--").replace("10/0/30/69/109 200", "0/5001/-1/-1/5001 503");

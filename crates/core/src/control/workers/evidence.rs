@@ -31,9 +31,10 @@ use libm::log;
 
 /// Departures of a stretch.
 pub(super) const STRETCH: f64 = 100.0;
-/// Departures a second below which a server is slow, and the most that each of them counts for then. A stretch takes a second
-/// so, but has 25 departures: fewer would tell two rates from each other only if one is several times the other.
-const SLOW: f64 = 100.0;
+/// Departures a second below which they are rare.
+const RARE: f64 = 100.0;
+/// The most that a rare departure counts for. So a stretch has 25 departures at the least: fewer would tell two rates from each
+/// other only if one is several times the other.
 const MOST_COUNTED: f64 = 4.0;
 /// The fewest departures at a number in service for it to have been seen.
 const SEEN: f64 = 5.0;
@@ -66,24 +67,26 @@ pub(crate) struct Counted {
     pub(crate) held_back: bool,
     /// Whether service takes longer than the guard.
     pub(crate) slow: bool,
+    /// Departures a second of late, so that a moment in which a fast server stands still makes them no rarer.
+    pub(crate) rate: f64,
 }
 
 impl Counted {
-    /// The number of departures.
+    /// The number of departures; fewer where some cost much more than others, since these tell as much as fewer alike.
     pub(super) fn departures(&self) -> f64 {
         departures(self.work.iter().sum(), self.squares)
     }
 
     /// Whether requests wait, and so few depart that the time until they do counts.
-    pub(super) fn is_slow(&self) -> bool {
-        self.waits && self.departures() < SLOW * self.seconds.iter().sum::<f64>()
+    pub(super) fn departs_rarely(&self) -> bool {
+        self.waits && self.rate < RARE
     }
 
     /// How many departures these count for where departures are waited for.
     pub(super) fn pace(&self) -> f64 {
         let departures = self.departures();
-        let most = if self.is_slow() { MOST_COUNTED * departures } else { departures };
-        (SLOW * self.seconds.iter().sum::<f64>()).clamp(departures, most)
+        let most = if self.departs_rarely() { MOST_COUNTED * departures } else { departures };
+        (RARE * self.seconds.iter().sum::<f64>()).clamp(departures, most)
     }
 
     /// Whether most of the time as many were in service as the limit allows, or more.
@@ -346,8 +349,8 @@ mod tests {
             let (mut seconds, mut work) = ([0.0; LOADS], [0.0; LOADS]);
             (seconds[3], work[3]) = (0.25, departures);
             let (service, work_started, squares) = ([0.0; LOADS], [0.0; LOADS], departures);
-            let (held_back, slow) = (waits, false);
-            Counted { seconds, work, service, work_started, squares, waits, held_back, slow }.pace()
+            let (held_back, slow, rate) = (waits, false, 4.0 * departures);
+            Counted { seconds, work, service, work_started, squares, waits, held_back, slow, rate }.pace()
         };
         assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(true, departures)), [50.0, 25.0, 8.0, 0.0]);
         assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(false, departures)), [50.0, 10.0, 2.0, 0.0]);

@@ -9,12 +9,12 @@
 //! require more than three deviations: with two, one in twenty servers of eight workers was taken for one of five within a
 //! minute.
 //!
-//! Where requests wait before a slow server (`Counted::is_slow`), departures are few, and what each decision waits for is most
+//! Where requests wait before a slow server (`Counted::departs_rarely`), departures are few, and what each decision waits for is most
 //! of the time of the search. So there a limit does not rise where the times that requests took speak for half as many workers
 //! (`crowded_starts.rs`): half of it is tried instead. Nor does it rise before what was counted at it has been judged. Once
 //! throughput has levelled off, half of the likeliest number takes turns with one between that and the largest that the
-//! evidence allows, until half of it does less and the two are close. Half of a limit that does less shows in fifty departures,
-//! three quarters of it in three hundred.
+//! evidence allows, until half of it does less and the two are close. If half of a limit does less work, fifty
+//! departures show it; at three quarters it takes three hundred.
 //!
 //! Whenever the load is held back, by waiting, by lighter levels or by rejections, a higher limit is tried from time to time. A
 //! number that is too low shows in nothing else: what it turns away is not there to be counted. A trial goes on while it
@@ -192,8 +192,9 @@ impl WorkersLaw {
         }
         let fit = self.evidence.fit(self.limit);
         self.found = fit.flat;
-        // Costs depend on this number, so it is the middle between the likeliest and the largest that the evidence allows.
-        let seen = if counted.is_slow() { self.workers.min(self.limit) } else { self.workers };
+        // Costs depend on this number, so it is the middle between the likeliest and the largest that the evidence allows. Where
+        // the limit was lowered because departures are rare, a larger one was not judged, and says nothing.
+        let seen = if counted.departs_rarely() { self.workers.min(self.limit) } else { self.workers };
         self.workers = if fit.flat { (fit.best + fit.upper) / 2 } else { seen.max(self.evidence.highest) };
         self.possible = if fit.flat { fit.upper } else { self.workers };
         self.move_limit(&fit, bound, counted);
@@ -201,8 +202,8 @@ impl WorkersLaw {
 
     fn move_limit(&mut self, fit: &Fit, bound: bool, counted: &Counted) {
         let mut next = self.limit;
-        let is_slow = counted.is_slow();
-        let narrows = is_slow && bound && fit.flat;
+        let is_rare = counted.departs_rarely();
+        let narrows = is_rare && bound && fit.flat;
         if let Some(narrowed) = narrows.then(|| self.narrow(fit)).flatten() {
             (next, self.trial) = (narrowed, None);
         } else if fit.flat && fit.lower_seen {
@@ -226,11 +227,11 @@ impl WorkersLaw {
             if self.settled >= SETTLED_LONG {
                 next = down(self.limit);
             }
-        } else if bound && is_slow && self.tries_half() {
+        } else if bound && is_rare && self.tries_half() {
             if self.settled >= SETTLED {
                 next = self.limit / 2;
             }
-        } else if bound && self.settled >= if is_slow { STRETCH } else { SETTLED } {
+        } else if bound && self.settled >= if is_rare { STRETCH } else { SETTLED } {
             next = up(self.limit, FIRST_UP);
         }
         if !fit.flat {
@@ -356,6 +357,7 @@ mod tests {
             waits: false,
             held_back: false,
             slow: false,
+            rate: 0.0,
         };
         for _ in 0..250 {
             let wanted = wanted(random);
@@ -368,6 +370,7 @@ mod tests {
             counted.squares += departed;
         }
         counted.held_back = counted.waits;
+        counted.rate = 4.0 * counted.departures();
         counted
     }
 

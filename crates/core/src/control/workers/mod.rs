@@ -29,6 +29,9 @@ const MOST_POSSIBLE: f64 = 8.0 / 7.0;
 /// What holds its place for longer than this after the limit was lowered is no connection that waits for an answer.
 const LONGEST_SETTLING: Duration = Duration::from_secs(10);
 
+/// What of the rate of departures is kept at each step: it is that of some five steps.
+const RECENT: f64 = 0.8;
+
 /// The loop of one plant.
 pub(crate) struct WorkerSearch {
     law: WorkersLaw,
@@ -41,6 +44,8 @@ pub(crate) struct WorkerSearch {
     /// When the limit was last lowered, and how many requests are in service that were started before.
     lowered: Instant,
     overtaken: f64,
+    /// Departures of late, and in how many seconds.
+    recent: (f64, f64),
     /// As counted up to the last step.
     before: Sums,
 }
@@ -174,8 +179,16 @@ impl WorkerSearch {
             overtaken: 0,
         };
         let law = WorkersLaw::new(bounds, start);
-        let (lowered, overtaken) = (Instant::ZERO, 0.0);
-        WorkerSearch { measured_with: law.workers(), found_with: 1.0, law, guard, lowered, overtaken, before }
+        WorkerSearch {
+            measured_with: law.workers(),
+            found_with: 1.0,
+            law,
+            guard,
+            lowered: Instant::ZERO,
+            overtaken: 0.0,
+            recent: (0.0, 0.0),
+            before,
+        }
     }
 
     /// What was found, to be kept.
@@ -235,6 +248,7 @@ impl WorkerSearch {
             waits,
             held_back,
             slow,
+            rate: 0.0,
         };
         let since = |before: &mut u64, of: &dyn Fn(&LoadCounters) -> u64| {
             let loads = input.lanes.iter().map(|lane| of(&lane.plants[input.plant].by_load));
@@ -250,6 +264,10 @@ impl WorkerSearch {
         }
         counted.squares = since(&mut before.squares, &|c| c.squares.get());
         self.overtaken = (self.overtaken - since(&mut before.overtaken, &|c| c.overtaken.get())).max(0.0);
+        let (departures, seconds) = &mut self.recent;
+        *departures = RECENT * *departures + counted.departures();
+        *seconds = RECENT * *seconds + counted.seconds.iter().sum::<f64>();
+        counted.rate = *departures / seconds.max(1e-9);
         counted
     }
 }
