@@ -58,8 +58,8 @@ pub(super) fn parse(line: &str) -> Result<HaproxyLine<'_>, &'static str> {
     Ok(HaproxyLine { entry, is_local: LOCAL.iter().any(|own| ended.starts_with(own)), status, timers })
 }
 
-/// How the ending of a line begins that HAProxy answered by itself: a redirect or a page of its own, one that it denied, and one that
-/// it held in a tarpit.
+/// How the termination state begins of a request that HAProxy answered by itself: with a redirect or a page of its own, or that
+/// it denied, or held in a tarpit.
 const LOCAL: [&str; 3] = ["L", "PR", "PT"];
 
 /// The first brackets behind a space with a time in them: a log server's own may have a process in brackets.

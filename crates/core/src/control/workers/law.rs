@@ -9,12 +9,12 @@
 //! require more than three deviations: with two, one in twenty servers of eight workers was taken for one of five within a
 //! minute.
 //!
-//! Where requests wait before a slow server (`Counted::departs_rarely`), departures are few, and what each decision waits for is most
-//! of the time of the search. So there a limit does not rise where the times that requests took speak for half as many workers
-//! (`crowded_starts.rs`): half of it is tried instead. Nor does it rise before what was counted at it has been judged. Once
-//! throughput has levelled off, half of the likeliest number takes turns with one between that and the largest that the
-//! evidence allows, until half of it does less and the two are close. If half of a limit does less work, fifty
-//! departures show it; at three quarters it takes three hundred.
+//! Where requests wait before a slow server (`Counted::departs_rarely`), departures are few, and what each decision waits for
+//! is most of the time of the search. So there a limit does not rise where the times that requests took speak for half as many
+//! workers (`crowded_starts.rs`): half of it is tried instead. Nor does it rise before what was counted at it has been judged.
+//! Once throughput has levelled off, half of the likeliest number takes turns with one between that and the largest that the
+//! evidence allows, until half of it does less and the two are close. If half of a limit does less work, fifty departures show
+//! it; at three quarters it takes three hundred.
 //!
 //! Whenever the load is held back, by waiting, by lighter levels or by rejections, a higher limit is tried from time to time. A
 //! number that is too low shows in nothing else: what it turns away is not there to be counted. A trial goes on while it
@@ -192,8 +192,8 @@ impl WorkersLaw {
         }
         let fit = self.evidence.fit(self.limit);
         self.found = fit.flat;
-        // Costs depend on this number, so it is the middle between the likeliest and the largest that the evidence allows. Where
-        // the limit was lowered because departures are rare, a larger one was not judged, and says nothing.
+        // Costs depend on this number, so it is the middle between the likeliest and the largest that the evidence allows.
+        // Where the limit was lowered because departures are rare, a larger one was not judged, and says nothing.
         let seen = if counted.departs_rarely() { self.workers.min(self.limit) } else { self.workers };
         self.workers = if fit.flat { (fit.best + fit.upper) / 2 } else { seen.max(self.evidence.highest) };
         self.possible = if fit.flat { fit.upper } else { self.workers };

@@ -16,7 +16,8 @@ document! {
         workers_found: Option<bool> = plant.workers_found,
         /// The most requests in service at once; null in a controller, since what its server takes is in service.
         limit: Option<u32> = roster.map(|_| plant.limit),
-        /// Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was told, and where it is null.
+        /// Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was
+        /// told, and where it is null.
         limit_reason: Option<&'static str> = plant.limit_reason.filter(|_| roster.is_some()).map(LimitReason::as_str),
         /// The share of it that is there, by its servers in use.
         available: f64 = plant.available,
