@@ -471,3 +471,27 @@ fn kept_page(connection: &mut TcpStream) -> Option<bool> {
     }
     Some(!String::from_utf8_lossy(&answer).to_ascii_lowercase().contains("\r\nconnection: close\r\n"))
 }
+
+/// Apache serves an ErrorDocument as a request of its own, whose variables its log has.
+#[test]
+fn a_rejection_with_a_page_of_its_own_is_logged_with_its_level() {
+    let tight = "share_excess = false\nguarantee = { rate = \"0.01/s\", burst = \"1s\" }\n[[site.level]]\n";
+    let control = Control::start(&configuration().replacen("[[site.level]]\n", tight, 1));
+    let log = "ErrorDocument 503 /busy.html\n\
+               LogFormat \"%>s %{PLIMSOLL_LEVEL}e %{PLIMSOLL_REASON}e\" levels\nCustomLog levels.log levels\n";
+    let apache = apache(&control, 4, log);
+    apache.folder.write("busy.html", "busy\n");
+    wait_until("a request is rejected", || {
+        let answer = get(apache.direct, "/page.html");
+        assert_eq!(answer.status == 503, answer.text() == "busy\n", "{}", answer.status);
+        answer.status == 503
+    });
+    let logged = || fs::read_to_string(apache.folder.path().join("levels.log")).unwrap_or_default();
+    wait_until("it is logged", || logged().contains("503 "));
+    let rejected: Vec<String> =
+        logged().lines().filter(|line| line.starts_with("503 ")).map(str::to_owned).collect();
+    assert!(
+        rejected.iter().all(|line| line.starts_with("503 0 ") && line.len() > "503 0 ".len() + 1),
+        "{rejected:?}"
+    );
+}
