@@ -321,7 +321,8 @@ int plimsoll_saw_queue(const struct plimsoll_t *handle,
  Looks how many connections wait in the listen queues of this process's TCP sockets, and says so as plimsoll_saw_queue does;
  to be called with each connection, or with each request where connections are not seen. It is none of the three calls: it
  asks the kernel, once for each socket. Returns how many wait (INT_MAX if one's queue is all but full, 0 where there is no
- such socket), or an error. While some wait, a server whose processes are held by idle connections should close this one.
+ such socket and while another thread looks), or an error. While some wait, a server whose processes are held by idle
+ connections should close this one.
 
  # Safety
  `handle` is of plimsoll_init and not closed, or NULL.
