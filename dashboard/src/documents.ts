@@ -418,7 +418,8 @@ workers_found: boolean | null,
  */
 limit: number | null, 
 /**
- * Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was told.
+ * Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was
+ * told, and where it is null.
  */
 limit_reason: string | null, 
 /**

@@ -274,7 +274,7 @@ fn what_the_gateway_answered_itself_is_no_load_and_what_stayed_open_is() {
         assert_eq!(found, [Some(14), Some(0), Some(5)], "{report}");
         let said = report["notes"].to_string();
         assert!(
-            said.contains("5 lines are of requests that the gateway answered before it decided"),
+            said.contains("5 lines are of requests that the gateway, or the proxy that wrote them, answered without a server"),
             "{said}"
         );
         assert!(said.contains("(1 with 301, 1 with 308, 1 with 400, 1 with 408, 1 with 413)"), "{said}");
