@@ -224,11 +224,7 @@ impl Front for Inside {
         let readings = self.read_queue(now, readings);
         let next = self.engine.tick(now, &readings, &mut Vec::new());
         self.take(now, orders);
-        next
-    }
-
-    fn due(&self) -> Instant {
-        self.returning.front().copied().unwrap_or(Instant::FAR)
+        self.returning.front().map_or(next, |free| next.min(*free))
     }
 
     fn service_level(&self, class: u16) -> Option<f64> {

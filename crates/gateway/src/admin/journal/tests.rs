@@ -160,19 +160,7 @@ fn a_time_of_rejections_has_a_beginning_and_an_end() {
 
 #[test]
 fn a_delay_that_is_missed_by_failures_says_so() {
-    let mut journal = Journal::default();
-    let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
-    status.classes[0].response =
-        status.classes[0].response.map(|held| ResponseStatus { lost: 0.2, missed: true, ..held });
-    let sight = Sight {
-        kind: ShellKind::Gateway,
-        status: &status,
-        reloads: Reloads::default(),
-        down: Vec::new(),
-        unix_seconds: 1.0,
-    };
-    journal.look(&sight);
-    let delay = journal.view(&sight).promises.remove(0);
+    let delay = delay_row(|held| ResponseStatus { lost: 0.2, missed: true, ..held });
     assert_eq!(
         (delay.state, delay.now.as_str()),
         (PromiseState::Missed, "50.0 ms, 20 % failed or turned away")
