@@ -351,6 +351,7 @@ fn slow_server() -> Scene {
             Figure::new("premium in time while slow", 0.95..=1.0, |flown| {
                 flown[0].during(6.0..16.0).in_time(PROMISED)
             })
+            .mean(0.993)
             .twin(0.0..=0.7),
             Figure::new("of all pages in time while slow", 0.85..=1.0, |flown| {
                 pages_in_time(flown, 6.0, 16.0)

@@ -93,6 +93,7 @@ impl Engine {
                 in_service: gate.in_service(),
                 held_back: waits || !self.loops.utilization[plant].is_at_top(),
                 service_time: self.loops.utilization[plant].service_time(),
+                silent: self.loops.utilization[plant].silent_seconds(),
                 limits: self.registry.promises.control.mode != Mode::Off,
                 available: capacity.available(),
                 ceiling: self.loops.refusals[plant].output().ceiling,

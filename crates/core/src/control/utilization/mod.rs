@@ -226,6 +226,11 @@ impl UtilizationLoop {
         self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
     }
 
+    /// For how long a busy plant has released nothing (s).
+    pub(crate) fn silent_seconds(&self) -> f64 {
+        self.sensed.silent_seconds
+    }
+
     /// What is told a server that decides itself of its places: the part that was taken in the last period, or while this loop
     /// turns requests away the part that all of them would take, of what it may fill.
     pub(crate) fn place_load(&self) -> f64 {

@@ -65,8 +65,8 @@ pub(crate) struct Counted {
     pub(crate) waits: bool,
     /// Whether they wait, are served at a lighter level or are rejected, because of the load.
     pub(crate) held_back: bool,
-    /// Whether service takes longer than the guard.
-    pub(crate) slow: bool,
+    /// By how much service could take longer and still be within the guard (s); negative where it takes longer now.
+    pub(crate) slack: f64,
     /// Departures a second of late, so that a moment in which a fast server stands still makes them no rarer.
     pub(crate) rate: f64,
 }
@@ -349,8 +349,8 @@ mod tests {
             let (mut seconds, mut work) = ([0.0; LOADS], [0.0; LOADS]);
             (seconds[3], work[3]) = (0.25, departures);
             let (service, work_started, squares) = ([0.0; LOADS], [0.0; LOADS], departures);
-            let (held_back, slow, rate) = (waits, false, 4.0 * departures);
-            Counted { seconds, work, service, work_started, squares, waits, held_back, slow, rate }.pace()
+            let (held_back, slack, rate) = (waits, f64::INFINITY, 4.0 * departures);
+            Counted { seconds, work, service, work_started, squares, waits, held_back, slack, rate }.pace()
         };
         assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(true, departures)), [50.0, 25.0, 8.0, 0.0]);
         assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(false, departures)), [50.0, 10.0, 2.0, 0.0]);

@@ -5,9 +5,11 @@
 //!
 //! Where the traffic itself does not vary the number in service, the limit does. It rises while throughput rises with it and
 //! requests wait. It falls, to what the evidence allows or by a quarter, while throughput does not fall. It does not rise while
-//! service takes longer than the guard. The tests are repeated several times a second for as long as the process runs, so they
-//! require more than three deviations: with two, one in twenty servers of eight workers was taken for one of five within a
-//! minute.
+//! service takes longer than the guard (`guard.rs`), nor by more than a place at a time where service would if throughput did not
+//! rise with it: before a server that has just become slower, requests that were promised a time would stand behind all that
+//! its workers have no room for. Where the guard leaves no room for twice the limit, half of it is tried first, as before a slow
+//! server. The tests are repeated several times a second for as long as the process runs, so they require more than three
+//! deviations: with two, one in twenty servers of eight workers was taken for one of five within a minute.
 //!
 //! Where requests wait before a slow server (`Counted::departs_rarely`), departures are few, and what each decision waits for
 //! is most of the time of the search. So there a limit does not rise where the times that requests took speak for half as many
@@ -83,6 +85,8 @@ pub(crate) struct WorkersLaw {
     /// Departures at this limit, and departures since a higher limit was tried.
     settled: f64,
     untried: f64,
+    /// Departures at this limit as they are, and the seconds that they took.
+    served: (f64, f64),
     /// Departures until a higher limit is tried, and what speaks against more workers while one is.
     pause: f64,
     trial: Option<f64>,
@@ -105,6 +109,7 @@ impl WorkersLaw {
             reported: false,
             settled: 0.0,
             untried: 0.0,
+            served: (0.0, 0.0),
             pause: FIRST_PAUSE,
             trial: None,
             is_above: false,
@@ -185,6 +190,8 @@ impl WorkersLaw {
         let ended = counted.pace();
         if bound {
             self.settled += ended;
+            self.served.0 += counted.departures();
+            self.served.1 += counted.seconds.iter().sum::<f64>();
         }
         self.untried += ended;
         if self.evidence.highest == 0 {
@@ -202,12 +209,12 @@ impl WorkersLaw {
 
     fn move_limit(&mut self, fit: &Fit, bound: bool, counted: &Counted) {
         let mut next = self.limit;
-        let is_rare = counted.departs_rarely();
+        let (is_rare, healthy) = (counted.departs_rarely(), self.healthy(counted.slack));
         let narrows = is_rare && bound && fit.flat;
         if let Some(narrowed) = narrows.then(|| self.narrow(fit)).flatten() {
             (next, self.trial) = (narrowed, None);
         } else if fit.flat && fit.lower_seen {
-            next = self.search_above(fit, bound, counted.held_back && !counted.slow);
+            next = self.search_above(fit, bound, counted.held_back && counted.slack >= 0.0);
         } else if bound && fit.flat {
             if fit.upper < self.limit {
                 next = fit.upper;
@@ -222,17 +229,21 @@ impl WorkersLaw {
             if self.settled >= SETTLED_LONG {
                 next = fit.best;
             }
-        } else if bound && (counted.slow || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling)) {
+        } else if bound && (is_rare || healthy < up(self.limit, FIRST_UP)) && self.tries_half() {
+            if self.settled >= SETTLED {
+                next = self.limit / 2;
+            }
+        } else if bound && counted.slack < 0.0 && fit.best > self.limit && fit.against_limit >= DOUBT {
+            // Throughput has fallen with the limit, so service takes long for another reason than too many in it.
+            next = fit.best.min(self.evidence.highest);
+        } else if bound && (counted.slack < 0.0 || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling))
+        {
             // It may not rise, and a limit that stays tells nothing.
             if self.settled >= SETTLED_LONG {
                 next = down(self.limit);
             }
-        } else if bound && is_rare && self.tries_half() {
-            if self.settled >= SETTLED {
-                next = self.limit / 2;
-            }
         } else if bound && self.settled >= if is_rare { STRETCH } else { SETTLED } {
-            next = up(self.limit, FIRST_UP);
+            next = up(self.limit, FIRST_UP).min(healthy);
         }
         if !fit.flat {
             (self.pause, self.trial) = (FIRST_PAUSE, None);
@@ -243,7 +254,7 @@ impl WorkersLaw {
         next = next.clamp(self.bounds.least, self.most());
         if next != self.limit {
             self.evidence.end_stretch();
-            (self.limit, self.settled) = (next, 0.0);
+            (self.limit, self.settled, self.served) = (next, 0.0, (0.0, 0.0));
         }
     }
 
@@ -273,6 +284,14 @@ impl WorkersLaw {
         self.is_above = is_wide && !(self.is_above && half_may_do);
         let middle = sqrt(f64::from(fit.best) * f64::from(fit.upper)) + 0.5;
         Some(if self.is_above { (middle as u32).max(fit.best + 1) } else { fit.best / 2 })
+    }
+
+    /// How high a limit leaves service within the guard if throughput does not rise with it: what is let in beyond this one
+    /// then waits in the server for as long as throughput takes for it.
+    fn healthy(&self, slack: f64) -> u32 {
+        let (departures, seconds) = self.served;
+        let room = slack * departures / seconds.max(1e-9);
+        if self.settled < SETTLED { u32::MAX } else { self.limit.saturating_add((room as u32).max(1)) }
     }
 
     /// The most that the limit may be.
@@ -336,7 +355,7 @@ mod tests {
     ) {
         let wanted = |random: &mut Random| in_service * (0.5 + random.uniform());
         let mut counted = counted(law.limit(), plant, wanted, random);
-        counted.slow = slow;
+        counted.slack = if slow { -0.1 } else { f64::INFINITY };
         law.observe(&counted);
     }
 
@@ -356,7 +375,7 @@ mod tests {
             squares: 0.0,
             waits: false,
             held_back: false,
-            slow: false,
+            slack: f64::INFINITY,
             rate: 0.0,
         };
         for _ in 0..250 {
@@ -411,6 +430,22 @@ mod tests {
                 most = most.max(law.limit());
             }
             assert_eq!(most > 16, !slow, "{most}, slow: {slow}");
+        }
+    }
+
+    /// Requests of 80 ms, whose workers are more than ever are in service: forty milliseconds are room for half as many again.
+    #[test]
+    fn the_limit_rises_a_place_at_a_time_beyond_what_leaves_service_within_the_guard() {
+        for (slack, highest) in [(0.0, 17..=24), (0.04, 60..=130), (f64::INFINITY, 131..=1024)] {
+            let (mut law, mut random) = (WorkersLaw::new(BOUNDS, 16), Random::new(7));
+            let mut most = 0;
+            for _ in 0..4 * 2 {
+                let mut counted = counted(law.limit(), (1000.0, 12.5), |_| 2000.0, &mut random);
+                counted.slack = slack;
+                law.observe(&counted);
+                most = most.max(law.limit());
+            }
+            assert!(highest.contains(&most), "slack {slack}: {most}");
         }
     }
 

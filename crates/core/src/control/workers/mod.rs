@@ -8,6 +8,7 @@
 
 mod crowded_starts;
 mod evidence;
+mod guard;
 mod law;
 mod refusals;
 mod simultaneous_starts;
@@ -18,6 +19,7 @@ use crate::telemetry::counters::{LOADS, LaneCounters, LoadCounters};
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use evidence::Counted;
+pub(crate) use guard::Guard;
 pub use law::KnownWorkers;
 use law::WorkersLaw;
 pub(crate) use refusals::{RefusalInput, RefusalLoop};
@@ -35,8 +37,8 @@ const RECENT: f64 = 0.8;
 /// The loop of one plant.
 pub(crate) struct WorkerSearch {
     law: WorkersLaw,
-    /// Service that takes longer is not healthy; the limit is not raised then.
-    guard: Duration,
+    /// Beyond which service is not healthy; the limit is not raised then.
+    guard: Guard,
     /// The number of workers that the costs of requests were measured with.
     measured_with: u32,
     /// The share of the plant that was there when its number was found.
@@ -71,8 +73,9 @@ pub(crate) struct SearchInput<'a> {
     pub(crate) in_service: u32,
     /// Whether they wait, are served at a lighter level or are rejected, because of the load.
     pub(crate) held_back: bool,
-    /// Mean service time of the last period.
+    /// Mean service time of the last period, and for how long a busy plant has released nothing (s).
     pub(crate) service_time: Duration,
+    pub(crate) silent: f64,
     /// Whether the gateway limits the number in service. Otherwise a slow server looks like one with few workers, and
     /// nothing is learned.
     pub(crate) limits: bool,
@@ -100,7 +103,7 @@ pub(crate) struct FoundWorkers {
 impl Loop for WorkerSearch {
     type Inputs<'a> = SearchInput<'a>;
     type Outputs<'a> = FoundWorkers;
-    type Promises<'a> = (WorkerBounds, Duration);
+    type Promises<'a> = (WorkerBounds, Guard);
 
     fn due(&self) -> Due {
         Due::Sample
@@ -168,7 +171,7 @@ impl WorkerSearch {
         8.0 * self.overtaken <= f64::from(self.law.limit()) || now.since(self.lowered) >= LONGEST_SETTLING
     }
 
-    pub(crate) fn new(bounds: WorkerBounds, start: u32, guard: Duration) -> Self {
+    pub(crate) fn new(bounds: WorkerBounds, start: u32, guard: Guard) -> Self {
         let none = || alloc::vec![0; LOADS];
         let before = Sums {
             time_ns: none(),
@@ -237,7 +240,7 @@ impl WorkerSearch {
     /// What was counted in all lanes since the last step.
     fn count(&mut self, input: &SearchInput<'_>) -> Counted {
         let none = [0.0; LOADS];
-        let slow = input.service_time > self.guard;
+        let slack = self.guard.slack(input.lanes, input.service_time, input.silent);
         let (waits, held_back) = (input.waits, input.held_back);
         let mut counted = Counted {
             seconds: none,
@@ -247,7 +250,7 @@ impl WorkerSearch {
             squares: 0.0,
             waits,
             held_back,
-            slow,
+            slack,
             rate: 0.0,
         };
         let since = |before: &mut u64, of: &dyn Fn(&LoadCounters) -> u64| {
@@ -285,7 +288,7 @@ mod tests {
             lane.plants[0].by_load.time_ns[load_bin(3)].add(500_000_000);
         }
         let bounds = WorkerBounds { least: 1, most: 64 };
-        let mut one = WorkerSearch::new(bounds, 16, Duration::from_millis(100));
+        let mut one = WorkerSearch::new(bounds, 16, Guard::new(Duration::from_millis(100)));
         let input = |limits| SearchInput {
             lanes: &lanes,
             plant: 0,
@@ -293,6 +296,7 @@ mod tests {
             in_service: 0,
             held_back: true,
             service_time: Duration::from_millis(200),
+            silent: 0.0,
             limits,
             available: 1.0,
             ceiling: None,
@@ -303,7 +307,7 @@ mod tests {
         let counted = one.count(&input(true));
         assert_eq!((counted.work[load_bin(3)], counted.seconds[load_bin(3)]), (40.0, 1.0));
         assert_eq!(counted.squares, 800.0);
-        assert!(counted.waits && counted.slow);
+        assert!(counted.waits && counted.slack < 0.0);
         assert_eq!(one.count(&input(true)).work[load_bin(3)], 0.0, "each is counted once");
         assert!(!one.is_reported());
         one.report(5);
@@ -312,7 +316,7 @@ mod tests {
             one.step(Instant::ZERO, input(true)),
             FoundWorkers { workers: 5, limit: 5, is_known: true, is_lower: false, is_other: true }
         );
-        one.reload((WorkerBounds { least: 8, ..bounds }, Duration::MAX));
+        one.reload((WorkerBounds { least: 8, ..bounds }, Guard::new(Duration::MAX)));
         assert!(!one.is_reported());
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
@@ -323,7 +327,7 @@ mod tests {
     #[test]
     fn a_number_that_was_found_while_half_of_the_servers_were_out_is_doubled_for_all_of_them() {
         let bounds = WorkerBounds { least: 1, most: 64 };
-        let mut one = WorkerSearch::new(bounds, 8, Duration::MAX);
+        let mut one = WorkerSearch::new(bounds, 8, Guard::new(Duration::MAX));
         let known = KnownWorkers {
             workers: 8,
             limit: 9,
@@ -341,6 +345,7 @@ mod tests {
             in_service: 0,
             held_back: true,
             service_time: Duration::ZERO,
+            silent: 0.0,
             limits: false,
             available: 0.5,
             ceiling,

@@ -7,7 +7,7 @@ use crate::control::Loop;
 use crate::control::delay::DelayPromise;
 use crate::control::ratio::RatioPromise;
 use crate::control::utilization::{PlantReload, UtilizationLoop};
-use crate::control::workers::{RefusalLoop, WorkerSearch};
+use crate::control::workers::{Guard, RefusalLoop, WorkerSearch};
 use crate::engine::Engine;
 use crate::engine::control_period::publish_turns;
 use crate::promises::Promises;
@@ -40,12 +40,13 @@ impl Engine {
     /// The worker searches; a number that was found stays while the bounds stay.
     fn reload_searches(&mut self) {
         let plants = &self.registry.promises.plants;
-        let mut guards: Vec<Duration> =
-            plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
+        let mut guards: Vec<Guard> = plants
+            .iter()
+            .map(|plant| Guard::new(plant.response_time_limit.unwrap_or(Duration::MAX)))
+            .collect();
         for member in self.registry.classes() {
-            let guard = &mut guards[member.site.plant];
             if let (Some(delay), _) = response_promise(member.site, member.index) {
-                *guard = (*guard).min(delay.target / 2);
+                guards[member.site.plant].add(member.class, delay.target / 2);
             }
         }
         self.loops.searches.resize_with(plants.len(), || None);

@@ -1,0 +1,98 @@
+//! How long service may take for the limit to rise: the guard of the search.
+//!
+//! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a delay has half of it for
+//! its own requests. Those of others beside it may take far longer, and say nothing of it: judged by the mean of all, a search
+//! beside requests of ten times the promised time lowered its limit to one worker of eight.
+
+use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::snapshot::sum_over;
+use crate::time::Duration;
+use alloc::{sync::Arc, vec::Vec};
+
+/// What of the service times is kept at each look: they are those of some two looks.
+const KEPT: f64 = 0.5;
+
+/// The guard of one plant.
+pub(crate) struct Guard {
+    all: Duration,
+    classes: Vec<GuardedClass>,
+}
+
+/// A class with a promise: the most that its service may take (s), how many were released and their service times up to the
+/// last look, and the same of late.
+struct GuardedClass {
+    class: usize,
+    most: f64,
+    before: Option<[u64; 2]>,
+    recent: [f64; 2],
+}
+
+impl Guard {
+    /// For a plant whose requests may take so long.
+    pub(crate) fn new(all: Duration) -> Self {
+        Guard { all, classes: Vec::new() }
+    }
+
+    /// Adds a class whose requests may take so long.
+    pub(crate) fn add(&mut self, class: usize, most: Duration) {
+        self.classes.push(GuardedClass { class, most: most.as_secs_f64(), before: None, recent: [0.0; 2] });
+    }
+
+    /// By how much service could take longer and still be within the guard (s); negative where it takes longer now.
+    /// `service_time` is that of all requests; no class has answers after less than `silent`.
+    pub(super) fn slack(&mut self, lanes: &[Arc<LaneCounters>], service_time: Duration, silent: f64) -> f64 {
+        let all = self.all.as_secs_f64() - service_time.as_secs_f64();
+        self.classes
+            .iter_mut()
+            .map(|one| one.most - one.service_seconds(lanes).max(silent))
+            .fold(all, f64::min)
+    }
+}
+
+impl GuardedClass {
+    /// The mean service time of late (s); 0 where nothing was released.
+    fn service_seconds(&mut self, lanes: &[Arc<LaneCounters>]) -> f64 {
+        let now = [
+            sum_over(lanes, self.class, |class| &class.released),
+            sum_over(lanes, self.class, |class| &class.timing.service_ns),
+        ];
+        let before = self.before.replace(now).unwrap_or(now);
+        for (recent, (now, before)) in self.recent.iter_mut().zip(now.into_iter().zip(before)) {
+            *recent = KEPT * *recent + now.wrapping_sub(before) as f64;
+        }
+        let [released, service_ns] = self.recent;
+        if released > 0.0 { service_ns * 1e-9 / released } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_with_a_promise_is_judged_by_its_own_requests_of_late() {
+        let lanes = [Arc::new(LaneCounters::default().grown(2, 1))];
+        let release = |class: usize, requests: u64, ms: u64| {
+            lanes[0].classes[class].released.add(requests);
+            lanes[0].classes[class].timing.service_ns.add(requests * ms * 1_000_000);
+        };
+        let mut guard = Guard::new(Duration::from_secs(10));
+        guard.add(1, Duration::from_millis(50));
+        let mut slack = |silent| guard.slack(&lanes, Duration::from_secs(1), silent);
+        release(0, 100, 5000);
+        release(1, 10, 500);
+        assert!(
+            (slack(0.0) - 0.05).abs() < 1e-9,
+            "what was released before the first look is no answer of late"
+        );
+        release(0, 100, 5000);
+        release(1, 10, 20);
+        assert!((slack(0.0) - 0.03).abs() < 1e-9, "20 of 50 ms, and others may take what they take");
+        release(1, 20, 65);
+        assert!((slack(0.0) + 0.006).abs() < 1e-9, "five of 20 ms and twenty of 65 are 56");
+        assert!((slack(2.0) + 1.95).abs() < 1e-9, "no answer for two seconds");
+        let mut alone = Guard::new(Duration::from_millis(100));
+        assert!(alone.slack(&lanes, Duration::from_millis(200), 0.0) < 0.0);
+        assert!(Guard::new(Duration::MAX).slack(&lanes, Duration::from_secs(60), 0.0) > 1e9);
+    }
+}
