@@ -171,12 +171,13 @@ pub(crate) struct Recorder {
     periods: u64,
     servers: Vec<u32>,
     busy: Vec<Busy>,
-    levels: LastLevels,
+    /// `None` where there is one level, which no client changes.
+    levels: Option<LastLevels>,
 }
 
 impl Recorder {
-    /// For plants of so many servers, and so many classes.
-    pub(crate) fn new(period: Duration, servers: Vec<u32>, classes: usize) -> Self {
+    /// For plants of so many servers, and so many classes whose sites have at most so many levels.
+    pub(crate) fn new(period: Duration, servers: Vec<u32>, (classes, levels): (usize, usize)) -> Self {
         let busy = vec![Busy::default(); servers.len()];
         let mut recorder = Recorder {
             periods_per_row: 1,
@@ -187,7 +188,7 @@ impl Recorder {
             periods: 0,
             servers,
             busy,
-            levels: LastLevels::new(),
+            levels: (levels > 1).then(LastLevels::new),
         };
         recorder.row = recorder.empty(Instant::ZERO, classes);
         recorder
@@ -221,7 +222,9 @@ impl Recorder {
     pub(crate) fn completed(&mut self, class: u16, client: u64, level: u8) {
         let row = &mut self.row.classes[usize::from(class)];
         row.completed[usize::from(level)] += 1;
-        row.changes += u64::from(self.levels.changed(client, level));
+        if let Some(levels) = &mut self.levels {
+            row.changes += u64::from(levels.changed(client, level));
+        }
     }
 
     /// Ends the row at `now`.
@@ -306,7 +309,7 @@ mod tests {
     /// Rows of a run whose every period has one arrival and a utilization of its number's parity.
     fn rows(periods: u64) -> Vec<Row> {
         let period = Duration::from_secs(1);
-        let mut recorder = Recorder::new(period, vec![1], 1);
+        let mut recorder = Recorder::new(period, vec![1], (1, 1));
         let mut busy = [Busy::default()];
         for number in 0..periods {
             recorder.row.classes[0].arrivals += 1;

@@ -156,6 +156,7 @@ impl<'a> Simulation<'a> {
             streams.push(coming);
         }
         let classes = promises.sites.iter().map(|site| site.classes.len() + 2).sum();
+        let levels = promises.sites.iter().map(|site| site.levels.len()).max().unwrap_or(1);
         let rejection_seconds = rejection_seconds(promises, workload);
         let servers = workload.plants.iter().map(|plant| plant.discipline.servers()).collect();
         Ok(Simulation {
@@ -174,7 +175,7 @@ impl<'a> Simulation<'a> {
             senses: rejection_seconds > 0.0
                 || workload.plants.iter().any(|plant| plant.reports || tells_what_is_there(&plant.faults)),
             may_return: workload.streams.iter().any(|stream| stream.retry.is_some() || stream.waits()),
-            recorder: Recorder::new(promises.control.period, servers, classes),
+            recorder: Recorder::new(promises.control.period, servers, (classes, levels)),
             heavy: HeavyPaths::default(),
             plan: ServicePlan::new(promises, workload),
             work,
