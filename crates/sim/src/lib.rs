@@ -27,6 +27,6 @@ pub use arrivals::{
 };
 pub use heavy_hitters::{COUNTERS, Heavy};
 pub use plant::{Busy, Done, Overflow, Server, Work};
-pub use record::{ClassRow, Held, MOST_ROWS, PlantRow, Row};
+pub use record::{ClassRow, Held, MOST_ROWS, PlantRow, Recorded, Row};
 pub use request::Request;
 pub use run::{Error, Event, Progress, Run, Setup, Watch};

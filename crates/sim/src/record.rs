@@ -7,7 +7,7 @@ use crate::plant::Busy;
 use plimsoll_core::promises::MAX_LEVELS;
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::Histogram;
-use plimsoll_core::telemetry::status::{ResponseStatus, Status};
+use plimsoll_core::telemetry::status::{PlantStatus, ResponseStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
 
 /// The most rows of a record.
@@ -55,6 +55,25 @@ pub struct Held {
     pub missed: f64,
     /// 1 if the ratio cannot be had at this load.
     pub infeasible: f64,
+}
+
+/// What the record keeps of the engine's status.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// By plant.
+    pub plants: Vec<PlantStatus>,
+    /// By class, of those with promised response times.
+    pub responses: Vec<(usize, ResponseStatus)>,
+}
+
+impl From<Status> for Recorded {
+    fn from(status: Status) -> Self {
+        let responses = status.classes.iter().enumerate();
+        Recorded {
+            responses: responses.filter_map(|(number, class)| Some((number, class.response?))).collect(),
+            plants: status.plants,
+        }
+    }
 }
 
 /// A class in a stretch of time.
@@ -228,7 +247,7 @@ impl Recorder {
     }
 
     /// Ends the row at `now`.
-    pub(crate) fn close(&mut self, now: Instant, busy: &[Busy], status: Option<&Status>) {
+    pub(crate) fn close(&mut self, now: Instant, busy: &[Busy], known: Option<Recorded>) {
         let mut row = std::mem::take(&mut self.row);
         row.length = now.since(row.from);
         let seconds = row.length.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -237,16 +256,17 @@ impl Recorder {
             let servers = (busy[number].servers - last.servers).as_secs_f64();
             plant.link = (busy[number].link - last.link).as_secs_f64() / seconds;
             plant.utilization = (servers / f64::from(self.servers[number]) / seconds).max(plant.link);
-            let known = status.map(|status| &status.plants[number]);
+            let known = known.as_ref().map(|known| &known.plants[number]);
             plant.measured = known.map_or(f64::NAN, |known| known.utilization);
             plant.offered = known.map_or(f64::NAN, |known| known.utilization_offered);
             plant.waiting = known.map_or(0, |known| known.waiting);
             plant.workers = known.map_or(0, |known| known.workers);
         }
-        for (number, class) in row.classes.iter_mut().enumerate() {
+        for class in &mut row.classes {
             class.service_level /= self.periods.max(1) as f64;
-            let known = status.and_then(|status| status.classes[number].response.as_ref());
-            class.held = known.map(Held::of);
+        }
+        for (class, response) in known.iter().flat_map(|known| &known.responses) {
+            row.classes[*class].held = Some(Held::of(response));
         }
         self.busy.copy_from_slice(busy);
         self.periods = 0;
@@ -270,9 +290,9 @@ impl Recorder {
     }
 
     /// The rows. What has begun and not ended is a shorter row.
-    pub(crate) fn finish(mut self, now: Instant, busy: &[Busy], status: Option<&Status>) -> Vec<Row> {
+    pub(crate) fn finish(mut self, now: Instant, busy: &[Busy], known: Option<Recorded>) -> Vec<Row> {
         if now > self.row.from {
-            self.close(now, busy, status);
+            self.close(now, busy, known);
         }
         self.rows
     }

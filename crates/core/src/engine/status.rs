@@ -10,7 +10,8 @@ use crate::promises::plan::plan;
 use crate::scheduling::rank::Standing;
 use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
 use crate::telemetry::status::{
-    ClassStatus, DeadlineStatus, LimitReason, ModelStatus, PartStatus, PlacesStatus, SiteStatus, Status,
+    ClassStatus, DeadlineStatus, LimitReason, ModelStatus, PartStatus, PlacesStatus, PlantStatus,
+    ResponseStatus, SiteStatus, Status,
 };
 use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
@@ -32,33 +33,13 @@ pub(crate) struct ClassRow {
 impl Engine {
     /// A snapshot.
     pub fn status(&self) -> Status {
-        let plants = self.loops.utilization.iter().enumerate().map(|(number, one)| {
-            let mut status = one.status().clone();
-            let own @ PublishedPlant { gate, capacity, unfinished, tunnels, .. } =
-                &self.published().plants[number];
-            (status.workers, status.limit) = (capacity.workers(), capacity.limit());
-            status.limit_reason = self.limit_reason(number);
-            status.available = capacity.available();
-            status.set_point_reduction = self.loops.delays.set_point_reduction(number);
-            let search = self.loops.searches[number].as_ref();
-            status.workers_found = search.map(|search| search.found());
-            status.workers_reported = search.is_some_and(|search| search.is_reported());
-            let mut waiting = alloc::vec![0; self.sensors.classes.len()];
-            gate.waiting_by_class(&mut waiting);
-            (status.in_service, status.tunnels) = (gate.in_service(), tunnels.given());
-            status.unfinished_seconds = own.has_deadlines().then(|| unfinished.unfinished_seconds());
-            status.waiting = waiting.iter().sum();
-            status.removed = !self.registry.plant_present[number];
-            status.places = self.places(number);
-            status
-        });
         let rows = self.rows.iter().enumerate();
         let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();
         for (class, costs) in self.loops.utilization.iter().flat_map(|one| one.level_costs(&self.loops.costs))
         {
             classes[class].level_cost_seconds = costs;
         }
-        for (class, status) in self.loops.delays.status().chain(self.loops.ratios.status()) {
+        for (class, status) in self.response_status() {
             classes[class].response = Some(status);
         }
         for (class, m) in self.loops.utilization.iter().flat_map(UtilizationLoop::site_levels) {
@@ -84,12 +65,42 @@ impl Engine {
             mode: self.registry.promises.control.mode,
             period: self.registry.promises.control.period,
             rekey: self.registry.promises.control.rekey,
-            plants: plants.collect(),
+            plants: (0..self.loops.utilization.len()).map(|plant| self.plant_status(plant)).collect(),
             sites,
             plan: plan(&self.registry.promises, known),
             classes,
             rejection_cost_seconds: self.loops.rejection.per_rejection_seconds(),
         }
+    }
+
+    /// What [`Engine::status`] says of a plant.
+    pub fn plant_status(&self, plant: usize) -> PlantStatus {
+        let own @ PublishedPlant { gate, capacity, unfinished, tunnels, .. } =
+            &self.published().plants[plant];
+        let search = self.loops.searches[plant].as_ref();
+        let mut waiting = alloc::vec![0; self.sensors.classes.len()];
+        gate.waiting_by_class(&mut waiting);
+        PlantStatus {
+            workers: capacity.workers(),
+            limit: capacity.limit(),
+            limit_reason: self.limit_reason(plant),
+            available: capacity.available(),
+            set_point_reduction: self.loops.delays.set_point_reduction(plant),
+            workers_found: search.map(|search| search.found()),
+            workers_reported: search.is_some_and(|search| search.is_reported()),
+            in_service: gate.in_service(),
+            tunnels: tunnels.given(),
+            unfinished_seconds: own.has_deadlines().then(|| unfinished.unfinished_seconds()),
+            waiting: waiting.iter().sum(),
+            removed: !self.registry.plant_present[plant],
+            places: self.places(plant),
+            ..self.loops.utilization[plant].status().clone()
+        }
+    }
+
+    /// What it says of the promised response times of each class that has any, by number.
+    pub fn response_status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
+        self.loops.delays.status().chain(self.loops.ratios.status())
     }
 
     /// m as applied to a class (its number as in [`Target::class`](crate::request::Target::class)), 0..=M: where several plants

@@ -2,6 +2,7 @@
 
 use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
+use crate::record::Recorded;
 use crate::request::Request;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::processes::PlaceLoad;
@@ -184,5 +185,11 @@ impl Front for Gateway {
 
     fn status(&self) -> Option<Status> {
         Some(self.engine.status())
+    }
+
+    /// A status says much more, and takes as long as a control period.
+    fn recorded(&self) -> Option<Recorded> {
+        let plants = (0..self.stops_when_abandoned.len()).map(|plant| self.engine.plant_status(plant));
+        Some(Recorded { plants: plants.collect(), responses: self.engine.response_status().collect() })
     }
 }

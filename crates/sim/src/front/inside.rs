@@ -7,6 +7,7 @@
 
 use super::gateway::Gateway;
 use super::{Arriving, Decision, Front, Order};
+use crate::record::Recorded;
 use crate::request::Request;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
@@ -233,5 +234,9 @@ impl Front for Inside {
 
     fn status(&self) -> Option<Status> {
         self.engine.status()
+    }
+
+    fn recorded(&self) -> Option<Recorded> {
+        self.engine.recorded()
     }
 }

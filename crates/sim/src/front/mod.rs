@@ -22,6 +22,7 @@ pub use comparator::Comparator;
 pub use gateway::Gateway;
 pub use inside::{Inside, QueueLook, ServerProcesses};
 
+use crate::record::Recorded;
 use crate::request::Request;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
@@ -74,9 +75,14 @@ pub trait Front {
         None
     }
 
-    /// What the engine knows, for the record. A comparator has none.
+    /// What the engine knows. A comparator has none.
     fn status(&self) -> Option<Status> {
         None
+    }
+
+    /// What of that the record keeps.
+    fn recorded(&self) -> Option<Recorded> {
+        self.status().map(Recorded::from)
     }
 
     /// A probe to send to a server now; asked for after each tick. Only the agent probes.

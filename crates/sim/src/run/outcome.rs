@@ -118,8 +118,7 @@ impl Watch for () {}
 impl Simulation<'_> {
     pub(super) fn finish(mut self, complete: bool) -> Run {
         let busy = busy(&mut self.servers, self.now);
-        let status = self.front.status();
-        let rows = self.recorder.finish(self.now, &busy, status.as_ref());
+        let rows = self.recorder.finish(self.now, &busy, self.front.recorded());
         Run {
             ended: self.now,
             complete,
@@ -131,7 +130,7 @@ impl Simulation<'_> {
             unmatched_host: self.unmatched_host,
             top: self.heavy.sorted(),
             notes: notes(&self.streams),
-            status,
+            status: self.front.status(),
             in_flight: self.flights.awaited() as u64,
         }
     }

@@ -103,7 +103,7 @@ impl Simulation<'_> {
         let front = &*self.front;
         if self.recorder.period(|class| front.service_level(class)) {
             let busy = busy(&mut self.servers, self.now);
-            self.recorder.close(self.now, &busy, self.front.status().as_ref());
+            self.recorder.close(self.now, &busy, self.front.recorded());
         }
     }
 }
