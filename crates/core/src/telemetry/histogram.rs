@@ -2,8 +2,8 @@
 //!
 //! Buckets are 32 to an octave, so a quantile is at most 1/32 (3.1 %) above the value it stands for; below 32 ns they
 //! are exact. A quantile is reported as the upper edge of its bucket (never flattering), capped by the largest value
-//! seen, which is kept exactly. This is the layout of HdrHistogram at two digits, in a hundred lines. Only the buckets
-//! between the smallest and the largest value are stored, so that thousands of histograms (one per period) stay small.
+//! seen, which is kept exactly. This is the layout of HdrHistogram at two digits, in a hundred lines. Only the octaves
+//! from the smallest to the largest value are stored, so that thousands of histograms (one per period) stay small.
 
 use crate::time::Duration;
 use alloc::vec::Vec;
@@ -83,8 +83,9 @@ impl Histogram {
         Duration::ZERO
     }
 
-    /// Makes room for the buckets from `low` to `high`.
+    /// Makes room for the octaves of the buckets from `low` to `high`: a bucket at a time would move all others as often.
     fn reach(&mut self, low: usize, high: usize) {
+        let (low, high) = (low - low % SUB, high | (SUB - 1));
         if self.counts.is_empty() {
             self.first = low;
         }
