@@ -33,25 +33,43 @@ pub fn erlang_c(servers: u32, load: f64) -> f64 {
     blocked / (1.0 - load / own * (1.0 - blocked))
 }
 
-/// C for a number of servers that need not be whole.
-fn chance_to_wait(servers: f64, load: f64) -> f64 {
-    let whole = servers as u32;
-    let part = servers - f64::from(whole);
-    let below = erlang_c(whole, load);
-    if part <= 0.0 {
-        return below;
+/// C at a load, for numbers of servers that need not be whole. A search tries many between the same two whole numbers, whose C
+/// takes a step for each server.
+struct ChanceToWait {
+    load: f64,
+    /// A whole number, and C at it and at the next one.
+    whole: Option<(u32, [f64; 2])>,
+}
+
+impl ChanceToWait {
+    fn at(load: f64) -> Self {
+        ChanceToWait { load, whole: None }
     }
-    pow(below, 1.0 - part) * pow(erlang_c(whole + 1, load), part)
+
+    fn of(&mut self, servers: f64) -> f64 {
+        let whole = servers as u32;
+        let [below, above] = match self.whole {
+            Some((known, around)) if known == whole => around,
+            _ => [whole, whole + 1].map(|servers| erlang_c(servers, self.load)),
+        };
+        self.whole = Some((whole, [below, above]));
+        let part = servers - f64::from(whole);
+        if part <= 0.0 { below } else { pow(below, 1.0 - part) * pow(above, part) }
+    }
 }
 
 /// D_q (s) of `rate` requests a second in front of `servers`; `variability` is (c_a^2 + c_s^2) / 2. Infinite at or above
 /// their capacity.
 pub fn queue_delay(servers: f64, service_seconds: f64, rate: f64, variability: f64) -> f64 {
-    let load = rate * service_seconds;
-    if load >= servers {
+    let waits = &mut ChanceToWait::at(rate * service_seconds);
+    queue_delay_of(waits, servers, service_seconds, variability)
+}
+
+fn queue_delay_of(waits: &mut ChanceToWait, servers: f64, service_seconds: f64, variability: f64) -> f64 {
+    if waits.load >= servers {
         return f64::INFINITY;
     }
-    chance_to_wait(servers, load) * service_seconds / (servers - load) * variability
+    waits.of(servers) * service_seconds / (servers - waits.load) * variability
 }
 
 impl Traffic {
@@ -66,41 +84,54 @@ impl Traffic {
 
     /// Mean response time (s) with `servers` workers.
     pub fn response_seconds(&self, servers: f64) -> f64 {
-        queue_delay(servers, self.service_seconds, self.rate, self.variability()) + self.service_seconds
+        self.response_of(&mut ChanceToWait::at(self.load()), servers)
+    }
+
+    fn response_of(&self, waits: &mut ChanceToWait, servers: f64) -> f64 {
+        queue_delay_of(waits, servers, self.service_seconds, self.variability()) + self.service_seconds
     }
 
     /// The share of requests whose response takes longer than `target_seconds`: an exponential wait for those that wait
     /// (`t_p = (W / P_w) ln(P_w / (1 - p))`), convolved with the service time, which counts as a fixed part and an
     /// exponential one of the measured deviation.
     pub fn late_share(&self, servers: f64, target_seconds: f64) -> f64 {
-        let (mean, load) = (self.service_seconds, self.load());
-        if load >= servers {
+        self.late_of(&mut ChanceToWait::at(self.load()), servers, (target_seconds, self.deviation()))
+    }
+
+    /// The part of the service time that counts as exponential (s).
+    fn deviation(&self) -> f64 {
+        self.service_seconds * pow(self.service_variability, 0.5).clamp(1e-3, 1.0)
+    }
+
+    fn late_of(&self, waits: &mut ChanceToWait, servers: f64, (target, deviation): (f64, f64)) -> f64 {
+        let mean = self.service_seconds;
+        if waits.load >= servers {
             return 1.0;
         }
-        let deviation = mean * pow(self.service_variability, 0.5).clamp(1e-3, 1.0);
-        let wait = mean / (servers - load) * self.variability();
-        let waits = chance_to_wait(servers, load);
-        share_over(target_seconds - (mean - deviation), (waits, wait), deviation)
+        let wait = mean / (servers - waits.load) * self.variability();
+        share_over(target - (mean - deviation), (waits.of(servers), wait), deviation)
     }
 
     /// The fewest workers, not above `most`, whose mean response time is at most `target_seconds`; `most` where none is.
     pub fn servers_for_mean(&self, target_seconds: f64, most: f64) -> f64 {
-        self.fewest(most, |servers| self.response_seconds(servers) <= target_seconds)
+        self.fewest(most, |waits, servers| self.response_of(waits, servers) <= target_seconds)
     }
 
     /// The fewest workers, not above `most`, with at most `late` of the responses over `target_seconds`.
     pub fn servers_for_share(&self, target_seconds: f64, late: f64, most: f64) -> f64 {
-        self.fewest(most, |servers| self.late_share(servers, target_seconds) <= late)
+        let times = (target_seconds, self.deviation());
+        self.fewest(most, |waits, servers| self.late_of(waits, servers, times) <= late)
     }
 
-    fn fewest(&self, most: f64, enough: impl Fn(f64) -> bool) -> f64 {
+    fn fewest(&self, most: f64, enough: impl Fn(&mut ChanceToWait, f64) -> bool) -> f64 {
         let (mut low, mut high) = (self.load().min(most), most);
-        if !enough(most) {
+        let waits = &mut ChanceToWait::at(self.load());
+        if !enough(waits, most) {
             return most;
         }
         while high - low > 1e-7 * high {
             let middle = 0.5 * (low + high);
-            *(if enough(middle) { &mut high } else { &mut low }) = middle;
+            *(if enough(waits, middle) { &mut high } else { &mut low }) = middle;
         }
         high
     }
