@@ -28,6 +28,8 @@ pub struct Request {
     pub work: Option<f64>,
     /// How many more files of its page its user asks for after the answer, of a user that waits for it; `None`: it does not.
     pub files_left: Option<u32>,
+    /// Which page of its stream it is of; its host may be the default one besides.
+    pub(crate) page: Option<usize>,
 }
 
 impl Default for Request {
@@ -43,6 +45,7 @@ impl Default for Request {
             service: None,
             work: None,
             files_left: None,
+            page: None,
         }
     }
 }
@@ -60,7 +63,7 @@ impl Request {
             set(value, other_value);
         }
         self.headers.extend_from_slice(&other.headers[self.headers.len()..]);
-        (self.client, self.bytes) = (other.client, other.bytes);
+        (self.client, self.bytes, self.page) = (other.client, other.bytes, other.page);
         (self.service, self.work, self.files_left) = (other.service, other.work, other.files_left);
     }
 }

@@ -32,10 +32,14 @@ impl Pages {
         Pages { pages: pages.iter().map(CompiledPage::new).collect(), shares: Alias::new(&weights) }
     }
 
-    /// Fills in one of them. Strings that are right already are left alone.
+    /// Fills in one of them. What the request has of the same page from before is left alone.
     pub(super) fn draw(&self, request: &mut Request, random: &mut Random) {
-        let Some(page) = self.pages.get(self.shares.draw(random)) else { return };
-        request.copy_from(&page.request);
+        let number = self.shares.draw(random);
+        let Some(page) = self.pages.get(number) else { return };
+        if request.page != Some(number) || page.after_number.is_some() {
+            request.copy_from(&page.request);
+            request.page = Some(number);
+        }
         if let Some(after) = &page.after_number {
             push_number(&mut request.path, random.below(NUMBERS));
             request.path.push_str(after);
