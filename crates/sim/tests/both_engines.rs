@@ -13,6 +13,7 @@
 //! line as the server, it turns away two thirds at 2.5 times the capacity, though lighter pages would do.
 
 use crate::once::Once;
+use crate::waits::under_way::UnderWay;
 use crate::waits::{Flow, Heard, Scene};
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_core::request::{Outcome, Service, Target, Token};
@@ -50,7 +51,7 @@ struct Both {
     server: Option<Gateway>,
     top_level: u8,
     /// Requests under way, for the server's decision.
-    known: BTreeMap<u64, (Request, Target)>,
+    known: UnderWay<(Request, Target)>,
     /// m of the first class, at each tick.
     levels: Vec<(f64, f64)>,
     /// Whether the gateway tells the server of its places with each request.
@@ -63,7 +64,7 @@ struct Both {
     returning: VecDeque<(Instant, Return)>,
     /// The gateway's own number of each request, by the simulation's, which is given again while the gateway still has it; and
     /// the other way round.
-    own: BTreeMap<u64, Token>,
+    own: UnderWay<Token>,
     arrivals: u64,
     told: BTreeMap<u64, Token>,
 }
@@ -82,13 +83,13 @@ impl Both {
             gateway: engine(&promises.before_servers()),
             server: decides.then(|| engine(&inside)),
             top_level: promises.sites[0].levels.len() as u8,
-            known: BTreeMap::new(),
+            known: UnderWay::default(),
             levels: Vec::new(),
             tells: true,
             rejected_inside: 0,
             hop: Duration::ZERO,
             returning: VecDeque::new(),
-            own: BTreeMap::new(),
+            own: UnderWay::default(),
             arrivals: 0,
             told: BTreeMap::new(),
         }
@@ -100,10 +101,7 @@ impl Both {
             let (Some((_, ended)), mut given) = (self.returning.pop_front(), Vec::new()) else { return };
             match ended {
                 Return::Released(token, service) => self.gateway.release(now, token, service, &mut given),
-                Return::Departed(token, outcome) => {
-                    self.told.remove(&token.0);
-                    self.gateway.depart(now, token, outcome, &mut given);
-                }
+                Return::Departed(token, outcome) => self.gateway.depart(now, token, outcome, &mut given),
             }
             self.hand_on(now, given, orders);
         }
@@ -117,7 +115,7 @@ impl Both {
         start: Start,
     ) -> Result<Start, plimsoll_core::request::Reason> {
         let Some(server) = &mut self.server else { return Ok(Start { level: self.top_level, ..start }) };
-        let (request, target) = &self.known[&token.0];
+        let (request, target) = self.known.get_mut(token).expect("it is under way");
         if self.tells {
             server.hear_place_load(now, *target, self.gateway.place_load(0));
         }
@@ -134,10 +132,17 @@ impl Both {
     /// The server has answered 503.
     fn rejected(&mut self, now: Instant, token: Token, given: &mut Vec<Order>) {
         let service = Service { response_bytes: 300, representative: false, cost: None };
-        let own = self.own[&token.0];
+        let own = self.forget(token);
         self.gateway.release(now, own, service, given);
         self.gateway.depart(now, own, Outcome::of_answer(503), given);
-        self.known.remove(&token.0);
+    }
+
+    /// A request has ended; returns the gateway's own number of it.
+    fn forget(&mut self, token: Token) -> Token {
+        self.known.remove(token);
+        let own = self.own.remove(token).expect("it is under way");
+        self.told.remove(&own.0);
+        own
     }
 
     /// An order by the simulation's number.
@@ -162,7 +167,7 @@ impl Both {
                         }
                     },
                     Order::Drop(token, reason) => {
-                        self.known.remove(&token.0);
+                        self.forget(token);
                         orders.push(Order::Drop(token, reason));
                     }
                 }
@@ -180,10 +185,10 @@ impl Front for Both {
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
         self.come_back(now, orders);
         let (token, mut given) = (arrival.token, Vec::new());
-        self.known.insert(token.0, (arrival.request.clone(), arrival.target));
+        self.known.insert(token, (arrival.request.clone(), arrival.target));
         let own = Token(self.arrivals);
         self.arrivals += 1;
-        self.own.insert(token.0, own);
+        self.own.insert(token, own);
         self.told.insert(own.0, token);
         let mut decision = self.gateway.arrive(now, Arriving { token: own, ..arrival }, &mut given);
         match decision {
@@ -196,7 +201,7 @@ impl Front for Both {
                     }
                 };
             }
-            Decision::Reject(_) => drop(self.known.remove(&token.0)),
+            Decision::Reject(_) => _ = self.forget(token),
             Decision::Wait => {}
         }
         self.hand_on(now, given, orders);
@@ -207,7 +212,8 @@ impl Front for Both {
         if let Some(server) = &mut self.server {
             server.release(now, token, service, &mut Vec::new());
         }
-        self.returning.push_back((now + self.hop, Return::Released(self.own[&token.0], service)));
+        let own = *self.own.get_mut(token).expect("it is under way");
+        self.returning.push_back((now + self.hop, Return::Released(own, service)));
         self.come_back(now, orders);
     }
 
@@ -215,8 +221,8 @@ impl Front for Both {
         if let Some(server) = &mut self.server {
             server.depart(now, token, outcome, &mut Vec::new());
         }
-        self.known.remove(&token.0);
-        self.returning.push_back((now + self.hop, Return::Departed(self.own[&token.0], outcome)));
+        let own = self.forget(token);
+        self.returning.push_back((now + self.hop, Return::Departed(own, outcome)));
         self.come_back(now, orders);
     }
 

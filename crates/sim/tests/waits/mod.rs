@@ -1,7 +1,7 @@
 //! Classes of one or several sites in front of one server, and how long each request took.
 
 #[path = "../under_way/mod.rs"]
-mod under_way;
+pub(crate) mod under_way;
 
 use plimsoll_core::promises::{
     Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site, WorkerBounds,
@@ -15,7 +15,6 @@ use plimsoll_sim::workload::{
     Version, Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use under_way::UnderWay;
 
@@ -153,8 +152,8 @@ struct Open {
 
 #[derive(Default)]
 struct Clocks {
-    /// The flow of each class.
-    flows: BTreeMap<u16, usize>,
+    /// The flow of each class, by the class's number.
+    flows: Vec<usize>,
     open: UnderWay<Open>,
     answers: Vec<Answer>,
 }
@@ -164,7 +163,7 @@ impl Watch for Clocks {
         let ended = now.as_secs_f64();
         let (token, completed) = match *event {
             Event::Arrived { token, class, decision, .. } => {
-                let class = self.flows.get(&class).copied().unwrap_or(usize::from(class));
+                let class = self.flows[usize::from(class)];
                 let (started, level) = match decision {
                     Decision::Start(start) => (Some(ended), start.level),
                     Decision::Wait => (None, 0),
@@ -266,18 +265,22 @@ impl Scene {
         promises
     }
 
-    /// The flow of each class, by the class's number. A site's classes are followed by `default` and `exempt`.
-    fn flow_of_class(&self) -> BTreeMap<u16, usize> {
-        let mut flows = BTreeMap::new();
-        let mut next = 0;
+    /// The flow of each class, by the class's number. A site's classes are followed by `default` and `exempt`. A class without
+    /// a flow has its own number.
+    fn flow_of_class(&self) -> Vec<usize> {
+        let mut flows = Vec::new();
         for (site, promised) in self.promises().sites.iter().enumerate() {
             let of_site = self.flows.iter().enumerate().filter(|(_, flow)| flow.site == site);
             let (default, own): (Vec<_>, Vec<_>) =
                 of_site.partition(|(_, flow)| flow.class.name == "default");
-            flows.extend((next..).zip(own.into_iter().map(|(flow, _)| flow)));
-            next += promised.classes.len() as u16;
-            flows.extend(default.into_iter().map(|(flow, _)| (next, flow)));
-            next += 2;
+            let first = flows.len();
+            flows.extend(first..first + promised.classes.len() + 2);
+            for (place, (flow, _)) in own.into_iter().enumerate() {
+                flows[first + place] = flow;
+            }
+            if let Some((flow, _)) = default.last() {
+                flows[first + promised.classes.len()] = *flow;
+            }
         }
         flows
     }
