@@ -112,7 +112,9 @@ impl ServiceTime {
     /// The standard deviation of the next request's time, including the uncertainty of the mean.
     pub fn deviation(&self) -> f64 {
         let expected = self.expected * self.mean * self.mean;
-        let own = self.variance + pow(PRIOR, self.weight) * (expected - self.variance);
+        // After as many requests as are remembered nothing of it is left beside the least deviation.
+        let prior = if self.weight < LONG { pow(PRIOR, self.weight) } else { 0.0 };
+        let own = self.variance + prior * (expected - self.variance);
         sqrt(own * (1.0 + if self.is_known() { 1.0 / self.weight } else { 0.0 }))
             .max(LEAST_DEVIATION * self.mean)
     }
