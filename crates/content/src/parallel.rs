@@ -13,7 +13,7 @@ pub trait Watch: Sync {
     fn stopped(&self) -> bool;
 }
 
-/// No watcher.
+/// A watcher that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 

@@ -3,7 +3,7 @@
 //! SplitMix64 (Steele, Lea, Flood 2014) has one word of state, passes BigCrush, and any seed is a good one. No secrets
 //! come from it: where a client must not guess, at the hash of its identity, it only makes the key from the seed.
 
-/// A seeded generator.
+/// A generator of random numbers that its seed determines (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -13,7 +13,7 @@ impl Random {
         Random(seed)
     }
 
-    /// 64 random bits.
+    /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

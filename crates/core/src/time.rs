@@ -12,7 +12,7 @@ pub use core::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
-    /// The origin.
+    /// The origin, from which all instants count.
     pub const ZERO: Instant = Instant(0);
     /// Later than every instant that a loop asks for: "nothing is due".
     pub const FAR: Instant = Instant(u64::MAX);

@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 /// How often what dead processes have left is compared at most in a tick, until no lane changes meanwhile.
 const TRIES: usize = 100;
 
-/// The controller.
+/// The controller of the shared state: it runs the loops for all processes that are attached.
 pub struct Controller {
     engine: Engine,
     words: SharedWords,
@@ -43,9 +43,9 @@ pub struct Controller {
 /// Whether the state was made or taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It was made.
+    /// The state was made anew.
     Made,
-    /// It was there with the same configuration: processes that are attached go on with this controller.
+    /// The state was there with the same configuration: processes that are attached go on with this controller.
     Over,
 }
 
@@ -98,12 +98,12 @@ impl Controller {
         self.engine.restore(learned, at_once)
     }
 
-    /// What was learned.
+    /// What the loops have learned, to be kept over a restart.
     pub fn learned(&self) -> LearnedState {
         self.engine.learned()
     }
 
-    /// The engine's figures.
+    /// A snapshot of every plant, site and class, as of the last control period.
     pub fn status(&self) -> Status {
         self.engine.status()
     }

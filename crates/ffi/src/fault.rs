@@ -39,7 +39,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All faults.
+    /// Every fault, in the order of its number.
     ///
     /// cbindgen:ignore
     pub const ALL: [Fault; 15] = [
@@ -91,7 +91,7 @@ impl Fault {
         }
     }
 
-    /// The sentence.
+    /// A sentence that says what is wrong and what to do.
     pub fn text(self) -> &'static str {
         self.c_text().trim_end_matches('\0')
     }

@@ -30,7 +30,7 @@ use std::time::Duration;
 /// Requests under way for which there is room from the beginning; more have it made.
 const ROOM: usize = 256;
 
-/// The process.
+/// A process of a server that is attached to the shared state.
 pub struct Server {
     mapping: Mapping,
     words: SharedWords,
@@ -72,9 +72,9 @@ struct UnderWay {
 pub struct Served<'s> {
     /// Its number, for the calls that follow; 0 where it is rejected.
     pub request: u64,
-    /// 1 to M; 0 where it is rejected.
+    /// The level at which the request is served, 1 to M; 0 where it is rejected.
     pub level: u8,
-    /// Why.
+    /// Why the request has this level.
     pub reason: Reason,
     /// The site's number in the configuration.
     pub site: u16,

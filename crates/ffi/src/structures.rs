@@ -87,7 +87,7 @@ pub struct plimsoll_status_t {
     pub arrived: u64,
     /// Requests that have ended, whether they were served or rejected.
     pub ended: u64,
-    /// Requests in service.
+    /// Requests that are in service now.
     pub in_service: u64,
     /// Processes that were found dead, and the requests that they held.
     pub deaths: u64,
@@ -104,7 +104,7 @@ pub struct plimsoll_class_t {
     pub name: *const c_char,
     /// m, from 0 to the highest level.
     pub service_level: f64,
-    /// The highest level.
+    /// The number M of the highest level.
     pub levels: u32,
     /// Requests that have arrived.
     pub arrived: u64,

@@ -14,7 +14,7 @@ pub struct Fields<'a> {
     pub path: &'a [u8],
     /// The query, without its question mark.
     pub query: &'a str,
-    /// The client's address.
+    /// The address of the client.
     pub client: IpAddr,
     /// The first header of a name, in any case.
     pub header: &'a dyn Fn(&str) -> Option<&'a str>,

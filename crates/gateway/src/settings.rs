@@ -174,9 +174,9 @@ pub enum ForwardedFields {
     XForwarded,
     /// `Forwarded`, RFC 7239.
     Forwarded,
-    /// Both.
+    /// Both the `Forwarded` and the `X-Forwarded-*` headers.
     Both,
-    /// None.
+    /// No header that names the client.
     None,
 }
 
@@ -214,12 +214,12 @@ impl Default for Report {
 /// Which responses carry the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReportMode {
-    /// None.
+    /// No answer has the header.
     Off,
-    /// Rejections.
+    /// Answers to rejected requests have it.
     #[default]
     Rejections,
-    /// All.
+    /// Every answer has it.
     Always,
 }
 
@@ -228,9 +228,9 @@ pub enum ReportMode {
 pub struct Rejection {
     /// Its status code, 400 to 599.
     pub status: u16,
-    /// Its `content-type`.
+    /// The value of its header `content-type`.
     pub content_type: String,
-    /// Its body.
+    /// The text of its body.
     pub body: String,
 }
 
@@ -338,14 +338,14 @@ impl Default for Timeouts {
 pub enum Backend {
     /// One server, or several that are alike.
     Upstream(UpstreamSettings),
-    /// A folder.
+    /// A folder of files.
     Files(FilesSettings),
 }
 
 /// The servers of an upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamSettings {
-    /// Their addresses.
+    /// The addresses of its servers.
     pub addresses: Vec<Address>,
     /// How TLS is spoken with them, if it is.
     pub tls: Option<UpstreamTls>,

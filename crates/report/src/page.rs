@@ -37,7 +37,7 @@ pub struct Fact {
 /// Whether a figure is as promised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// As promised.
+    /// The figures are as promised.
     Good,
     /// Not as promised.
     Bad,
@@ -49,7 +49,7 @@ pub enum Verdict {
 /// A heading with text, charts and tables under it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
-    /// The heading.
+    /// The section's heading.
     pub title: String,
     /// What is to be seen here; a blank line parts paragraphs.
     pub text: String,
@@ -65,13 +65,13 @@ pub enum Block {
     /// Small multiples: one quantity in several runs or classes, side by side **at one scale**, so that heights
     /// compare; on a narrow screen one below the other.
     Multiples(Vec<Chart>),
-    /// A table.
+    /// A table with its columns.
     Table(Table),
     /// Figures with their names, under a heading: those of one run beside those of others.
     Tiles(String, Vec<Fact>),
     /// Pictures side by side, to be compared.
     Pictures(Vec<Picture>),
-    /// A remark.
+    /// A remark on what is shown above.
     Note(Note),
 }
 

@@ -17,10 +17,10 @@ pub struct Table {
     pub brief: Option<usize>,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
-    /// Its heading.
+    /// The text of its heading.
     pub name: String,
     /// The unit of its numbers, or empty.
     pub unit: String,
@@ -31,12 +31,12 @@ pub struct Column {
 /// How the cells of a column are set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Words.
+    /// Cells that hold words.
     #[default]
     Text,
     /// Something literal, such as a path: in a monospaced face, broken anywhere.
     Code,
-    /// Numbers.
+    /// Cells that hold numbers.
     Number {
         /// Digits after the point, at most 12.
         decimals: u8,
@@ -45,13 +45,13 @@ pub enum ColumnKind {
     },
 }
 
-/// One cell.
+/// One cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
     /// Nothing to say; shows as a dash.
     #[default]
     Empty,
-    /// Text.
+    /// A cell with text.
     Text(String),
     /// A number; shown with its column's decimals, NaN and infinities as a dash.
     Number(f64),

@@ -3,7 +3,7 @@
 /// What is left of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// So many bytes.
+    /// A body of this length: the bytes that are still to come.
     Length(u64),
     /// Chunks, up to the empty one and the trailer after it.
     Chunked(Chunks),
@@ -24,7 +24,7 @@ pub enum Chunks {
     DataEnd,
     /// In a line of the trailer, which has so many characters as yet.
     Trailer(u64),
-    /// Behind the trailer.
+    /// The body has ended, with its trailer.
     End,
 }
 

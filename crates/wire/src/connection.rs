@@ -54,9 +54,9 @@ struct Requests {
 /// How far a request has come.
 #[derive(Clone, Copy, Debug)]
 enum Come {
-    /// Its head, which is one of HEAD or not.
+    /// The head has come; `true` for the method HEAD.
     Head(bool),
-    /// All of it.
+    /// The request has come in full.
     Whole,
 }
 

@@ -9,11 +9,11 @@ pub const HEADERS: usize = 128;
 /// What was made of the beginning of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed<T> {
-    /// A head, as far as it goes.
+    /// The beginning of a head, which may go on.
     Partial,
-    /// A whole one.
+    /// A head in full.
     Whole(T),
-    /// Something else.
+    /// Bytes that are no head of HTTP/1.
     Foreign,
 }
 
@@ -26,11 +26,11 @@ pub struct RequestHead<'h, 'b> {
     pub target: &'b str,
     /// Where the target begins (byte).
     pub target_at: usize,
-    /// All of them.
+    /// The headers in their order.
     pub headers: &'h [Header<'b>],
     /// The bytes of the head, with the empty line.
     pub length: usize,
-    /// What follows it.
+    /// The framing of the body that follows the head.
     pub body: Body,
     /// Whether the client will ask again in this connection.
     pub keeps_alive: bool,

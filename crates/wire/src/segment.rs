@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub enum Link {
     /// Ethernet, also that of the loopback interface.
     Ethernet,
-    /// IP itself.
+    /// An IP packet, with nothing before it.
     Raw,
     /// That of the interface `any` of Linux.
     Cooked,
@@ -28,9 +28,9 @@ impl Link {
 /// A segment of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// The sender.
+    /// The sender's address and port.
     pub from: SocketAddr,
-    /// The receiver.
+    /// The receiver's address and port.
     pub to: SocketAddr,
     /// The number of its first byte.
     pub sequence: u32,
@@ -44,7 +44,7 @@ pub struct Segment<'a> {
     pub is_reset: bool,
     /// What was captured of its bytes.
     pub bytes: &'a [u8],
-    /// How many it has.
+    /// The number of its bytes, captured or not.
     pub length: usize,
 }
 

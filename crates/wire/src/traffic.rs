@@ -44,7 +44,7 @@ pub struct Seen {
     pub given_up: u64,
 }
 
-/// A server's traffic.
+/// The requests of one server, as they are seen in the packets of its connections.
 #[derive(Debug)]
 pub struct Traffic {
     port: u16,
@@ -87,7 +87,7 @@ impl Traffic {
         }
     }
 
-    /// Requests under way.
+    /// The number of requests that the server works on.
     pub fn in_service(&self) -> u32 {
         self.in_service
     }

@@ -58,9 +58,9 @@ impl Agent {
 pub enum CountersAt {
     /// The server's access log: Common, Combined, or JSON lines.
     Log(PathBuf),
-    /// Apache's `server-status?auto`.
+    /// The page `server-status?auto` of Apache's mod_status.
     ServerStatus(HttpUrl),
-    /// nginx's `stub_status`.
+    /// The page of nginx's module `stub_status`.
     StubStatus(HttpUrl),
     /// The packets of an interface, to and from the probe's port.
     Wire(String),
@@ -122,9 +122,9 @@ pub struct HttpUrl {
 /// How a page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Over plain HTTP.
+    /// HTTP without encryption.
     Http,
-    /// Over TLS.
+    /// HTTP over TLS.
     Https,
 }
 

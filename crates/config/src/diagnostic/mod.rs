@@ -71,7 +71,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// One error.
+/// One error of a file, with its place and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The kind of error.

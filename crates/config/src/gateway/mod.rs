@@ -56,19 +56,19 @@ pub struct Gateway {
 /// Where what was learned is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StatePlace {
-    /// Nowhere.
+    /// The state is not kept.
     Nowhere,
     /// In a file of the configuration's own name.
     #[default]
     BesideFile,
-    /// In this file.
+    /// In the file at this path.
     At(PathBuf),
 }
 
 /// What serves a plant's requests, before names are looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
-    /// Servers.
+    /// One server, or several that are equal.
     Upstream {
         /// `host:port` of each, or `unix:` and a path; equal members of one plant.
         addresses: Vec<String>,

@@ -204,7 +204,7 @@ section! { "law"
 }
 
 section! { "retry"
-    /// Trying again.
+    /// Clients that try again after a refusal.
     RetryKeys {
         /// How long after the refusal, on average (exponential, so that retries do not come in step).
         after: Duration, required("write how long a client waits before it tries again: `after = \"2s\"`");

@@ -49,7 +49,7 @@ pub struct TreeEntry {
 /// An image that was written again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Image {
-    /// Bytes before.
+    /// The image's size before it was encoded again (byte).
     pub before: u64,
     /// Bytes after, as a client gets it that takes every format.
     pub after: u64,

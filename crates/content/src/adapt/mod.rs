@@ -52,7 +52,7 @@ pub struct Job {
 /// What was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adapted {
-    /// The trees.
+    /// The trees that were made, one for each level.
     pub trees: Vec<TreeEntry>,
     /// The number of files in the site's folder, without the dynamic pages that were fetched.
     pub site_files: u64,

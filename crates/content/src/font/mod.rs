@@ -50,7 +50,7 @@ pub(crate) fn is_reducible(path: &str) -> bool {
 enum Container {
     /// Tables as they are: `.ttf`.
     Bare,
-    /// WOFF2.
+    /// A font file in the format WOFF2.
     Woff2,
 }
 

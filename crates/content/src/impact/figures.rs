@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 /// What a request and its bytes cost a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// a (s).
+    /// a, the server's time for a request (s).
     pub per_request: f64,
-    /// b (s).
+    /// b, the server's time for a byte (s).
     pub per_byte: f64,
 }
 
@@ -60,15 +60,15 @@ impl View {
 /// The figures of a site at one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// h.
+    /// h, the number of the site's pages.
     pub pages: u64,
-    /// d.
+    /// d, the number of objects embedded in its pages, each counted once.
     pub objects: u64,
-    /// Emb.
+    /// Emb, the mean number of objects in a page.
     pub embedded: f64,
-    /// H (byte).
+    /// H, the mean size of a page (byte).
     pub page_bytes: f64,
-    /// I (byte).
+    /// I, the mean size of an embedded object (byte).
     pub object_bytes: f64,
     /// A view, mean over pages.
     pub view: View,

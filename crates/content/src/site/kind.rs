@@ -3,21 +3,21 @@
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// HTML.
+    /// A page of HTML.
     Page,
-    /// CSS.
+    /// A style sheet (CSS).
     Style,
     /// A JPEG, PNG, GIF, WebP or AVIF.
     Image,
     /// An image that is not written again: SVG, icons.
     OtherImage,
-    /// JavaScript.
+    /// A program in JavaScript.
     Script,
-    /// A font.
+    /// A font, of any format.
     Font,
     /// Another file compressed beforehand: `page.html.gz`.
     Compressed,
-    /// Anything else.
+    /// A file of any other kind.
     Other,
 }
 

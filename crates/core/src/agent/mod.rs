@@ -83,7 +83,7 @@ pub struct Sample {
     pub least: f64,
     /// Requests that wait for a worker, if the counters show them.
     pub waiting: Option<u32>,
-    /// The probe's state.
+    /// Whether a probe is under way, and how the last one ended.
     pub probe: Probe,
     /// F as the server applied it.
     pub applied: f64,
@@ -92,13 +92,13 @@ pub struct Sample {
 /// A change to make.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// The new F.
+    /// F from now on: the part of clients at full quality, from 0 to 1.
     pub fraction: f64,
-    /// Why.
+    /// The reason for the change.
     pub why: Why,
 }
 
-/// Why F changes.
+/// The reason for a change of F.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
     /// Two successive probes were answered too late, or not at all.
@@ -129,9 +129,9 @@ pub enum Why {
 /// The agent's present figures, for display.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// R, smoothed (1/s).
+    /// R, the smoothed rate of completed requests (1/s).
     pub request_rate: f64,
-    /// U, smoothed.
+    /// U, the smoothed utilization of the server (1 is all of it).
     pub utilization: f64,
     /// U at full quality for all clients, if that is known.
     pub at_full: Option<f64>,
@@ -161,7 +161,7 @@ enum AgentLaw {
     Fraction(FractionLaw),
 }
 
-/// The agent's decisions.
+/// The agent's control loop: takes counters and probes, and decides on F.
 pub struct AgentLoop {
     settings: AgentLoopSettings,
     overload: Overload,
@@ -215,7 +215,7 @@ impl AgentLoop {
         }
     }
 
-    /// The present figures.
+    /// The smoothed figures after the last observation, for logs and status.
     pub fn figures(&self) -> Figures {
         Figures {
             request_rate: self.load.rate(),

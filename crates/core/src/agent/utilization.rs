@@ -13,9 +13,9 @@ use crate::time::Duration;
 /// A server's counters since the last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
-    /// Requests completed.
+    /// Requests completed since the last sample.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of their responses.
     pub bytes: u64,
     /// The sum of their response times, if the source sees when each began and ended. No law uses it.
     pub response: Option<Duration>,

@@ -26,31 +26,31 @@ use alloc::{format, string::String, vec::Vec};
 /// Everything that is kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedState {
-    /// By class.
+    /// What was learned of each class.
     pub classes: Vec<LearnedClass>,
-    /// By plant.
+    /// What was learned of each plant.
     pub plants: Vec<LearnedPlant>,
-    /// By site, where deadlines are promised.
+    /// What was learned of the request types of each site where deadlines are promised.
     pub sites: Vec<LearnedSite>,
 }
 
 /// What was learned of the types of a site's requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedSite {
-    /// Its name.
+    /// The site's name in the configuration.
     pub site: String,
-    /// Its types.
+    /// Its request types, found ones too, with their costs.
     pub types: KnownTypes,
 }
 
 /// What was learned of a class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedClass {
-    /// The site's name.
+    /// The name of the site to which the class belongs.
     pub site: String,
-    /// The class's name.
+    /// The class's name in the configuration, or `default`.
     pub class: String,
-    /// Its levels 1..=M.
+    /// What its requests cost at each level 1..=M.
     pub levels: Vec<LearnedLevel>,
     /// Work as a linear function of size, over all levels.
     pub line: KnownLine,
@@ -67,18 +67,18 @@ pub struct LearnedClass {
 /// What was learned of the service level of a class at one more plant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedPart {
-    /// The plant's name.
+    /// The name of the plant that serves these levels.
     pub plant: String,
     /// m as applied, and as allocated.
     pub service_level: [f64; 2],
-    /// As in [`LearnedClass`].
+    /// The natural logarithm of the part of its requests behind a fraction of its clients, as in [`LearnedClass`].
     pub calibration: f64,
 }
 
 /// What was learned of a level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedLevel {
-    /// Its name.
+    /// The level's name in the configuration.
     pub name: String,
     /// The name of the plant that serves it.
     pub plant: String,
@@ -89,7 +89,7 @@ pub struct LearnedLevel {
 /// What was learned of a plant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedPlant {
-    /// Its name.
+    /// The plant's name in the configuration.
     pub name: String,
     /// m of the plant as a whole.
     pub service_level: f64,

@@ -54,9 +54,9 @@ pub struct SharedSite {
 /// The words that all processes share.
 #[derive(Clone, Copy)]
 pub struct SharedWords {
-    /// By number.
+    /// The words of each class, by its number.
     pub classes: &'static [SharedClass],
-    /// By number.
+    /// The words of each plant, by its number.
     pub plants: &'static [SharedPlant],
     /// In the order of the promises.
     pub sites: &'static [SharedSite],
@@ -67,20 +67,20 @@ pub struct SharedWords {
 /// The counters of one lane, which one process at a time writes.
 #[derive(Clone, Copy)]
 pub struct SharedLane {
-    /// By number.
+    /// The counters of each class, by its number.
     pub classes: &'static [ClassCounters],
-    /// By number.
+    /// The counters of each plant, by its number.
     pub plants: &'static [PlantCounters],
 }
 
 /// How many words of each kind promises need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedShape {
-    /// Classes, `default` and `exempt` of each site among them.
+    /// The number of classes, `default` and `exempt` of each site among them.
     pub classes: usize,
-    /// Plants.
+    /// The number of plants.
     pub plants: usize,
-    /// Sites.
+    /// The number of sites.
     pub sites: usize,
 }
 
@@ -226,7 +226,7 @@ impl Lane {
 /// The figures of a class over all lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClassSums {
-    /// m, as published.
+    /// m of the class, as published for requests to read.
     pub service_level: f64,
     /// Requests that have arrived.
     pub arrived: u64,
@@ -234,7 +234,7 @@ pub struct ClassSums {
     pub rejected: u64,
     /// Those that ended otherwise.
     pub ended: u64,
-    /// Delivered bytes.
+    /// Body bytes that were delivered.
     pub bytes: u64,
 }
 

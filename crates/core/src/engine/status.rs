@@ -31,7 +31,7 @@ pub(crate) struct ClassRow {
 }
 
 impl Engine {
-    /// A snapshot.
+    /// A snapshot of every plant, site and class, as of the last control period.
     pub fn status(&self) -> Status {
         let rows = self.rows.iter().enumerate();
         let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();

@@ -67,7 +67,7 @@ impl KnownCost {
 /// What one period showed: requests released, their work, their body bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Served {
-    /// n.
+    /// n, the number of requests released.
     pub requests: f64,
     /// Sum of work [server seconds].
     pub work_seconds: f64,

@@ -13,7 +13,7 @@ use libm::{exp, fabs, pow};
 /// The traffic of a class with its own workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// lambda (1/s).
+    /// lambda, the arrival rate (1/s).
     pub rate: f64,
     /// S, mean service time (s).
     pub service_seconds: f64,

@@ -17,7 +17,7 @@ use libm::{fabs, pow, sqrt};
 /// The requests of one type since the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// Requests released.
+    /// The number of requests released.
     pub requests: f64,
     /// The sum of what they took, each clipped at [`ServiceTime::clip`].
     pub sum: f64,

@@ -20,7 +20,7 @@ use libm::{exp, fabs, sqrt};
 /// The number, the sum and the sum of squares of logarithms of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// Requests.
+    /// n, the number of requests.
     pub n: f64,
     /// The sum of [`log_time`].
     pub sum: f64,
@@ -33,9 +33,9 @@ pub struct Moments {
 pub struct CostDifference {
     /// The mean of the first less that of the second, in eighths of an octave.
     pub eighths: f64,
-    /// In standard errors.
+    /// The difference in standard errors.
     pub z: f64,
-    /// The explained variance.
+    /// The part of the sum of squares that goes away if each group has a mean of its own.
     pub explained: f64,
     /// The requests of the smaller group.
     pub fewest: f64,
@@ -46,9 +46,9 @@ pub type FeatureToken = (u8, u32);
 
 /// One group of requests that are alike in all their features.
 pub struct Alike<'a> {
-    /// By kind.
+    /// The value of the feature of each kind, as a hash; 0 where the requests have none.
     pub tokens: &'a [u32],
-    /// By level.
+    /// The moments of the requests served at each level.
     pub moments: &'a [Moments],
 }
 
@@ -81,7 +81,7 @@ pub fn log_time(us: u64) -> u64 {
 }
 
 impl Moments {
-    /// Adds others.
+    /// Adds the moments of other requests.
     pub fn add(&mut self, other: &Moments) {
         self.n += other.n;
         self.sum += other.sum;

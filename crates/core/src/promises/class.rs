@@ -7,7 +7,7 @@ use core::net::IpAddr;
 /// A group of clients or requests in a site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// Its name.
+    /// The class's name, unique in its site.
     pub name: String,
     /// Requests that belong to it.
     pub condition: Condition,
@@ -40,7 +40,7 @@ pub enum Prefer {
 /// D_ref: a bound on the response time of a class, arrival to release (QM).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
-    /// The bound.
+    /// The longest response time that keeps the promise.
     pub target: Duration,
     /// The percentile of response times that the bound is for; `None`: the mean.
     pub percentile: Option<f64>,
@@ -103,7 +103,7 @@ impl Class {
 pub struct Condition {
     /// Path patterns, compared with the path without its query.
     pub paths: Vec<String>,
-    /// Methods, as sent.
+    /// Methods as sent, such as `GET`.
     pub methods: Vec<String>,
     /// Names of keys of the query.
     pub query: Vec<String>,
@@ -111,7 +111,7 @@ pub struct Condition {
     pub headers: Vec<(String, String)>,
     /// Cookie name and value pattern.
     pub cookies: Vec<(String, String)>,
-    /// Client networks.
+    /// Networks that the client's address may be in.
     pub clients: Vec<Network>,
 }
 

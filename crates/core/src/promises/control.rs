@@ -50,7 +50,7 @@ pub enum DelayParts {
     Both,
     /// The prediction, and P.
     PredictorP,
-    /// The prediction alone.
+    /// The prediction alone, without feedback.
     Predictor,
     /// PI alone, around what was predicted once the first window was full.
     Feedback,
@@ -96,9 +96,9 @@ pub enum Admission {
 /// Least and most share of a plant's capacity that a priority has: AC's WFA.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
-    /// In [0, 1]; the least shares of all priorities add up to at most 1.
+    /// The least share of a priority, in [0, 1]; those of all priorities add up to at most 1.
     pub least: f64,
-    /// In [least, 1].
+    /// The greatest share of the priority, in [least, 1].
     pub most: f64,
 }
 

@@ -7,7 +7,7 @@ use alloc::{format, string::String, vec::Vec};
 /// What a reload changed, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Changes of plants.
+    /// Plants that are added, removed or changed.
     pub plants: Difference,
     /// Changes of sites: of anything but the conditions of their classes.
     pub sites: Difference,
@@ -20,16 +20,16 @@ pub struct Changes {
 /// Names that came, went, or stayed with another content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// New.
+    /// Names that only the new configuration has.
     pub added: Vec<String>,
-    /// Gone.
+    /// Names that only the old configuration has.
     pub removed: Vec<String>,
     /// The same name, something else about it.
     pub changed: Vec<String>,
 }
 
 impl Changes {
-    /// Whether nothing changed.
+    /// Whether both configurations promise the same.
     pub fn is_empty(&self) -> bool {
         *self == Changes::default()
     }

@@ -4,10 +4,10 @@ use super::{Class, Condition, Costs, Delay, LAST_PRIORITY, Prefer, RequestType};
 use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
 
-/// A virtual server.
+/// A virtual server: a set of hosts with its classes, levels and promises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// Its name.
+    /// The site's name, unique in the configuration.
     pub name: String,
     /// Host patterns (see [`Condition`] for the pattern's form), any of which matches; empty matches every host.
     pub hosts: Vec<String>,
@@ -163,7 +163,7 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// Two seconds' worth.
+    /// The burst of a contract unless the file says otherwise: two seconds of its rate.
     pub const BURST: Duration = Duration::from_secs(2);
 
     /// A contract of so many requests and bytes per second, with the usual burst.

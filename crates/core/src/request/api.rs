@@ -55,7 +55,7 @@ pub fn cookie<'r>(request: &'r (impl RequestView + ?Sized), name: &str) -> Optio
 pub struct Target {
     /// The class's number, unique over all sites.
     pub class: u16,
-    /// The site's number.
+    /// The site's number, in the order of the promises.
     pub site: u16,
     /// The keyed hash of the client, 56 bits: if it is below F 2^56 the client is served the higher level.
     pub client: u64,
@@ -95,9 +95,9 @@ pub enum Arrival {
 /// Why a request is turned away, and when its client may come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Why.
+    /// Why the request is rejected.
     pub reason: Reason,
-    /// For the `Retry-After` header.
+    /// The time after which the client may come again, for the `Retry-After` header.
     pub retry_after: Duration,
 }
 
@@ -141,7 +141,7 @@ pub(crate) enum Stage {
 }
 
 impl Permit {
-    /// The class's number.
+    /// The number of the request's class.
     pub fn class(&self) -> u16 {
         self.class
     }
@@ -173,7 +173,7 @@ impl Permit {
     pub fn excuse(&mut self, waited: Duration) {
         self.excused_ns += waited.as_nanos() as u64;
     }
-    /// When it arrived.
+    /// The instant at which the request arrived.
     pub fn arrived(&self) -> Instant {
         self.arrived
     }

@@ -20,13 +20,13 @@ use crate::request::RequestView;
 /// A type of [`DEFAULT_TYPES`], in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultType {
-    /// A file.
+    /// A file, which no program makes.
     Static,
-    /// What a program makes.
+    /// A response that a program makes.
     Dynamic,
-    /// A sound.
+    /// A sound, by the path's extension.
     Audio,
-    /// A film.
+    /// A film, by the path's extension.
     Video,
 }
 

@@ -13,17 +13,17 @@ use alloc::{string::String, vec::Vec};
 /// A part of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// `methods`.
+    /// The method, by the key `methods`.
     Method,
-    /// `paths`.
+    /// The path, by the key `paths`.
     Path,
-    /// `query`.
+    /// A key of the query, by the key `query`.
     Query,
-    /// `clients`.
+    /// The client's address, by the key `clients`.
     Client,
-    /// `headers`.
+    /// A header, by the key `headers`.
     Header,
-    /// `cookies`.
+    /// A cookie, by the key `cookies`.
     Cookie,
 }
 

@@ -18,7 +18,7 @@ fn before_port(authority: &[u8]) -> usize {
     }
 }
 
-/// The host's name.
+/// The host's name without its port.
 pub fn host_of(authority: &[u8]) -> &[u8] {
     &authority[..host_length(authority)]
 }

@@ -40,7 +40,7 @@ pub struct Prefixed<'a> {
 /// The part of a field's value that the client must not see, and what is there instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The part.
+    /// The bytes of the text that are replaced.
     pub part: Range<usize>,
     /// Shorter than the part: a slash or nothing.
     pub instead: &'static [u8],

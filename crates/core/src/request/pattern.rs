@@ -5,7 +5,7 @@ use alloc::string::String;
 /// Text with at most one `*`, which stands for any run of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// The text itself.
+    /// A pattern without a star, which only the same text matches.
     Exact(String),
     /// The text before the star and the text after it.
     Star(String, String),

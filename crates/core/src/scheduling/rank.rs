@@ -5,7 +5,7 @@ use crate::time::Duration;
 /// What a request was found to be when it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Not controlled.
+    /// An exempt request, which no loop controls.
     Exempt,
     /// Inside its site's contract.
     Guaranteed,

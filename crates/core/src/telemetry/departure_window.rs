@@ -24,17 +24,17 @@ use alloc::{collections::VecDeque, sync::Arc};
 /// What was counted of one class up to an instant. Counts may wrap, since only differences are used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DepartureCounts {
-    /// The instant.
+    /// The instant up to which was counted.
     pub at: Instant,
     /// Gaps between admitted arrivals, without idle ones ([`ArrivalGaps`](crate::scheduling::ArrivalGaps)).
     pub gaps: u64,
-    /// Their sum.
+    /// The sum of these gaps (ns).
     pub gap_ns: u64,
-    /// The sum of their squares.
+    /// The sum of their squares (us^2).
     pub gap_us2: u64,
-    /// Requests released.
+    /// The number of requests released.
     pub released: u64,
-    /// Delivered answers.
+    /// The number of answers delivered.
     pub answered: u64,
     /// The sum of their response times, and of the times after which clients hung up that were late.
     pub response_ns: u64,

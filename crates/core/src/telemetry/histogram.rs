@@ -23,7 +23,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Adds one value.
+    /// Counts one duration (ns).
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
         let bucket = bucket(value_ns);
@@ -54,7 +54,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How many values.
+    /// The number of durations counted.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -16,7 +16,7 @@ pub struct Status {
     pub at: Instant,
     /// Control, observe or off.
     pub mode: Mode,
-    /// T.
+    /// T, the control period.
     pub period: Duration,
     /// The time in which the choice of clients turns once round, if it does.
     pub rekey: Option<Duration>,
@@ -35,23 +35,24 @@ pub struct Status {
 /// A plant, its loop and its model.
 #[derive(Clone, Debug, Default)]
 pub struct PlantStatus {
-    /// Its name.
+    /// The plant's name.
     pub name: String,
     /// No longer promised; requests from before may still be under way.
     pub removed: bool,
-    /// s.
+    /// s, the number of workers, as told, found or reported.
     pub workers: u32,
-    /// Whether s was found, where it is searched for. Until then no request is degraded or rejected for the load.
+    /// Whether s was found, if it is searched for. Until then no request is degraded or rejected for the load.
     pub workers_found: Option<bool>,
     /// Whether the server reports s.
     pub workers_reported: bool,
     /// The most requests in service at once.
     pub limit: u32,
-    /// Why these are no more; `None` where the limit is the one that was told.
+    /// Why no more may be in service; `None` where the limit is the one that was configured.
     pub limit_reason: Option<LimitReason>,
-    /// The share of it that is there, where it has several servers. Workers and limit are those of this share.
+    /// The share of the plant's servers that is in use, by weight; 1 for a single server. Workers and limit are those of
+    /// this share.
     pub available: f64,
-    /// U*.
+    /// U*, the utilization at which the plant is held.
     pub set_point: f64,
     /// Measured utilization: by gaps, or as reported. Saturates at 1.
     pub utilization: f64,
@@ -70,11 +71,11 @@ pub struct PlantStatus {
     pub come_again: (Duration, Duration),
     /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
     pub response_time_override: bool,
-    /// Requests in service now.
+    /// The number of requests in service now.
     pub in_service: u32,
-    /// Requests waiting now.
+    /// The number of requests that wait now.
     pub waiting: u32,
-    /// Upgraded connections and streams of events now.
+    /// The number of upgraded connections and streams of events now.
     pub tunnels: u32,
     /// Unfinished work, in seconds of one worker; `None` where no deadline is promised.
     pub unfinished_seconds: Option<f64>,
@@ -133,7 +134,7 @@ impl LimitReason {
 /// A site: its contract and what it takes.
 #[derive(Clone, Debug, Default)]
 pub struct SiteStatus {
-    /// Its name.
+    /// The site's name.
     pub name: String,
     /// Index of its plant.
     pub plant: usize,
@@ -164,9 +165,9 @@ pub struct FoundType {
 /// The cost of requests of one type at one level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TypeStatus {
-    /// The type's name.
+    /// The name of the request type.
     pub name: String,
-    /// The level's name.
+    /// The name of the level at which the requests were served.
     pub level: String,
     /// Whether the requests announced their cost. Then mean and deviation are the real time of one announced second.
     pub announced: bool,
@@ -183,16 +184,16 @@ pub struct TypeStatus {
     pub block: f64,
 }
 
-/// A class's deadline.
+/// The deadline of a class, and how it is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeadlineStatus {
-    /// The relative deadline.
+    /// The longest time from arrival to release.
     pub deadline: Duration,
-    /// How many of a hundred admitted requests keep it.
+    /// The percentage of admitted requests that is promised to be in time.
     pub in_time: f64,
-    /// The wait of a request that came now.
+    /// The time for which a request that arrived now would wait.
     pub wait: Duration,
-    /// Released too late, from the start.
+    /// The number of admitted requests that were released too late, since the engine's start.
     pub missed: u64,
 }
 
@@ -239,7 +240,7 @@ pub struct ResponseStatus {
 /// A class: its traffic, its model and its counters.
 #[derive(Clone, Debug, Default)]
 pub struct ClassStatus {
-    /// The site's name.
+    /// The name of the site to which the class belongs.
     pub site: String,
     /// The class's name: the operator's, or `default`, or `exempt`.
     pub class: String,
@@ -264,7 +265,7 @@ pub struct ClassStatus {
     pub model: ModelStatus,
     /// What it was promised of its response times, and how that is kept.
     pub response: Option<ResponseStatus>,
-    /// Its deadline.
+    /// The deadline of its requests, if one was promised.
     pub deadline: Option<DeadlineStatus>,
     /// Cost of one request at each level 1..=M [utilization seconds]; `None` until it is known.
     pub level_cost_seconds: Vec<Option<f64>>,
@@ -289,11 +290,11 @@ pub struct ClassStatus {
 /// The levels of a class that one plant serves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartStatus {
-    /// The plant's name.
+    /// The name of the plant that serves these levels.
     pub plant: String,
     /// The level below its lowest one.
     pub base: usize,
-    /// Its highest level.
+    /// The highest level that the plant serves for the class.
     pub top: usize,
     /// Its m, `base` to `top`, by which it divides the clients that come to it: those whom the plants above pass down.
     pub service_level: f64,
@@ -315,7 +316,7 @@ pub struct ModelStatus {
 /// Counters of one class, from the engine's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that arrived.
+    /// The number of requests that arrived.
     pub arrivals: u64,
     /// Started, by level. In observe mode by the level that would have been; index 0 is used there alone.
     pub served: [u64; MAX_LEVELS + 1],
@@ -323,7 +324,7 @@ pub struct Counts {
     pub reasons: [u64; Reason::ALL.len()],
     /// Departures by outcome, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; Outcome::ALL.len()],
-    /// Delivered body bytes.
+    /// Body bytes that were delivered.
     pub bytes: u64,
     /// Arrivals that ended before a start: rejected, dropped, or left.
     pub unserved: u64,

@@ -52,9 +52,9 @@ pub enum SiteLog {
     /// That of all.
     #[default]
     Shared,
-    /// None.
+    /// The site writes no access log.
     Off,
-    /// Its own.
+    /// The site writes a log of its own.
     Own(LogTarget),
 }
 

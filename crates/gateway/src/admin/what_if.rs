@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum WhatIfInput {
     /// The access log.
     Log,
-    /// The configuration.
+    /// A configuration in the place of the one in force.
     Configuration,
 }
 
@@ -59,7 +59,7 @@ pub enum WhatIfState {
     /// None was started.
     #[default]
     Idle,
-    /// It runs.
+    /// The simulation runs.
     Running,
     /// It has ended, and there is a report.
     Done,

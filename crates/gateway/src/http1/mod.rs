@@ -78,7 +78,7 @@ pub enum Version {
     Http10,
     #[default]
     Http11,
-    /// A stream's.
+    /// A stream of an HTTP/2 connection.
     Http2,
 }
 

@@ -103,7 +103,7 @@ impl FrameMeter {
         self.unfinished
     }
 
-    /// Its number.
+    /// The number of frames and heads that have come in full.
     pub fn number(&self) -> u64 {
         self.ended
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(crate) struct Bound {
     /// Where they are, in the order of the settings.
     pub listeners: Vec<Listener>,
-    /// By thread.
+    /// The sockets that each thread accepts from.
     pub sockets: Vec<Vec<BoundSocket>>,
     /// The same sockets, to be handed over.
     pub kept: Vec<ListeningSocket>,

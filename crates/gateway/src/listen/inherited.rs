@@ -14,7 +14,7 @@ use std::path::absolute;
 /// A socket that listens.
 #[derive(Debug)]
 pub struct ListeningSocket {
-    /// The socket.
+    /// The listening socket itself.
     pub socket: OwnedFd,
     /// Whether a supervisor has opened it, which keeps it: the path of a Unix socket then stays where it is when the gateway
     /// ends.

@@ -84,7 +84,7 @@ pub(crate) struct Roster {
 /// What the operator's log is to say of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerNews {
-    /// The upstream.
+    /// The name of the upstream.
     pub upstream: String,
     /// The server's address.
     pub server: String,

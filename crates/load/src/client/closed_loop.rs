@@ -30,7 +30,7 @@ pub struct ClosedLoop {
     pub think: Option<Duration>,
     /// What is asked for.
     pub path: String,
-    /// Determines pauses.
+    /// The seed that determines the pauses.
     pub seed: u64,
     /// The load ends after so many requests.
     pub most: u64,

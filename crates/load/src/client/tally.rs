@@ -8,9 +8,9 @@ use std::time::Duration;
 /// Answers of one status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// How many.
+    /// The number of answers.
     pub count: u64,
-    /// Their body bytes.
+    /// The sum of their body bytes.
     pub bytes: u64,
 }
 

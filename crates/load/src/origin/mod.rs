@@ -139,7 +139,7 @@ impl OriginHandle {
         self.service.held()
     }
 
-    /// The counters.
+    /// What the origin has served since its start.
     pub fn served(&self) -> Served {
         self.service.served()
     }

@@ -23,18 +23,18 @@ const ONE_SIZE: f64 = 1.05;
 /// A size and the time that one request of it takes of the whole server, 1 / highest rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Body bytes.
+    /// The body's size (byte).
     pub bytes: f64,
-    /// Seconds.
+    /// The time that one request takes of the whole server (s).
     pub seconds: f64,
 }
 
 /// The costs of a request, in time of the whole server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fit {
-    /// a (s).
+    /// a, the time for a request of any size (s).
     pub per_request_seconds: f64,
-    /// b (s/byte).
+    /// b, the time for each byte of the body (s/byte).
     pub per_byte_seconds: f64,
     /// b', of the second resource, if it was found (s/byte).
     pub link_per_byte_seconds: Option<f64>,

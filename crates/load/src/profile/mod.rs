@@ -45,9 +45,9 @@ const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// One size, or kind of content.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// For reports.
+    /// The subject's name, for reports.
     pub name: String,
-    /// The server.
+    /// The server that is asked.
     pub target: Target,
     /// What is asked for.
     pub path: String,
@@ -56,7 +56,7 @@ pub struct Subject {
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The sizes.
+    /// The pages whose costs are measured, one of each size.
     pub subjects: Vec<Subject>,
     /// A page that the server rejects whenever it is asked for, if there is one.
     pub rejecting: Option<Subject>,
@@ -84,7 +84,7 @@ pub struct Profile {
     pub fit: Option<Fit>,
     /// How it ended.
     pub ended: Ended,
-    /// Requests made.
+    /// The number of requests made.
     pub requests: u64,
 }
 
@@ -109,9 +109,9 @@ pub struct Progress<'a> {
     pub done: f64,
     /// The subject under load.
     pub subject: &'a str,
-    /// The load.
+    /// The kind of load that is offered to it.
     pub what: &'a str,
-    /// Requests ended.
+    /// The number of requests ended.
     pub requests: u64,
 }
 
@@ -187,7 +187,7 @@ impl Plan {
         self.subjects.iter().chain(&self.rejecting).map(ask).collect()
     }
 
-    /// Measures.
+    /// Measures every subject in turn, while `watch` looks on.
     pub fn run(&self, watch: &mut dyn Watch) -> Profile {
         let of_seconds = self.longest().as_secs_f64();
         let mut budget = Budget { requests_left: self.most_requests, requests: 0, seconds: 0.0, of_seconds };

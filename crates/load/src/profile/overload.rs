@@ -25,11 +25,11 @@ use super::search::{Highest, OpenWindow, Window};
 pub struct Overload {
     /// Which of the subjects, by its place.
     pub subject: usize,
-    /// Offered (requests/s).
+    /// The rate of requests offered (1/s).
     pub offered: f64,
-    /// Answered (requests/s).
+    /// The rate of requests answered (1/s).
     pub answered: f64,
-    /// Failed (requests/s): refused, reset, timed out, or answered with an error.
+    /// The rate of requests that failed (1/s): refused, reset, timed out, or answered with an error.
     pub failed: f64,
     /// Body bytes per second.
     pub bytes_per_second: f64,

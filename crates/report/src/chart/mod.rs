@@ -68,7 +68,7 @@ pub struct Series {
     pub points: Vec<(f64, Option<f64>)>,
     /// How it is drawn.
     pub style: Style,
-    /// Its colour.
+    /// The colour of its line or bars.
     pub color: Color,
 }
 
@@ -107,7 +107,7 @@ pub enum Color {
 pub struct Threshold {
     /// What it bounds.
     pub name: String,
-    /// Where.
+    /// The value at which it is drawn.
     pub value: f64,
 }
 
@@ -116,7 +116,7 @@ pub struct Threshold {
 pub struct Mark {
     /// Where on the horizontal axis.
     pub x: f64,
-    /// What happened.
+    /// The event's name, as it is written beside its mark.
     pub name: String,
 }
 

@@ -25,7 +25,7 @@ enum Stage {
     None,
     /// A new process is being started, or reads its configuration.
     Begun(Option<Child>),
-    /// It serves.
+    /// The new process serves.
     Ready(u32),
 }
 

@@ -183,7 +183,7 @@ impl RateForecast {
         self.trend.day.add(day);
     }
 
-    /// What it learned.
+    /// The steps counted so far, by hour of the day; a later run continues from them ([`RateForecast::of`]).
     pub fn day(&self) -> &Day {
         &self.trend.day
     }

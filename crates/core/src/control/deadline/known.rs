@@ -31,19 +31,19 @@ pub struct KnownTypes {
 pub struct KnownTypeCost {
     /// The type's name; that of a found type is its place.
     pub name: String,
-    /// The level's name.
+    /// The name of the level at which these requests were served.
     pub level: String,
-    /// Whether it is the cost of requests that announce one.
+    /// Whether this is the cost of requests that announce one.
     pub announced: bool,
-    /// How many were served.
+    /// The number of requests that were served.
     pub requests: u64,
-    /// The mean, the variance, and the number of requests behind the mean.
+    /// The mean service time (us).
     pub mean: f64,
-    /// See `mean`.
+    /// The variance of one request about the mean (us^2).
     pub variance: f64,
-    /// See `mean`.
+    /// The number of requests behind the mean.
     pub weight: f64,
-    /// What each block of a body adds.
+    /// The time that each whole 64 KB of a request's body adds (us).
     pub block: f64,
     /// How many requests took how long: the bins that hold some, with their counts.
     pub times: Vec<(u16, f32)>,
@@ -56,13 +56,13 @@ pub struct KnownRule {
     pub name: String,
     /// The feature as text.
     pub value: String,
-    /// Its number, that of its parent, and the kind and the token of the feature.
+    /// The rule's number among the found types of the site.
     pub number: u8,
-    /// See `number`.
+    /// The number of the type that it divides.
     pub parent: u8,
-    /// See `number`.
+    /// The kind of the feature: a prefix of the path, an extension, a key of the query, or the method.
     pub kind: u8,
-    /// See `number`.
+    /// The hash of the feature's value.
     pub token: u32,
 }
 

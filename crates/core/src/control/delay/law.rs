@@ -40,7 +40,7 @@ use crate::telemetry::status::DelayTerms;
 /// The feedback that is added to the feed-forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
-    /// The model alone.
+    /// No feedback: the quota is the model's prediction.
     None,
     /// A part of the error. A lasting error is reduced to 1 / (1 + g) of itself.
     P,
@@ -56,7 +56,7 @@ pub struct Residual {
     pub feed_forward: f64,
     /// 1 / |dD/du| of the model at D_ref: units of the actuator per unit of delay.
     pub gain: f64,
-    /// D_ref.
+    /// D_ref, the delay that was promised, in the unit of `error`.
     pub wanted: f64,
     /// Measured minus wanted: positive asks for more.
     pub error: f64,
@@ -64,9 +64,9 @@ pub struct Residual {
     pub recent_error: f64,
     /// n / N: the share of the window that is new.
     pub fresh: f64,
-    /// The least the actuator may be given.
+    /// The least value that the actuator may be given.
     pub least: f64,
-    /// The most.
+    /// The greatest value that the actuator may be given.
     pub most: f64,
     /// Whether the actuator limited the class. Otherwise the error is not its effect, and the integral stands still.
     pub binding: bool,

@@ -35,7 +35,7 @@ use libm::exp;
 /// What one class reached; nothing but its delta while it is silent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
-    /// delta.
+    /// delta, the promised weight of the class's response time.
     pub delta: f64,
     /// T over a short window (s); 0 where nothing departed.
     pub short: f64,

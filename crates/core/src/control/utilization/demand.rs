@@ -38,7 +38,7 @@ impl LoadParts {
 /// U(m), by the load at each whole level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
-    /// Highest level M.
+    /// M, the highest level that a class of the plant has.
     pub top: u8,
     /// The load if all requests are served at this level.
     pub levels: [LoadParts; MAX_LEVELS + 1],

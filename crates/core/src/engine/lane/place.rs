@@ -13,9 +13,9 @@ use crate::time::Instant;
 pub(super) enum Placed {
     /// In service, by this change of the gate.
     Entered(GateChange),
-    /// In the queue.
+    /// It waits in the plant's queue.
     Waiting,
-    /// Nowhere: the queue is full, and nothing in it ranks lower.
+    /// It was not placed: the queue is full, and nothing in it ranks lower.
     Overflow,
 }
 

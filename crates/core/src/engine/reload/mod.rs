@@ -53,7 +53,7 @@ impl Reload {
         self.registry.classes().map(|class| (class.class as u16, class.name))
     }
 
-    /// What it changes.
+    /// What differs between the promises in force and the new ones.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }

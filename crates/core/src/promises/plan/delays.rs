@@ -32,14 +32,14 @@ use alloc::{string::String, vec::Vec};
 /// (c_a^2 + c_s^2) / 2 for Poisson arrivals and exponential service.
 const VARIABILITY: f64 = 1.0;
 
-/// A promised delay.
+/// A promised delay beside the least that the plant can keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DelayRow {
-    /// The site.
+    /// The name of the site.
     pub site: String,
-    /// The class.
+    /// The name of the class to which the delay is promised.
     pub class: String,
-    /// The promise.
+    /// The delay, and the percentile that it is for.
     pub delay: Delay,
     /// R, the site's contracted rate (1/s); `None` without a contract.
     pub rate: Option<f64>,

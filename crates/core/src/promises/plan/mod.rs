@@ -34,7 +34,7 @@ pub const HIGHEST_CEILING: f64 = 0.95;
 /// What is known of a site's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
-    /// Their costs.
+    /// The server's time for a request and for a byte: a, b and c.
     pub costs: Costs,
     /// Mean body bytes of a full response, for a contract without a bandwidth; 0 if not known.
     pub full_bytes: f64,
@@ -48,9 +48,9 @@ pub enum Ceiling {
     LoadLine,
     /// The load line leaves no room for chance, so the ceiling is [`HIGHEST_CEILING`].
     Chance,
-    /// The operator.
+    /// The operator's own ceiling.
     Operator,
-    /// Deadlines are promised.
+    /// The ceiling of deadlines, [`DEADLINE_CEILING`].
     Deadlines,
 }
 
@@ -80,13 +80,13 @@ impl Feasibility {
 /// The plan of one plant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlantPlan {
-    /// Its name.
+    /// The plant's name.
     pub plant: String,
-    /// The bound on the sum.
+    /// The bound on `sum`, as a part of the plant.
     pub ceiling: f64,
     /// What sets the bound.
     pub ceiling_from: Ceiling,
-    /// Its contracts.
+    /// One row for each site with a contract at the plant.
     pub rows: Vec<ContractRow>,
     /// The part set aside for rejections.
     pub reserve: f64,
@@ -98,12 +98,12 @@ pub struct PlantPlan {
     pub delays: Vec<DelayRow>,
 }
 
-/// A contract.
+/// What one site's contract takes of its plant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContractRow {
-    /// The site.
+    /// The name of the site.
     pub site: String,
-    /// The promise.
+    /// The rate and the bandwidth that were promised.
     pub guarantee: Guarantee,
     /// U*_i; `None` while costs are not known.
     pub utilization: Option<f64>,

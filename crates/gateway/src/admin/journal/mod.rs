@@ -107,7 +107,7 @@ pub(super) struct View {
     pub unix_seconds: f64,
     /// The worst first.
     pub promises: Vec<PromiseRow>,
-    /// By class.
+    /// What each class did lately, by its number.
     pub recent: Vec<Recent>,
 }
 

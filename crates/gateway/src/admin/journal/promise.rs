@@ -41,7 +41,7 @@ pub enum PromiseState {
     Idle,
     /// Kept, with little to spare; or the plan says that it could not be under full use.
     AtRisk,
-    /// Not kept.
+    /// The promise is not kept.
     Missed,
 }
 
@@ -66,7 +66,7 @@ pub enum PromiseKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PromiseRow {
-    /// Its kind.
+    /// The kind of the promise.
     pub kind: PromiseKind,
     /// The site, or those that share the upstream.
     pub site: String,

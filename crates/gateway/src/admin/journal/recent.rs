@@ -56,7 +56,7 @@ pub(in crate::admin) struct Recent {
     pub failed: u64,
     /// Answered later than their deadline.
     pub late: u64,
-    /// Response times.
+    /// The response times of the requests released.
     pub responses: DurationHistogram,
 }
 

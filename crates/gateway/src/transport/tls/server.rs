@@ -40,7 +40,7 @@ impl TlsSettings {
         if wrong.is_empty() { Ok(certificates) } else { Err(wrong) }
     }
 
-    /// Every file.
+    /// The path of every file: certificate chains, keys, and the authorities of clients' certificates.
     pub fn files(&self) -> Vec<&Path> {
         let own = self.certificates.iter().flat_map(|files| [files.chain.as_path(), files.key.as_path()]);
         own.chain(self.clients.iter().map(|clients| clients.authorities.as_path())).collect()

@@ -20,7 +20,7 @@ use paper::PaperPi;
 /// What a law sees at the end of a period.
 #[derive(Clone, Debug)]
 pub struct Observation<'a> {
-    /// U*.
+    /// U*, the load at which the plant is held.
     pub set_point: f64,
     /// The same for rejections: more, where U* is lowered because a gateway has its places at this server taken.
     pub rejects_beyond: f64,
@@ -104,7 +104,7 @@ pub struct LoadTarget {
     pub carried: bool,
     /// What the plant carries without rejecting; `None` where the load is held whatever comes.
     pub carries: Option<Carries>,
-    /// As in [`Observation`].
+    /// Whether a rate rose by a step that no second sample has confirmed, as in [`Observation`].
     pub unconfirmed: bool,
     /// As in [`Observation`].
     pub wait_periods: f64,
@@ -133,7 +133,7 @@ impl LoadTarget {
 pub struct LawTerms {
     /// The integral part, which is added to the set point.
     pub bias: f64,
-    /// The proportional part.
+    /// The proportional part of the feedback, in the unit of `bias`.
     pub proportional: f64,
     /// The load admitted beyond the set point where the queue itself rejects requests that would be late.
     pub beyond: f64,
