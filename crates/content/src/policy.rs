@@ -123,7 +123,7 @@ pub struct Policy {
     pub avif: bool,
     /// Images below this size are cosmetic (byte).
     pub cosmetic_limit_bytes: u64,
-    /// Lower levels have the pages up to so many links from the first; all pages if not said.
+    /// The number of links from the first page beyond which lower levels have no pages; absent: they have all pages.
     pub depth: Option<u32>,
     /// Tags for files; the last rule that matches counts.
     pub rules: Vec<Rule>,

@@ -91,8 +91,9 @@ pub unsafe extern "C" fn plimsoll_adapt(
             }
         })?;
         let asked = if served.level == 0 { &[] } else { asked };
-        // SAFETY: the caller says that so many bytes may be written there, and both parts with a NUL fit. The texts of the
-        // request may lie there, and are not read any more.
+        // SAFETY: `server.adapt` has found that `path`, to which the caller lets `capacity` bytes be written, holds the
+        // prefix, the path that was asked for and a NUL. `asked` may lie in the same memory: `put_behind` moves it first.
+        // No text of the request is read after this.
         let path_length = unsafe { put_behind(served.prefix.as_bytes(), asked.as_ptr(), asked.len(), path) };
         let status =
             if served.level == 0 { server.configuration().gateway.settings.rejection.status } else { 0 };
@@ -205,7 +206,8 @@ pub unsafe extern "C" fn plimsoll_map_place(
         }
         let cut = Prefixed { root, prefix }.cut(name, value, |_, authority| Authority::of(authority, host));
         let pieces = cut.map_or([value, &[], &[]], |cut| cut.pieces(value));
-        // SAFETY: the caller says that so many bytes may be written there, and the pieces are no longer than the value.
+        // SAFETY: the caller lets `capacity` bytes be written at `seen`. The pieces together are no longer than the value,
+        // which is shorter than `capacity`, so a NUL fits too.
         unsafe { write(seen, &pieces) };
         Ok(())
     })
@@ -379,7 +381,8 @@ fn address(text: &str) -> Result<IpAddr, Fault> {
 /// Writes a prefix, a path that may lie where it is written, and a NUL; returns the bytes of both.
 ///
 /// # Safety
-/// There are `length` bytes at `asked`, and so many bytes may be written at `path`, of which the prefix is no part.
+/// `asked` points to `length` bytes that may be read. At `path`, bytes for the prefix, for `length` more and for a NUL may
+/// be written. The two may overlap; the prefix overlaps neither.
 unsafe fn put_behind(prefix: &[u8], asked: *const u8, length: usize, path: *mut c_char) -> usize {
     let (start, whole) = (path.cast::<u8>(), prefix.len() + length);
     // SAFETY: as the caller sees to. The path is moved before anything is written over it.
@@ -394,7 +397,7 @@ unsafe fn put_behind(prefix: &[u8], asked: *const u8, length: usize, path: *mut 
 /// Writes pieces of a text and a NUL.
 ///
 /// # Safety
-/// So many bytes may be written there.
+/// At `text`, the bytes of all pieces and a NUL may be written.
 unsafe fn write(text: *mut c_char, pieces: &[&[u8]]) {
     let mut length = 0;
     for piece in pieces {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-/// A controller that was not awake for so many periods is taken to be dead, and so is one for [`SILENT`].
+/// The number of control periods, and the time, after which a controller that was not awake is taken to be dead.
 const SILENT_PERIODS: u64 = 5;
 const SILENT: Duration = Duration::from_secs(3);
 /// How often it is looked whether the state was made anew, while no controller is awake (ns).

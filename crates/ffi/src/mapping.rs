@@ -228,9 +228,11 @@ impl Drop for Unmap {
 /// A word that is 1 in the process that made it, and 0 in those forked from it.
 pub(crate) struct Mark(NonNull<AtomicU64>);
 
-// SAFETY: it is the only one with this page, which holds an atomic word.
+// SAFETY: the pointer is to a page that this mark alone owns, from `new`, which maps it, to `drop`, which unmaps it. All
+// that is handed out of it is a shared reference to an `AtomicU64`, which any thread may read. So a mark may move to
+// another thread.
 unsafe impl Send for Mark {}
-// SAFETY: as above.
+// SAFETY: for the same reason several threads may use one mark at once.
 unsafe impl Sync for Mark {}
 
 impl Mark {
@@ -242,7 +244,9 @@ impl Mark {
         let page =
             unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), Self::PAGE, access, MapFlags::PRIVATE) };
         let mark = Mark(NonNull::new(page.map_err(|_| Fault::Internal)?.cast()).ok_or(Fault::Internal)?);
-        // SAFETY: it is the page of this mark, and what it forgets in a child is what it is for.
+        // SAFETY: the call concerns the `PAGE` bytes that `mmap_anonymous` has just mapped for this mark, and nothing
+        // refers to them yet. The advice makes the kernel fill the page with zeros in processes that are forked from this
+        // one, and zeros are a valid `AtomicU64`.
         let wiped =
             unsafe { rustix::mm::madvise(mark.0.as_ptr().cast(), Self::PAGE, Advice::LinuxWipeOnFork) };
         wiped.map_err(|_| Fault::Kernel)?;

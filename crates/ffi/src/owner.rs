@@ -1,9 +1,10 @@
 //! The owner of a lane: a process, by its number, its start time and its program, in one word.
 //!
-//! A number alone would not do, since the kernel gives the numbers of dead processes to new ones. The start time is that of
-//! `/proc/PID/stat`, in ticks since the machine's start. A process that replaces its program (`exec`) keeps both, and nothing
-//! of what it held: so there is a mark of the program too, by where the kernel has put its stack, which only the process
-//! itself is shown.
+//! The number of a process is not enough, since the kernel gives the numbers of dead processes to new ones. So the word has
+//! the start time too: that of `/proc/PID/stat`, in ticks since the machine's start. A process that replaces its program
+//! (`exec`) keeps its number and its start time, and loses all that it held. So the word also has a mark of the program,
+//! which is made from the place of its stack: the kernel chooses that place anew for each program, and shows it to the
+//! process alone.
 //!
 //! The kernel says by a descriptor of the process (`pidfd_open`) whether there is one of a number, and whether it has ended and
 //! only its parent has not waited for it. What `/proc` does not show proves nothing: `hidepid`, `ProtectProc` of systemd and
@@ -20,9 +21,10 @@ use std::path::Path;
 /// Where the kernel shows processes.
 const PROC: &str = "/proc";
 
-/// A process may have a number of so many bits.
+/// The bits of the word that hold the process's number.
 const NUMBER_BITS: u32 = 22;
-/// The mark has so many bits: of 256 programs one is taken for the one before it, whose lane stays its own then.
+/// The bits of the word that hold the mark of the program: one program in 256 has the mark of the one before it, whose lane
+/// then stays with the process.
 const MARK_BITS: u32 = 8;
 const MARK: u64 = ((1 << MARK_BITS) - 1) << NUMBER_BITS;
 

@@ -141,12 +141,12 @@ impl Server {
         })
     }
 
-    /// What the controller was told.
+    /// The configuration that the controller was started with.
     pub fn configuration(&self) -> &Configuration {
         &self.configuration
     }
 
-    /// Decides on a request whose rewritten path has `room` for so many bytes.
+    /// Decides on a request. `room` is the number of bytes that its rewritten path may have.
     ///
     /// # Errors
     /// Why it cannot be decided; then the request was not counted.

@@ -48,7 +48,8 @@ pub struct plimsoll_decision_t {
     pub path_length: usize,
 }
 
-/// The place that was asked for, as far as it was not the client who asked. All texts end with NUL; NULL is none.
+/// How a request has come to the server: its host, and the parts of its path that the client did not ask for. All texts end with
+/// NUL; NULL is none.
 #[repr(C)]
 pub struct plimsoll_place_t {
     /// The host that the client asked, with or without port.

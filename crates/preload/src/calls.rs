@@ -166,7 +166,7 @@ unsafe fn writing(
 /// The pieces at a pointer; none for a count that the kernel refuses.
 ///
 /// # Safety
-/// There are so many.
+/// `start` points to `count` pieces that may be read.
 unsafe fn pieces<'a>(start: *const iovec, count: usize) -> &'a [iovec] {
     if start.is_null() || count > MOST_PIECES {
         return &[];

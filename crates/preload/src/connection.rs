@@ -215,7 +215,7 @@ impl Connection {
         self.asked.as_ref().filter(|_| !self.answers.is_within())?.site.as_ref()?.head(places)
     }
 
-    /// So many bytes of what was to be sent instead are on their way, or none.
+    /// Notes that `count` bytes of the text that was to be sent instead are on their way, or none.
     pub(crate) fn sent_instead(&mut self, mut instead: Vec<u8>, count: usize) {
         // A server that has sent nothing of its head yet may send another one.
         if count > 0 || self.answers.is_within() {
@@ -242,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// The kernel has sent so many bytes, of a file.
+    /// Counts bytes of a file that the kernel has sent.
     pub(crate) fn sent_by_kernel(&mut self, count: u64) {
         if self.asked.is_some() {
             let progress = self.answers.skip(count);

@@ -74,7 +74,7 @@ pub fn before_read(descriptor: c_int, flags: c_int, places: &Places<'_>) -> Read
     reads.unwrap_or(Reads::Through)
 }
 
-/// The server has read so many bytes into `places`; none is the stream's end.
+/// Takes the `count` bytes that the server has read into `places`; 0 is the stream's end.
 pub fn got(descriptor: c_int, places: &Places<'_>, count: usize) {
     quietly(|| {
         with(descriptor, |connection| {

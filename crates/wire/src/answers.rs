@@ -83,7 +83,7 @@ impl Answers {
         self.body == Some(Body::UntilClose) && self.status == 0
     }
 
-    /// Whether framing is among so many bytes.
+    /// Whether any of the next `count` bytes is framing.
     fn has_unseen_framing(&self, count: u64) -> bool {
         match &self.body {
             Some(body @ Body::Chunked(_)) => !body.is_within_data(count),

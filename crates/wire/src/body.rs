@@ -14,15 +14,15 @@ pub enum Body {
 /// Where in a sequence of chunks a stream stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunks {
-    /// In the digits of a size; as yet it is so much.
+    /// In the digits of a chunk's size, which is this number so far.
     Size(u64),
     /// Behind them, before the line's end.
     Extension(u64),
-    /// In the data, of which so much is left.
+    /// In the data of a chunk, of which this number of bytes is left.
     Data(u64),
     /// In the line's end after the data.
     DataEnd,
-    /// In a line of the trailer, which has so many characters as yet.
+    /// In a line of the trailer, of which this number of characters has come.
     Trailer(u64),
     /// The body has ended, with its trailer.
     End,
@@ -39,7 +39,7 @@ impl Body {
         matches!(self, Body::Length(0) | Body::Chunked(Chunks::End))
     }
 
-    /// Whether the next bytes, so many, are data of a chunk.
+    /// Whether the next `count` bytes are all data of a chunk.
     pub(crate) fn is_within_data(&self, count: u64) -> bool {
         matches!(self, Body::Chunked(Chunks::Data(left)) if count <= *left)
     }

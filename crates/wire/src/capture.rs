@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Frames that came and were not read yet have so much room in the kernel (byte).
+/// The room in the kernel for frames that came and were not read yet (byte).
 const ROOM: i32 = 32 << 20;
 /// The longest part of a frame that is captured (byte): all of it, since framing may stand anywhere.
 const LONGEST: i32 = 65_535;
-/// What was lost is asked for each time so many packets have come.
+/// The number of packets between two questions to the kernel for how many were lost.
 const ASKED_EVERY: u32 = 1024;
 /// The thread looks so often whether it shall end, and what was lost (ms).
 const PATIENCE: i32 = 100;
@@ -114,7 +114,7 @@ impl Drop for Capture {
 }
 
 impl Shared {
-    /// So many packets were lost since the start.
+    /// Notes the number of packets lost since the start.
     fn lose(&self, lost: u64) {
         if self.lost.swap(lost, Relaxed) != lost {
             let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);

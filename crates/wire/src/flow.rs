@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// So many segments wait for one before them; then that one was lost to the capture.
+/// The number of segments that wait for one before them until that one counts as lost to the capture.
 const WAITING: usize = 64;
 /// TCP has no more bytes under way (RFC 7323, 2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
@@ -21,7 +21,7 @@ pub(crate) struct Flow {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
-    /// So many that nobody saw.
+    /// This number of bytes was not captured.
     Unseen(usize),
 }
 

@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// So many connections are followed at once; one more takes the place of that which is the first to be forgotten.
+/// The number of connections that are followed at once. One more takes the place of the connection that would be the first
+/// to be forgotten.
 const CONNECTIONS: usize = 1 << 16;
 /// A connection that has shown no byte for so long is forgotten, with what waits in it: the end of that was not seen.
 const SILENT: Duration = Duration::from_secs(30);
-/// At most so many are looked at with each packet.
+/// The number of connections that are looked at with each packet.
 const LOOKED_AT: usize = 8;
 /// After a loss, a request is given up if its connection has shown no byte since, for so long.
 const DOUBTFUL: Duration = Duration::from_secs(5);
@@ -71,7 +72,7 @@ struct Followed {
 }
 
 impl Traffic {
-    /// That of a server at this port, which works on so many requests at once.
+    /// The traffic of a server at this port, which works on `workers` requests at once.
     pub fn new(port: u16, workers: u32) -> Traffic {
         Traffic {
             port,

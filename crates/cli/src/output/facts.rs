@@ -29,7 +29,7 @@ pub(crate) enum Value {
     Absent,
     Flag(bool),
     Count(u64),
-    /// A count that text shows as the percentage of the second number, with so many decimals.
+    /// A count that text shows as a percentage of the second number, with two decimals.
     Part(u64, u64),
     Number(f64, Unit),
     Text(String),

@@ -10,7 +10,7 @@ pub(crate) const NAMED: f64 = 0.99;
 pub(crate) const UNNAMED: f64 = 0.993;
 /// Below this share the type takes too long for the deadline, and nearly all of its requests are refused.
 const EVEN: f64 = 0.5;
-/// From so many requests the share is known.
+/// The number of requests from which the share is known.
 const ENOUGH: u64 = 200;
 
 /// What is to be said of a type of whose requests this share is in time alone.

@@ -24,7 +24,8 @@ section! { "the file"
         /// Whether AVIF images are reduced too. It takes seconds for each, and libavif's programs `avifenc` and `avifdec`.
         /// Default: they are copied.
         avif: bool, optional;
-        /// Pages more than so many links from the first are left out, and links to them become text. Default: none is.
+        /// The number of links from the first page beyond which pages are left out; links to these become text. Default: no
+        /// page is left out.
         depth: Whole<0, { u32::MAX as u64 }>, optional;
         /// Whether lower trees have only what differs from the next. For servers that read the manifest: the gateway
         /// does. Default: every tree is whole.

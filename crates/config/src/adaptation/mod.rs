@@ -28,7 +28,7 @@ pub struct Adaptation {
     pub similarity: Option<f64>,
     /// AVIF images too.
     pub avif: Option<bool>,
-    /// Pages so many links from the first are the last.
+    /// The number of links from the first page beyond which pages are left out.
     pub depth: Option<u32>,
     /// Lower trees have only what differs.
     pub sparse: Option<bool>,

@@ -33,7 +33,7 @@ section! { "[[site.class]]"
         /// How long its responses may take, from arrival to the server's last byte, on average. As many workers are
         /// kept for it as that takes.
         delay: Duration, optional;
-        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        /// The percentage of responses that keep the `delay`. Without it the `delay` is a bound on the average.
         percentile: Percentile, optional;
         /// How long its responses take relative to those of the site's other classes that have a ratio: one with 2 waits
         /// for its responses twice as long as one with 1. Instead of a `delay`.

@@ -51,7 +51,7 @@ section! { "[[site]]"
         /// How long its responses may take, from arrival to the server's last byte, on average: for each of its classes
         /// that has neither a `delay` nor a `ratio` of its own, `default` too.
         delay: Duration, optional;
-        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        /// The percentage of responses that keep the `delay`. Without it the `delay` is a bound on the average.
         percentile: Percentile, optional;
         /// The `ratio` of the class `default`.
         default_ratio: Ratio, optional;
@@ -94,16 +94,16 @@ section! { "[[site]]"
 }
 
 section! { "guarantee"
-    /// A site's capacity contract: so many requests and bytes are served at full quality whatever other sites do. Where all
-    /// contracts together take more of the server than it has, a site that takes more than by the costs for which its contract
-    /// fitted gets lighter pages, before any request is rejected.
+    /// A site's capacity contract: a rate, and a bandwidth if one is given, that are served at full quality whatever other
+    /// sites do. If all contracts together take more of the server than it has, a site that takes more than its contract
+    /// would by the costs for which it fitted gets lighter pages, before any request is rejected.
     GuaranteeKeys {
         /// The most requests that it covers.
         rate: RequestRate, required("write the most requests that it covers: `rate = \"100/s\"`");
-        /// The most delivered bytes that it covers. Absent: as many as so many full responses have.
+        /// The most delivered bytes that it covers. Absent: the bytes of full responses at that rate.
         bandwidth: Rate, optional;
-        /// How much may come at once: so many seconds' worth, at least eight requests, and as many bytes as responses of
-        /// different sizes need.
+        /// How much may come at once, as the time in which the contract would bring it; at least eight requests, and enough
+        /// bytes for responses of different sizes.
         burst: Duration, default(Guarantee::BURST);
     }
 }
@@ -159,7 +159,8 @@ pub(super) fn text_of(name: Option<&Located<Name>>) -> String {
     name.map_or(String::new(), |name| name.value.0.clone())
 }
 
-/// What serves a site, as it says or as its last level does, which is full quality. What is wrong with a level's is told there.
+/// The number of the plant that serves a site: the one that the site names, or else that of its last level, which is full
+/// quality. An unknown plant of a level is reported where levels are read.
 fn plant(keys: &SiteKeys, plants: &Plants, findings: &mut Findings) -> Option<usize> {
     if keys.upstream.is_some() || keys.folder.is_some() {
         return Some(plants.find(keys.upstream.as_ref(), keys.folder.as_ref(), findings).unwrap_or(0));

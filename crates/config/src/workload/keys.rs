@@ -53,9 +53,10 @@ section! { "[[stream]]"
         format: FormatKind, default(FormatKind::Auto);
         /// The names of the fields of JSON lines, where they are not those in common use.
         fields: Table<FieldKeys>, optional;
-        /// `counts` and `log`: time passes so many times as fast.
+        /// `counts` and `log`: the factor by which time passes faster.
         speed: Multiple, default(Multiple(1.0));
-        /// `counts` and `log`: each request comes so many times, from as many clients; a fraction is drawn by chance.
+        /// `counts` and `log`: the factor by which requests are repeated, each copy from a client of its own; for a
+        /// fraction, chance decides.
         scale: Multiple, default(Multiple(1.0));
         /// What is asked for. Absent: the page `/` of 8 KiB on the first site.
         page: Sections<PageKeys>, default(Sections(Vec::new()));
@@ -179,8 +180,8 @@ section! { "[[stream.page]]"
         /// with Pareto's tail from 133,000 bytes, the file of rank r asked for 1/r as often as the first. It needs a `*` in the
         /// path.
         files: Whole<1, 100_000>, optional;
-        /// One worker's time for it at full quality, on average, where it is not what the server takes for any request
-        /// of so many bytes.
+        /// One worker's mean time for it at full quality, where that differs from the time that the server takes for other
+        /// requests of the same size.
         service: Duration, optional;
         /// How that varies, where it is not as the server's does.
         service_law: Either<LawKind, Table<LawKeys>>, optional;
@@ -259,7 +260,7 @@ section! { "[[plant.NAME.fault]]"
         from: Moment, required("write when it begins: `from = \"10s\"`");
         /// Last moment.
         until: Moment, required("write when it ends: `until = \"20s\"`");
-        /// All work takes so many times as long, that under way too.
+        /// The factor by which all work takes longer, including work under way.
         slower: StateRatio, optional;
         /// Nothing moves.
         pause: bool, optional;

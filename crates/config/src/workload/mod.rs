@@ -106,8 +106,8 @@ pub fn replay(log: &Path, replay: Replay, promises: &Promises, known: &[Option<S
 }
 
 impl ParsedWorkload {
-    /// Lets each server whose service time is not given take so many requests a second at full quality. `share` says what
-    /// each request is assumed to cost of that.
+    /// Sets the rate of full pages that each server without a given service time can take (1/s). `share` says what part of
+    /// it each request is assumed to cost.
     pub fn assume_capacity(&mut self, requests_per_second: f64, promises: &Promises, share: &str) {
         for untimed in std::mem::take(&mut self.untimed) {
             let Some(plant) = self.workload.plants.get_mut(untimed.plant) else { continue };

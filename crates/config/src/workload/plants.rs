@@ -54,7 +54,7 @@ fn promised(promise: &promises::Plant) -> TrueServer {
     TrueServer { plant, doubtful: false }
 }
 
-/// Sets one worker's time from costs that are in time of so many workers together.
+/// Sets one worker's time from costs that are in time of `workers` together.
 fn apply_costs(plant: &mut Plant, costs: promises::Costs, workers: u32) {
     let workers = f64::from(workers);
     plant.service = Duration::from_secs_f64(costs.per_request_seconds * workers);

@@ -17,7 +17,7 @@ pub(crate) struct Capacity {
     whole: [AtomicU32; 2],
     /// Whether the number of workers is promised, reported, or was seen in throughput that levels off.
     is_known: AtomicU32,
-    /// The share of the plant that is there, as the bits of an `f32`.
+    /// The share of the plant's servers that is in use, as the bits of an `f32`.
     available: AtomicU32,
     /// While a higher limit is tried: the one that holds again after a refusal. Else 0.
     tried_from: AtomicU32,
@@ -71,12 +71,12 @@ impl Capacity {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// The workers and the limit while all servers are there.
+    /// The workers and the limit while every server is in use.
     pub(crate) fn whole(&self) -> [u32; 2] {
         self.whole.each_ref().map(|word| word.load(Ordering::Relaxed))
     }
 
-    /// The share of the plant that is there, in (0, 1].
+    /// The share of the plant's servers that is in use, in (0, 1].
     pub(crate) fn available(&self) -> f64 {
         f32::from_bits(self.available.load(Ordering::Relaxed)).into()
     }
@@ -101,7 +101,8 @@ impl Capacity {
         started.as_nanos() <= self.lowered_ns.load(Ordering::Relaxed)
     }
 
-    /// Bounds the requests in service for the sake of promised times, or no longer. There are as many as workers in any case.
+    /// Sets the bound on requests in service that keeps promised times, or removes it. The limit never falls below the
+    /// number of workers.
     pub(crate) fn set_most_for_times(&self, most: Option<u32>) {
         let most = most.unwrap_or(u32::MAX);
         if self.most_for_times.swap(most, Ordering::Relaxed) != most {
@@ -124,8 +125,8 @@ impl Capacity {
         self.publish();
     }
 
-    /// So much of the plant is there from now on; whether that is another share than before. What no share can be counts as all
-    /// of it.
+    /// Sets the share of the plant's servers that is in use; returns whether it has changed. A share outside (0, 1) counts
+    /// as 1.
     pub(crate) fn set_available(&self, share: f64) -> bool {
         let share = if share > 0.0 && share < 1.0 { share as f32 } else { 1.0 };
         let is_other = self.available.swap(share.to_bits(), Ordering::Relaxed) != share.to_bits();
@@ -135,8 +136,8 @@ impl Capacity {
         is_other
     }
 
-    /// Writes what requests read. While the number of workers is not known it is that of what is there: what is searched for is
-    /// what is seen to work.
+    /// Writes the numbers that requests read. While the workers are searched for the share does not apply: the search finds
+    /// the workers of the servers in use.
     fn publish(&self) {
         let is_known = self.is_known.load(Ordering::Relaxed) != 0;
         let share = if is_known { self.available() } else { 1.0 };

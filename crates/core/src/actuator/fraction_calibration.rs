@@ -57,7 +57,7 @@ impl FractionCalibration {
         self.set
     }
 
-    /// Fades over so many idle periods.
+    /// Lets the calibration fade over this number of idle periods.
     pub(crate) fn idle(&mut self, periods: u32) {
         for log_ratio in self.log_ratios.iter_mut().filter(|_| self.has_learned) {
             *log_ratio *= pow(1.0 - GAIN, f64::from(periods));

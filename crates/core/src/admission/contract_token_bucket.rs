@@ -55,7 +55,7 @@ const CHANCE: f64 = 2e-4;
 const MOST_SLACK: f64 = 0.05;
 /// How many requests Poisson arrivals at R_max are ahead of twice the rate with the probability [`CHANCE`].
 const LEAST_BURST: f64 = 8.0;
-/// Sizes are learned from about so many responses: at the double, half of them are forgotten.
+/// The number of responses that the mean size is learned from: at twice this number, half of them are forgotten.
 const REMEMBERED: f64 = 10_000.0;
 
 /// The token buckets of one site's contract.
@@ -121,12 +121,12 @@ impl TokenBucket {
         self.words.held.load(Ordering::Relaxed) != 0
     }
 
-    /// Says so.
+    /// Sets whether the plant carries less than the site would take, so that no request is inside the contract.
     pub(crate) fn hold(&self, held: bool) {
         self.words.held.store(u64::from(held), Ordering::Relaxed);
     }
 
-    /// One request is promised in so many nanoseconds.
+    /// The time in which the contract promises one request (ns).
     pub(crate) fn pace_ns(&self) -> u64 {
         (1e9 / self.guarantee.rate) as u64
     }
@@ -143,7 +143,7 @@ impl TokenBucket {
         }
     }
 
-    /// Counts delivered bytes, as many as they would be at full quality.
+    /// Counts delivered bytes. The caller gives the size that the response would have at full quality.
     pub(crate) fn sent(&self, bytes: u64) {
         if self.counts_bytes() {
             let pace = &self.words.bytes;

@@ -107,7 +107,7 @@ const SIZED_NEEDS: f64 = 1.0 + 4.0 * SIZED_VARIES;
 const ANNOUNCED: u64 = 1_000_000;
 
 impl Estimates {
-    /// For so many types, levels, and places of promises.
+    /// Estimates for this number of types, levels, and places of promises.
     pub(crate) fn new(types: usize, levels: usize, places: usize, shapes: Option<Arc<ShapeTable>>) -> Self {
         let (mut rows, mut needs) = (Vec::new(), Vec::new());
         let (mut came, mut costliest) = (Vec::new(), Vec::new());
@@ -376,12 +376,12 @@ impl TypeEstimate {
         self.stretch.store(stretch, Ordering::Relaxed);
     }
 
-    /// Has the next request admitted that takes too long.
+    /// Admits the next request even if it takes too long, so that its cost is learned.
     pub(crate) fn invite(&self) {
         self.invited.store(1, Ordering::Relaxed);
     }
 
-    /// Has so many admitted if a worker would still be idle.
+    /// Admits this number of such requests, each only if a worker would still be idle.
     pub(crate) fn invite_if_idle(&self, requests: u32) {
         self.invited_if_idle.store(requests, Ordering::Relaxed);
     }

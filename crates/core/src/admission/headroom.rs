@@ -103,7 +103,7 @@ impl Needs {
         Needs { mean: self.mean.max(other.mean), margin: self.margin.max(other.margin) }
     }
 
-    /// The same without so much of it (us).
+    /// The need that is left once `us` of it is met (us).
     pub(crate) fn less(self, us: f64) -> Needs {
         let mean = (self.mean - us).max(0.0);
         Needs { mean, margin: (self.margin - (us - self.mean).max(0.0)).max(0.0) }
@@ -142,7 +142,7 @@ impl Headroom {
     }
 }
 
-/// The most time that is ever kept free of a deadline (us) before so many workers.
+/// The most time that is kept free of a deadline at a plant with this number of workers (us).
 pub(super) fn most_us(deadline_us: f64, workers: u32) -> f64 {
     (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us
 }

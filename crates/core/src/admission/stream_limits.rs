@@ -30,7 +30,7 @@ impl Rights {
     }
 }
 
-/// The most streams at a plant with so many places, by the part of them that streams may hold.
+/// The most streams at a plant with `places`, of which they may hold the part `share`.
 pub(crate) fn most_streams(places: u32, share: f64) -> u32 {
     ((f64::from(places) * share) as u32).max(1)
 }

@@ -32,7 +32,7 @@ use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::f64::consts::FRAC_1_SQRT_2;
 
-/// Arrival times are kept to one part in so many of the deadline.
+/// The parts of a deadline: arrival times are kept to one of them.
 const PARTS: u16 = 32;
 /// Words of a rank: for the parts that count, rounded up to a power of two.
 const WORDS: usize = 64;

@@ -10,7 +10,7 @@ use super::Sample;
 
 /// A utilization from which on the least of the requests must show.
 const VISIBLE: f64 = 0.01;
-/// So many periods in succession make an agent blind, or make it see again.
+/// The periods in succession after which an agent counts as blind, or as able to see again.
 const PERIODS: u32 = 5;
 
 /// Whether a sense that shows this utilization does not see requests that make the least one.

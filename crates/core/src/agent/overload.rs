@@ -55,7 +55,7 @@ const LEAST: Duration = Duration::from_millis(20);
 
 /// For how long the fastest answer counts: at least this, and at most twice.
 const FASTEST_FOR: Duration = Duration::from_secs(300);
-/// Or so many answers, where probes are rarer.
+/// The number of answers for which it counts where probes are rarer.
 const FASTEST_OF: u32 = 20;
 
 /// The fastest answer of the present span of time and of the one before it.

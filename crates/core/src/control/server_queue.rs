@@ -23,8 +23,8 @@ pub(crate) struct PromisedTimes {
 }
 
 impl PromisedTimes {
-    /// The most requests in service at once before so many workers, each of which takes S for a request, if that is known (s);
-    /// `None` where no times are promised.
+    /// The most requests in service at once at a plant with this number of workers. `service_seconds` is S, the mean
+    /// service time, if it is known (s). `None` where no times are promised.
     pub(crate) fn most_in_service(self, workers: u32, service_seconds: Option<f64>) -> Option<u32> {
         let delay = self.shortest_delay.map(|time| PART_OF_DELAY * time.as_secs_f64());
         let deadline = self.shortest_deadline.map(|time| PART_OF_DEADLINE * time.as_secs_f64());

@@ -177,7 +177,7 @@ impl Engine {
         words.turn.store(turn.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Ends the service of requests that a process held at a plant when it died; so many of them were exempt. The
+    /// Ends the service of `requests` that a process held at a plant when it died, of which `exempt` were exempt. The
     /// caller has made sure that no living process holds them.
     pub fn give_back(&mut self, now: Instant, plant: usize, requests: u32, exempt: u32) {
         let (own, counters) = (&self.lane.published.plants[plant], &self.lane.counters.plants[plant]);

@@ -27,7 +27,8 @@ use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering::{self, Relaxed};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What a request is told at least that nothing says more of: told less, all who are turned away would come back at once.
+/// The least time after which a rejected request is told to come again, where nothing sets more. With less, all clients
+/// that were rejected would come back at once.
 const LEAST_RETURN: Duration = Duration::from_secs(1);
 
 /// One generation of everything that threads share. Loops write to the newest generation only.
@@ -36,9 +37,9 @@ pub(crate) struct PublishedState {
     pub(crate) generation: u32,
     pub(crate) rules: Classifier,
     pub(crate) mode: Mode,
-    /// What every request that is turned away is told, if the operator says so.
+    /// The time after which every rejected request is told to come again, if the operator has set one.
     pub(crate) promised_return: Option<Duration>,
-    /// What is added to the hash of each client, so that it is not always the same clients who are degraded.
+    /// The offset that is added to the hash of each client, so that it is not always the same clients that are degraded.
     pub(crate) turn: AtomicU64,
     pub(crate) classes: Vec<PublishedClass>,
     pub(crate) plants: Vec<PublishedPlant>,

@@ -20,7 +20,7 @@ pub(crate) struct CommonFall {
 
 /// What a period adds to the variance: slower than for one class, since a plant has more requests than a class.
 const FOLLOWS: f64 = 1.0 / 32.0;
-/// A period further from the expected is cut to so many variances. The server has changed then, which is no noise.
+/// The farthest that a period's deviation counts, in variances: beyond it the server has changed, which is no noise.
 const FARTHEST: f64 = 4.0;
 
 impl CommonFall {

@@ -157,8 +157,9 @@ impl CostEstimate {
         self.before_rise.is_some()
     }
 
-    /// Takes it that all services of a plant have become so many times shorter ([`CommonFall`](super::CommonFall)), unless what
-    /// this cost was `served` in the latest period speaks against it. Returns whether the cost has fallen.
+    /// Multiplies the cost by `factor`, below 1, since all services of the plant have become shorter
+    /// ([`CommonFall`](super::CommonFall)), unless the requests that this cost is for and that were `served` in the latest
+    /// period speak against it. Returns whether the cost has fallen.
     pub(crate) fn fall(&mut self, factor: f64, served: Served) -> bool {
         let was = self.expected;
         if self.run.sums.requests == 0.0 || served.requests <= 0.0 || was <= 0.0 {
@@ -179,14 +180,13 @@ impl CostEstimate {
         self.stepped_from.map(|before| self.seconds / before)
     }
 
-    /// Whether the latest period, with so many requests, says hardly anything of it beside what was known before.
+    /// Whether a latest period of this number of requests says hardly anything of the cost beside what was known before.
     pub(crate) fn hardly_knows(&self, requests: f64) -> bool {
         self.stepped_from.is_none() && requests < EVIDENCE.min(0.5 * self.weight)
     }
 
-    /// Takes it that these requests have become so many times dearer as others of their server did, which may be a moment's
-    /// (`is_sure`); a fall takes back a rise that was. Little is known of these requests themselves then, so that the
-    /// next ones tell more.
+    /// Follows a step of other requests of the same server. A rise multiplies the cost by `factor`; unless it `is_sure` to
+    /// last, a later fall takes it back. The weight falls to that of few requests, so that the next ones tell more.
     pub(crate) fn follow_step(&mut self, factor: f64, is_sure: bool) {
         let before = self.before_rise.take();
         if factor > 1.0 {
@@ -202,7 +202,7 @@ impl CostEstimate {
         (self.run, self.expected) = (CostRun::default(), self.seconds);
     }
 
-    /// Replaces the cost. Services that take so many times as long deviate by so many times as much from their mean.
+    /// Replaces the cost. The deviation of services is scaled by the same factor as their mean.
     fn step_to(&mut self, seconds: f64) {
         let [before, _, variance] = core::mem::take(&mut self.run).before;
         self.stepped_from.get_or_insert(before);

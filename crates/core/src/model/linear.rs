@@ -154,7 +154,7 @@ impl LinearModel {
         true
     }
 
-    /// All work takes so many times as long.
+    /// Multiplies all costs by `factor`.
     pub(crate) fn scale(&mut self, factor: f64) {
         self.theta = self.theta.map(|cost| factor * cost);
         self.residual_variance *= factor * factor;

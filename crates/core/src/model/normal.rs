@@ -3,7 +3,7 @@
 use core::f64::consts::FRAC_1_SQRT_2;
 use libm::erfc;
 
-/// Beyond so many deviations lies less than a part in 10^15.
+/// The deviation beyond which lies less than a part in 10^15.
 const FARTHEST: f64 = 8.0;
 /// Each halving of the interval gives one binary digit.
 const HALVINGS: u32 = 50;

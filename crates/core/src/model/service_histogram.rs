@@ -26,7 +26,7 @@ const OCTAVES: usize = 24;
 const FIRST_OCTAVE: u32 = 6;
 /// The requests that the counts remember: ten in the last hundredth, which is the share that deadlines ask about.
 const MEMORY: f64 = 1000.0;
-/// From so many requests on what is expected has no part.
+/// The number of requests from which the expected distribution has no part any more.
 const KNOWN: f64 = 20.0;
 /// The factor by which each request reduces the part of what is expected (see [`ServiceTime`]).
 const PRIOR: f64 = 0.5;
@@ -78,7 +78,7 @@ impl ServiceHistogram {
         counts.filter(|(_, count)| *count > 0.0)
     }
 
-    /// Adds the counts of a batch; with `remember` the requests before it count for no more than so many.
+    /// Adds the counts of a batch. The requests counted before it have a weight of at most `remember` requests.
     pub fn learn(&mut self, remember: f64, counts: impl Iterator<Item = (usize, u32)>) {
         self.scale(remember);
         for (bin, count) in counts {
@@ -96,7 +96,7 @@ impl ServiceHistogram {
         }
     }
 
-    /// The part of requests that takes no longer than `time`, if so much is expected.
+    /// The part of requests that takes no longer than `time`. While few were counted, `expected` is a part of the answer.
     pub fn within(&self, time: f64, expected: &ServiceTime) -> f64 {
         let mut below = 0.0;
         for (bin, count) in self.counts.iter().enumerate().take_while(|(bin, _)| edge(*bin) < time) {
@@ -106,7 +106,8 @@ impl ServiceHistogram {
         self.mixed(below, time, &self.prior(expected))
     }
 
-    /// The time within which `part` of all requests is done, if so much is expected; at most `most`.
+    /// The time within which `part` of all requests is done, at most `most`. While few were counted, `expected` is a part
+    /// of the answer.
     pub fn quantile(&self, part: f64, expected: &ServiceTime, most: f64) -> f64 {
         let prior = self.prior(expected);
         if self.total <= 0.0 {
@@ -146,7 +147,7 @@ impl ServiceHistogram {
         Prior { part, least: expected.mean() - rest, rest }
     }
 
-    /// The part of requests within a time, of which so many were counted.
+    /// The part of requests that takes no longer than `time`, if the counts have `below` requests of that kind.
     fn mixed(&self, below: f64, time: f64, prior: &Prior) -> f64 {
         let counted = (1.0 - prior.part) * below / self.total.max(f64::MIN_POSITIVE);
         let expected =

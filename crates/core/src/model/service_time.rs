@@ -46,7 +46,7 @@ const SHORT: f64 = 4.0;
 /// How many deviations of one request a shorter mean must differ by to replace the long mean.
 const MIDDLE_OFF: f64 = 0.5;
 const SHORT_OFF: f64 = 3.0;
-/// A variance of so many times the known one is no chance of a few requests.
+/// A variance above this multiple of the known one is no chance of a few requests.
 const FAR_LARGER: f64 = 4.0;
 /// A request's time is clipped at this many deviations above the mean.
 const CLIP: f64 = 10.0;

@@ -52,8 +52,8 @@ pub struct Alike<'a> {
     pub moments: &'a [Moments],
 }
 
-/// A split is made at so many standard errors: with a hundred features that are looked at a thousand times by chance
-/// none in a hundred days.
+/// The difference in standard errors from which a split is made: with a hundred features that are looked at a thousand
+/// times, chance makes none in a hundred days.
 const SIGNIFICANT: f64 = 5.0;
 /// And where the means differ by half an octave: below, one mean serves both well enough.
 const WORTH: f64 = 4.0;

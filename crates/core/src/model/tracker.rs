@@ -32,7 +32,7 @@ pub struct Tracker {
     doubt: Doubt,
 }
 
-/// The latest samples, as many as lie on one side of the mean.
+/// The latest run of samples that all lie on one side of the mean.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Run {
     above: bool,
@@ -95,7 +95,7 @@ const FEW: f64 = AMPLE * (SMALLEST_GAIN / GAIN) * (SMALLEST_GAIN / GAIN);
 /// The samples of four periods after a step are averaged plainly. A longer mean would be slow where the load goes on to rise.
 const FRESH: u32 = 4 * Tracker::SAMPLES_PER_PERIOD;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
-/// The samples of a run that is judged by itself: so many at least, and so many times as many as usual.
+/// The length from which a run is judged by itself: at least this number of samples, and this multiple of the usual length.
 const LEAST_OF_DOUBT: u32 = 8;
 const TIMES_USUAL: f64 = 4.0;
 /// What one run in doubt adds to how long they usually are. It counts for at most [`LEAST_OF_DOUBT`] samples: one that goes on

@@ -47,8 +47,9 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// N: the departures of the window over which the promise is judged. So few that the class's recent past counts, and as
-    /// many as ten late ones are expected among: one late request of a thousand says nothing of 99.9 %.
+    /// N: the departures of the window over which the promise is judged. It is short enough that the class's recent past
+    /// counts, and long enough that ten late requests are expected in it: one late request of a thousand says nothing of
+    /// 99.9 %.
     pub fn window(&self) -> f64 {
         const USUAL: f64 = 1000.0;
         self.expected_late_in(Self::TELLING).max(USUAL)
@@ -59,7 +60,7 @@ impl Delay {
         self.expected_late_in(Self::TELLING) / Self::EXPIRY.as_secs_f64()
     }
 
-    /// The departures in which so many late ones are expected.
+    /// The number of departures in which `late` late ones are expected, if the promise is just kept.
     fn expected_late_in(&self, late: f64) -> f64 {
         self.percentile.map_or(0.0, |percentile| late / (1.0 - percentile / 100.0))
     }

@@ -86,8 +86,8 @@ impl Plant {
         if holds_times { 1.0 } else { Plant::LOAD_LINE }
     }
 
-    /// A plant of so many workers with defaults: as many connections, a load line of 0.85, gap estimation, and a
-    /// generous queue.
+    /// A plant with this number of workers and with defaults: one connection a worker, a load line of 0.85, gap estimation,
+    /// and a generous queue.
     pub fn new(name: &str, workers: u32) -> Self {
         Plant {
             name: name.into(),

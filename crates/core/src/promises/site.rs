@@ -166,7 +166,7 @@ impl Guarantee {
     /// The burst of a contract unless the file says otherwise: two seconds of its rate.
     pub const BURST: Duration = Duration::from_secs(2);
 
-    /// A contract of so many requests and bytes per second, with the usual burst.
+    /// A contract for a rate (requests/s) and a bandwidth (byte/s), with the usual burst.
     pub fn new(rate: f64, bandwidth_bytes_per_second: f64) -> Self {
         let bandwidth_bytes_per_second = Some(bandwidth_bytes_per_second);
         Guarantee { rate, bandwidth_bytes_per_second, burst: Self::BURST }

@@ -4,8 +4,9 @@ use super::{Costs, Delay, Guarantee, MAX_LEVELS, Plant, Promises, Share, Site, U
 use crate::time::Duration;
 use alloc::{format, string::String, vec::Vec};
 
-/// In a turn of the choice of clients as many get the better level as lose it. In this many periods that is 1 % of the
-/// clients in a period, as many as a level loop may move in the steady state.
+/// The fewest control periods in a turn of the choice of clients. In a turn as many clients get the better level as lose
+/// it; over this number of periods that is 1 % of the clients in a period, the most that a level loop may move in the
+/// steady state.
 pub const LEAST_REKEY_PERIODS: u32 = 200;
 
 /// The longest deadline: service times are told apart up to 17 minutes.

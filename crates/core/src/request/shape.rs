@@ -30,7 +30,7 @@ const LONGEST_EXTENSION: usize = 8;
 /// One token for each kind of feature; zero where the request has none of it.
 pub(crate) type Tokens = [u32; FEATURES];
 
-/// The prefixes below which there are so many different segments that only some are told apart.
+/// The prefixes that are followed by too many different segments, of which only some are told apart.
 pub(crate) trait CrowdedPrefixes {
     /// Whether the segment with the token `child` is told apart from others below `parent`.
     fn is_apart(&self, parent: u32, child: u32) -> bool;
@@ -62,7 +62,7 @@ fn after_last(text: &str, byte: u8) -> Option<&str> {
     text.get(text.bytes().rposition(|own| own == byte)? + 1..)
 }
 
-/// At most so many bytes of a text, whole characters.
+/// The longest beginning of a text that has at most `most` bytes and whole characters.
 fn cut(text: &str, most: usize) -> &str {
     if text.len() <= most { text } else { &text[..text.floor_char_boundary(most)] }
 }

@@ -103,8 +103,8 @@ fn packed(log: u64) -> u64 {
 
 const COUNT_SHIFT: u32 = 50;
 const SUM_SHIFT: u32 = 29;
-/// Beyond so many requests in one sample of the loop no more are counted. There is room above for those that other
-/// threads count at the same moment.
+/// The number of requests that one sample of the loop counts at most. The field has room above it for the requests that
+/// other threads count at the same moment.
 const ENOUGH: u64 = 8000;
 
 impl CrowdedPrefixes for ShapeTable {

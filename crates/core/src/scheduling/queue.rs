@@ -50,7 +50,7 @@ pub(crate) struct Waiting {
     pub(crate) standing: Standing,
     /// The rank of its fifo.
     pub(crate) rank: Rank,
-    /// Its site's contract promises one request in so many nanoseconds; 0 without a contract.
+    /// The time in which its site's contract promises one request (ns); 0 without a contract.
     pub(crate) pace_ns: u64,
     pub(crate) arrived: Instant,
     /// The work that was reserved for it, where deadlines are promised.
@@ -92,7 +92,7 @@ pub(crate) struct Queue {
 /// The upper bits of a ticket name the fifo.
 pub(super) const FIFO_SHIFT: u32 = 48;
 
-/// So many exempt requests may wait however short the queue is.
+/// The number of exempt requests that may wait, however short the queue is.
 const LEAST_EXEMPT: usize = 64;
 
 impl Queue {

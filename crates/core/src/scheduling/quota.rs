@@ -86,7 +86,8 @@ impl Quota {
         Quota { in_service: before.in_service.clone(), before: left_out, ..self }
     }
 
-    /// Counts from now on, for a first promise, while so many requests of the class are in service.
+    /// Counts the requests of the class that start from now on. `in_service` of them started before, since this is their
+    /// first promise.
     pub(crate) fn beside(self, in_service: u32) -> Self {
         Quota { before: AtomicU32::new(in_service), ..self }
     }
@@ -96,8 +97,8 @@ impl Quota {
         self.before.load(Ordering::Relaxed) > 0
     }
 
-    /// Sees that so many requests of the class are in service altogether. Another thread may have started one since, so the
-    /// number that the count leaves out only falls.
+    /// Takes the number of requests of the class that are in service altogether. Another thread may have started one since,
+    /// so the number that the count leaves out only falls.
     pub(crate) fn see(&self, in_service: u32) {
         let counted = self.in_service.load(Ordering::Relaxed);
         let before = self.before.load(Ordering::Relaxed).min(in_service.saturating_sub(counted));

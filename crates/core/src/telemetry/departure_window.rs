@@ -104,7 +104,7 @@ pub struct Seen {
 const MOST_VARIABILITY: f64 = 8.0;
 /// Departures that count as recent.
 const RECENT: f64 = 50.0;
-/// The gaps of a block: about as many as come while a queue settles.
+/// The number of gaps in a block: about as many as come while a queue settles.
 const BLOCK: usize = 20;
 /// The fewest samples that give a variance.
 const ENOUGH: f64 = 30.0;

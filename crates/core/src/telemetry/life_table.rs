@@ -45,7 +45,7 @@ impl LifeTable {
         self.late.answered + self.late.left + self.answered.iter().chain(&self.left).sum::<f64>()
     }
 
-    /// S at the end of each part, if so many requests besides are late.
+    /// S at the end of each part, with `besides` more requests that are late.
     fn survival(&self, besides: f64) -> [f64; PARTS] {
         let (mut at_risk, mut survival) = (self.all() + besides, 1.0);
         core::array::from_fn(|part| {
@@ -125,8 +125,8 @@ mod tests {
         random.exponential(0.5) + if waits { random.exponential(0.625) } else { 0.0 }
     }
 
-    /// The table of so many requests, whose clients hang up after times with this mean; the mean and the share that is late of
-    /// those that were answered; and the same of all.
+    /// A table of 200,000 requests whose clients hang up after exponential times with this mean. Beside it stand the mean
+    /// and the late share of the requests that were answered, and of all.
     fn table(patience: f64, seed: u64) -> (LifeTable, [f64; 2], [f64; 2]) {
         let (mut table, mut random) = (LifeTable { target: 2.0, ..LifeTable::default() }, Random::new(seed));
         let (mut stayed, mut all, count) = ([0.0; 3], [0.0; 2], 200_000.0);

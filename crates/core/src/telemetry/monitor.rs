@@ -142,7 +142,8 @@ impl Monitors {
 }
 
 impl ClassMonitor {
-    /// How many have come if so many were taken, and so many come for each of those.
+    /// The number of requests that have come, if `taken` were taken from the listen queue and `for_each` have come for each
+    /// of these. The fraction that is left over counts in the next sample.
     #[cold]
     #[inline(never)]
     fn come(&mut self, taken: u64, for_each: f64) -> u64 {

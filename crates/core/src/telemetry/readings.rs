@@ -17,13 +17,15 @@ pub struct Readings {
     /// The index of each plant that reports its number of workers, and the number. It holds until the plant reports another,
     /// where the number is searched for, within the bounds of the search.
     pub workers: Vec<(usize, u32)>,
-    /// The index of each plant of several servers, and the share of it that is in use, in (0, 1]. It holds until the next
-    /// reading. A plant has at once so many fewer workers and places, before its loop has seen that services take longer.
+    /// The index of each plant of several servers, and the share of them that is in use, in (0, 1]. A share holds until the
+    /// next reading. Workers and places shrink to this share at once, before the loop of the plant sees that services take
+    /// longer.
     pub available: Vec<(usize, f64)>,
-    /// For how long the listen queue of a server that decides inside has never been empty. Zero while it is empty, and where
-    /// nobody looks.
+    /// The time for which the listen queue of a server that decides inside has never been empty. Zero while it is empty,
+    /// and where no process looks at it.
     pub queue_stands: Duration,
-    /// How many requests wait in that queue, as the process saw that took the last one. `None` where nobody has looked lately.
+    /// The number of requests that wait in that queue, as the process saw that took the last one. `None` where no process
+    /// has looked lately.
     pub queue_waiting: Option<u32>,
     /// The time since the Unix epoch, UTC: by its hour rates are predicted, and by it the choice of clients turns.
     /// `None`: the origin of time was the epoch.

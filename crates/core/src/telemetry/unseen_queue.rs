@@ -1,4 +1,4 @@
-//! The listen queue of a server that decides inside: nobody sees what waits there, but its length is told.
+//! The listen queue of a server that decides inside: its requests cannot be seen, but its length is told.
 //!
 //! A request arrives when a process takes it, so that what is counted is what the server can take, and not what comes, while
 //! requests wait. What has come is what was taken and what the queue has grown by, of each class the part that it has of what
@@ -16,7 +16,7 @@ pub(crate) struct UnseenQueue {
 }
 
 impl UnseenQueue {
-    /// So many wait; `None` if nobody has looked lately.
+    /// Takes the queue's length; `None` if no process has looked at it lately.
     pub(crate) fn told(&mut self, length: Option<u32>) {
         let before = core::mem::replace(&mut self.length, length.unwrap_or(0));
         match length {

@@ -58,7 +58,7 @@ pub(crate) fn trim() {
     });
 }
 
-/// Whether this thread uses so many small buffers that a request which waits should give its buffer back.
+/// Whether this thread uses more small buffers than it should, so that a request which waits gives its buffer back.
 pub(crate) fn are_many() -> bool {
     POOL.with_borrow(|pool| pool[0].taken > FEW)
 }

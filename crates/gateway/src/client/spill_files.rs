@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// For so many connections that there may be, one may have a file.
+/// The number of possible connections for each connection that may have a file.
 pub const CONNECTIONS_A_FILE: usize = 4;
 
 /// What is buffered, and how often a file failed. Shared by all threads.

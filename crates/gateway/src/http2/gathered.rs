@@ -110,7 +110,7 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// So many of the gathered bytes are sent.
+    /// Removes the first `count` bytes, which have been sent.
     fn take(&mut self, count: usize) -> io::Result<()> {
         if count == 0 {
             return Err(io::ErrorKind::WriteZero.into());

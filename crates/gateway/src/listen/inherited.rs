@@ -83,7 +83,7 @@ fn address(socket: &SockRef<'_>) -> Result<Address> {
     found.ok_or_else(|| Error::new(ErrorKind::InvalidInput, "a socket that was handed over has no address"))
 }
 
-/// The sockets for each of so many threads: at least one for each thread, and each socket for at least one.
+/// The sockets of each of `threads` threads: at least one for each thread, and each socket for at least one.
 pub(super) fn spread(taken: &[ListeningSocket], threads: usize) -> Result<Vec<(usize, OwnedFd)>> {
     let shares = (0..threads.max(taken.len()))
         .map(|number| Ok((number % threads, taken[number % taken.len()].socket.try_clone()?)));

@@ -10,8 +10,8 @@ use plimsoll_core::time::{Duration, Instant};
 const WORTH: usize = 1 << 20;
 /// Freed memory is searched for no more often than this.
 const LEAST_TIME_BETWEEN: Duration = Duration::from_millis(500);
-/// A search takes milliseconds, and more where much was freed. For so many times as long there is no other, so that a thread
-/// spends a fiftieth of its time on them at most.
+/// The rest after a search for free memory, as a multiple of its time: a thread spends a fiftieth of its time on searches
+/// at most. A search takes milliseconds, and more where much was freed.
 const REST: u32 = 50;
 
 /// The most that a thread held since memory was last given back.

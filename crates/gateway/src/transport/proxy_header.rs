@@ -20,7 +20,7 @@ pub(crate) const UNEXPECTED: &str =
 /// What the first bytes of a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// A beginning: so many of the bytes belong to the header for certain, and others must follow.
+    /// The beginning of a header: this number of bytes belongs to it for certain, and others must follow.
     Begun(usize),
     /// All of it: its length, and the client's address, if it has one.
     Whole(usize, Option<IpAddr>),

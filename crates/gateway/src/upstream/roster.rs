@@ -190,7 +190,7 @@ impl Roster {
         }
     }
 
-    /// A server made so many errors in a row; `FEWEST_ERRORS` at least.
+    /// Notes that a server made `in_row` errors in a row, which are at least `FEWEST_ERRORS`.
     pub(super) fn erred(&mut self, now: Instant, server: &Arc<Server>, in_row: u32) {
         let Some(own) = self.number(server) else { return };
         let others = self.members.iter_mut().enumerate().filter(|(number, _)| *number != own);
@@ -415,8 +415,8 @@ impl Member {
     }
 }
 
-/// Whether so many errors in a row are no chance, where the other servers made `errors` in `requests`. With little known of
-/// them their share is taken to be near a half.
+/// Whether `in_row` errors in a row are no chance, where the other servers made `errors` in `requests`. While little is
+/// known of them their share is taken to be near a half.
 fn is_outlier(in_row: u32, requests: u64, errors: u64) -> bool {
     let share = (errors as f64 + 1.0) / (requests as f64 + 2.0);
     in_row >= FEWEST_ERRORS && share.powf(f64::from(in_row)) < BY_CHANCE

@@ -32,7 +32,7 @@ pub struct ClosedLoop {
     pub path: String,
     /// The seed that determines the pauses.
     pub seed: u64,
-    /// The load ends after so many requests.
+    /// The number of requests after which the load ends.
     pub most: u64,
 }
 

@@ -38,7 +38,7 @@ pub struct OpenLoop {
     pub idle_limit: Duration,
     /// The length of a slot of the tally.
     pub slot: Duration,
-    /// The load ends after so many requests.
+    /// The number of requests after which the load ends.
     pub most: u64,
 }
 

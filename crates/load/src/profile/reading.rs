@@ -8,7 +8,7 @@ use nix::time::ClockId;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The processor time of the load's thread is read once in so many records, because that is a system call.
+/// The number of records for each reading of the thread's processor time, which is a system call.
 const EVERY: u32 = 8;
 
 /// Everything added up, to one moment. Times are in seconds from the load's start.

@@ -68,7 +68,7 @@ pub(crate) struct GroupShare {
 }
 
 /// Sets the groups' shares. `capacity` is T. `drain`, as in [`Demand::offered`], is the part of its backlog that each group
-/// must carry. If given, each site gets so much `least` where the contracts leave it, even beyond T.
+/// must carry. If `least` is given, each site gets at least that where the contracts leave it, even beyond T.
 pub(crate) fn share_out(
     wants: Wants<'_>,
     capacity: f64,

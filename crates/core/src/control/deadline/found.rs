@@ -80,14 +80,14 @@ pub(super) struct Regrouped {
 
 /// Requests that the sums remember.
 const MEMORY: f64 = 8192.0;
-/// Sums of so many seconds are kept whole whatever the rate.
+/// Sums younger than this are kept whole at any rate (s).
 const LEAST_AGE: f64 = 60.0;
-/// Types are looked at when so many requests have come, or this part of what is known.
+/// Types are looked at once this number of requests has come, or this part of the number that is known.
 const ENOUGH: f64 = 16.0;
 const PART: f64 = 1.0 / 16.0;
-/// A type takes another's place if it explains so many times as much.
+/// A type takes another's place if it explains this multiple of the variance.
 const MORE: f64 = 2.0;
-/// When so many slots are taken, room is made for new shapes.
+/// The number of slots in use from which room is made for new shapes.
 const FULL: usize = SHAPES * 3 / 4;
 
 impl FoundTypes {

@@ -62,7 +62,7 @@ impl LearnedType {
         LearnedType { size, requests, ..self }
     }
 
-    /// The type, whose requests took so much beyond the longest time that counts (us).
+    /// The same type with this mean time of its requests beyond the longest time that counts (us).
     pub(super) fn with_beyond(self, beyond: f64) -> Self {
         LearnedType { beyond, ..self }
     }

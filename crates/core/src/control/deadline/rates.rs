@@ -189,7 +189,8 @@ impl Taken {
 }
 
 impl SlotRates {
-    /// What the rank takes of so many workers. A class with a quota takes no more than that before others.
+    /// The load of the rank as a part of this number of workers. A class with a quota takes no more than that before
+    /// others.
     fn taken(&self, of: &SlotOf, workers: f64, seconds: f64) -> Taken {
         let quota = of.quota.as_ref().map_or(f64::INFINITY, |(_, quota)| {
             let (whole, part) = quota.workers();

@@ -64,7 +64,7 @@ pub(crate) struct PromisePlace {
     pub(crate) priority: u8,
 }
 
-/// Room is kept for types that had a request in so many seconds.
+/// Room is kept for the types that had a request within this time (s).
 const OF_LATE: f64 = 60.0;
 /// The part of what was reported that is forgotten at each look at which some was.
 const REPORTED: f64 = 0.02;

@@ -8,11 +8,12 @@
 use crate::promises::QueueBounds;
 use crate::time::Duration;
 
-/// A queue is long where so many requests may wait.
+/// A queue is long if at least this number of requests may wait in it.
 const LONG: f64 = 50.0;
 /// A queue that was long is so until this part of them may wait, because the rate is not known exactly.
 const STILL_LONG: f64 = 0.7;
-/// The quota of a class whose queue is long is so much below its load; the least is twice as much below.
+/// The part of its load by which the quota of a class with a long queue lies below that load; the least quota lies twice as
+/// far below.
 const SHORT_OF: f64 = 0.1;
 
 /// Whether the queue of a class may be long.

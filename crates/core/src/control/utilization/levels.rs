@@ -90,7 +90,7 @@ impl Levels {
         &self.set
     }
 
-    /// Lets what was learned fade over so many idle periods.
+    /// Lets the calibrations fade over this number of idle periods.
     pub(crate) fn idle(&mut self, periods: u32) {
         self.shares.iter_mut().for_each(|share| share.idle(periods));
     }

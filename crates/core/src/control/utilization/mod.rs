@@ -231,8 +231,9 @@ impl UtilizationLoop {
         self.sensed.silent_seconds
     }
 
-    /// What is told a server that decides itself of its places: the part that was taken in the last period, or while this loop
-    /// turns requests away the part that all of them would take, of what it may fill.
+    /// The load of a gateway's places at a server that decides itself, as a part of what they may fill; the gateway sends
+    /// it to that server. It is the part of the places that was taken in the last period. While this loop rejects requests,
+    /// it is the part that all of them would take, if that is more.
     pub(crate) fn place_load(&self) -> f64 {
         let asked = if self.allocation.rejects { self.demand.whole.offered(1.0, 0.0) } else { 0.0 };
         self.sensed.utilization.max(asked) / self.set_point

@@ -68,9 +68,9 @@ pub(crate) struct UsualCosts<'a> {
 }
 
 impl UsualCosts<'_> {
-    /// Passes the usual cost of a request of each class and level, as a part of the mean service time; nothing while no service
-    /// time is known. A class that is not known costs as much as the mean; rare requests that cost many times of it count as
-    /// so many.
+    /// Passes the usual cost of a request of each class and level, as a part of the mean service time; nothing while no
+    /// service time is known. A class whose cost is not known counts at the mean. A rare request that costs a multiple of
+    /// the mean counts at that multiple.
     pub(crate) fn each(&self, learned: &[ClassCosts], mut pass: impl FnMut(usize, usize, f64)) {
         let mean = self.service_time.as_secs_f64();
         if mean <= 0.0 {

@@ -62,7 +62,8 @@ impl Lane {
         }
         account_busy_time(own, counters, change);
         let class = &self.counters.classes[usize::from(permit.class)];
-        // What the client let the plant wait is no time of the plant's: all figures end so much earlier.
+        // The time for which the client let the plant wait is no service time of the plant: all figures end earlier by that
+        // time.
         let served_until = Instant::from_nanos(at.nanos_since(Instant::from_nanos(permit.excused_ns)));
         self.count_release(served_until, permit, (class, counters));
         if own.capacity.is_searched || own.capacity.refuses() {

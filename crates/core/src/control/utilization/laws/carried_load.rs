@@ -19,20 +19,21 @@ use libm::sqrt;
 const TOLERATED_BACKLOG: f64 = 0.5;
 /// The backlog, in periods of work, up to which nothing says that the plant has fewer workers than it may have.
 const LITTLE_WAITS: f64 = 1.0;
-/// An excess of so many standard errors of the costs is chance: of the load followed slowly, which has less than half of a
-/// period's error, and of a period's load.
+/// An excess within this number of standard errors of the costs counts as chance. The first is for the load followed
+/// slowly, whose error is less than half of a period's; the second for a period's load.
 const CHANCE: [f64; 2] = [1.0, 3.0];
 /// A standard error of a twentieth, as a few hundred requests leave, is none: an overload would wait for it.
 const KNOWN_WELL: f64 = 0.05;
 /// The most that counts as chance, as a part of the load.
 const MOST_CHANCE: f64 = 1.0;
-/// An excess of a period of so many standard errors of its arrivals is no chance.
+/// A period's excess beyond this number of standard errors of its arrivals is no chance.
 const NO_CHANCE: f64 = 3.0;
-/// A step to so many times the capacity is no chance.
+/// A step to more than this multiple of the capacity is no chance.
 const FAR_ABOVE: f64 = 1.25;
-/// What one period adds to the slowly followed load, once it is followed for long.
+/// The weight of a new period in the slowly followed load, once the load is followed for long.
 const FOLLOWS: f64 = 0.1;
-/// A mean of fewer periods is above the capacity by more than chance beyond so many of its standard errors.
+/// A mean of few periods is above the capacity by more than chance once the excess is beyond this number of its standard
+/// errors.
 const CHANCE_OF_FEW: f64 = 2.0;
 /// The least part of a plant whose chance is considered.
 const LEAST_PART: f64 = 1e-3;
@@ -42,11 +43,11 @@ const LEAST_PART: f64 = 1e-3;
 pub struct Carries {
     /// The load that its workers carry.
     pub(crate) capacity: f64,
-    /// What more may be chance, as factors: of the load followed slowly, and of a period's load.
+    /// The factors by which chance may lift the load above the capacity: the load followed slowly, and a period's load.
     chance: [f64; 2],
     /// The relative standard error of a period's load, by the number of its arrivals.
     arrivals_error: f64,
-    /// What its queue takes up, and what it may hold after a pause, in periods of work.
+    /// The backlog that the queue takes up, and the backlog that it may hold after a pause, in periods of work.
     queue: f64,
     tolerated_backlog: f64,
     /// Whether a rate or a cost stepped in this period.
@@ -97,7 +98,7 @@ impl Carries {
 
 #[cfg(test)]
 impl Carries {
-    /// The whole capacity, whose queue takes up so much.
+    /// The whole capacity, with a queue that takes up this backlog.
     pub(crate) const fn all(queue: f64) -> Self {
         Carries {
             capacity: 1.0,
@@ -124,9 +125,9 @@ pub(crate) struct SustainedLoad {
 }
 
 impl SustainedLoad {
-    /// Follows the load: slowly, at once when it steps far above the capacity and stays there, and as the mean of the periods
-    /// since where it steps to somewhat more than the capacity and is above it in the next period too. The first cost that is
-    /// learned is no step.
+    /// Follows the load slowly, with two exceptions. If the load steps far above the capacity and stays there, the new load
+    /// counts at once. If it steps to somewhat more than the capacity and is above it in the next period too, the mean of
+    /// the periods since the step counts. The first cost that is learned is no step.
     pub(crate) fn follow(&mut self, arriving: f64, capacity: f64, stepped: bool) {
         let (is_above, is_later_step) = (arriving > capacity, stepped && self.periods > 0);
         let steps = is_later_step && arriving > FAR_ABOVE * capacity;

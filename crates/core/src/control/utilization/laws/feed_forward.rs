@@ -50,7 +50,8 @@ pub struct FeedForward {
     full: u32,
 }
 
-/// A plant with an unseen queue that was as busy as that for so many periods takes requests as fast as it can.
+/// The busy part from which a plant with an unseen queue counts as full, and the periods after which it is known to take
+/// requests as fast as it can.
 const FULL: f64 = 0.995;
 const FULL_PERIODS: u32 = 3;
 /// The part of the present load that is let in then.
@@ -63,7 +64,7 @@ const PROPORTIONAL: f64 = 0.25;
 const PROPORTIONAL_REACH: f64 = 0.0025;
 /// An error beyond this is a transient, not an offset.
 const LARGEST_ERROR: f64 = 0.1;
-/// What one period's error adds while the response-time override holds, and while the bias returns from it: the model is
+/// The gain of one period's error while the response-time override holds, and while the bias returns from it: the model is
 /// known to be far off then.
 const OVERRIDE: f64 = 0.5;
 /// An override lowers the bias by the error that a set point of 0.85 would leave, at least: with a set point of 1 full
@@ -151,7 +152,8 @@ impl FeedForward {
         if self.full < FULL_PERIODS { line } else { line.min(HALVED * seen.demand.offered(seen.level, 0.0)) }
     }
 
-    /// What the plant carries. Nothing says so while the response-time override holds, nor soon after it.
+    /// The load that the plant carries without rejecting. It is not known while the response-time override holds, nor soon
+    /// after it.
     fn carries(&self, seen: &Observation<'_>) -> Option<Carries> {
         if self.quiet > QUIET { self.carried.what_is_carried(seen, self.bias) } else { None }
     }
