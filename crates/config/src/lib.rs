@@ -29,12 +29,12 @@ pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_
 
 use plimsoll_core::promises::Promises;
 
-/// What a file says: what was promised, and how the gateway keeps it.
+/// A configuration: the promises, and the gateway's own settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
-    /// For the engine.
+    /// The promises, for the engine.
     pub promises: Promises,
-    /// For the gateway.
+    /// The settings, for the gateway.
     pub gateway: Gateway,
 }
 

@@ -45,11 +45,11 @@ pub unsafe extern "C" fn plimsoll_init(path: *const c_char, handle: *mut *mut pl
     })
 }
 
-/// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. `path`
-/// may lie over the texts of the request, whose own path is then written over: by nothing where it is rejected, and after
-/// PLIMSOLL_ERROR_NO_SITE. Returns 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it
-/// came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status`
-/// 421, and the reason.
+/// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes.
+/// `path` may lie over the texts of the request, whose own path is then written over; it becomes empty if the request is
+/// rejected, and after PLIMSOLL_ERROR_NO_SITE. Returns 0, also if the request is rejected (`level` 0), or an error; after
+/// an error the request goes as it came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has the gateway's
+/// answer to such a request: `level` 0, `status` 421, and the reason.
 ///
 /// # Safety
 /// The pointers point to what their types say, and `path` to `capacity` bytes.
@@ -113,11 +113,11 @@ pub unsafe extern "C" fn plimsoll_adapt(
     })
 }
 
-/// Says how many connections waited in the server's listen queue after this process had accepted one, or UINT32_MAX if it was
-/// all but full, since nobody knows then how many come; to be called for each of them, or not at all. By it the controller
-/// knows what comes, and not only what is taken. While there is always one no worker is free, and the controller lowers the
-/// load although the calls show less: a worker is also busy before plimsoll_adapt and after plimsoll_done. Returns 0 or an
-/// error.
+/// Reports how many connections waited in the server's listen queue after this process had accepted one, or UINT32_MAX if
+/// the queue was all but full, since the number of those that come is not known then. Call it for each connection, or not
+/// at all. By it the controller knows the rate at which requests come, and not only that at which they are taken. While the
+/// queue is never empty no worker is free, and the controller lowers the load although the calls show less, since a worker
+/// is also busy before plimsoll_adapt and after plimsoll_done. Returns 0 or an error.
 ///
 /// # Safety
 /// `handle` is of plimsoll_init and not closed, or NULL.
@@ -129,11 +129,11 @@ pub unsafe extern "C" fn plimsoll_saw_queue(handle: *const plimsoll_t, waiting: 
     })
 }
 
-/// Looks how many connections wait in the listen queues of this process's TCP sockets, and says so as plimsoll_saw_queue does;
-/// to be called with each connection, or with each request where connections are not seen. It is none of the three calls: it
-/// asks the kernel, once for each socket. Returns how many wait (INT_MAX if one's queue is all but full, 0 where there is no
-/// such socket and while another thread looks), or an error. While some wait, a server whose processes are held by idle
-/// connections should close this one.
+/// Counts the connections that wait in the listen queues of this process's TCP sockets, and reports their number as
+/// plimsoll_saw_queue does. Call it with each connection, or with each request where connections are not seen. It is none
+/// of the three calls: it asks the kernel, once for each socket. Returns how many wait (INT_MAX if a queue is all but full,
+/// 0 if there is no such socket and while another thread counts), or an error. While some wait, a server whose processes
+/// are held by idle connections should close this one.
 ///
 /// # Safety
 /// `handle` is of plimsoll_init and not closed, or NULL.
@@ -160,10 +160,10 @@ pub unsafe extern "C" fn plimsoll_log_size(handle: *const plimsoll_t, request: u
     })
 }
 
-/// Says that a response stays open for as long as its client likes: a stream of events, or an upgraded connection. To be called
-/// once, when its head is known. The request gives its place back, so that others are not turned away for it, unless the
-/// upstream has `tunnels_keep_places = true`; plimsoll_log_size and plimsoll_done follow as for any other. Returns 0 or an
-/// error; after PLIMSOLL_ERROR_TOO_MANY_STREAMS the request keeps its place.
+/// Reports that a response stays open for as long as its client likes: a stream of events, or an upgraded connection. Call
+/// it once, when the response's head is known. The request gives its place back, so that others are not rejected for it,
+/// unless the upstream has `tunnels_keep_places = true`; plimsoll_log_size and plimsoll_done follow as for any other.
+/// Returns 0 or an error; after PLIMSOLL_ERROR_TOO_MANY_STREAMS the request keeps its place.
 ///
 /// # Safety
 /// `handle` is of plimsoll_init and not closed, or NULL.
@@ -226,15 +226,14 @@ pub unsafe extern "C" fn plimsoll_done(handle: *const plimsoll_t, request: u64, 
     })
 }
 
-/// How a request ended whose whole answer has this status: one of 500 and above is a failure of the server. It is for
-/// plimsoll_done.
+/// The outcome, for plimsoll_done, of a request whose whole answer has this status: a failure of the server from 500 on.
 #[unsafe(no_mangle)]
 pub extern "C" fn plimsoll_outcome_of(status: u32) -> c_int {
     Outcome::of_answer(status.try_into().unwrap_or(u16::MAX)) as c_int
 }
 
-/// Detaches the process. What it still has under way counts as failed. A signal handler that ends the process may call it, in
-/// the middle of another call too.
+/// Detaches the process. Requests that it still has under way count as failed. A signal handler that ends the process may
+/// call it, in the middle of another call too.
 ///
 /// # Safety
 /// `handle` is of plimsoll_init, and is not used any more; or NULL.
@@ -253,7 +252,7 @@ pub unsafe extern "C" fn plimsoll_close(handle: *mut plimsoll_t) {
     });
 }
 
-/// Tells the state of the controller and the counts of all processes. Returns 0 or an error.
+/// Writes the state of the controller and the counts of all processes. Returns 0 or an error.
 ///
 /// # Safety
 /// The pointers point to what their types say, or are NULL, which is an error.
@@ -284,7 +283,8 @@ pub unsafe extern "C" fn plimsoll_status(handle: *const plimsoll_t, status: *mut
     })
 }
 
-/// Tells of the class of this number, from 0 on. Returns 0, PLIMSOLL_ERROR_NO_REQUEST after the last one, or another error.
+/// Writes the state of the class of this number, which counts from 0. Returns 0, PLIMSOLL_ERROR_NO_REQUEST after the last
+/// one, or another error.
 ///
 /// # Safety
 /// The pointers point to what their types say, or are NULL, which is an error.
@@ -324,7 +324,7 @@ pub extern "C" fn plimsoll_strerror(error: c_int) -> *const c_char {
     known.map_or("no error\0", Fault::c_text).as_ptr().cast()
 }
 
-/// What is decided of a request whose host no site has.
+/// The decision on a request whose host no site has.
 const NO_SITE: plimsoll_decision_t = plimsoll_decision_t {
     request: 0,
     level: 0,

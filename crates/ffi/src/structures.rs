@@ -1,4 +1,4 @@
-//! What the C functions are handed and hand back.
+//! The structures that the C functions take and fill.
 
 #![expect(non_camel_case_types, reason = "the names in C")]
 
@@ -22,25 +22,27 @@ pub struct plimsoll_request_t {
     pub query: *const c_char,
     /// The client's address as text: `192.0.2.1` or `2001:db8::1`.
     pub client: *const c_char,
-    /// Finds headers; NULL if no rule names one and the file has no `decides_itself`, where a gateway tells something by one.
+    /// Finds headers; NULL if no rule names one and the file has no `decides_itself`, with which a gateway sends its load
+    /// in one.
     pub header: plimsoll_header_t,
-    /// What `header` is called with.
+    /// The first argument of each call of `header`.
     pub context: *mut c_void,
 }
 
-/// What was decided of a request.
+/// The decision on a request.
 #[repr(C)]
 pub struct plimsoll_decision_t {
     /// The request's number, for the calls that follow; 0 where it is rejected, and then none follows.
     pub request: u64,
-    /// 1 to M, the highest; 0 where it is rejected.
+    /// The level at which the request is served, from 1 to M, the highest; 0 if it is rejected.
     pub level: u32,
     /// The status code of a rejection; 0 otherwise.
     pub status: u32,
-    /// After how many seconds a client that is rejected may come again, for `Retry-After`.
+    /// The time after which a client that is rejected may come again (s), for `Retry-After`.
     pub retry_after: u32,
-    /// Not 0 if no controller is awake, so that levels stand still: 1 until there is one again; 2 if the state was made anew,
-    /// and no controller will come back to the one that this process has, which has to be started anew. Log it.
+    /// 0 while a controller is awake, so that levels move. 1 while there is none: levels stand still until there is one
+    /// again. 2 if the state was made anew: no controller will come back to the one that this process has, so start the
+    /// process anew. Log it.
     pub frozen: u32,
     /// Why, as in the headers and metrics of the gateway. It lasts for ever.
     pub reason: *const c_char,
@@ -48,15 +50,15 @@ pub struct plimsoll_decision_t {
     pub path_length: usize,
 }
 
-/// How a request has come to the server: its host, and the parts of its path that the client did not ask for. All texts end with
-/// NUL; NULL is none.
+/// How a request has come to the server: its host, and the parts of its path that the client did not ask for. All texts end
+/// with NUL; NULL is none.
 #[repr(C)]
 pub struct plimsoll_place_t {
     /// The host that the client asked, with or without port.
     pub host: *const c_char,
-    /// What stays before the prefix: where an application is mounted.
+    /// The part of the path before the prefix, at which an application is mounted.
     pub root: *const c_char,
-    /// What the level has put before the path.
+    /// The prefix that the level has put before the path.
     pub prefix: *const c_char,
 }
 
@@ -65,7 +67,7 @@ pub struct plimsoll_place_t {
 pub enum plimsoll_outcome {
     /// The whole response was delivered.
     Completed = 0,
-    /// The server failed it.
+    /// The server failed to answer it.
     Failed = 1,
     /// The client left before its response's end.
     Abandoned = 2,
@@ -74,13 +76,13 @@ pub enum plimsoll_outcome {
 /// The state of the controller and the counts of all processes.
 #[repr(C)]
 pub struct plimsoll_status_t {
-    /// The controller's process; 0 if there is none.
+    /// The process number of the controller; 0 if there is none.
     pub controller: u32,
-    /// Not 0 if it is not awake: as in a decision.
+    /// 0 while the controller is awake, else 1 or 2 as in a decision.
     pub frozen: u32,
-    /// Lanes, and those that belong to a process.
+    /// The number of lanes: the most processes that may be attached.
     pub lanes: u32,
-    /// Processes that are attached.
+    /// The number of processes that are attached.
     pub attached: u32,
     /// How often the controller has published.
     pub generation: u64,
@@ -90,7 +92,7 @@ pub struct plimsoll_status_t {
     pub ended: u64,
     /// Requests that are in service now.
     pub in_service: u64,
-    /// Processes that were found dead, and the requests that they held.
+    /// Processes that were found dead.
     pub deaths: u64,
     /// Requests that dead processes held; each counts as failed.
     pub returned: u64,
@@ -101,17 +103,17 @@ pub struct plimsoll_status_t {
 pub struct plimsoll_class_t {
     /// The names of the site and the class. They last until plimsoll_close.
     pub site: *const c_char,
-    /// `default` and `exempt` are classes of every site.
+    /// The class's name; `default` and `exempt` are classes of every site.
     pub name: *const c_char,
-    /// m, from 0 to the highest level.
+    /// m, the service level, from 0 to `levels`.
     pub service_level: f64,
     /// The number M of the highest level.
     pub levels: u32,
     /// Requests that have arrived.
     pub arrived: u64,
-    /// Requests that were turned away.
+    /// Requests that were rejected.
     pub rejected: u64,
-    /// Requests that ended otherwise.
+    /// Requests that ended, without those that were rejected.
     pub ended: u64,
     /// Bytes that were delivered.
     pub bytes: u64,

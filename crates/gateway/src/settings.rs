@@ -33,7 +33,7 @@ pub struct Settings {
     pub admin: Option<SocketAddr>,
     /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
     pub admin_names: Vec<Pattern>,
-    /// The tokens of which whoever asks there must show one; any may ask if there are none.
+    /// The tokens of the admin listener, of which a request must show one; without any, each request is answered.
     pub admin_tokens: AdminTokens,
     /// Whether clients may speak HTTP/2 without TLS, by its preface.
     pub h2c: bool,
@@ -136,7 +136,7 @@ impl Settings {
 /// Where the key of the client hash is from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeedSource {
-    /// The operator. Whoever knows it can compute which clients get the better level.
+    /// The seed is the operator's. With it one can compute which clients get the better level.
     #[default]
     Told,
     /// Drawn at the first start, and kept in a file: clients keep their level after a restart.

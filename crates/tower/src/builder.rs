@@ -1,4 +1,5 @@
-//! What was promised, in a few words. Everything else is in the core's plain data, which [`Builder::promises`] gives access to.
+//! The builder of a layer: the common promises in a few calls. The others are in the core's plain data, which
+//! [`Builder::promises`] gives access to.
 
 use crate::layer::PlimsollLayer;
 use crate::running::clock::Clock;
@@ -24,7 +25,7 @@ pub struct Builder {
     prefixes: Prefixes,
     client: Option<ClientAddress>,
     seed: Option<u64>,
-    /// The load line follows from what was promised, since none was told.
+    /// Whether the load line follows from the promises, since none was set.
     finds_load_line: bool,
 }
 
@@ -48,9 +49,9 @@ impl From<Promises> for Builder {
 }
 
 impl Builder {
-    /// How many requests the handlers work on at once: the processors where they compute, the connections of the database
-    /// where they wait for it. Further requests wait. Without it the number is found while the server runs, as the one from
-    /// which on more at once are only slower.
+    /// The number s of requests that the handlers work on at once: the processors where they compute, the connections of
+    /// the database where they wait for it. Further requests wait. Without it s is found while the server runs: the number
+    /// from which more at once only take longer.
     pub fn workers(self, workers: u32) -> Self {
         self.promises(|promises| {
             for plant in &mut promises.plants {
@@ -111,9 +112,9 @@ impl Builder {
         })
     }
 
-    /// How the address of a client is told from a request's head: by what the server put into its extensions
-    /// (`ConnectInfo` of axum, `TcpConnectInfo` of tonic), or by a header that your own proxy writes. A client keeps its
-    /// level while the load stands still. Without an address, header or cookie each request's level is drawn by chance.
+    /// How the address of a client is read from a request's head: from an extension that the server sets (`ConnectInfo` of
+    /// axum, `TcpConnectInfo` of tonic), or from a header that your own proxy writes. By it a client keeps its level while
+    /// the load stands still. Without an address, header or cookie each request's level is drawn by chance.
     pub fn client_address(
         mut self,
         address: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static,
@@ -122,13 +123,15 @@ impl Builder {
         self
     }
 
-    /// Keys the choice of clients: the same seed chooses the same clients in each process. Drawn at the start without it.
+    /// Sets the key of the hash that chooses clients: with the same seed each process chooses the same clients. Without it
+    /// a key is drawn at the start.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Changes the promises themselves, for what has no word of its own here: contracts, the bounds of the queue, the mode.
+    /// Changes the promises themselves, for those without a method of their own here: contracts, the bounds of the queue,
+    /// the mode.
     pub fn promises(mut self, change: impl FnOnce(&mut Promises)) -> Self {
         change(&mut self.promises);
         self
@@ -177,11 +180,11 @@ fn drawn_seed() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-/// Why no layer could be built.
+/// The reason for which no layer could be built.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// What is impossible in what was promised, one sentence each.
+    /// Promises that cannot be kept or contradict each other, one sentence each.
     Promises(Vec<String>),
     /// The thread of the loops could not be started.
     Thread(std::io::Error),

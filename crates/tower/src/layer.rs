@@ -38,13 +38,13 @@ impl PlimsollLayer {
         self.running.reload(&promises, &prefixes).map_err(BuildError::Promises)
     }
 
-    /// Whether levels stand still, because the control loops have panicked; the panic is told as any other of a thread,
+    /// Whether levels stand still because the control loops have panicked. The panic is reported as one of the thread
     /// `plimsoll-tick`. Requests are served as before, and the loops are tried again each second.
     pub fn is_frozen(&self) -> bool {
         self.running.is_frozen.load(Relaxed)
     }
 
-    /// What the engine measures and does now.
+    /// A snapshot of every plant, site and class, as of the last control period.
     pub fn status(&self) -> Status {
         self.running.status()
     }

@@ -41,7 +41,7 @@ impl Answers {
         self.progress(used + passed, passed as u64)
     }
 
-    /// Passes bytes that nobody sees.
+    /// Passes bytes whose content is not known.
     pub fn skip(&mut self, count: u64) -> Progress {
         // Without a body this is a head that was not seen.
         if self.body.is_none() || self.has_unseen_framing(count) {

@@ -64,7 +64,8 @@ impl Body {
         used
     }
 
-    /// Passes bytes that nobody sees; returns how many of them belong to the body. Framing among them cannot be followed.
+    /// Passes bytes whose content is not known; returns how many of them belong to the body. Framing among them cannot be
+    /// followed.
     pub fn skip(&mut self, count: u64) -> u64 {
         match self {
             Body::Length(left) => {

@@ -246,7 +246,7 @@ impl Requests {
         }
     }
 
-    /// Passes bytes that nobody saw; whether a request is complete with them.
+    /// Passes bytes whose content is not known; returns whether a request is complete with them.
     fn skip(&mut self, count: u64) -> bool {
         self.part.clear();
         let Some(body) = &mut self.body else { return false };

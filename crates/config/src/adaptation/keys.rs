@@ -44,13 +44,13 @@ section! { "[[rule]]"
         /// Paths in the site: `*` is any text within a name, `**` any text. Without a slash it is a file's name in any
         /// folder: `"*.woff2"`, `"ads/**"`.
         path: OneOrMany<Text>, required("write which files are meant: `path = \"*.woff2\"`");
-        /// What they are.
+        /// What files with this path are: expendable, degradable or important.
         tag: TagWord, required("write one of `expendable`, `degradable` and `important`: `tag = \"expendable\"`");
     }
 }
 
 numbers! {
-    /// How many times fewer bytes.
+    /// The factor by which an image loses bytes.
     Factor: Included(1.0), to 100.0;
     /// A structural similarity.
     Similarity: Included(0.0), to 1.0;

@@ -12,15 +12,15 @@ section! { "the file"
     AgentKeys {
         /// The server, and what it can carry.
         server: ServerKeys, section;
-        /// How its load is seen. Exactly one of the keys.
+        /// Where the server's load is read from. Exactly one of the keys.
         load: LoadKeys, section;
         /// The two content trees.
         trees: TreeKeys, section;
         /// Exactly one of `link`, `nginx` and `apache` chooses between them. A link: one tree for all clients.
         link: Table<LinkKeys>, optional;
-        /// nginx chooses by client: as many are degraded as it takes.
+        /// nginx chooses by client; the fraction of degraded clients is the one that the load line needs.
         nginx: Table<NginxKeys>, optional;
-        /// Apache chooses by client: as many are degraded as it takes.
+        /// Apache chooses by client; the fraction of degraded clients is the one that the load line needs.
         apache: Table<ApacheKeys>, optional;
         /// How the agent works. Nothing here needs to be set.
         control: AgentControlKeys, section;
@@ -62,7 +62,7 @@ section! { "[server]"
 }
 
 section! { "[load]"
-    /// How the server's load is seen. Exactly one of these.
+    /// Where the server's load is read from. Exactly one of these.
     LoadKeys {
         /// Its access log: Common, Combined, or JSON lines. It is followed through rotation. It should not be written
         /// through a buffer (nginx: `buffer=` or `gzip=` of `access_log`).
@@ -78,12 +78,12 @@ section! { "[load]"
 }
 
 section! { "[trees]"
-    /// The two content trees. For a link they are folders; else what nginx or Apache puts in the variable's or the map's
-    /// place: a folder, a prefix of paths, the name of an upstream.
+    /// The two content trees. For a link they are folders. For nginx and Apache they are the values of the variable or of
+    /// the map: folders, prefixes of paths, or names of upstreams.
     TreeKeys {
-        /// Full quality.
+        /// The tree of full quality.
         full: TreeName, required("write the tree of full quality: `full = \"/srv/trees/full\"`");
-        /// The degraded one.
+        /// The tree that degraded clients get.
         degraded: TreeName, required("write the degraded tree: `degraded = \"/srv/trees/light\"`");
     }
 }
@@ -97,7 +97,7 @@ section! { "[link]"
 }
 
 section! { "[nginx]"
-    /// What is written for nginx, and how nginx is made to read it.
+    /// The file that is written for nginx, and how nginx is made to read it.
     NginxKeys {
         /// The file that is written. Its configuration must `include` it inside `http { }`.
         file: Text, required("write the file that nginx includes: `file = \"/etc/nginx/plimsoll.conf\"`");
@@ -115,14 +115,14 @@ section! { "[nginx]"
         step: Share, default(Share(0.05));
         /// Two reloads are at least this far apart, unless the server is in danger.
         apart: Duration, default(Duration::from_secs(5));
-        /// The key of the hash that picks which clients get full quality. Absent: the key in `file`, else one is drawn, so that
-        /// nobody can compute its luck.
+        /// The key of the hash that picks the clients with full quality. Absent: the key in `file`, else one is drawn, so
+        /// that no client can compute its luck.
         seed: Whole<0, { i64::MAX as u64 }>, optional;
     }
 }
 
 section! { "[apache]"
-    /// What is written for Apache. It reads it again by itself.
+    /// The file that is written for Apache, which reads it again by itself.
     ApacheKeys {
         /// The text map that is written: a line for each of 256 groups of clients, `00` to `ff`, with its tree.
         map: Text, required("write the map that Apache's `RewriteMap` names: `map = \"/etc/apache2/plimsoll.map\"`");

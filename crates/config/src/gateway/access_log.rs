@@ -1,4 +1,4 @@
-//! Where requests are written down.
+//! The log of requests: where its lines are written, and in which form.
 
 use super::file::ConfigurationKeys;
 use crate::diagnostic::{Findings, refuse};
@@ -7,13 +7,14 @@ use plimsoll_gateway::settings::{AccessLogSettings, LogForm, LogTarget, SiteLog}
 use std::path::Path;
 
 section! { "[access_log]"
-    /// A line for each request. It is written beside the requests' way: a disk that is slow or full delays none, and what is
-    /// lost is counted in `plimsoll_access_log_lines_dropped_total`. SIGUSR1 has files opened anew, for logrotate.
+    /// A line for each request. Lines are written by a thread of their own, so that a slow or full disk delays no request;
+    /// lost lines are counted in `plimsoll_access_log_lines_dropped_total`. On SIGUSR1 the files are opened anew, for
+    /// logrotate.
     AccessLogKeys {
-        /// The file, or `"stdout"`. Absent: only the requests of sites with an `access_log` of their own are written down. A
+        /// The file, or `"stdout"`. Absent: only sites with an `access_log` of their own have their requests logged. A
         /// relative path is taken from the folder of this file.
         file: Text, optional;
-        /// The form of the lines, of all logs.
+        /// The form of the lines, the same for all logs.
         format: LogForm, default(LogForm::default());
     }
 }

@@ -12,11 +12,11 @@ use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Network, Prefer};
 use plimsoll_core::time::Duration;
 
 section! { "[[site.class]]"
-    /// A group of clients or requests.
+    /// A group of a site's requests that may have promises of its own.
     ClassKeys {
         /// The class's name in metrics, headers and logs.
         name: Name, required("give the class a name: `name = \"premium\"`");
-        /// Which requests belong to it.
+        /// The condition by which a request belongs to the class. The first class whose condition holds takes it.
         condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
         /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it has
         /// a `delay` or a `deadline`, else after all that have one. Before a server that `decides_itself` a promised
@@ -30,24 +30,24 @@ section! { "[[site.class]]"
         in_time: Percentile, optional;
         /// As the site's, for this class.
         prefer: Prefer, optional;
-        /// How long its responses may take, from arrival to the server's last byte, on average. As many workers are
-        /// kept for it as that takes.
+        /// The average time that its responses may take, from arrival to the server's last byte. The loop keeps as many
+        /// workers for the class as that needs.
         delay: Duration, optional;
         /// The percentage of responses that keep the `delay`. Without it the `delay` is a bound on the average.
         percentile: Percentile, optional;
-        /// How long its responses take relative to those of the site's other classes that have a ratio: one with 2 waits
-        /// for its responses twice as long as one with 1. Instead of a `delay`.
+        /// How long its responses take relative to those of the site's other classes that have a ratio: a class with 2 has
+        /// twice the response time of a class with 1. It takes the place of a `delay`.
         ratio: Ratio, optional;
     }
 }
 
 section! { "match"
-    /// Which requests are meant: all keys that are given must hold, and a key holds if any of its values does. In
-    /// patterns, one `*` stands for any run of characters. At least one key.
+    /// A condition on requests: all keys that are given must hold, and a key holds if any of its values does. In patterns,
+    /// one `*` stands for any run of characters. At least one key.
     MatchKeys {
         /// Patterns of the path, without the query.
         path: OneOrMany<PathPattern>, optional;
-        /// Methods.
+        /// Methods of the request, such as `"POST"`.
         method: OneOrMany<Method>, optional;
         /// Names of keys that the query has: `deep` of `?page=2&deep=1`.
         query: OneOrMany<QueryKey>, optional;

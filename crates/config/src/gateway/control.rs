@@ -17,26 +17,27 @@ use std::path::{Path, PathBuf};
 section! { "[control]"
     /// How the loops run. For experts: the defaults are meant to be kept.
     ControlKeys {
-        /// The control period.
+        /// The control period, T.
         period: Duration, default(Control::default().period);
-        /// The law that moves the level.
+        /// The law that sets the service level m.
         law: LawName, default(LawName::FeedForward);
         /// The gain margin of `law = "paper"`; 4 where absent.
         gain_margin: GainMargin, optional;
-        /// Sent to every rejected client as `Retry-After`, in whole seconds. Default: when there will be room, as the loop
-        /// forecasts it, for each client another time so that they do not come all at once: two minutes at the most, also
-        /// after a short burst, because it may come again. Write `"5s"` to have everybody back sooner, and all at once.
+        /// The time, in whole seconds, that every rejected client is told in `Retry-After`. Default: when there will be
+        /// room by the loop's forecast, for each client another time, so that they do not come all at once; two minutes at
+        /// the most, also after a short burst, because it may come again. With `"5s"` all of them come back after five
+        /// seconds, at once.
         retry_after: Duration, optional;
-        /// What of the law that holds a `delay` runs.
+        /// The parts of the law of a `delay` that run: prediction, feedback, or both.
         delay_law: DelayParts, default(DelayParts::default());
-        /// What decides whether a request with a `deadline` comes in.
+        /// The rule that admits requests with a `deadline`.
         admission: Admission, default(Admission::default());
-        /// With `admission = "budget"`: least and most share of each priority's, the highest first, such as
-        /// `["0.2-1", "0-0.5"]`. Absent: the whole to the highest, and to the others what is predicted to remain.
+        /// With `admission = "budget"`: the least and the most share of each priority, the highest first, such as
+        /// `["0.2-1", "0-0.5"]`. Absent: the highest may have all, and each other one what is predicted to remain.
         shares: OneOrMany<LeastToMost>, optional;
-        /// With `admission = "budget"`: the file that keeps how rates go on by the hour of day. Read at the start if it is
-        /// there; written at the end of each hour, at a reload and at the end; a simulation only reads it. A relative path is
-        /// taken from the folder of this file.
+        /// With `admission = "budget"`: the file that keeps the forecast of rates by the hour of day. It is read at the
+        /// start if it is there, and written at the end of each hour, at a reload and at the end; a simulation only reads
+        /// it. A relative path is taken from the folder of this file.
         trends: Text, optional;
     }
 }

@@ -11,14 +11,14 @@ use plimsoll_core::time::Duration;
 use std::ops::Range;
 
 section! { "[[site.type]]"
-    /// Requests that cost the server about as much as each other.
+    /// Requests of about the same cost to the server.
     TypeKeys {
         /// The type's name in status and metrics.
         name: Name, required("give the type a name: `name = \"report\"`");
-        /// Which requests belong to it.
+        /// The condition by which a request belongs to the type.
         condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
-        /// What one costs relative to a small static file, until it is measured. The types that need not be
-        /// told have: `static` 1, `dynamic` 10, `audio` 20, `video` 100.
+        /// The cost of a request relative to a small static file, until it is measured. The types that every site has cost:
+        /// `static` 1, `dynamic` 10, `audio` 20, `video` 100.
         cost: Weight, default(Weight(10.0));
     }
 }

@@ -34,7 +34,7 @@ section! { "the file"
     ConfigurationKeys {
         /// Where the gateway listens, and whether it acts.
         gateway: GatewayKeys, section;
-        /// TLS with clients.
+        /// TLS with clients: where it is spoken, and with which certificates.
         tls: Table<TlsKeys>, optional;
         /// The servers behind the gateway, by names of your choice.
         upstream: NamedSections<UpstreamKeys>, default(NamedSections(Vec::new()));
@@ -48,17 +48,17 @@ section! { "the file"
         report: ReportKeys, section;
         /// A line for each request.
         access_log: AccessLogKeys, section;
-        /// What the gateway says of itself.
+        /// The operator's log, on stderr.
         log: LogKeys, section;
         /// Spans for a collector of OpenTelemetry.
         traces: Table<TraceKeys>, optional;
         /// Metrics for a collector of OpenTelemetry.
         metrics: Table<MetricsKeys>, optional;
-        /// What Linux does in the gateway's place.
+        /// Work that Linux does in the gateway's place.
         kernel: KernelKeys, section;
-        /// What is too much.
+        /// Bounds on connections, requests and memory.
         limits: LimitKeys, section;
-        /// Times after which something is given up.
+        /// Times after which the gateway gives up waiting.
         timeouts: TimeoutKeys, section;
         /// How the loops run. Nothing here needs to be set.
         control: ControlKeys, section;
@@ -77,18 +77,18 @@ section! { "[gateway]"
         /// Names by which that listener may be asked; one `*` stands for anything. Addresses and `localhost` need no entry: any
         /// other name is refused, since a page's author could lead visitors' browsers here by a name of their own.
         admin_names: OneOrMany<HostPattern>, optional;
-        /// The file of the listener's tokens, one a line, each of at least 32 characters: whoever asks shows one of them, as
-        /// `Authorization: Bearer TOKEN`, or in a browser as the password with any name. `/healthz` needs none. Read again at
-        /// each reload. A relative path is taken from the folder of this file.
+        /// The file of the listener's tokens, one a line, each of at least 32 characters. A request must show one of them:
+        /// as `Authorization: Bearer TOKEN`, or in a browser as the password with any name. `/healthz` needs none. The file
+        /// is read again at each reload. A relative path is taken from the folder of this file.
         admin_token_file: Text, optional;
-        /// Whether clients may speak HTTP/2 without TLS (h2c), as they do who know that the gateway does.
+        /// Whether clients may speak HTTP/2 without TLS (h2c). Only clients that know it beforehand do so.
         h2c: bool, default(Settings::default().h2c);
-        /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
+        /// Whether decisions are acted on. Start with `"observe"`, which shows the decisions and carries out none.
         mode: Mode, default(Mode::default());
-        /// Whether a new connection is closed at once if each request of its client would be rejected for the load, which is
-        /// told where a client is its address, one site has every host and no rule asks for more than the `client`. Nothing is
-        /// read and no handshake is made; a client without TLS is sent the answer to rejected requests all the same. Each such
-        /// connection counts as one rejected request, and has no line in access logs.
+        /// Whether a new connection is closed at once if each request of its client would be rejected for the load. That is
+        /// known if clients are told apart by their address, one site has every host, and no rule asks for more than the
+        /// `client`. Nothing is read and no handshake is made; a client without TLS is sent the answer to rejected requests
+        /// all the same. Each such connection counts as one rejected request, and has no line in access logs.
         reject_at_accept: bool, default(Settings::default().reject_at_accept);
         /// Worker threads. Default: one per CPU.
         threads: Whole<1, 1024>, optional;
@@ -96,23 +96,23 @@ section! { "[gateway]"
         /// which has the client's address. From there a connection without one is closed. Clients of a Unix socket are at
         /// `127.0.0.1`.
         proxy_protocol: OneOrMany<Network>, optional;
-        /// Proxies in front of the gateway: what they say in `real_ip_header` about a client's address is believed. From them
-        /// alone `X-Real-IP` passes, and what else begins with `X-Forwarded-`.
+        /// Proxies in front of the gateway. The address of a client that they write in `real_ip_header` is believed. Their
+        /// `X-Real-IP` and other headers that begin with `X-Forwarded-` pass, and are dropped from all others.
         trusted_proxies: OneOrMany<Network>, optional;
         /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does
         /// not write it would pass on what its client made up.
         real_ip_header: RealIpHeader, default(RealIpHeader::default());
-        /// Request headers that count only from those proxies, such as an application's `"x-plan"`: from anybody else
-        /// classes and clients are told as if they were absent. They are forwarded all the same. `X-Real-IP`, `Forwarded` and
-        /// `X-Forwarded-...` need not be named: from anybody else they are dropped, and absent for classes and clients too.
+        /// Request headers that count only from those proxies, such as an application's `"x-plan"`: from others, classes
+        /// and clients are found as if they were absent. They are forwarded all the same. `X-Real-IP`, `Forwarded` and
+        /// `X-Forwarded-...` need not be named: from others they are dropped, and absent for classes and clients too.
         trusted_headers: OneOrMany<HeaderName>, optional;
-        /// Cookies that count only if they are signed: classes and clients are told by the value that was signed. A token is
-        /// `value.expiry.signature`, see [security](security.md#signed-cookies-and-headers).
+        /// Cookies that count only if they are signed: classes and clients are found by the value that was signed. A token
+        /// is `value.expiry.signature`, see [security](security.md#signed-cookies-and-headers).
         signed_cookies: OneOrMany<CookieName>, optional;
         /// Request headers that count only if they are signed, as `signed_cookies`.
         signed_headers: OneOrMany<HeaderName>, optional;
-        /// The file of their keys, one a line, each of at least 32 characters; any of them is good. Read again at each reload.
-        /// A relative path is taken from the folder of this file.
+        /// The file of the keys that sign them, one a line, each of at least 32 characters; a signature by any of them
+        /// counts. The file is read again at each reload. A relative path is taken from the folder of this file.
         signing_key_file: Text, optional;
         /// Which request headers tell the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
@@ -121,9 +121,9 @@ section! { "[gateway]"
         /// How response headers of upstreams and folders are changed, for every site. What the gateway answers itself, such as
         /// a rejection, stays as it is: a rule for `cache-control` would have caches keep it.
         response_headers: Table<HeaderRuleKeys>, optional;
-        /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
-        /// a client keeps its level from one to the other. Absent: drawn at the first start, so that nobody can compute its
-        /// luck, and kept in `state`.
+        /// The key of the hash that picks the clients with the better level. Give all gateways of a site the same, and a
+        /// client keeps its level from one to the other. Absent: drawn at the first start, so that no client can compute
+        /// its luck, and kept in `state`.
         seed: Whole<0, { i64::MAX as u64 }>, optional;
         /// The file that keeps what was learned (costs, workers, service levels, the seed that was drawn) for the next
         /// start, so that a restart in an overload does not begin blind; or `"off"`. Absent: this file's name with the ending
@@ -139,9 +139,9 @@ section! { "[gateway]"
 section! { "[rejection]"
     /// The answer to a request that is rejected.
     RejectionKeys {
-        /// The status code.
+        /// The status code of the answer.
         status: Whole<400, 599>, default(Whole(Rejection::default().status.into()));
-        /// The body.
+        /// The body of the answer.
         body: Text, default(Text(Rejection::default().body));
         /// The body's media type.
         content_type: ContentType, default(ContentType(Rejection::default().content_type));
@@ -153,19 +153,20 @@ section! { "[report]"
     ReportKeys {
         /// Which responses carry it.
         when: ReportMode, default(Report::default().mode);
-        /// The header's name.
+        /// The name of the header.
         header: HeaderName, default(HeaderName(Report::default().name));
     }
 }
 
 section! { "[limits]"
-    /// What is too much.
+    /// Bounds on connections, requests and memory.
     LimitKeys {
-        /// Request line and headers together, at most 64 KiB; beyond it 431.
+        /// The request line and headers together, at most 64 KiB; beyond it the answer is 431.
         head: Size, default(Size(Limits::default().head_bytes as u64));
-        /// What the unfinished heads of all connections together may take of memory. Beyond it the oldest is given up (408).
+        /// The memory that the unfinished heads of all connections may take together. Beyond it the oldest is given up
+        /// (408).
         head_memory: Size, default(Size(Limits::default().head_memory as u64));
-        /// The request's body; beyond it 413.
+        /// The request's body; beyond it the answer is 413.
         body: Size, default(Size(Limits::default().body_bytes));
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
         /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
@@ -176,52 +177,56 @@ section! { "[limits]"
         connections_per_client: Whole<1, 10_000_000>, optional;
         /// The most requests under way at once on one connection of HTTP/2.
         streams: Whole<1, 65536>, default(Whole(Limits::default().streams.into()));
-        /// How much of a request's body is read before the request is put to the server, in memory and then in a
-        /// temporary file, so that a slow client holds no place there. What is longer streams.
+        /// The part of a request's body that is read, into memory and then into a temporary file, before the request is put
+        /// to the server, so that a slow client holds no place there. A longer body streams from there on.
         request_buffer: Size, default(Size(Limits::default().request_buffer));
-        /// How much of a response may wait in a temporary file for a client that reads slowly, as nginx's
+        /// The part of a response that may wait in a temporary file for a client that reads slowly, as nginx's
         /// `proxy_max_temp_file_size`.
         response_buffer: Size, default(Size(Limits::default().response_buffer));
-        /// Paths whose request bodies pass to the server while they come, such as `"/upload/*"`: for servers that follow
+        /// Paths whose request bodies are passed to the server as they come, such as `"/upload/*"`: for servers that follow
         /// an upload. Such a request holds a place while its client sends. gRPC (`application/grpc`) always passes so.
         stream: OneOrMany<PathPattern>, optional;
-        /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and what
-        /// keeps its place by `tunnels_keep_places`. One more gets 503, so that streams leave room for everybody else.
+        /// The most of an upstream's places that streams may hold, at least one: requests whose bodies are passed as they
+        /// come, and connections that keep their place by `tunnels_keep_places`. One more gets 503, so that there is room
+        /// for other requests.
         stream_share: Share, default(Share(Plant::STREAM_SHARE));
-        /// What buffers of all connections together may take of memory before bodies go to files early. What clients hold while
-        /// they are waited for stays below it too: beyond it the one that is waited for the longest is given up. Connections of
-        /// HTTP/2 and their streams may take twice as much besides: beyond it the one whose client moved nothing for the
-        /// longest is closed. About 18 KiB are taken by a connection, 30 KiB over TLS, and 10 KiB by each request on it.
+        /// The memory that the buffers of all connections may take together before bodies go to files early. Bytes that
+        /// wait for slow clients stay below it too: beyond it the client that has been waited for the longest is given up.
+        /// Connections of HTTP/2 and their streams may take twice as much besides: beyond it the connection is closed whose
+        /// client has moved nothing for the longest. A connection takes about 18 KiB, 30 KiB over TLS, and each request on
+        /// it 10 KiB.
         buffer_memory: Size, default(Size(Limits::default().buffer_memory));
-        /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
+        /// The bytes that all temporary files may hold together. The files have no names, and are in `TMPDIR`, else in
+        /// `/var/tmp`.
         buffer_files: Size, default(Size(Limits::default().buffer_files));
     }
 }
 
 section! { "[timeouts]"
-    /// Times after which something is given up.
+    /// Times after which the gateway gives up waiting.
     TimeoutKeys {
-        /// A client sends its request's head.
+        /// How long a client may take to send its request's head.
         head: Duration, default(Timeouts::default().head);
-        /// Between two reads of a request's body; and on average it comes at 1 KiB a second at least, or the request gets
-        /// 408.
+        /// The longest pause in a request's body. On average the body must come at 1 KiB a second at least, or the request
+        /// gets 408.
         body: Duration, default(Timeouts::default().body_idle);
-        /// A client's connection without a request.
+        /// How long a client's connection may be without a request.
         keep_alive: Duration, default(Timeouts::default().keep_alive);
-        /// How long a client may take nothing of its response; and on average it takes 1 KiB a second at least, as its
+        /// How long a client may take nothing of its response. On average it must take 1 KiB a second at least, as its
         /// kernel acknowledges it.
         send: Duration, default(Timeouts::default().send);
-        /// Connecting to an upstream.
+        /// How long it may take to connect to an upstream.
         connect: Duration, default(Timeouts::default().connect);
-        /// Time from the request sent to the head of the upstream's response, anew from each of up to sixteen interim ones
-        /// (103 Early Hints), of which the client gets no more; also how long an exempt request may wait.
+        /// The longest time from the request sent to the head of the upstream's response. It begins anew with each of up to
+        /// sixteen interim responses (103 Early Hints), which are not passed to the client. It also bounds how long an
+        /// exempt request may wait.
         first_byte: Duration, default(Timeouts::default().first_byte);
-        /// Between two reads of an upstream's response.
+        /// The longest pause in an upstream's response.
         upstream_idle: Duration, default(Timeouts::default().upstream_idle);
-        /// An upstream's connection without a request. Keep it below the upstream's own limit (Apache's
+        /// How long an upstream's connection is kept without a request. Keep it below the upstream's own limit (Apache's
         /// `KeepAliveTimeout` is 5 s), or requests meet connections that are just being closed.
         upstream_keep_alive: Duration, default(Timeouts::default().upstream_keep_alive);
-        /// Without a byte either way on an upgraded connection (WebSocket).
+        /// How long an upgraded connection (WebSocket) may be without a byte either way.
         tunnel: Duration, default(Timeouts::default().tunnel_idle);
         /// How long requests under way may take after the order to stop.
         drain: Duration, default(Timeouts::default().drain);

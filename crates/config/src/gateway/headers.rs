@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 section! { "header rules"
-    /// How header fields are changed. First what is set or removed is dropped, whatever its value, then what is set or added is
-    /// written. A site's own rules are applied after the gateway's. Values are sent as they stand here: they have no variables.
+    /// How header fields are changed. First the fields that are set or removed are dropped, whatever their value; then
+    /// those that are set or added are written. A site's own rules are applied after the gateway's. Values are sent as they
+    /// stand here: they have no variables.
     HeaderRuleKeys {
         /// Fields that replace those of the same name: `{ x-site = "shop" }`.
         set: Pairs<SetHeaderName, HeaderValue>, optional;
@@ -72,7 +73,7 @@ fn rules(keys: &OptionalRules) -> HeaderRules {
     keys.as_ref().map_or_else(HeaderRules::default, |keys| keys.value.0.rules())
 }
 
-/// The names of fields that another key of the file has the gateway write, and which part of the file says so.
+/// The names of fields that the gateway writes because of another key, and the part of the file that has the key.
 struct WrittenNames<'a> {
     request: BTreeMap<&'a str, &'static str>,
     response: BTreeMap<&'a str, &'static str>,

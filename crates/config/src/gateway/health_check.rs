@@ -11,7 +11,7 @@ section! { "[upstream.NAME.health_check]"
     /// Each server is asked for a page at intervals. One that does not answer well is out of use until it does; if all are out,
     /// all are used. A check is no request: it holds no place and is not counted.
     HealthCheckKeys {
-        /// What is asked for (`GET`), on a connection of its own.
+        /// The path of the page that is asked for by `GET`, on a connection of its own.
         path: CheckedPath, required("write what to ask for: `path = \"/healthz\"`");
         /// The host that is asked for. Absent: the upstream's `host`, the server's name under TLS, or its address.
         host: HostName, optional;

@@ -1,14 +1,14 @@
-//! What the system does in the gateway's place.
+//! Work that the system does in the gateway's place.
 
 use super::file::ConfigurationKeys;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::section;
 
 section! { "[kernel]"
-    /// What Linux does in the gateway's place.
+    /// Work that Linux does in the gateway's place.
     KernelKeys {
-        /// Whether the system itself resets the connections of a client that was turned away by `reject_at_accept`, until the
-        /// moment in which it was told that it may come again, a minute at most: they wake no process. Needs nftables and
+        /// Whether the system itself resets the connections of a client that was turned away by `reject_at_accept`, until
+        /// the client may come again, a minute at most. Such connections wake no process. Needs nftables and
         /// `CAP_NET_ADMIN`; see [security](security.md#before-a-connection-comes).
         shed: bool, default(false);
     }

@@ -10,29 +10,29 @@ use plimsoll_core::promises::{Level, MAX_LEVELS};
 use plimsoll_gateway::settings::Rewrite;
 
 section! { "[[site.level]]"
-    /// A version of the service: how a request is changed to get it. The last level is full quality. Where a level below it
-    /// answers, the response says `Cache-Control: private, no-cache` (`no-store` where the server or a rule says that), and has
-    /// no `Expires`, `Last-Modified` and the like, so that no cache gives the lighter copy to others or keeps it longer than
-    /// the overload.
+    /// A version of the service: how a request is changed to get it. The last level is full quality. A response at a lower
+    /// level says `Cache-Control: private, no-cache` (`no-store` if the server or a rule says that), and has no `Expires`,
+    /// `Last-Modified` and the like, so that no cache gives the lighter copy to others or keeps it longer than the
+    /// overload.
     LevelKeys {
         /// The level's name in metrics, headers and logs.
         name: Name, required("give the level a name: `name = \"light\"`");
-        /// Put before the path, at most 255 bytes: `/light` makes `/light/page.html` of `/page.html`. It is taken out again of
-        /// redirects and of the paths of cookies. Exempt requests go without it.
+        /// The text put before the path, at most 255 bytes: `/light` makes `/light/page.html` of `/page.html`. It is taken
+        /// out again of redirects and of the paths of cookies. Exempt requests go without it.
         prefix: Prefix, optional;
-        /// Another upstream for this level, held at a load line of its own: clients that it does not carry are passed down to
-        /// the next level. The levels of one upstream follow one another.
+        /// Another upstream for this level, held at a load line of its own. Clients beyond that line are passed down to the
+        /// next level. The levels of one upstream follow one another.
         upstream: Name, optional;
         /// Another folder for this level.
         folder: Name, optional;
         /// Request headers to set, for a server that has versions of its own.
         headers: Pairs<SetHeaderName, HeaderValue>, optional;
-        /// Whether what the upstream does not have at this level (404, to a GET or HEAD) is asked of it once more as the next
-        /// level has it. The request counts, and its cost is learned, at the level that was decided; the report's header tells
-        /// the one that answered. A folder of `plimsoll adapt` needs no such word: its manifest says so.
+        /// Whether a page that the upstream lacks at this level (404, to a GET or HEAD) is asked for once more as the next
+        /// level has it. The request counts, and its cost is learned, at the level that was decided; the report's header
+        /// names the level that answered. A folder of `plimsoll adapt` needs no such key, since its manifest has it.
         fallback: bool, default(false);
-        /// What a request costs at this level, as a share of the level above, if you know it. A first guess until it is
-        /// measured.
+        /// The cost of a request at this level, as a share of that at the level above, if you know it. It is a first guess
+        /// until the cost is measured.
         cost: Share, optional;
     }
 }

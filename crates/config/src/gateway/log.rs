@@ -3,36 +3,36 @@
 use crate::syntax::section;
 
 section! { "[log]"
-    /// What the gateway says of itself on stderr: what begins or ceases, and what needs you. Single requests are in the access
-    /// log. See [the log](log.md).
+    /// The operator's log, on stderr: conditions that begin or end, and what needs the operator. Single requests are in the
+    /// access log. See [the log](log.md).
     LogKeys {
         /// The form of the lines.
         format: LineFormat, default(LineFormat::default());
-        /// The least grave lines that are written.
+        /// The lowest level of lines that are written.
         level: LeastLevel, default(LeastLevel::default());
     }
 }
 
-/// What is said of the operator's log.
+/// The settings of the operator's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     /// The form of its lines.
     pub format: LineFormat,
-    /// The least grave lines that are written.
+    /// The lowest level of lines that are written.
     pub level: LeastLevel,
 }
 
 /// The form of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineFormat {
-    /// For a person.
+    /// Lines to be read by a person.
     #[default]
     Text,
-    /// For a program.
+    /// Lines to be read by a program.
     Json,
 }
 
-/// How grave a line of the log is at least.
+/// The lowest level of lines that are written, the gravest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeastLevel {
     /// A person is needed.
@@ -42,7 +42,7 @@ pub enum LeastLevel {
     /// The state has changed.
     #[default]
     Info,
-    /// For whoever looks for a fault.
+    /// Details for the search for a fault.
     Debug,
 }
 

@@ -9,9 +9,9 @@ use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::MetricsSettings;
 
 section! { "[metrics]"
-    /// What `/metrics` of the admin listener has is pushed to a collector of OpenTelemetry too, under the same names: for where
-    /// nothing may connect to that listener. Counters count from the gateway's start; what a collector did not take is in the
-    /// next push.
+    /// The metrics of the admin listener are pushed to a collector of OpenTelemetry too, under the same names, for hosts to
+    /// whose admin listener nothing may connect. Counters count from the gateway's start, so the next push makes up for one
+    /// that the collector did not take.
     MetricsKeys {
         /// Where the collector takes metrics by OTLP over HTTP, such as `"http://127.0.0.1:4318/v1/metrics"`.
         endpoint: HttpUrl, required("write where the collector takes OTLP over HTTP: `endpoint = \"http://127.0.0.1:4318/v1/metrics\"`");

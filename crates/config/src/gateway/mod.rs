@@ -32,18 +32,18 @@ use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{FilesSettings, Settings, UpstreamSettings};
 use std::path::PathBuf;
 
-/// What a file says of the gateway.
+/// The settings of the gateway, apart from the promises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
     /// The settings, all but their `backends` and the seed.
     pub settings: Settings,
-    /// What serves, one per plant of the promises, in their order.
+    /// The backend of each plant of the promises, in their order.
     pub backends: Vec<Backend>,
-    /// The file that keeps what was learned of how rates go on.
+    /// The file that keeps the forecast of rates.
     pub trends: Option<PathBuf>,
-    /// The seed of the client hash, if the file tells it.
+    /// The seed of the client hash, if the file has one.
     pub seed: Option<u64>,
-    /// Where what was learned is kept.
+    /// Where the learned state is kept.
     pub state: StatePlace,
     /// The file of the keys by which headers and cookies are signed.
     pub signing_keys: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub struct Gateway {
     pub log: Log,
 }
 
-/// Where what was learned is kept.
+/// Where the learned state is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StatePlace {
     /// The state is not kept.
@@ -65,14 +65,14 @@ pub enum StatePlace {
     At(PathBuf),
 }
 
-/// What serves a plant's requests, before names are looked up.
+/// The backend of a plant, before names are looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
     /// One server, or several that are equal.
     Upstream {
         /// `host:port` of each, or `unix:` and a path; equal members of one plant.
         addresses: Vec<String>,
-        /// What else is said of them: all but their addresses.
+        /// Its settings, all but the addresses.
         settings: Box<UpstreamSettings>,
         /// The page on which the server says how many workers it has.
         workers_from: Option<HttpUrl>,

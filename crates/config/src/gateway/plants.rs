@@ -21,14 +21,15 @@ section! { "[upstream.NAME]"
         /// Where it listens: `"127.0.0.1:8000"`, `"https://app.internal"` for TLS, or `"unix:/run/app.sock"`. Several addresses
         /// are equal members, together one capacity: a request goes to the one of two that has fewer under way.
         address: OneOrMany<ServerAddress>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
-        /// The host that it is asked for, whatever host the client named, which it finds in `X-Forwarded-Host`: for a server
-        /// with a virtual host of its own. Its redirects to that host stay with the client's. Absent: the client's.
+        /// The host that it is asked for, for a server with a virtual host of its own. The host that the client named is
+        /// then in `X-Forwarded-Host`, and redirects to the server's host stay with the client's. Absent: the host that the
+        /// client named.
         host: HostName, optional;
-        /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
-        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where a class has a
-        /// `delay` or a `deadline`, no more are used than let a request wait in the server for 0.15 of the shortest delay, or
-        /// 0.05 of the shortest deadline, and where one has a `ratio`, no more than `workers`. If `workers` is left out, also
-        /// the upper bound of the search.
+        /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its `workers`. An
+        /// event-driven server (nginx) takes more than it has processes: write that number here. If a class has a `delay`
+        /// or a `deadline`, fewer are used: so many that a request waits in the server for at most 0.15 of the shortest
+        /// delay, or 0.05 of the shortest deadline; if one has a `ratio`, no more than `workers`. If `workers` is left out,
+        /// this is also the upper bound of the search.
         max_connections: Whole<1, 65_535>, optional;
         /// The most upgraded connections (WebSocket) and streams of events (`text/event-stream`) to it at once; one more gets
         /// 503.
@@ -38,43 +39,47 @@ section! { "[upstream.NAME]"
         /// with the head of its response.
         tunnels_keep_places: bool, default(Tunnels::default().keep_places);
         /// Whether it stops working on a request when that request's connection is closed. Most servers do not notice: a
-        /// request whose client left then holds its place until it is finished, for nobody, because the server is not free
-        /// before. If it does stop, the gateway closes the connection at once and gives the place to another request.
+        /// request whose client left then holds its place until it is finished, because the server is not free before. If
+        /// it does stop, the gateway closes the connection at once and gives the place to another request.
         stops_when_abandoned: bool, default(false);
         /// Whether its own processes decide on levels of service (`plimsoll control` with the same file). They then keep
-        /// levels, contracts and the load line, and reject; the gateway keeps delays, ratios and deadlines before it, and tells
-        /// them in `X-Plimsoll-Places` of each request what part of its places there is taken, for which they hold their load
-        /// line too. No upstream gets such a field of a client's.
+        /// levels, contracts and the load line, and reject. The gateway keeps delays, ratios and deadlines before it. In
+        /// `X-Plimsoll-Places` of each request the gateway reports the part of its places there that is taken, for which
+        /// the processes lower their load line too. A client's field of this name reaches no upstream.
         decides_itself: bool, default(false);
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
-        /// A request that waited this long is answered with a rejection; one with a `deadline` waits as long as it can be in
-        /// time. Default: ten seconds, and half a second for a request without a promise of its own while the server is
-        /// overloaded.
+        /// How long a request may wait before it is answered with a rejection; one with a `deadline` waits as long as it
+        /// can be in time. Default: ten seconds, and half a second for a request without a promise of its own while the
+        /// server is overloaded.
         max_wait: Duration, optional;
-        /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
-        /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
+        /// The response header in which it reports the cost of a request, in seconds of service, where deadlines are
+        /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that the request
+        /// took.
         cost_header: HeaderName, optional;
-        /// Over what time the share of a server grows that is new, or is in use again; a server that was out for less takes
-        /// only as long as it was out.
+        /// The time over which the share of a server grows that is new, or is in use again. A server that was out for less
+        /// takes only as long as it was out.
         slow_start: Duration, default(UpstreamSettings::new(Vec::new()).slow_start);
-        /// How often the names among its addresses are looked up again, or `"off"`: at the start and at a reload alone. Servers
-        /// that a name has no more finish their requests, and those whose names cannot be looked up stay in use.
+        /// How often the names among its addresses are looked up again, or `"off"`: at the start and at a reload alone.
+        /// Servers that a name no longer leads to finish their requests; servers whose names cannot be looked up stay in
+        /// use.
         resolve: LookUpEvery, default(LookUpEvery(Some(LookUpEvery::USUAL)));
         /// How TLS is spoken with it. Its addresses need no `https://` then.
         tls: Table<UpstreamTlsKeys>, optional;
-        /// Whether HTTP/2 is spoken with it, as servers of gRPC want: over TLS if it agrees (ALPN), else without being asked. A
-        /// connection has one request at a time all the same, so that `max_connections` bounds both.
+        /// Whether HTTP/2 is spoken with it, as servers of gRPC need: over TLS if it agrees (ALPN), else without being
+        /// asked. A connection has one request at a time all the same, so that `max_connections` bounds both.
         http2: bool, default(false);
-        /// How the health of its servers is checked besides by requests. Absent: by requests alone.
+        /// Health checks of its servers, besides the requests themselves. Absent: requests alone show whether a server is
+        /// healthy.
         health_check: Table<HealthCheckKeys>, optional;
-        /// What it can carry.
+        /// The capacity of the upstream, and its load line.
         capacity: CapacityKeys, section;
     }
 }
 
 section! { "[upstream.NAME.tls]"
-    /// TLS with an upstream. Its certificate must be for its name and signed by an authority; there is no way to trust any.
+    /// TLS with an upstream. Its certificate must be for its name and signed by an authority; no key trusts any
+    /// certificate.
     UpstreamTlsKeys {
         /// The file of the authorities that may have signed its certificate, in PEM, or of that certificate itself. Absent:
         /// the authorities that this system trusts. A relative path is taken from the folder of this file.
@@ -85,14 +90,14 @@ section! { "[upstream.NAME.tls]"
 }
 
 section! { "costs"
-    /// What one request takes of the server, in time of all of it: a in U = a R + b W. A server that does at most 600
-    /// such requests a second takes 1 / 600 s for each.
+    /// The cost of one request, as time of the whole server: a in U = a R + b W. A server that does at most 600 such
+    /// requests a second takes 1 / 600 s for each.
     CostKeys {
-        /// The fixed part of a request.
+        /// a: the fixed part of a request.
         request: Seconds, required("write the fixed part of a request's cost, such as `request = \"1.6ms\"`");
-        /// The part for each byte delivered.
+        /// b: the part for each byte delivered.
         byte: Seconds, default(Seconds(0.0));
-        /// A rejection. It counts where `same_host = true`.
+        /// c: the cost of a rejection. It counts where `same_host = true`.
         rejection: Seconds, default(Seconds(0.0));
     }
 }
@@ -103,7 +108,7 @@ section! { "[folder.NAME]"
     FolderKeys {
         /// The folder. A relative path is taken from the folder of this file.
         root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
-        /// What to serve for a folder: the first of these names that exists.
+        /// The files served for a folder: the first of these names that exists.
         index: OneOrMany<Text>, default(OneOrMany::new(FilesSettings::default().index.into_iter().map(Text)));
         /// Whether links may lead out of the folder.
         follow_symlinks: bool, default(FilesSettings::default().follow_symlinks);
@@ -113,27 +118,27 @@ section! { "[folder.NAME]"
         max_connections: Whole<1, 65_535>, default(Whole(1024));
         /// The most requests that wait; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
-        /// A request that waited this long is answered with a rejection; one with a `deadline` waits as long as it can be in
-        /// time. Default: ten seconds, and half a second for a request without a promise of its own while the server is
-        /// overloaded.
+        /// How long a request may wait before it is answered with a rejection; one with a `deadline` waits as long as it
+        /// can be in time. Default: ten seconds, and half a second for a request without a promise of its own while the
+        /// server is overloaded.
         max_wait: Duration, optional;
-        /// What the gateway can carry.
+        /// The capacity of the gateway for files, and its load line.
         capacity: FolderCapacityKeys, section;
     }
 }
 
 section! { "[folder.NAME.capacity]"
-    /// What the gateway can carry where it serves files itself.
+    /// The capacity of the gateway where it serves files itself.
     FolderCapacityKeys {
         /// The threads that serve. Default: the gateway's `threads`.
         workers: Whole<1, 1_000_000>, optional;
         /// The load line: the utilization to hold.
         load_line: Share, default(Share(0.85));
-        /// What the network link carries, if that may be what runs out first. For files it often is.
+        /// The capacity of the network link, if that may be what runs out first. For files it often is.
         bandwidth: Rate, optional;
-        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        /// The mean service time above which a period counts as full load, whatever else is measured.
         response_time_limit: Duration, optional;
-        /// What requests cost, if known. Learned from traffic otherwise.
+        /// The costs of requests, if known. Otherwise they are learned from traffic.
         costs: Table<CostKeys>, optional;
         /// The most that the sites' guarantees may take of it together, below 1. Default: the load line, at most 0.95; at most
         /// 0.58 where deadlines are promised.
@@ -248,7 +253,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         },
         stops_when_abandoned: keys.stops_when_abandoned.value,
         decides_itself: keys.decides_itself.value,
-        // Whoever lets an engine decide inside a server says so.
+        // Only an engine inside a server sets it.
         waits_unseen: false,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,

@@ -31,12 +31,13 @@ section! { "[[site]]"
         upstream: Name, optional;
         /// The folder that serves it, instead of an upstream.
         folder: Name, optional;
-        /// What a client is: its address, a header's value or a cookie's value.
+        /// The identity of a client: its address, a header's value or a cookie's value.
         client: ClientIdentity, default(ClientIdentity(Identity::default()));
         /// Which requests get the better level when not all can.
         choice: Choice, default(Choice::default());
-        /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
-        /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
+        /// The contract that is served at full quality whatever other sites do. Absent: best effort, served from what the
+        /// guarantees of others leave. A site that asks for more than was guaranteed gets what its guarantee can carry,
+        /// degraded.
         guarantee: Table<GuaranteeKeys>, optional;
         /// The site's share of the whole server while sites want more of it than there is, relative to the others'. The
         /// guarantee is a part of this share: beyond it the site gets something only where the share is more than the
@@ -48,47 +49,48 @@ section! { "[[site]]"
         /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have
         /// one.
         default_priority: Whole<1, 100>, optional;
-        /// How long its responses may take, from arrival to the server's last byte, on average: for each of its classes
-        /// that has neither a `delay` nor a `ratio` of its own, `default` too.
+        /// The average time that its responses may take, from arrival to the server's last byte. It holds for each of its
+        /// classes that has neither a `delay` nor a `ratio` of its own, `default` too.
         delay: Duration, optional;
         /// The percentage of responses that keep the `delay`. Without it the `delay` is a bound on the average.
         percentile: Percentile, optional;
         /// The `ratio` of the class `default`.
         default_ratio: Ratio, optional;
-        /// Whether `ratio`s hold even where a worker must be left idle for it while a request waits.
+        /// Whether `ratio`s hold even if a worker must be left idle for it while a request waits.
         strict_ratios: bool, default(false);
-        /// Within which each of its requests that is admitted is answered, from arrival to the server's last byte; what
-        /// could not be is refused at once, with a `Retry-After` that tells when it could. By what requests cost, not by
-        /// how many they are. For each of its classes that has none of its own, `default` too. The plan is stricter.
+        /// The time within which each of its requests that is admitted is answered, from arrival to the server's last byte.
+        /// A request that could not be in time is refused at once, with a `Retry-After` that tells when it could. Admission
+        /// goes by the cost of requests, not by their number. It holds for each of its classes that has none of its own,
+        /// `default` too. The plan is stricter.
         deadline: Duration, optional;
-        /// How many of a hundred of the admitted requests are answered within their `deadline`: the more, the sooner
+        /// The percentage of admitted requests that are answered within their `deadline`. The higher it is, the sooner
         /// requests are refused.
         in_time: Percentile, default(Percentile(Site::IN_TIME));
-        /// What its deadlines prefer, where they cannot have both.
+        /// The preference of its deadlines where they cannot have both: no idle worker (`throughput`), or short waits (`delay`).
         prefer: Prefer, default(Prefer::default());
-        /// The request header in which your application announces what a request will cost, in seconds of service. Believed
-        /// from the gateway's `trusted_proxies` alone: a client would say that it costs nothing.
+        /// The request header in which your application announces the cost of a request, in seconds of service. It is
+        /// believed from the gateway's `trusted_proxies` alone: a client would claim to cost nothing.
         cost_header: HeaderName, optional;
-        /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
-        /// `static`, `audio`, `video` or `dynamic` by its method, path and query. Absent: types are found within these by
-        /// what requests take.
+        /// Types of requests of about the same cost, matched in order, where deadlines are promised. A request that matches
+        /// none is `static`, `audio`, `video` or `dynamic` by its method, path and query. Absent: types are found within
+        /// these by the time that requests take.
         types as "type": Sections<TypeKeys>, default(Sections(Vec::new()));
-        /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
+        /// The costs of its requests, if they differ from the upstream's `costs`: a script is not a file.
         costs: Table<CostKeys>, optional;
         /// Requests that are never degraded nor rejected for the load, and come first: health checks. They hold half of the
-        /// places at most, so that they starve nobody; name their `client` too. Those of a named client need no `Host` of a
-        /// site, since a balancer checks by address. They go as they came, without a level's prefix and headers: where every
-        /// level has a prefix, their pages lie at the root beside the trees.
+        /// places at most, so that others are served too; name their `client` as well. Those of a named client need no
+        /// `Host` of a site, since a balancer checks by address. They go as they came, without a level's prefix and
+        /// headers: where every level has a prefix, their pages lie at the root beside the trees.
         exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
         /// How request headers are changed on their way to the upstream, after the rules of `[gateway]`.
         request_headers: Table<HeaderRuleKeys>, optional;
         /// How response headers of the upstream or folder are changed, after the rules of `[gateway]`.
         response_headers: Table<HeaderRuleKeys>, optional;
-        /// Where its requests are written down: a file, `"stdout"` or `"off"`. Absent: where `[access_log]` says.
+        /// The log of its requests: a file, `"stdout"` or `"off"`. Absent: that of `[access_log]`.
         access_log: Text, optional;
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
         level: Sections<LevelKeys>, default(Sections(Vec::new()));
-        /// Groups of clients or requests, matched in order. What matches none is the class `default`.
+        /// Groups of requests, matched in order. A request that matches none is in the class `default`.
         class: Sections<ClassKeys>, default(Sections(Vec::new()));
     }
 }

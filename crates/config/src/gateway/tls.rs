@@ -1,4 +1,4 @@
-//! TLS with clients: listeners, certificates, and who may be believed about clients.
+//! TLS with clients: listeners, certificates, and the authorities of clients' certificates.
 
 use super::addresses::in_folder_of;
 use super::http::HeaderName;
@@ -8,8 +8,8 @@ use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{Address, CertificateFiles, ClientCertificates, TlsSettings};
 
 section! { "[tls]"
-    /// TLS with clients: where it is spoken, and with which certificates. Files are read at the start, at each reload, and
-    /// when they change; if what is in them then is wrong, the log says so and the certificates stay as they were.
+    /// TLS with clients: where it is spoken, and with which certificates. The files are read at the start, at each reload,
+    /// and when they change. If a changed file is wrong, the log has the reason and the certificates stay as they were.
     TlsKeys {
         /// Where clients connect that speak TLS, such as `"0.0.0.0:443"`.
         listen: OneOrMany<Address>, required("write where clients connect that speak TLS: `listen = \"0.0.0.0:443\"`");
@@ -22,18 +22,19 @@ section! { "[tls]"
         min_version: TlsVersion, default(TlsVersion::V1_2);
         /// Whether HTTP/2 is spoken with clients that can.
         http2: bool, default(true);
-        /// The port to which requests that come without TLS are redirected, usually 443. Absent: they are served. Those that a
-        /// trusted proxy had over TLS are served, and `/.well-known/acme-challenge/`.
+        /// The port to which requests that come without TLS are redirected, usually 443. Absent: they are served. Requests
+        /// that a trusted proxy received over TLS are served in any case, and so is `/.well-known/acme-challenge/`.
         redirect: Whole<1, 65_535>, optional;
-        /// For how long browsers are told to use TLS alone for a host (`Strict-Transport-Security`), such as `"180d"`. What an
-        /// upstream says of it is dropped then. Absent: they are told nothing. It cannot be taken back.
+        /// How long browsers are told to use TLS alone for a host (`Strict-Transport-Security`), such as `"180d"`. The
+        /// field that an upstream sends is dropped then. Absent: they are told nothing. It cannot be taken back.
         hsts: Duration, optional;
         /// The file of the authorities, in PEM, that sign the certificates of clients. Absent: clients are not asked for any.
         client_ca: Text, optional;
         /// Whether a client must show a certificate.
         client_certificates: ClientCertificateUse, default(ClientCertificateUse::Required);
-        /// The request header that carries the name in a client's certificate: its first DNS name, mail address or URI, else
-        /// its common name. Conditions of classes see it, and so does the upstream; what a client sends under it is dropped.
+        /// The request header that carries the name in a client's certificate: its first DNS name, mail address or URI,
+        /// else its common name. Conditions of classes see it, and so does the upstream; a field of this name that a client
+        /// sends is dropped.
         client_header: HeaderName, optional;
     }
 }
@@ -47,7 +48,7 @@ words! {
 }
 
 words! {
-    /// What becomes of a client without a certificate.
+    /// How a client without a certificate is treated.
     enum ClientCertificateUse {
         "required" => Required, "a client without one is not served";
         "optional" => Optional, "a client without one is served too";

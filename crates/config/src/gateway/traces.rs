@@ -1,4 +1,4 @@
-//! Which requests are traced, and where that is told.
+//! Traces: which requests are recorded, and where they are sent.
 
 use super::file::ConfigurationKeys;
 use crate::agent::HttpUrl;
@@ -7,14 +7,13 @@ use crate::syntax::{Located, Part, Text, section};
 use plimsoll_gateway::settings::TraceSettings;
 
 section! { "[traces]"
-    /// The gateway takes part in W3C Trace Context, and tells a collector of OpenTelemetry how long requests waited, were
-    /// served and were delivered. It does so beside the requests' way: a collector that is slow or gone delays none, and
-    /// what is lost is counted in `plimsoll_traced_requests_total`. Absent: `traceparent` and `tracestate` pass as they
-    /// came.
+    /// The gateway takes part in W3C Trace Context, and reports to a collector of OpenTelemetry how long requests waited,
+    /// were served and were delivered. A thread of its own does so: a slow or missing collector delays no request, and lost
+    /// requests are counted in `plimsoll_traced_requests_total`. Absent: `traceparent` and `tracestate` pass as they came.
     TraceKeys {
         /// Where the collector takes traces by OTLP over HTTP, such as `"http://127.0.0.1:4318/v1/traces"`.
         endpoint: HttpUrl, required("write where the collector takes OTLP over HTTP: `endpoint = \"http://127.0.0.1:4318/v1/traces\"`");
-        /// Which part of the requests that bring no decision of their caller is recorded.
+        /// The part that is recorded of the requests for which their caller has not decided it.
         sample: Part, default(Part(0.01));
         /// What the collector calls the gateway (`service.name`).
         service: Text, default(Text("plimsoll".to_owned()));

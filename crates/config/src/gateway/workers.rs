@@ -11,36 +11,37 @@ use plimsoll_core::time::Duration;
 use std::ops::Range;
 
 section! { "[upstream.NAME.capacity]"
-    /// What an upstream can carry.
+    /// The capacity of an upstream, and its load line.
     CapacityKeys {
-        /// How many requests it works on at once. Apache: `MaxRequestWorkers`. An application server: its processes times
-        /// their threads. nginx: the workers of the application behind it; for nginx alone, which has no such number, leave it
-        /// out. Several addresses: their sum. Absent: found while the gateway runs, as the number from which on more at once
-        /// are only slower. Write it if you know it.
+        /// The number of requests it works on at once. Apache: `MaxRequestWorkers`. An application server: its processes
+        /// times their threads. nginx: the workers of the application behind it; for nginx alone, which has no such number,
+        /// leave it out. Several addresses: their sum. Absent: it is found while the gateway runs, as the number from which
+        /// more requests at once only take longer. Write it if you know it.
         workers: Whole<1, 1_000_000>, optional;
-        /// Without `workers`: the page on which the server itself says how many it has: Apache's `server-status?auto`, or
-        /// the status page of PHP-FPM. It is asked for every two seconds; until it answers they are looked for. For one
-        /// server: several addresses take `workers`, their sum. nginx's `stub_status` counts connections and no workers.
+        /// Without `workers`: the page on which the server itself reports how many it has: Apache's `server-status?auto`,
+        /// or the status page of PHP-FPM. The page is asked for every two seconds; until it answers the number is searched
+        /// for. For one server: several addresses take `workers`, their sum. nginx's `stub_status` counts connections and
+        /// no workers.
         workers_from: HttpUrl, optional;
-        /// Without `workers`: no fewer are looked for. Default: 1.
+        /// Without `workers`: the lower bound of the search. Default: 1.
         min_workers: Whole<1, 65_535>, optional;
-        /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not given
+        /// Without `workers`: the upper bound of the search. Default: `max_connections`, or 1024 where that is not given
         /// either.
         max_workers: Whole<1, 65_535>, optional;
-        /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
-        /// quality. It is held by lighter pages, and by rejections once more comes than the whole server carries. Where not
-        /// even the lightest level fits under the line but the server carries it, the utilization is between the line and 1
-        /// and nobody is rejected, unless a site has a `guarantee`, which needs that room. Default: 0.85; 1 where a class
-        /// that it serves has a `delay` or a `deadline`, which is what is held then, unless there are classes without one at
-        /// sites with a `ratio` or a `guarantee`.
+        /// The load line: the utilization to hold. A lower one leaves more room for bursts, a higher one serves more at
+        /// full quality. It is held by lighter pages, and by rejections once more comes than the whole server carries. If
+        /// not even the lightest level fits under the line but the server carries it, the utilization is between the line
+        /// and 1 and no request is rejected, unless a site has a `guarantee`, which needs that room. Default: 0.85. It is 1
+        /// if a class that the upstream serves has a `delay` or a `deadline`, which is held instead, unless there are
+        /// classes without one at sites with a `ratio` or a `guarantee`.
         load_line: Share, optional;
-        /// What its network link carries, if that may be what runs out first.
+        /// The capacity of its network link, if that may be what runs out first.
         bandwidth: Rate, optional;
-        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        /// The mean service time above which a period counts as full load, whatever else is measured.
         response_time_limit: Duration, optional;
         /// How utilization is sensed.
         sense: Sense, default(Sense::default());
-        /// What requests cost, if known. Learned from traffic otherwise, so leave it out unless you measured.
+        /// The costs of requests, if known. Otherwise they are learned from traffic, so leave them out unless you measured.
         costs: Table<CostKeys>, optional;
         /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
         same_host: bool, default(false);

@@ -22,7 +22,7 @@ section! { "the file"
         stream: Sections<StreamKeys>, default(Sections(Vec::new()));
         /// The servers as they truly are, by the names of the configuration's upstreams and folders.
         plant: NamedSections<PlantKeys>, default(NamedSections(Vec::new()));
-        /// What the levels of service truly take, by the names of the configuration's sites.
+        /// The true costs of the levels of service, by the names of the configuration's sites.
         site: NamedSections<VersionsKeys>, default(NamedSections(Vec::new()));
     }
 }
@@ -58,7 +58,7 @@ section! { "[[stream]]"
         /// `counts` and `log`: the factor by which requests are repeated, each copy from a client of its own; for a
         /// fraction, chance decides.
         scale: Multiple, default(Multiple(1.0));
-        /// What is asked for. Absent: the page `/` of 8 KiB on the first site.
+        /// The pages that are asked for. Absent: the page `/` of 8 KiB on the first site.
         page: Sections<PageKeys>, default(Sections(Vec::new()));
         /// Or an access log, each of whose requests is as likely as another.
         pages_from: Text, optional;
@@ -100,9 +100,9 @@ section! { "load phase"
 }
 
 section! { "process"
-    /// How arrivals vary, with what it takes: `process = { kind = "pareto", shape = 1.5 }`.
+    /// How arrivals vary, with the numbers that the kind needs: `process = { kind = "pareto", shape = 1.5 }`.
     ProcessKeys {
-        /// Which.
+        /// The kind of arrival process.
         kind: ProcessKind, required("write which: `kind = \"self-similar\"`");
         /// `pareto`: the intervals' tail, P(X > x) ~ x^-shape; at 2 and below there is no variance.
         shape: TailShape, optional;
@@ -110,9 +110,9 @@ section! { "process"
         hurst: Hurst, optional;
         /// `self-similar` and `surge`: how many sources, or users. 100 where absent.
         sources: Whole<1, 1_000_000>, optional;
-        /// `surge`: whether a user waits for its answer before its next request, as SURGE's users do. As many requests as
-        /// `rate` or `load` says come if every answer comes at once, and fewer the longer answers take. Absent: it does not
-        /// wait, as the paper QM changed it.
+        /// `surge`: whether a user waits for its answer before its next request, as SURGE's users do. The rate is then that
+        /// of `rate` or `load` if every answer comes at once, and lower the longer answers take. Absent: it does not wait,
+        /// as the paper QM changed it.
         waits: bool, optional;
         /// `modulated`: the rate in a burst as a multiple of the rate in the calm.
         ratio: StateRatio, optional;
@@ -138,23 +138,23 @@ section! { "bursts"
 section! { "fields"
     /// Names of fields of JSON lines. A list holds alternatives: the first that is there.
     FieldKeys {
-        /// When: seconds or milliseconds since 1970, RFC 3339, or as in the Common Log Format.
+        /// The time: seconds or milliseconds since 1970, RFC 3339, or as in the Common Log Format.
         time: OneOrMany<Text>, optional;
         /// The client's address or name.
         client: OneOrMany<Text>, optional;
         /// The request line, `GET /path HTTP/1.1`; without it, method and path.
         request: OneOrMany<Text>, optional;
-        /// The method.
+        /// The method of the request.
         method: OneOrMany<Text>, optional;
-        /// Path or URL.
+        /// The path, or a whole URL.
         path: OneOrMany<Text>, optional;
-        /// The host asked for.
+        /// The host that was asked for.
         host: OneOrMany<Text>, optional;
         /// Body bytes of the response.
         bytes: OneOrMany<Text>, optional;
-        /// The response's status.
+        /// The status of the response.
         status: OneOrMany<Text>, optional;
-        /// What the server took for it, in seconds: its true service time at full quality.
+        /// The service time in seconds: its true one, at full quality.
         service: OneOrMany<Text>, optional;
     }
 }
@@ -162,28 +162,28 @@ section! { "fields"
 section! { "[[stream.page]]"
     /// A page, or a kind of pages.
     PageKeys {
-        /// The method.
+        /// The method of its requests.
         method: Method, default(Method("GET".to_owned()));
         /// The host asked for. Default: one of the first site's.
         host: Host, optional;
         /// The path without query; one `*` is replaced by a number from 0 to 999 by chance, or by the number of a file.
         path: PagePath, default(PagePath("/".to_owned()));
-        /// Request headers.
+        /// Headers of its requests.
         headers: Pairs<HeaderName, HeaderValue>, optional;
         /// The page's share of the stream's requests, relative to the other pages'.
         weight: Weight, default(Weight(1.0));
         /// Body bytes of the response at full quality, on average.
         bytes: Size, default(Size(8 << 10));
-        /// How they vary around it.
+        /// How the bytes vary around that mean.
         bytes_law: Either<LawKind, Table<LawKeys>>, default(Either::Simple(LawKind::Deterministic));
-        /// So many files in the manner of SURGE (Barford and Crovella, SIGMETRICS 1998) instead of one page: lognormal sizes
-        /// with Pareto's tail from 133,000 bytes, the file of rank r asked for 1/r as often as the first. It needs a `*` in the
-        /// path.
+        /// The number of files in the manner of SURGE (Barford and Crovella, SIGMETRICS 1998) that take the place of one
+        /// page: lognormal sizes with Pareto's tail from 133,000 bytes, the file of rank r asked for 1/r as often as the
+        /// first. It needs a `*` in the path.
         files: Whole<1, 100_000>, optional;
         /// One worker's mean time for it at full quality, where that differs from the time that the server takes for other
         /// requests of the same size.
         service: Duration, optional;
-        /// How that varies, where it is not as the server's does.
+        /// How that time varies, where it is not as the server's does.
         service_law: Either<LawKind, Table<LawKeys>>, optional;
     }
 }
@@ -191,7 +191,7 @@ section! { "[[stream.page]]"
 section! { "law"
     /// The form of a distribution whose mean is given beside it: `{ kind = "pareto", shape = 1.2, ratio = 1000 }`.
     LawKeys {
-        /// Which.
+        /// The kind of distribution.
         kind: LawKind, required("write which: `kind = \"pareto\"`");
         /// `pareto`: alpha. The smaller, the heavier the tail.
         shape: ShapeNumber, optional;
@@ -209,20 +209,21 @@ section! { "retry"
     RetryKeys {
         /// How long after the refusal, on average (exponential, so that retries do not come in step).
         after: Duration, required("write how long a client waits before it tries again: `after = \"2s\"`");
-        /// How many times at most.
+        /// The most times that a client tries again.
         most: Whole<1, 1000>, default(Whole(3));
-        /// Whether a client that the gateway turned away comes when the answer's `Retry-After` says, instead.
+        /// Whether a client that the gateway turned away comes at the time of the answer's `Retry-After` instead.
         obeys: bool, default(false);
     }
 }
 
 section! { "[plant.NAME]"
-    /// A server as it truly is, by the name of the configuration's upstream or folder. What is not said is taken from
-    /// the configuration: workers, costs, bandwidth. The gateway sees nothing of this: it learns from what it serves.
+    /// A server as it truly is, by the name of the configuration's upstream or folder. Workers, costs and bandwidth that
+    /// are not given are those of the configuration. The gateway sees nothing of this: it learns from the requests that it
+    /// serves.
     PlantKeys {
-        /// How many requests it works on at once, first come first served: a process pool. Default: as configured;
-        /// where the configuration leaves it to be found, this says what is to be found, and must be there unless an earlier
-        /// run of the gateway has found it.
+        /// The number of requests it works on at once, first come first served: a process pool. Default: as configured.
+        /// Where the configuration leaves the number to be found, this is the one that is to be found, and must be there
+        /// unless an earlier run of the gateway has found it.
         workers: Whole<1, 1_000_000>, optional;
         /// Or the cores that all requests in service share evenly: an event-driven server, or more processes than
         /// cores.
@@ -231,7 +232,7 @@ section! { "[plant.NAME]"
         connections: Whole<1, 10_000_000>, optional;
         /// The most requests that wait in its listen queue; one more is lost. Apache's `ListenBacklog`.
         listen_queue: Whole<0, 10_000_000>, default(Whole(511));
-        /// One worker's time for a request: the fixed part.
+        /// The fixed part of one worker's time for a request.
         service: Duration, optional;
         /// One worker's time for each KiB of the response.
         service_per_kib: Seconds, optional;
@@ -242,27 +243,27 @@ section! { "[plant.NAME]"
         /// The server's network link, which a response passes after its service, shared by all. Default: the configured
         /// `bandwidth`.
         link: crate::syntax::Rate, optional;
-        /// What a rejection takes of a worker, where the gateway shares its machine.
+        /// One worker's time for a rejection, where the gateway shares its machine.
         rejection: Seconds, optional;
-        /// What a request takes of a worker if its client left before its service began.
+        /// One worker's time for a request whose client left before its service began.
         failure: Seconds, default(Seconds(0.0));
         /// Whether it reports its own utilization. Default: where the configuration relies on it.
         reports: bool, optional;
-        /// What goes wrong, and when.
+        /// Faults of the server, and when they come.
         fault: Sections<FaultKeys>, default(Sections(Vec::new()));
     }
 }
 
 section! { "[[plant.NAME.fault]]"
-    /// Something that goes wrong for a while: exactly one of `slower`, `pause`, `takes` and `fails`.
+    /// A fault that lasts for a while: exactly one of `slower`, `pause`, `takes` and `fails`.
     FaultKeys {
-        /// First moment.
+        /// The first moment of the fault.
         from: Moment, required("write when it begins: `from = \"10s\"`");
-        /// Last moment.
+        /// The last moment of the fault.
         until: Moment, required("write when it ends: `until = \"20s\"`");
         /// The factor by which all work takes longer, including work under way.
         slower: StateRatio, optional;
-        /// Nothing moves.
+        /// Whether the server stands still: no work goes on.
         pause: bool, optional;
         /// A request that starts meanwhile takes this long, whatever it is.
         takes: Duration, optional;
@@ -272,7 +273,7 @@ section! { "[[plant.NAME.fault]]"
 }
 
 section! { "[site.NAME]"
-    /// What the levels of a site truly take.
+    /// The true costs of a site's levels.
     VersionsKeys {
         /// Levels, by their names in the configuration. The last one is full quality and needs nothing.
         level: NamedSections<VersionKeys>, default(NamedSections(Vec::new()));
@@ -280,11 +281,12 @@ section! { "[site.NAME]"
 }
 
 section! { "[site.NAME.level.NAME]"
-    /// A level of service as it truly is. Where nothing is said, neither here nor in the configuration, a level is
-    /// assumed to take 0.25 of the level above, and the simulation says so.
+    /// A level of service as it truly is. If neither this file nor the configuration has its cost, a level is assumed to
+    /// take 0.25 of the level above, and the simulation reports that.
     VersionKeys {
-        /// The level's service time as a share of the level above. Default: the configured `cost`; where only `bytes`
-        /// is given, what the server takes for these bytes; of a page with a time of its own, its share of the bytes.
+        /// The level's service time as a share of the level above. Default: the configured `cost`; if only `bytes` is
+        /// given, the time that the server takes for these bytes; for a page with a time of its own, its share of the
+        /// bytes.
         cost: Share, optional;
         /// The level's body bytes as a multiple of the level above. Default: as `cost`.
         bytes: BytesRatio, optional;

@@ -7,7 +7,7 @@ use crate::random::Random;
 use crate::time::{Duration, Instant};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Those who are not to come before some time come within this part of it after it.
+/// Clients that are not to come before some time come within this part of it after it.
 const LATER: u32 = 4;
 
 /// The longest that the load tells a request to stay away (s): no load is known that far ahead. Ten seconds at three times the

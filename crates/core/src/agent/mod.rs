@@ -31,7 +31,7 @@ use relay::Relay;
 /// The settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentLoopSettings {
-    /// What the agent can change.
+    /// The means by which the agent sheds load.
     pub policy: AgentPolicy,
     /// When the answer to a probe means overload.
     pub threshold: Threshold,
@@ -48,7 +48,7 @@ pub struct AgentLoopSettings {
 /// Samples in a period.
 pub const SAMPLES: u32 = crate::model::Tracker::SAMPLES_PER_PERIOD;
 
-/// What the agent can change.
+/// The means by which the agent sheds load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AgentPolicy {
     /// One tree for all clients: a link.
@@ -72,7 +72,7 @@ pub enum Threshold {
     Queue(u32),
 }
 
-/// What was observed since the last sample.
+/// The observations since the last sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// The length of the sample (s).

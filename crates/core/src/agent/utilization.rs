@@ -23,18 +23,18 @@ pub struct Counters {
     pub in_service: Option<u32>,
     /// How many it can serve at once, if it reports that.
     pub workers: Option<u32>,
-    /// What its processes used of the processors, if that can be read.
+    /// The processor time of its processes, if that can be read.
     pub processor: Option<ProcessorTime>,
 }
 
 /// The processor time of a server's processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProcessorTime {
-    /// What they used (s).
+    /// The processor time that they used (s).
     pub used_seconds: f64,
-    /// In this time (s).
+    /// The time in which they used it (s).
     pub seconds: f64,
-    /// How many processors they could use at once: as many as they have threads, or as the machine has.
+    /// The number of processors that they could use at once: one for each of their threads, at most those of the machine.
     pub processors: f64,
 }
 

@@ -38,13 +38,13 @@ pub use workers::KnownWorkers;
 /// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes what the
 /// step gives out.
 pub(crate) trait Loop {
-    /// What a step observes.
+    /// The observations that a step takes.
     type Inputs<'a>;
-    /// What a step gives out.
+    /// The decisions that a step gives out.
     type Outputs<'a>
     where
         Self: 'a;
-    /// What the loop needs of new promises.
+    /// The part of new promises that the loop needs.
     type Promises<'a>;
 
     /// When the next step is due.

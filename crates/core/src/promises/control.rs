@@ -15,8 +15,8 @@ pub struct Control {
     /// The time in which the choice of clients turns once round, so that each has its share of the better level; `None`:
     /// always the same clients.
     pub rekey: Option<Duration>,
-    /// What every request that is turned away is told as `Retry-After`; `None`: when there will be room, by the loop's own
-    /// forecast, and not all at once.
+    /// The time that every rejected request is told in `Retry-After`. `None`: when there will be room, by the loop's own
+    /// forecast, for each request another time.
     pub retry_after: Option<Duration>,
     /// Which parts of the delay law run.
     pub delay_law: DelayParts,

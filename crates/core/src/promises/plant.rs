@@ -40,7 +40,7 @@ pub struct Plant {
     pub stops_when_abandoned: bool,
     /// Whether its own processes decide on levels (`halves.rs`).
     pub decides_itself: bool,
-    /// Whether requests wait where nobody sees them: in the listen queue of a server inside of which the engine decides.
+    /// Whether requests wait out of the engine's sight: in the listen queue of a server inside of which it decides.
     pub waits_unseen: bool,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
@@ -52,14 +52,14 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// The part of the places that streams hold where none is told.
+    /// The part of the places that streams may hold, unless the file says otherwise.
     pub const STREAM_SHARE: f64 = 0.5;
 
-    /// U* where none is told.
+    /// U*, unless the file says otherwise.
     pub const LOAD_LINE: f64 = 0.85;
 
-    /// U* of the plant of this number where none is told: [`Plant::LOAD_LINE`], or 1 where what it holds is times, from which
-    /// it follows how full the server may be.
+    /// U* of the plant of this number, unless the file says otherwise: [`Plant::LOAD_LINE`], or 1 if the plant keeps
+    /// promised times, from which it follows how full the server may be.
     ///
     /// It holds times where classes that it serves, at some level, were promised a delay or a deadline. Classes without a
     /// promise may stand beside them, since the queue answers them in time or not at all. A ratio or a contract needs the
@@ -177,7 +177,7 @@ pub struct QueueBounds {
 }
 
 impl QueueBounds {
-    /// The longest wait where none is told. It is generous, because a healthy burst must wait and not fail.
+    /// The longest wait, unless the file says otherwise. It is generous, because a healthy burst must wait and not fail.
     pub const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
     /// The longest that a request without a deadline waits.

@@ -69,7 +69,8 @@ pub struct Target {
     pub announced_us: u32,
     /// Whole blocks of 64 KB in its body, by its `Content-Length`; 0 where no deadline is promised.
     pub blocks: u16,
-    /// The handle of its shape, by which types are found; 0 where they are told, and where no deadline is promised.
+    /// The number of the request's shape, by which types are found; 0 if the site has types of its own, or no deadline is
+    /// promised.
     pub shape: u16,
 }
 
@@ -118,7 +119,7 @@ pub struct Permit {
     pub(crate) streams: bool,
     /// The request has become an upgraded connection or a stream of events.
     pub(crate) tunnel: bool,
-    /// The client has left, and the plant finishes the request for nobody.
+    /// Whether the client has left, so that the plant finishes the request although its answer goes to no client.
     pub(crate) abandoned: bool,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,

@@ -209,8 +209,9 @@ impl Classifier {
         Some(self.sites[site].target(request, self.key))
     }
 
-    /// The first site that expects this request from this client, whatever host it names: a balancer that checks by address
-    /// knows no host. An exemption that names no client is for the site's own hosts, for its path may be anybody's.
+    /// The first site that has an exemption for this request from this client, whatever host the request names: a balancer
+    /// that checks by address knows no host. An exemption that names no client holds for the site's own hosts alone, since
+    /// any client may ask for its path.
     #[cold]
     fn site_of_exempt(&self, request: &impl RequestView) -> Option<usize> {
         let expects = |rule: &Rule| !rule.clients.is_empty() && rule.holds(request);
@@ -366,7 +367,7 @@ mod tests {
         assert_eq!(told(&Request { client: "11.1.2.3", ..get("10.0.0.7", "/healthz") }), None);
     }
 
-    /// What is told by the address alone is what each request of that client is told.
+    /// A client whose address alone determines its class has each of its requests in that class.
     #[test]
     fn a_class_is_told_by_the_address_only_where_no_request_could_change_it() {
         let network =

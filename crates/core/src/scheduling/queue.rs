@@ -19,8 +19,8 @@
 //! the fractional part of a worker; once a whole worker is earned, one more of its requests starts in tier 2 (dithering).
 //!
 //! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and
-//! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take the
-//! server for an answer that nobody awaits any more.
+//! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take
+//! the server for an answer that its client no longer awaits.
 //!
 //! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces the
 //! oldest request of the lowest rank below its own, or of the site with a contract that waits for more of its share. So a flood

@@ -19,7 +19,7 @@ pub struct PlaceLoad(u32);
 impl PlaceLoad {
     /// The header by which a gateway tells it a server.
     pub const HEADER: &str = "x-plimsoll-places";
-    /// The most that is told, and believed.
+    /// The highest value that is sent, and the highest that is believed.
     const MOST: u32 = 2000;
     const ALL: u32 = 1000;
 
@@ -62,8 +62,9 @@ impl AtomicPlaceLoad {
     }
 }
 
-/// What a gateway has told last, and when, in one word that all processes of a server write: its time in units of 2^20 ns above
-/// [`ToldPlaceLoad::TIME`] bits, and one more than the thousandths in these. 0 if nobody has told any.
+/// The latest load that a gateway has sent, and when, in one word that all processes of a server write: the time in units
+/// of 2^20 ns above [`ToldPlaceLoad::TIME`] bits, and below it the load in thousandths plus one. 0 if no gateway has sent
+/// any.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct ToldPlaceLoad(AtomicU64);

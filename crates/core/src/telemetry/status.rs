@@ -66,8 +66,8 @@ pub struct PlantStatus {
     pub bias: f64,
     /// The part by which the set point is reduced for delays that are missed although all workers could keep them.
     pub set_point_reduction: f64,
-    /// After what times requests that are turned away now are told to come again, the soonest and the latest: the loop's
-    /// forecast of when the load line has room for the first of them, and for all.
+    /// The soonest and the latest time after which requests that are rejected now may come again: the loop's forecast of
+    /// when the load line has room for the first of them, and for all.
     pub come_again: (Duration, Duration),
     /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
     pub response_time_override: bool,
@@ -81,23 +81,24 @@ pub struct PlantStatus {
     pub unfinished_seconds: Option<f64>,
     /// Mean service time of the last period; zero if nothing was served.
     pub service_time: Duration,
-    /// What a gateway tells a server that decides itself of its places there, in either of them; `None` where nothing is told.
+    /// The load of a gateway's places at a server that decides itself, in the gateway and in the server; `None` in any
+    /// other plant.
     pub places: Option<PlacesStatus>,
 }
 
-/// What part of a gateway's places at a server that decides itself is taken, as the gateway tells it with each request.
+/// The load of a gateway's places at a server that decides itself, as the gateway sends it with each request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlacesStatus {
-    /// The part; more than 1 while the gateway turns requests away.
+    /// The part of the places that is taken; more than 1 while the gateway rejects requests.
     pub taken: f64,
-    /// In the server: what came of it. `None` in the gateway.
+    /// In the server: how the load was used there. `None` in the gateway.
     pub heard: Option<HeardPlaces>,
 }
 
-/// What came of a gateway's word in the server.
+/// How a server uses the load that a gateway has sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeardPlaces {
-    /// How long ago it came, at the end of the last period.
+    /// The age of the latest value at the end of the last period.
     pub age: Duration,
     /// The part by which the set point of levels is lowered for it.
     pub set_point_reduction: f64,
@@ -147,18 +148,19 @@ pub struct SiteStatus {
     pub guaranteed_share: f64,
     /// The costs of the site's types, where one of its plants has deadlines to keep.
     pub types: Vec<TypeStatus>,
-    /// The types that were found, where none is told. A request has the first whose condition holds, else a default type.
+    /// The types that were found, if the configuration names none. A request has the first whose condition holds, else a
+    /// default type.
     pub found_types: Vec<FoundType>,
 }
 
-/// A type of requests that was found by what they show and what they took.
+/// A request type that was found by what its requests have in common and by their cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundType {
     /// Its name among the site's types.
     pub name: String,
-    /// The type of which its requests would be a part.
+    /// The type that its requests would have without it.
     pub within: String,
-    /// What its requests have in common, as a configuration would tell it.
+    /// The features that its requests have in common, as a configuration would write them.
     pub condition: Condition,
 }
 

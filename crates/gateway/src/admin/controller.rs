@@ -39,7 +39,7 @@ pub struct ControllerFigures {
 pub struct ControllerAdmin {
     /// The names by which it may be asked, besides addresses and `localhost`.
     pub names: Vec<Pattern>,
-    /// The tokens of which whoever asks must show one.
+    /// The tokens of the listener; a request must show one of them.
     pub tokens: AdminTokens,
     /// Where the key of the client hash is from.
     pub seed_from: SeedSource,

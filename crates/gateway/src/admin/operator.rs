@@ -69,7 +69,7 @@ pub(super) trait Source: Send {
     /// Shows the journal a status; what it makes of it.
     fn view(&self, status: &Status) -> View;
     fn events_after(&self, number: u64) -> JournalDocument;
-    /// The tokens of which whoever asks must show one.
+    /// The tokens of the listener; a request must show one of them.
     fn tokens(&self) -> AdminTokens;
 }
 
@@ -124,7 +124,7 @@ impl Operator {
         Ok((listener, kept))
     }
 
-    /// Begins to answer whoever asks by an address or one of these names.
+    /// Begins to answer requests for an address or for one of these names.
     pub(super) fn start(
         listener: TcpListener,
         source: impl Source + 'static,

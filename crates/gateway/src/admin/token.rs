@@ -1,4 +1,4 @@
-//! The tokens of the admin listener. Without any, whoever reaches it is answered; else whoever shows one of them.
+//! The tokens of the admin listener. If there are any, only a request that shows one of them is answered.
 //!
 //! Programs send `Authorization: Bearer TOKEN` (RFC 6750). A browser asks its user for a name and a password and sends both
 //! by itself from then on (RFC 7617): any name, and the token as password.

@@ -25,7 +25,8 @@ impl<W: Wire> Exchange<'_, W> {
         None
     }
 
-    /// Discards what came of a response for nobody. `Some` at its end, or where it goes on for longer than it is worth.
+    /// Discards the bytes of a response whose client has left. `Some` at its end, or if it goes on for longer than it is
+    /// worth.
     pub(super) fn throw_away(&mut self) -> Option<End> {
         self.client.outbox.clear();
         let goes_on = self.lease.is_some() && self.response.bytes <= MOST_FOR_NOBODY;

@@ -66,7 +66,7 @@ pub(crate) struct Exchange<'a, W> {
     pub streams_events: bool,
     /// The upstream stops working on a request whose connection is closed.
     pub stops_when_abandoned: bool,
-    /// The client has left, and the upstream finishes its request for nobody.
+    /// Whether the client has left while the upstream goes on to finish its request.
     pub is_abandoned: bool,
     /// Since when the upstream waits for the client alone.
     pub waited_since: Option<Instant>,

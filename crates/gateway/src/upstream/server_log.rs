@@ -1,8 +1,9 @@
 //! What the operator's log was told of a server, so that a server that comes and goes does not fill it.
 //!
-//! A server that goes out of use is told of at once, and so is its return. Whoever changes again soon after is told of only
-//! after a pause, which doubles with each line and is as it was after a server has been quiet for that long: one that fails ten
-//! times a minute has some lines in the first minutes, and then one every ten minutes with how often it has failed.
+//! A server that goes out of use is reported at once, and so is its return. A server that changes again soon is reported
+//! only after a pause. The pause doubles with each line, and is as it was once the server has been quiet for that long: a
+//! server that fails ten times a minute has some lines in the first minutes, and then one every ten minutes with how often
+//! it has failed.
 
 use plimsoll_core::time::{Duration, Instant};
 

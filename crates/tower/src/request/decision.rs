@@ -1,4 +1,4 @@
-//! What a request's handler, and the layers around this one, are told of the decision.
+//! The decision on a request, as its handler and the layers around this one see it.
 
 use crate::running::names::Names;
 use plimsoll_core::request::{Permit, Reason, Target};
@@ -35,22 +35,22 @@ impl Decision {
         Decision { level: 0, reason, ..self.clone() }
     }
 
-    /// The level of service, 1 to the number of levels, the highest of which is full quality. 0: it was turned away.
+    /// The level of service, from 1 to the number of levels, which is full quality; 0 if the request was rejected.
     pub fn level(&self) -> u8 {
         self.level
     }
 
-    /// The level's name; empty if it was turned away.
+    /// The level's name; empty if the request was rejected.
     pub fn level_name(&self) -> &str {
         self.target.and_then(|(site, _)| self.names.level(site, self.level)).unwrap_or_default()
     }
 
-    /// Why it has this level.
+    /// Why the request has this level.
     pub fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// The name of its class: one of your own, `default` or `exempt`; empty if no site has its host.
+    /// The name of the request's class: one of your own, `default` or `exempt`; empty if no site has its host.
     pub fn class(&self) -> &str {
         self.target.and_then(|(_, class)| self.names.class(class)).unwrap_or_default()
     }

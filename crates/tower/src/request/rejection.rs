@@ -69,7 +69,7 @@ impl Rejected {
     }
 }
 
-/// What the client is told. ASCII without a percent sign, since gRPC sends it in a field.
+/// The sentence in the answer. It is ASCII without a percent sign, since gRPC sends it in a field.
 const fn sentence(reason: Reason) -> &'static str {
     match reason {
         Reason::Overload => "The server has more requests than it can serve.\n",

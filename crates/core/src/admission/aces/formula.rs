@@ -1,4 +1,4 @@
-//! What a period may still admit of a priority: PRA and WFA (AC, section 4, eq. 5).
+//! The work that a period may still admit of a priority: PRA and WFA (AC, section 4, eq. 5).
 //!
 //! `C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p`, clamped at 0, all in service-seconds,
 //! C = s T. Eq. 5 as printed differs in four ways: it subtracts numbers of requests (rates times T) from a capacity; it

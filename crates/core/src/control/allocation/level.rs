@@ -6,7 +6,7 @@ use libm::fabs;
 /// The deadband of m: a five-hundredth of the clients.
 const DEADBAND: f64 = 0.002;
 
-/// Whether nobody has more than the lowest level, but for what the deadband leaves.
+/// Whether no client has more than the lowest level, but for the remainder that the deadband leaves.
 pub(crate) fn is_lowest(m: f64) -> bool {
     m <= 1.0 + DEADBAND
 }

@@ -1,4 +1,5 @@
-//! What is kept of the types of a site for the engine after this one: what their requests take, and which types were found.
+//! The state of a site's types, as it is kept for the next engine: the costs of their requests, and the types that were
+//! found.
 //!
 //! Costs describe the server and hold as long as it does. Without them a restart under overload admits requests by what types
 //! are expected to cost, until each has been served: requests of ten times the cost are admitted as if they were like the
@@ -13,10 +14,10 @@ use crate::promises::DEFAULT_TYPES;
 use crate::request::shape_table::{MOST_APART, MOST_CROWDED, MOST_FOUND, TypeRule};
 use alloc::{string::String, vec::Vec};
 
-/// What is kept of a site's types.
+/// The state of a site's types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownTypes {
-    /// What requests take, by type and level.
+    /// The costs of requests, by type and level.
     pub costs: Vec<KnownTypeCost>,
     /// The types that were found, parents before their children.
     pub found: Vec<KnownRule>,
@@ -26,7 +27,7 @@ pub struct KnownTypes {
     pub apart: Vec<u32>,
 }
 
-/// What the requests of a type take at a level. In microseconds, or of announced costs in millionths of the announcement.
+/// The cost of a type's requests at a level, in microseconds; for announced costs in millionths of the announcement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownTypeCost {
     /// The type's name; that of a found type is its place.
@@ -99,7 +100,7 @@ impl KnownRule {
 }
 
 impl SiteTypes {
-    /// What is to be kept.
+    /// The state that is to be kept.
     pub(super) fn known(&self) -> KnownTypes {
         let cost = |(row, learned): (usize, &LearnedType)| {
             let (name, level, announced) = self.row_names(row);

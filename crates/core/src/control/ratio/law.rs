@@ -32,7 +32,7 @@
 use super::feasibility::{self, FeasibilityTest};
 use libm::exp;
 
-/// What one class reached; nothing but its delta while it is silent.
+/// The response times of one class; only its delta while the class is silent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
     /// delta, the promised weight of the class's response time.
@@ -49,7 +49,7 @@ pub struct Reached {
     pub fresh: (f64, f64),
 }
 
-/// What the law gives out for one class.
+/// The law's decision for one class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
     /// The weight of the class's normalized response time.
@@ -87,7 +87,7 @@ struct Learned {
 
 use alloc::vec::Vec;
 
-/// What an error of 1 over a whole long window adds to ln w.
+/// The gain of the integral part: an error of 1 over a whole long window adds this to ln w.
 const INTEGRAL: f64 = 3.5;
 /// The head start for each second by which a class's mean lags.
 const PROPORTIONAL: f64 = 20.0;

@@ -40,7 +40,7 @@ impl LoadParts {
 pub struct Demand {
     /// M, the highest level that a class of the plant has.
     pub top: u8,
-    /// The load if all requests are served at this level.
+    /// The load if all requests are served at a level, by level.
     pub levels: [LoadParts; MAX_LEVELS + 1],
     /// Whether what waits is still to be decided on, as in the listen queue of a server: then it may be rejected too.
     pub is_undecided: bool,

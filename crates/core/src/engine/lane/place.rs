@@ -86,7 +86,7 @@ impl Lane {
         let Target { site, class, client, exempt, .. } = *target;
         let limit = if exempt { 0 } else { limit };
         if exempt {
-            // Its work is reserved at its start: an exempt request that is held delays nobody.
+            // Its work is reserved at its start, so that an exempt request that is held delays no other.
             unreserve(plant, permit.work.take());
         }
         let waiting = Waiting {

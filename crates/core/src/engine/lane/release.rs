@@ -87,11 +87,11 @@ impl Lane {
         }
     }
 
-    /// Notes that the client of a request in service has left, and that the plant works on for nobody: only the end of that
-    /// work frees the place. The request is released and departs as any other, as [`Outcome::Abandoned`].
+    /// Notes that the client of a request in service has left. The plant works on, and only the end of that work frees the
+    /// place. The request is released and departs as any other, as [`Outcome::Abandoned`].
     ///
-    /// To depart at once would say that the plant is free while it is not. If all clients left before their answers, nothing
-    /// would be learned and nobody rejected, however deep the plant is in work.
+    /// A departure at once would show the plant as free while it is not. If all clients left before their answers, nothing
+    /// would be learned and no request rejected, however deep the plant is in work.
     pub fn abandon(&mut self, now: Instant, permit: &mut Permit) {
         if permit.stage == Stage::InService && !permit.abandoned {
             self.follow_permit(permit);

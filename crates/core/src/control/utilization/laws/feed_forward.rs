@@ -215,8 +215,9 @@ impl Law for FeedForward {
     }
 }
 
-/// What U is below the set point, for the feedback. A line that is lowered because a gateway has its places taken lowers levels
-/// and rejects nobody: it is no error to be above it with the lowest level for all, and rejections hold the line as it is.
+/// How far U is below the set point, for the feedback. A line that is lowered because a gateway has its places taken lowers
+/// levels and rejects no request: a load above it is no error at the lowest level for all, and rejections hold the line as
+/// it is.
 fn error(seen: &Observation<'_>) -> f64 {
     let set_point = if seen.level < 1.0 {
         seen.rejects_beyond

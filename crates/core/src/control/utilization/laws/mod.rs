@@ -69,11 +69,11 @@ pub struct Observation<'a> {
     pub unconfirmed: bool,
     /// Whether costs were forgotten in this period, and begin anew.
     pub costs_begin: bool,
-    /// Whether requests wait where nobody sees them: in the listen queue of a server that decides inside, of which no length is
-    /// told.
+    /// Whether requests wait out of the engine's sight: in the listen queue of a server that decides inside, whose length
+    /// is not known.
     pub waits_unseen: bool,
-    /// Where that queue was never empty in the period, what the server counted of its workers' time, in [0, 1]: as much as it
-    /// can count, since no worker was free.
+    /// Where that queue was never empty in the period: the busy time of the workers by the server's own count, in [0, 1].
+    /// It is the most that the server can count, since no worker was free.
     pub full_at: Option<f64>,
 }
 
