@@ -27,8 +27,8 @@ help: ## list the targets
 run: release ## build, and show what Plimsoll does: `plimsoll demo`
 	$(BIN) demo
 
-# No test judges time, so the parts share the machine: the end-to-end tests, which mostly wait, run beside those that compute, and
-# what compiles into a folder of its own beside both.
+# Tests judge time only by bounds of many seconds, so the parts share the machine: the end-to-end tests, which mostly wait, run beside
+# those that compute, and what compiles into a folder of its own beside both.
 test: deps ## everything, from a fresh Debian machine with a Rust toolchain
 	@$(MAKE) --jobs=3 --output-sync=target check unit e2e model-check instructions
 	@echo "make test: all passed"

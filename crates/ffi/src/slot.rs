@@ -76,7 +76,7 @@ impl LaneSlot {
     pub(crate) fn change<T>(&self, change: impl FnOnce(&Self) -> T) -> T {
         let version = self.slot.version.load(Relaxed);
         self.slot.version.store(version.wrapping_add(1), Relaxed);
-        // Whoever sees the change also sees that one is under way.
+        // A process that sees the change also sees that one is under way.
         fence(Release);
         let _end = ChangeEnd(self.slot, version.wrapping_add(2));
         change(self)

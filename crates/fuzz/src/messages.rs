@@ -67,7 +67,7 @@ pub fn body(bytes: &[u8]) {
     }
 }
 
-/// Whoever the peer is and whatever it says, the request goes on with one reading: the same method, target and body, one host,
+/// From any peer, with any fields, the request goes on with one reading: the same method, target and body, one host,
 /// no field that `Connection` names, one place in a trace, and the peer as the last in the chain. A peer that is not trusted is
 /// the client itself.
 pub fn forwarding(bytes: &[u8]) {

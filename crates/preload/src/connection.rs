@@ -70,7 +70,8 @@ pub(crate) enum Step {
     Pass,
     /// They go to the server with this text at this place.
     Insert(usize, &'static str),
-    /// So many of them are answered here. If the connection ends then, for how long the rest of the request is thrown away.
+    /// This number of bytes is answered here, with this text. If the connection ends then, the time for which the rest of the
+    /// request is thrown away.
     Answer(usize, String, Option<Duration>),
 }
 

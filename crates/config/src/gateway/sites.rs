@@ -66,7 +66,7 @@ section! { "[[site]]"
         /// The percentage of admitted requests that are answered within their `deadline`. The higher it is, the sooner
         /// requests are refused.
         in_time: Percentile, default(Percentile(Site::IN_TIME));
-        /// The preference of its deadlines where they cannot have both: no idle worker (`throughput`), or short waits (`delay`).
+        /// The preference of its deadlines where they cannot have both: no idle worker, or short waits.
         prefer: Prefer, default(Prefer::default());
         /// The request header in which your application announces the cost of a request, in seconds of service. It is
         /// believed from the gateway's `trusted_proxies` alone: a client would claim to cost nothing.

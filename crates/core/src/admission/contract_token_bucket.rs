@@ -378,7 +378,7 @@ mod tests {
                 (40..46).map(|seed| used((120.0, 600.0), minute, *sizes, (seed, true)).1).sum::<f64>() / 6.0;
             assert!(got <= 1.02 * 600.0, "{name}: {got}");
         }
-        // Whoever exceeds it all the time loses the guarantee, the later the more the sizes vary.
+        // A site that exceeds it all the time loses the guarantee, the later the more the sizes vary.
         for (name, sizes) in &SIZES[..4] {
             for seed in 40..46 {
                 let (_, got) = used((120.0, 600.0), |_| 1.1, *sizes, (seed, true));

@@ -200,7 +200,7 @@ struct Held {
 }
 
 impl Held {
-    /// So many of its clients, one after the other.
+    /// The next `count` of its clients, one after the other.
     fn turns(&mut self, count: u64) -> impl Iterator<Item = IpAddr> {
         let from = self.turn;
         self.turn = from.wrapping_add(count as usize);

@@ -11,15 +11,17 @@ const HEAD: &str = "\
 
 <!-- Generated; rewrite it with PLIMSOLL_BLESS=1 cargo test -p plimsoll-sim --test pairs -->
 
-Promises are easy to keep alone. Here two parties share one server of two workers that take 10 ms a request (200 requests a
-second), six tenths of it for the bytes of its page, beside a site without promises. Each pair is run with both orders of
-declaration, in one site and in two, with Poisson arrivals and with bursts of twice the rate, on a calm server and on one that
-is offered 2.3 times what it can do or more. Two of the overloads (one site with Poisson arrivals, two with bursts) are run
-again before a server that is given up to sixteen times as many requests as it has workers, and queues the others itself. These
-are twenty runs in virtual time, each of them with three seeds, over which the mean is taken (with a ratio each lasts twelve
-times as long, with one seed). A test fails where a promise breaks, and the bounds are the promises themselves.
+Promises are easy to keep alone. Here two promises share one server, beside a site without promises. The server has two workers
+that take 10 ms a request (200 requests a second), six tenths of it for the bytes of its page. Each pair is run with both orders
+of declaration, in one site and in two, with Poisson arrivals and with bursts of twice the rate, on a calm server and on one that
+is offered at least 2.3 times what it can do. Two of the overloads (one site with Poisson arrivals, two sites with bursts) are
+run again before a server that takes up to sixteen requests for each worker, and queues those that no worker is free for.
 
-A row is a promise, a column what stood beside it, a cell the one of the twenty figures that came nearest to the bound.
+These are twenty runs in virtual time. Each is made with three seeds, over which the mean is taken; with a ratio it is made with
+one seed, and lasts twelve times as long. A test fails where a promise breaks, and its bounds are the promises themselves.
+
+A row is a promise, and a column is the promise beside it. A cell has the one of the twenty figures that came nearest to the
+bound.
 ";
 
 /// Compares the page in docs/ with these figures, or writes it.
@@ -83,27 +85,29 @@ fn written(promise: Promise, nearest: Option<f64>, left_out: usize) -> String {
 }
 
 const LEFT_OUT: &str = "
-A ratio needs a queue to divide. Where too few requests wait for it, status says that it is infeasible, and the run is left
-out; in parentheses is how many of the twenty were. In each of them strict priority of the first class over the second
-reaches less than the ratio too, and the law comes within 5 % of what that reaches.
+A ratio needs a queue to divide. If too few requests wait, the status reports the ratio as infeasible, and the run is left out;
+the number in parentheses is how many of the twenty were. In each of these runs strict priority of the first class over the
+second does not reach the ratio either, and the law comes within 5 % of the ratio that strict priority reaches.
 
-Almost nobody of these classes waits on the calm server, and beside another class of the same site that has a contract both
-classes are inside it, and so before everybody else.
+There are two such cases. On the calm server hardly any request of these classes waits. Beside another class of the same site
+that has a contract, both classes are inside that contract, and so are served before all others.
 
-Lighter levels are asked for 99 % before a server that queues: a contract beside them needs the room above the load line, so a
-burst beyond the line is turned away, and what waits in the server cannot be degraded any more to make room.
+Before a server that queues, the bound for lighter levels is 99 %. A contract beside them needs the room above the load line, so
+a burst beyond the line is rejected; and requests that wait in the server can no longer be degraded to make room.
 ";
 
 const EXCEEDED: &str = "
 ## Beside a contract that is exceeded
 
-Another site sends three times the 30 requests a second that its contract is for, or three times the bytes of so many pages
-where its contract is for as many requests as come, on the overloaded server, in two sites, with
-both orders of declaration, Poisson arrivals and bursts. The deadline is judged over the requests that are admitted here: what the
-site sends beyond its contract goes before sites without one ([deadlines](deadlines.md#beside-a-contract)), so that some of
-theirs are refused. A ratio has one seed and the length of its pairs, and a run in which it is infeasible is judged as above.
+Here another site exceeds its contract on the overloaded server. It sends 90 requests a second: three times the 30 that its
+contract is for, or three times the bytes of 30 pages, where the contract is for 90 requests and these bytes. The two sites are
+declared in both orders, with Poisson arrivals and with bursts.
 
-A contract's column says how many answers in full come within a second, of the 30 that it is for.
+The deadline is judged over the requests that are admitted. Requests beyond a contract go before sites without one
+([deadlines](deadlines.md#beside-a-contract)), so that some of theirs are refused. A ratio has one seed and the length of its
+pairs, and a run in which it is infeasible is judged as above.
+
+A contract's column has the answers at full quality within a second, as a part of the 30 a second that it is for.
 
 | promise | beside requests: nearest to the bound | the contract | beside bytes: nearest to the bound | the contract |
 |---|---|---|---|---|

@@ -36,7 +36,7 @@ impl Played {
         }
     }
 
-    /// So many bytes that the capture does not see.
+    /// This number of bytes is not captured.
     fn miss(&mut self, side: usize, count: u32) {
         self.next[side] = self.next[side].wrapping_add(count);
     }

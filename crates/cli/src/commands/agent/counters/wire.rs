@@ -5,7 +5,7 @@ use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime};
 use plimsoll_wire::Capture;
 use std::time::Instant;
 
-/// So many requests of a period may be given up, and one in a hundred, before it is said.
+/// The number of requests of a period that may be given up, beside one in a hundred, before it is reported.
 const GIVEN_UP: u64 = 10;
 
 pub(crate) struct WireSense {
