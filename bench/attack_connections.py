@@ -52,7 +52,7 @@ class Watched:
         self.pid = pid
 
     def mib(self, field="VmRSS"):
-        """Of its status: `VmHWM` is the most that it ever had."""
+        """A size in the status of the process: `VmHWM` is the most that it ever had."""
         with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
             return next(int(line.split()[1]) for line in file if line.startswith(field)) / 1024
 

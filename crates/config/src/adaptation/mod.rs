@@ -9,7 +9,7 @@ pub(crate) mod keys;
 use crate::diagnostic::Diagnostics;
 use crate::syntax::{Field, Located, listed};
 
-/// What a policy file says.
+/// The settings of a policy file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adaptation {
     /// The levels to make, by name; empty if it does not say.

@@ -14,10 +14,10 @@ use std::fmt;
 use std::path::PathBuf;
 use toml::de::DeTable;
 
-/// What the file says.
+/// The settings of an agent's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// What is asked to see whether the server is in overload.
+    /// The page that is asked for to see whether the server is in overload.
     pub probe: HttpUrl,
     /// Where the server's counters are read.
     pub counters: CountersAt,
@@ -31,15 +31,15 @@ pub struct Agent {
     pub full: String,
     /// The degraded one.
     pub degraded: String,
-    /// What chooses between them.
+    /// The switch between the two trees.
     pub chooser: Chooser,
-    /// What is left behind at the end.
+    /// The state that is left behind at the end.
     pub on_exit: OnExit,
 }
 
 impl Agent {
-    /// What stands behind the agent, as a workload names it: a plant `server` and a site `site` with the two trees as levels,
-    /// `degraded` and `full`. Nothing is promised of them.
+    /// The server behind the agent, as a workload names it: a plant `server` and a site `site` with the two trees as
+    /// levels, `degraded` and `full`. Nothing is promised of them.
     pub fn promises(&self) -> Promises {
         let workers = match self.sense {
             LoadSense::Gap { workers: Some(workers) } => workers,
@@ -66,7 +66,7 @@ pub enum CountersAt {
     Wire(String),
 }
 
-/// What chooses the tree.
+/// The switch between the two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chooser {
     /// A symbolic link, for all clients alike.
@@ -77,14 +77,14 @@ pub enum Chooser {
     Apache(PathBuf),
 }
 
-/// What is written for nginx, and how nginx is made to read it.
+/// The file for nginx, and how nginx is made to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nginx {
     /// The file that its configuration includes.
     pub file: PathBuf,
     /// The variable that holds a client's tree, without `$`.
     pub variable: String,
-    /// What a client is, in nginx's variables.
+    /// The key of a client, in nginx's variables.
     pub client: String,
     /// Where nginx writes its process id.
     pub pid: PathBuf,

@@ -31,7 +31,7 @@ pub struct Probe {
     pub ended: u64,
     /// The response time of the last one; `None` if it failed: refused, given up, or not a good answer.
     pub answered: Option<Duration>,
-    /// The same of the probe before it.
+    /// The response time of the probe before it.
     pub previous: Option<Duration>,
     /// The time since the open probe was sent.
     pub waiting: Option<Duration>,

@@ -26,31 +26,31 @@ use alloc::{format, string::String, vec::Vec};
 /// Everything that is kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedState {
-    /// What was learned of each class.
+    /// The learned state of each class.
     pub classes: Vec<LearnedClass>,
-    /// What was learned of each plant.
+    /// The learned state of each plant.
     pub plants: Vec<LearnedPlant>,
-    /// What was learned of the request types of each site where deadlines are promised.
+    /// The request types of each site where deadlines are promised.
     pub sites: Vec<LearnedSite>,
 }
 
-/// What was learned of the types of a site's requests.
+/// The learned request types of a site.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedSite {
     /// The site's name in the configuration.
     pub site: String,
-    /// Its request types, found ones too, with their costs.
+    /// The types, found ones too, with their costs.
     pub types: KnownTypes,
 }
 
-/// What was learned of a class.
+/// The learned state of a class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedClass {
     /// The name of the site to which the class belongs.
     pub site: String,
     /// The class's name in the configuration, or `default`.
     pub class: String,
-    /// What its requests cost at each level 1..=M.
+    /// The cost of its requests at each level 1..=M.
     pub levels: Vec<LearnedLevel>,
     /// Work as a linear function of size, over all levels.
     pub line: KnownLine,
@@ -60,11 +60,11 @@ pub struct LearnedClass {
     pub service_level: [f64; 2],
     /// The natural logarithm of the part of its requests behind a fraction of its clients.
     pub calibration: f64,
-    /// The same at the other plants that serve some of its levels.
+    /// The service levels at the other plants that serve some of its levels.
     pub lower: Vec<LearnedPart>,
 }
 
-/// What was learned of the service level of a class at one more plant.
+/// The learned service level of a class at one more plant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedPart {
     /// The name of the plant that serves these levels.
@@ -75,18 +75,18 @@ pub struct LearnedPart {
     pub calibration: f64,
 }
 
-/// What was learned of a level.
+/// The learned cost of a level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedLevel {
     /// The level's name in the configuration.
     pub name: String,
     /// The name of the plant that serves it.
     pub plant: String,
-    /// What its requests cost.
+    /// The cost of a request.
     pub cost: KnownCost,
 }
 
-/// What was learned of a plant.
+/// The learned state of a plant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedPlant {
     /// The plant's name in the configuration.
@@ -95,12 +95,12 @@ pub struct LearnedPlant {
     pub service_level: f64,
     /// The correction of the set point.
     pub bias: f64,
-    /// What the search for its workers found.
+    /// The result of the search for its workers.
     pub workers: Option<KnownWorkers>,
 }
 
 impl Engine {
-    /// What was learned so far.
+    /// The learned state, to be kept for the next engine.
     pub fn learned(&self) -> LearnedState {
         let states: Vec<ClassLoopState> =
             (0..self.loops.utilization.len()).flat_map(|plant| self.class_states(plant)).collect();

@@ -207,7 +207,7 @@ impl Engine {
         self.lane.count_rejected_client(now, client);
     }
 
-    /// What was learned of how rates change, by hour of the day, where admission by budget forecasts them.
+    /// The counted changes of rates, by hour of the day, where admission by budget forecasts them.
     pub fn rate_forecasts(&self) -> RateForecasts {
         self.loops.budgets.rate_forecasts()
     }

@@ -60,7 +60,7 @@ pub struct SharedWords {
     pub plants: &'static [SharedPlant],
     /// In the order of the promises.
     pub sites: &'static [SharedSite],
-    /// What is added to the hash of each client.
+    /// The offset that is added to the hash of each client.
     pub turn: &'static AtomicU64,
 }
 
@@ -228,11 +228,11 @@ impl Lane {
 pub struct ClassSums {
     /// m of the class, as published for requests to read.
     pub service_level: f64,
-    /// Requests that have arrived.
+    /// Requests that arrived.
     pub arrived: u64,
-    /// Those that were turned away.
+    /// Requests that were rejected.
     pub rejected: u64,
-    /// Those that ended otherwise.
+    /// Requests that ended, without those that were rejected.
     pub ended: u64,
     /// Body bytes that were delivered.
     pub bytes: u64,

@@ -42,7 +42,7 @@ struct CostRun {
     before: [f64; 3],
 }
 
-/// What is known of a cost, to be kept: a [`CostEstimate`] without the run that may become a step.
+/// The state of a cost that is kept: a [`CostEstimate`] without the run that may become a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KnownCost {
     /// How many requests it is the mean of, the latest counting most; 0 while none was seen.
@@ -64,7 +64,7 @@ impl KnownCost {
     }
 }
 
-/// What one period showed: requests released, their work, their body bytes.
+/// The requests of one period: how many were released, their work and their body bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Served {
     /// n, the number of requests released.
@@ -98,7 +98,7 @@ impl CostEstimate {
         CostEstimate { weight, seconds, bytes, variance, expected: seconds, ..CostEstimate::default() }
     }
 
-    /// What is known, to be kept.
+    /// The state that is to be kept.
     pub fn known(&self) -> KnownCost {
         let CostEstimate { weight, seconds, bytes, variance, .. } = *self;
         KnownCost { weight, seconds, bytes, variance }

@@ -28,7 +28,7 @@ pub struct LinearModel {
     periods: u32,
 }
 
-/// What is known of a line, to be kept.
+/// The state of a line that is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KnownLine {
     /// a [s per request] and b [s per KiB].
@@ -117,7 +117,7 @@ impl LinearModel {
         LinearModel { theta, information, residual_variance, periods }
     }
 
-    /// What is known, to be kept.
+    /// The state that is to be kept.
     pub fn as_known(&self) -> KnownLine {
         let LinearModel { theta, information, residual_variance, periods } = *self;
         KnownLine { theta, information, residual_variance, periods }

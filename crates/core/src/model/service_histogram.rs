@@ -127,7 +127,7 @@ impl ServiceHistogram {
         most
     }
 
-    /// What requests take beyond `time`, on average over all: of their times, and of the squares of their times.
+    /// The service time beyond `time`, on average over all requests; and the same of the squares of the times.
     pub fn beyond(&self, time: f64) -> (f64, f64) {
         let long = self.counts.iter().enumerate().skip(time_bin(time as u64));
         let (mut sum, mut squares) = (0.0, 0.0);

@@ -52,7 +52,7 @@ impl SizeLaw {
         SizeLaw { slope, ..SizeLaw::default() }
     }
 
-    /// What a block takes.
+    /// The time that each block takes.
     pub fn slope(&self) -> f64 {
         self.slope
     }

@@ -18,16 +18,16 @@ pub struct Class {
     pub deadline: Option<Duration>,
     /// How many of a hundred of its admitted requests keep the deadline. `None`: as its site.
     pub in_time: Option<f64>,
-    /// What its deadline prefers. `None`: as its site.
+    /// The preference of its deadline. `None`: as its site.
     pub prefer: Option<Prefer>,
-    /// What it was promised about its response times (QM).
+    /// The delay that was promised (QM).
     pub delay: Option<Delay>,
     /// delta: its mean response time, relative to those of the other classes of its site that have a ratio (PR). A class
     /// has a delay or a ratio, not both.
     pub ratio: Option<f64>,
 }
 
-/// What admission by deadline prefers, where it cannot have both.
+/// The preference of admission by deadline, where it cannot have both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
     /// No worker idles: a request that can just be done in time is admitted.

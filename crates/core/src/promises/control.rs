@@ -20,7 +20,7 @@ pub struct Control {
     pub retry_after: Option<Duration>,
     /// Which parts of the delay law run.
     pub delay_law: DelayParts,
-    /// What admission by deadline looks at.
+    /// The rule of admission by deadline.
     pub admission: Admission,
     /// For admission by budget: least and most shares of the priorities that classes have, the highest first. A priority
     /// without an entry has [`Share::ANY`].
@@ -81,7 +81,7 @@ pub enum UtilizationLaw {
     },
 }
 
-/// What admission by deadline looks at.
+/// The rule of admission by deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admission {
     /// The unfinished work. The default.

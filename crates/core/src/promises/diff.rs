@@ -4,7 +4,7 @@ use crate::promises::registry::Registry;
 use crate::promises::{Class, Site};
 use alloc::{format, string::String, vec::Vec};
 
-/// What a reload changed, by name.
+/// The changes of a reload, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Plants that are added, removed or changed.
@@ -24,7 +24,7 @@ pub struct Difference {
     pub added: Vec<String>,
     /// Names that only the old configuration has.
     pub removed: Vec<String>,
-    /// The same name, something else about it.
+    /// Names that both configurations have, with other promises.
     pub changed: Vec<String>,
 }
 

@@ -29,8 +29,8 @@ impl Promises {
         self.sites.iter().map(|site| site.decided_inside(self))
     }
 
-    /// What a gateway keeps before servers that decide themselves: of their sites it knows the highest level only. Others stay
-    /// as they are.
+    /// The promises that a gateway keeps before servers that decide themselves: of their sites it knows the highest level
+    /// only. Other promises stay as they are.
     #[must_use]
     pub fn before_servers(&self) -> Promises {
         let mut kept = self.clone();
@@ -45,7 +45,7 @@ impl Promises {
         kept
     }
 
-    /// What the processes of servers that decide themselves keep. Others stay as they are.
+    /// The promises that the processes of servers that decide themselves keep. Other promises stay as they are.
     #[must_use]
     pub fn inside_servers(&self) -> Promises {
         let mut kept = self.clone();

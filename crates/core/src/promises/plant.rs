@@ -7,7 +7,7 @@ use alloc::string::String;
 /// A server whose utilization is held at a set point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plant {
-    /// Its name in the configuration, metrics and status.
+    /// The plant's name in the configuration, metrics and status.
     pub name: String,
     /// s, how many requests it works on at once: Apache's `MaxRequestWorkers`, or an application server's processes.
     /// With `find_workers` it is the number to begin with.
@@ -33,7 +33,7 @@ pub struct Plant {
     /// The largest part of its places that streams hold, though one of them at least: requests whose bodies still come, and
     /// tunnels that keep their places. They hold a place for as long as their clients like.
     pub stream_share: f64,
-    /// What upgraded connections and streams of events take of it.
+    /// Its use by upgraded connections and streams of events.
     pub tunnels: Tunnels,
     /// Whether it stops working on a request when the connection of that is closed. Otherwise a request whose client left
     /// holds its place until the plant has finished it.
@@ -112,7 +112,7 @@ impl Plant {
     }
 }
 
-/// What upgraded connections (WebSocket) and streams of events take of a plant.
+/// The use of a plant by upgraded connections (WebSocket) and streams of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnels {
     /// The most at once; one more is refused.

@@ -6,7 +6,7 @@ use alloc::string::String;
 /// A type of requests that are alike in what they cost the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestType {
-    /// Its name in status and metrics.
+    /// The type's name in status and metrics.
     pub name: String,
     /// Requests that belong to it.
     pub condition: Condition,

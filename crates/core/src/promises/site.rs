@@ -20,13 +20,13 @@ pub struct Site {
     /// Requests for which any of these conditions holds, such as health checks, are never degraded or rejected. They
     /// have a class of their own, and their load is taken from what the other classes may have.
     pub exempt: Vec<Condition>,
-    /// What a client is, for the hash that picks its level.
+    /// The identity of a client, for the hash that picks its level.
     pub identity: Identity,
     /// Which requests are the fraction F.
     pub choice: Choice,
-    /// Its contract. `None`: best effort, served from what the contracts leave.
+    /// The site's contract. `None`: best effort, served from what the contracts leave.
     pub guarantee: Option<Guarantee>,
-    /// Its share of a plant that is shared out, its contract included, relative to the other sites'.
+    /// The site's share of a plant that is shared out, its contract included, relative to the other sites'.
     pub weight: f64,
     /// Whether it may take more than its contract. `false` holds it to that even on an idle plant.
     pub share_excess: bool,
@@ -36,20 +36,20 @@ pub struct Site {
     pub deadline: Option<Duration>,
     /// How many of a hundred admitted requests keep their deadline, where a class does not say.
     pub in_time: f64,
-    /// What its deadlines prefer, where a class does not say.
+    /// The preference of its deadlines, for classes without one of their own.
     pub prefer: Prefer,
     /// Types of requests by what they cost, matched in order; a request that matches none has one of
     /// [`DEFAULT_TYPES`](super::DEFAULT_TYPES).
     pub types: Vec<RequestType>,
     /// The request header in which an application announces what a request will cost, in seconds of service.
     pub cost_header: Option<String>,
-    /// What the class `default` was promised about its response times.
+    /// The delay that was promised to the class `default`.
     pub default_delay: Option<Delay>,
     /// The delta of the class `default`.
     pub default_ratio: Option<f64>,
     /// Ratios hold even where workers must idle for it.
     pub strict_ratios: bool,
-    /// What its requests cost, where that differs from [`Plant::costs`](super::Plant::costs): a and b belong to one
+    /// The costs of its requests, where they differ from [`Plant::costs`](super::Plant::costs): a and b belong to one
     /// server and one kind of content.
     pub costs: Option<Costs>,
 }
@@ -139,7 +139,7 @@ impl Site {
 /// A version of the service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Its name in headers, metrics and logs.
+    /// The level's name in headers, metrics and logs.
     pub name: String,
     /// The plant that serves this level, where it is not the site's.
     pub plant: Option<usize>,
@@ -173,7 +173,7 @@ impl Guarantee {
     }
 }
 
-/// What makes two requests the same client.
+/// The part of a request by which a client is known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Identity {
     /// The address; for IPv6 its first 64 bits, since a household has that many addresses.

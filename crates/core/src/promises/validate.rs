@@ -60,8 +60,8 @@ impl Promises {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// What a plant's clients were promised for which they need several service levels, if anything. A law that moves
-    /// one level for the whole plant would silently not keep it.
+    /// The promise of a plant's clients that needs several service levels, if there is one. A law that moves one level for
+    /// the whole plant would silently not keep it.
     pub fn what_divides(&self, plant: usize) -> Option<&'static str> {
         let mut sites = self.sites.iter().filter(|site| site.plants().any(|own| own == plant));
         let first = sites.next()?;

@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-/// What classification reads of a request. The shell implements it over its own request type, without copying.
+/// The view of a request that classification reads. The shell implements it over its own request type, without copying.
 pub trait RequestView {
     /// The method, as sent.
     fn method(&self) -> &str;
@@ -61,11 +61,12 @@ pub struct Target {
     pub client: u64,
     /// The request is not controlled.
     pub exempt: bool,
-    /// Its body still comes while it holds a place at the plant. Classification does not know: the shell says it.
+    /// Whether its body still comes while it holds a place at the plant. The shell sets it, since classification does not
+    /// know.
     pub streams: bool,
     /// The number of its type among its site's types; 0 where no deadline is promised.
     pub request_type: u16,
-    /// Its announced cost (microseconds of service); 0 without an announcement.
+    /// The announced cost (us of service); 0 without an announcement.
     pub announced_us: u32,
     /// Whole blocks of 64 KB in its body, by its `Content-Length`; 0 where no deadline is promised.
     pub blocks: u16,
@@ -228,7 +229,7 @@ impl Outcome {
     }
 }
 
-/// What became of a waiting request. Verdicts are made under the queue's lock, and acted on after it.
+/// The decision on a waiting request. Verdicts are made under the queue's lock, and acted on after it.
 #[derive(Debug)]
 #[must_use]
 pub enum Verdict {

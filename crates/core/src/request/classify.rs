@@ -224,7 +224,7 @@ impl Classifier {
         self.sites.first()?.target_of_client(client, self.key)
     }
 
-    /// The same as [`classify`](Classifier::classify), with each step that led there.
+    /// Classifies as [`classify`](Classifier::classify) does, and returns each step that led there.
     pub fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
         let number = self.sites.iter().position(|site| site.has_host(request.host()));
         let number = number.or_else(|| self.site_of_exempt(request))?;

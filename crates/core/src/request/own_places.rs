@@ -9,7 +9,7 @@
 use super::host_name::host_of;
 use core::ops::Range;
 
-/// What the authority of a URL names.
+/// The host that the authority of a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// The host that the client asked.
@@ -31,9 +31,9 @@ impl Authority {
 /// The path that the server was asked for, as far as the client did not ask for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Prefixed<'a> {
-    /// What stays before the prefix: where an application is mounted.
+    /// The part of the path before the prefix, at which an application is mounted.
     pub root: &'a [u8],
-    /// What the level has put there; empty if the path went as it came.
+    /// The prefix that the level has put there; empty if the path went as it came.
     pub prefix: &'a [u8],
 }
 
@@ -65,8 +65,8 @@ impl Cut {
 }
 
 impl Prefixed<'_> {
-    /// What of a response's field the client must not see; `None` if it stays as it is. `whom` is asked for scheme, with its
-    /// slashes, and authority.
+    /// The part of a response's field that the client must not see; `None` if the field stays as it is. `whom` is asked for
+    /// scheme, with its slashes, and authority.
     pub fn cut(self, name: &[u8], value: &[u8], whom: impl FnOnce(&[u8], &[u8]) -> Authority) -> Option<Cut> {
         // Most fields are told apart by their length alone.
         match name.len() {

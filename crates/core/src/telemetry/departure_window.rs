@@ -21,7 +21,7 @@ use crate::telemetry::snapshot::sum_over;
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
 
-/// What was counted of one class up to an instant. Counts may wrap, since only differences are used.
+/// The counts of one class up to an instant. They may wrap, since only differences are used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DepartureCounts {
     /// The instant up to which was counted.
@@ -46,7 +46,7 @@ pub struct DepartureCounts {
     pub response_in_ns: [u64; PARTS],
     /// Clients that hung up sooner than promised, by the part.
     pub left_in: [u64; PARTS],
-    /// Those that hung up while they waited, sooner or later.
+    /// Clients that hung up while they waited, sooner or later than promised.
     pub left_waiting: u64,
     /// Requests dropped after waiting.
     pub dropped: u64,
@@ -84,7 +84,7 @@ pub struct Seen {
     pub fresh: f64,
     /// Mean response time (s).
     pub response: f64,
-    /// The same of the last 50 or so (s).
+    /// The mean response time of the last 50 or so (s).
     pub recent_response: f64,
     /// The sum of the response times since the last update, and of what they would have been where clients hung up (s).
     pub fresh_sum: f64,

@@ -11,8 +11,8 @@ pub struct Readings {
     /// CPU time that the gateway's process has used since its start, divided by the machine's cores: for the cost c of a
     /// rejection, in seconds of the whole machine.
     pub gateway_cpu: Option<Duration>,
-    /// What all processors of the machine worked since any time, divided by their number. It tells whether rejections take of
-    /// the workers of a plant on this machine.
+    /// The busy time of all processors of the machine since any instant, divided by their number. By it the loops know
+    /// whether rejections take time of the workers of a plant on this machine.
     pub host_cpu: Option<Duration>,
     /// The index of each plant that reports its number of workers, and the number. It holds until the plant reports another,
     /// where the number is searched for, within the bounds of the search.

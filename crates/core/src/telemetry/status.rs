@@ -156,7 +156,7 @@ pub struct SiteStatus {
 /// A request type that was found by what its requests have in common and by their cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundType {
-    /// Its name among the site's types.
+    /// The type's name among the site's types.
     pub name: String,
     /// The type that its requests would have without it.
     pub within: String,
@@ -212,7 +212,7 @@ pub struct DelayTerms {
     pub integral: f64,
 }
 
-/// What a class was promised of its response times, and how that is kept.
+/// The promise of a class's response times, and how it is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ResponseStatus {
     /// The quota: workers that are the class's own while it wants them. `None` for a class with a ratio.
@@ -227,7 +227,7 @@ pub struct ResponseStatus {
     pub missed: bool,
     /// The quota is at an end of its range.
     pub at_limit: bool,
-    /// What the delay law made its last quota of. `None` for a class with a ratio, and before the first window is full.
+    /// The terms of the delay law at its last update. `None` for a class with a ratio, and before the first window is full.
     pub law: Option<DelayTerms>,
     /// The ratio cannot be had at this load.
     pub infeasible: bool,
@@ -254,7 +254,7 @@ pub struct ClassStatus {
     pub levels: Vec<String>,
     /// m as applied to this class: where several plants serve its levels, the mean level of its clients.
     pub service_level: f64,
-    /// Its levels by the plant that serves them, the highest first.
+    /// The levels of the class by the plant that serves them, the highest first.
     pub parts: Vec<PartStatus>,
     /// m_site: the m that the site's own contract carries; m lies above m_site where there is excess. `None` without a
     /// contract.
@@ -265,7 +265,7 @@ pub struct ClassStatus {
     pub bandwidth: f64,
     /// The linear model of its content.
     pub model: ModelStatus,
-    /// What it was promised of its response times, and how that is kept.
+    /// The promise of its response times, and how it is kept.
     pub response: Option<ResponseStatus>,
     /// The deadline of its requests, if one was promised.
     pub deadline: Option<DeadlineStatus>,
@@ -298,7 +298,7 @@ pub struct PartStatus {
     pub base: usize,
     /// The highest level that the plant serves for the class.
     pub top: usize,
-    /// Its m, `base` to `top`, by which it divides the clients that come to it: those whom the plants above pass down.
+    /// m at this plant, from `base` to `top`, by which the plant divides the clients that the plants above pass down to it.
     pub service_level: f64,
 }
 

@@ -72,7 +72,7 @@ fn halve(row: &mut [u32; 3]) {
     }
 }
 
-/// What was learned of one priority's rate, by hour of the day.
+/// The steps of one priority's rate that were counted, by hour of the day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Day([Matrix; HOURS]);
 
@@ -210,12 +210,13 @@ pub struct RequestedWork {
     pub seconds: f64,
 }
 
-/// What was learned of all priorities at all plants, as it is saved: by the plant's name and the rank, 0 the highest.
+/// The steps of the rates of all priorities at all plants, as they are saved: by the plant's name and the rank, 0 the
+/// highest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateForecasts(BTreeMap<(String, u16), Day>);
 
 impl RateForecasts {
-    /// What was learned of one rank.
+    /// The steps that were counted of one rank.
     pub fn get(&self, plant: &str, rank: u16) -> Option<&Day> {
         self.0.get(&(plant.to_string(), rank))
     }

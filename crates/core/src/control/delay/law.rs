@@ -60,7 +60,7 @@ pub struct Residual {
     pub wanted: f64,
     /// Measured minus wanted: positive asks for more.
     pub error: f64,
-    /// The same of the last [`RECENT`] of the window alone.
+    /// The same error over the last [`RECENT`] of the window alone.
     pub recent_error: f64,
     /// n / N: the share of the window that is new.
     pub fresh: f64,

@@ -43,7 +43,7 @@ pub struct Reached {
     pub ends: f64,
     /// T over a long window (s); 0 where nothing departed.
     pub long: f64,
-    /// Its share of the departures.
+    /// The class's share of the departures.
     pub share: f64,
     /// Departures since the last time, and the sum of their response times (s).
     pub fresh: (f64, f64),

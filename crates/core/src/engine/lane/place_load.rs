@@ -6,7 +6,7 @@ use crate::telemetry::place_load::PlaceLoad;
 use crate::time::Instant;
 
 impl Lane {
-    /// What a gateway tells the server of this plant of its places there, as of its last period.
+    /// The load of this gateway's places at a plant, as of the last period, for the header of a request.
     pub fn place_load(&self, plant: usize) -> PlaceLoad {
         self.published.plants.get(plant).map_or(PlaceLoad::default(), |plant| plant.place_loads.own.get())
     }

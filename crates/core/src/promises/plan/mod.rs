@@ -31,7 +31,7 @@ pub const DEADLINE_CEILING: f64 = 0.585_786_437_626_905;
 /// The most that contracts may take together under a load line that leaves no room: see the module's text.
 pub const HIGHEST_CEILING: f64 = 0.95;
 
-/// What is known of a site's requests.
+/// The known figures of a site's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     /// The server's time for a request and for a byte: a, b and c.
@@ -40,7 +40,7 @@ pub struct Known {
     pub full_bytes: f64,
 }
 
-/// What sets the ceiling.
+/// The reason for the ceiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ceiling {
     /// The load line, because nothing else was configured.
@@ -84,7 +84,7 @@ pub struct PlantPlan {
     pub plant: String,
     /// The bound on `sum`, as a part of the plant.
     pub ceiling: f64,
-    /// What sets the bound.
+    /// The reason for the bound.
     pub ceiling_from: Ceiling,
     /// One row for each site with a contract at the plant.
     pub rows: Vec<ContractRow>,
@@ -98,7 +98,7 @@ pub struct PlantPlan {
     pub delays: Vec<DelayRow>,
 }
 
-/// What one site's contract takes of its plant.
+/// The utilization that one site's contract takes of its plant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContractRow {
     /// The name of the site.

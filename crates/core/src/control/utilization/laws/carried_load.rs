@@ -38,7 +38,7 @@ const CHANCE_OF_FEW: f64 = 2.0;
 /// The least part of a plant whose chance is considered.
 const LEAST_PART: f64 = 1e-3;
 
-/// What a plant carries without rejecting a request, in units of its capacity.
+/// The load that a plant carries without rejecting a request, in units of its capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Carries {
     /// The load that its workers carry.

@@ -17,12 +17,13 @@ use carried_load::Carries;
 use feed_forward::FeedForward;
 use paper::PaperPi;
 
-/// What a law sees at the end of a period.
+/// The observations of a period that a law decides on.
 #[derive(Clone, Debug)]
 pub struct Observation<'a> {
     /// U*, the load at which the plant is held.
     pub set_point: f64,
-    /// The same for rejections: more, where U* is lowered because a gateway has its places at this server taken.
+    /// The load beyond which requests are rejected: more than U* if U* is lowered because a gateway has its places at this
+    /// server taken.
     pub rejects_beyond: f64,
     /// The load up to which no request is rejected; `None` where that is the set point, since the queue is not seen or a
     /// promise needs the room.
@@ -54,7 +55,7 @@ pub struct Observation<'a> {
     /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
     /// else 0.
     pub ordinary_backlog: f64,
-    /// What is in service beyond the workers, and so waits in the server, in periods of work.
+    /// The requests in service beyond the workers, which wait in the server, in periods of work.
     pub in_server: f64,
     /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure. Too low a
     /// number would turn away what shows that it is too low.
@@ -77,7 +78,7 @@ pub struct Observation<'a> {
     pub full_at: Option<f64>,
 }
 
-/// What a law asks for in the next period.
+/// The target of a law for the next period.
 #[derive(Clone, Copy, Debug)]
 pub enum LawTarget {
     /// An offered load, which is shared out among sites and priorities.
@@ -102,7 +103,7 @@ pub struct LoadTarget {
     pub calm: bool,
     /// The plant and its queue carry the arriving load at the lowest level: nothing needs to be rejected.
     pub carried: bool,
-    /// What the plant carries without rejecting; `None` where the load is held whatever comes.
+    /// The load that the plant carries without rejecting; `None` where the load is held whatever comes.
     pub carries: Option<Carries>,
     /// Whether a rate rose by a step that no second sample has confirmed, as in [`Observation`].
     pub unconfirmed: bool,
