@@ -554,7 +554,7 @@ export type PromiseKind = "load-line" | "contract" | "delay" | "ratio" | "deadli
 
 export type PromiseRow = { 
 /**
- * Its kind.
+ * The kind of the promise.
  */
 kind: PromiseKind, 
 /**

@@ -17,7 +17,7 @@ typedef enum plimsoll_outcome {
    */
   PLIMSOLL_OUTCOME_COMPLETED = 0,
   /*
-   The server failed it.
+   The server failed to answer it.
    */
   PLIMSOLL_OUTCOME_FAILED = 1,
   /*
@@ -128,17 +128,18 @@ typedef struct plimsoll_request_t {
    */
   const char *client;
   /*
-   Finds headers; NULL if no rule names one and the file has no `decides_itself`, where a gateway tells something by one.
+   Finds headers; NULL if no rule names one and the file has no `decides_itself`, with which a gateway sends its load
+   in one.
    */
   plimsoll_header_t header;
   /*
-   What `header` is called with.
+   The first argument of each call of `header`.
    */
   void *context;
 } plimsoll_request_t;
 
 /*
- What was decided of a request.
+ The decision on a request.
  */
 typedef struct plimsoll_decision_t {
   /*
@@ -146,7 +147,7 @@ typedef struct plimsoll_decision_t {
    */
   uint64_t request;
   /*
-   1 to M, the highest; 0 where it is rejected.
+   The level at which the request is served, from 1 to M, the highest; 0 if it is rejected.
    */
   uint32_t level;
   /*
@@ -154,12 +155,13 @@ typedef struct plimsoll_decision_t {
    */
   uint32_t status;
   /*
-   After how many seconds a client that is rejected may come again, for `Retry-After`.
+   The time after which a client that is rejected may come again (s), for `Retry-After`.
    */
   uint32_t retry_after;
   /*
-   Not 0 if no controller is awake, so that levels stand still: 1 until there is one again; 2 if the state was made anew,
-   and no controller will come back to the one that this process has, which has to be started anew. Log it.
+   0 while a controller is awake, so that levels move. 1 while there is none: levels stand still until there is one
+   again. 2 if the state was made anew: no controller will come back to the one that this process has, so start the
+   process anew. Log it.
    */
   uint32_t frozen;
   /*
@@ -173,7 +175,8 @@ typedef struct plimsoll_decision_t {
 } plimsoll_decision_t;
 
 /*
- The place that was asked for, as far as it was not the client who asked. All texts end with NUL; NULL is none.
+ How a request has come to the server: its host, and the parts of its path that the client did not ask for. All texts end
+ with NUL; NULL is none.
  */
 typedef struct plimsoll_place_t {
   /*
@@ -181,11 +184,11 @@ typedef struct plimsoll_place_t {
    */
   const char *host;
   /*
-   What stays before the prefix: where an application is mounted.
+   The part of the path before the prefix, at which an application is mounted.
    */
   const char *root;
   /*
-   What the level has put before the path.
+   The prefix that the level has put before the path.
    */
   const char *prefix;
 } plimsoll_place_t;
@@ -195,19 +198,19 @@ typedef struct plimsoll_place_t {
  */
 typedef struct plimsoll_status_t {
   /*
-   The controller's process; 0 if there is none.
+   The process number of the controller; 0 if there is none.
    */
   uint32_t controller;
   /*
-   Not 0 if it is not awake: as in a decision.
+   0 while the controller is awake, else 1 or 2 as in a decision.
    */
   uint32_t frozen;
   /*
-   Lanes, and those that belong to a process.
+   The number of lanes: the most processes that may be attached.
    */
   uint32_t lanes;
   /*
-   Processes that are attached.
+   The number of processes that are attached.
    */
   uint32_t attached;
   /*
@@ -223,11 +226,11 @@ typedef struct plimsoll_status_t {
    */
   uint64_t ended;
   /*
-   Requests in service.
+   Requests that are in service now.
    */
   uint64_t in_service;
   /*
-   Processes that were found dead, and the requests that they held.
+   Processes that were found dead.
    */
   uint64_t deaths;
   /*
@@ -245,15 +248,15 @@ typedef struct plimsoll_class_t {
    */
   const char *site;
   /*
-   `default` and `exempt` are classes of every site.
+   The class's name; `default` and `exempt` are classes of every site.
    */
   const char *name;
   /*
-   m, from 0 to the highest level.
+   m, the service level, from 0 to `levels`.
    */
   double service_level;
   /*
-   The highest level.
+   The number M of the highest level.
    */
   uint32_t levels;
   /*
@@ -261,11 +264,11 @@ typedef struct plimsoll_class_t {
    */
   uint64_t arrived;
   /*
-   Requests that were turned away.
+   Requests that were rejected.
    */
   uint64_t rejected;
   /*
-   Requests that ended otherwise.
+   Requests that ended, without those that were rejected.
    */
   uint64_t ended;
   /*
@@ -289,11 +292,11 @@ int plimsoll_init(const char *path,
                   struct plimsoll_t **handle);
 
 /*
- Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. `path`
- may lie over the texts of the request, whose own path is then written over: by nothing where it is rejected, and after
- PLIMSOLL_ERROR_NO_SITE. Returns 0, also where it is rejected (`level` 0), or an error; after an error the request goes as it
- came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has what the gateway answers then: `level` 0, `status`
- 421, and the reason.
+ Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes.
+ `path` may lie over the texts of the request, whose own path is then written over; it becomes empty if the request is
+ rejected, and after PLIMSOLL_ERROR_NO_SITE. Returns 0, also if the request is rejected (`level` 0), or an error; after
+ an error the request goes as it came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has the gateway's
+ answer to such a request: `level` 0, `status` 421, and the reason.
 
  # Safety
  The pointers point to what their types say, and `path` to `capacity` bytes.
@@ -305,11 +308,11 @@ int plimsoll_adapt(const struct plimsoll_t *handle,
                    struct plimsoll_decision_t *decision);
 
 /*
- Says how many connections waited in the server's listen queue after this process had accepted one, or UINT32_MAX if it was
- all but full, since nobody knows then how many come; to be called for each of them, or not at all. By it the controller
- knows what comes, and not only what is taken. While there is always one no worker is free, and the controller lowers the
- load although the calls show less: a worker is also busy before plimsoll_adapt and after plimsoll_done. Returns 0 or an
- error.
+ Reports how many connections waited in the server's listen queue after this process had accepted one, or UINT32_MAX if
+ the queue was all but full, since the number of those that come is not known then. Call it for each connection, or not
+ at all. By it the controller knows the rate at which requests come, and not only that at which they are taken. While the
+ queue is never empty no worker is free, and the controller lowers the load although the calls show less, since a worker
+ is also busy before plimsoll_adapt and after plimsoll_done. Returns 0 or an error.
 
  # Safety
  `handle` is of plimsoll_init and not closed, or NULL.
@@ -318,11 +321,11 @@ int plimsoll_saw_queue(const struct plimsoll_t *handle,
                        uint32_t waiting);
 
 /*
- Looks how many connections wait in the listen queues of this process's TCP sockets, and says so as plimsoll_saw_queue does;
- to be called with each connection, or with each request where connections are not seen. It is none of the three calls: it
- asks the kernel, once for each socket. Returns how many wait (INT_MAX if one's queue is all but full, 0 where there is no
- such socket and while another thread looks), or an error. While some wait, a server whose processes are held by idle
- connections should close this one.
+ Counts the connections that wait in the listen queues of this process's TCP sockets, and reports their number as
+ plimsoll_saw_queue does. Call it with each connection, or with each request where connections are not seen. It is none
+ of the three calls: it asks the kernel, once for each socket. Returns how many wait (INT_MAX if a queue is all but full,
+ 0 if there is no such socket and while another thread counts), or an error. While some wait, a server whose processes
+ are held by idle connections should close this one.
 
  # Safety
  `handle` is of plimsoll_init and not closed, or NULL.
@@ -338,10 +341,10 @@ int plimsoll_look_at_queue(const struct plimsoll_t *handle);
 int plimsoll_log_size(const struct plimsoll_t *handle, uint64_t request, uint64_t bytes);
 
 /*
- Says that a response stays open for as long as its client likes: a stream of events, or an upgraded connection. To be called
- once, when its head is known. The request gives its place back, so that others are not turned away for it, unless the
- upstream has `tunnels_keep_places = true`; plimsoll_log_size and plimsoll_done follow as for any other. Returns 0 or an
- error; after PLIMSOLL_ERROR_TOO_MANY_STREAMS the request keeps its place.
+ Reports that a response stays open for as long as its client likes: a stream of events, or an upgraded connection. Call
+ it once, when the response's head is known. The request gives its place back, so that others are not rejected for it,
+ unless the upstream has `tunnels_keep_places = true`; plimsoll_log_size and plimsoll_done follow as for any other.
+ Returns 0 or an error; after PLIMSOLL_ERROR_TOO_MANY_STREAMS the request keeps its place.
 
  # Safety
  `handle` is of plimsoll_init and not closed, or NULL.
@@ -372,14 +375,13 @@ int plimsoll_map_place(const struct plimsoll_place_t *place,
 int plimsoll_done(const struct plimsoll_t *handle, uint64_t request, int outcome);
 
 /*
- How a request ended whose whole answer has this status: one of 500 and above is a failure of the server. It is for
- plimsoll_done.
+ The outcome, for plimsoll_done, of a request whose whole answer has this status: a failure of the server from 500 on.
  */
 int plimsoll_outcome_of(uint32_t status);
 
 /*
- Detaches the process. What it still has under way counts as failed. A signal handler that ends the process may call it, in
- the middle of another call too.
+ Detaches the process. Requests that it still has under way count as failed. A signal handler that ends the process may
+ call it, in the middle of another call too.
 
  # Safety
  `handle` is of plimsoll_init, and is not used any more; or NULL.
@@ -387,7 +389,7 @@ int plimsoll_outcome_of(uint32_t status);
 void plimsoll_close(struct plimsoll_t *handle);
 
 /*
- Tells the state of the controller and the counts of all processes. Returns 0 or an error.
+ Writes the state of the controller and the counts of all processes. Returns 0 or an error.
 
  # Safety
  The pointers point to what their types say, or are NULL, which is an error.
@@ -395,7 +397,8 @@ void plimsoll_close(struct plimsoll_t *handle);
 int plimsoll_status(const struct plimsoll_t *handle, struct plimsoll_status_t *status);
 
 /*
- Tells of the class of this number, from 0 on. Returns 0, PLIMSOLL_ERROR_NO_REQUEST after the last one, or another error.
+ Writes the state of the class of this number, which counts from 0. Returns 0, PLIMSOLL_ERROR_NO_REQUEST after the last
+ one, or another error.
 
  # Safety
  The pointers point to what their types say, or are NULL, which is an error.
