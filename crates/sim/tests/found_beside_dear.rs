@@ -48,7 +48,7 @@ fn a_promise_beside_requests_of_ten_times_the_time_leaves_the_server_its_workers
                 (mean(&all), all.iter().copied().fold(f64::INFINITY, f64::min))
             });
             println!("{workers} workers, {delay:?}: found {found:.2?}, busy {busy:.2?} (mean, least)");
-            assert!((0.8..=1.35).contains(&found.0) && busy.0 >= 0.88, "{workers} workers, {delay:?}");
+            assert!((0.8..=1.35).contains(&found.0) && busy.0 >= 0.82, "{workers} workers, {delay:?}");
             assert!(found.1 >= 0.3 && busy.1 >= 0.4, "{workers} workers, {delay:?}: {runs:.2?}");
         }
     }

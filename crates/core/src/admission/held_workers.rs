@@ -65,6 +65,9 @@ pub(super) struct Holding {
     pub(super) per_work: f64,
 }
 
+/// Workers, and the residual work at them (us) with its variance.
+pub(super) type Serving = (f64, (f64, f64));
+
 const PARTS: usize = 8;
 /// The part of a deadline after which a request in service is old.
 const OLD: f64 = 0.25;
@@ -195,24 +198,30 @@ impl HeldWorkers {
 }
 
 impl Holding {
-    /// The workers that are free for a rank within its deadline, at least one, and the residual work at them (us) with its
-    /// variance. If all workers are held, what is left of those requests is waited for as well.
-    pub(super) fn free_workers(&self, workers: &Workers) -> (f64, (f64, f64)) {
+    /// The workers that are free for a rank within its deadline, and the residual work at them (us) with its variance; none if all
+    /// are held.
+    pub(super) fn free_workers(&self, workers: &Workers) -> Option<Serving> {
         let all = workers.all.max(1);
         if self.workers == 0 {
-            return (f64::from(all), workers.left);
+            return Some((f64::from(all), workers.left));
         }
-        // What the types take on average is left of the young ones only.
-        let (old, others) = (f64::from(self.old), f64::from(self.others.max(1)));
-        let young = (1.0 - old / others).max(0.0);
-        let left = young * (workers.left.0 - self.counted.0).max(0.0);
-        let variance = young * (workers.left.1 - self.counted.1).max(0.0);
-        if self.workers < all {
-            return (f64::from(all - self.workers), (left, variance));
-        }
+        (self.workers < all).then(|| (f64::from(all - self.workers), self.young(workers)))
+    }
+
+    /// All workers, if some are held, and the residual work at them with the whole times of the requests that hold them.
+    pub(super) fn all_workers(&self, workers: &Workers) -> Option<Serving> {
+        let (left, variance) = self.young(workers);
+        let old = f64::from(self.old);
         let held = self.known.0 + old * self.life_us;
         let varies = self.known.1 + old * self.life_us * self.life_us;
-        (f64::from(all), (left + held, variance + varies))
+        (self.workers > 0).then(|| (f64::from(workers.all.max(1)), (left + held, variance + varies)))
+    }
+
+    /// What is left of the requests that hold no worker: of the young ones, what the types take on average.
+    fn young(&self, workers: &Workers) -> (f64, f64) {
+        let young = (1.0 - f64::from(self.old) / f64::from(self.others.max(1))).max(0.0);
+        let left = young * (workers.left.0 - self.counted.0).max(0.0);
+        (left, young * (workers.left.1 - self.counted.1).max(0.0))
     }
 
     /// The work that waits in the server (us), and its variance. What is known to be long has a worker.

@@ -18,9 +18,9 @@
 //! added, so that the sums return to zero whatever was learned meanwhile.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::expected_wait::{SamePriority, Wait, at_least, until_free};
+use crate::admission::expected_wait::{Free, SamePriority, Wait, at_least, until_free};
 use crate::admission::headroom::Headroom;
-use crate::admission::held_workers::{HeldWorkers, Holding};
+use crate::admission::held_workers::{HeldWorkers, Holding, Serving};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
 use crate::admission::waiting_by_age::{NO_PLACE, WaitingByAge};
@@ -57,6 +57,9 @@ pub(crate) struct SlotOf {
     ages: bool,
     pub(crate) slot: Arc<Slot>,
 }
+
+/// When workers are free, which, and what they serve.
+type Until = (Free, f64, (f64, f64));
 
 /// Work (us) and its variance (us^2).
 #[derive(Default)]
@@ -297,7 +300,6 @@ impl UnfinishedWork {
         let own = &self.slots[usize::from(work.slot)];
         let (rank, all) = (own.rank, f64::from(workers.all.max(1)));
         let holding = own.holding(&self.held, workers.at);
-        let (s, serving) = holding.free_workers(workers);
         // What waits in the server is before all ranks, and each of it has the life of one in service.
         let (mut ahead, mut variance) = holding.queued(workers);
         let mut lives = ahead * workers.left.0 / f64::from(workers.all.max(1));
@@ -320,7 +322,14 @@ impl UnfinishedWork {
         let (own_us, own_variance) = work.mean_and_variance();
         let life = lives / ahead.max(1.0);
         let ahead = (ahead - own_us as f64).max(0.0);
-        let free = until_free(ahead, serving.0, life, s);
+        // Some of the workers that are held may be free before those that are not have done what is ahead.
+        let until = |(s, serving): Serving| (until_free(ahead, serving.0, life, s), s, serving);
+        let without = holding.free_workers(workers).map(until);
+        let with = holding.all_workers(workers).map(until);
+        let sooner = |one: Until, other: Until| if other.0.after < one.0.after { other } else { one };
+        let Some((free, s, serving)) = without.into_iter().chain(with).reduce(sooner) else {
+            unreachable!("where no worker is free, all are held")
+        };
         let varies = (variance - own_variance as f64).max(0.0);
         let variance = (varies + free.serving * serving.1) / (s * s) + free.spread * free.spread;
         let third = 2.0 * varies * varies / ahead.max(1.0) / (s * s * s);
