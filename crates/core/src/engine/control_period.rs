@@ -271,9 +271,10 @@ impl Engine {
             waiting,
             workers: capacity.workers(),
         };
+        loops.utilization[plant].learn_steps(&measured, &mut loops.costs);
         let input = PlantInput {
             measured,
-            costs: &mut loops.costs,
+            costs: &loops.costs,
             rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
             processors,
             unseen_queue,
@@ -286,6 +287,9 @@ impl Engine {
             best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),
         };
         let output = loops.utilization[plant].step(now, input);
+        for cost in &output.doubted {
+            loops.costs[cost.class].by_level[cost.level].doubt();
+        }
         for set in output.levels {
             let cascade = &mut loops.applied[set.class];
             if cascade.set(plant, set.m, set.passes) {

@@ -27,7 +27,7 @@ use crate::control::utilization::sense;
 use crate::control::utilization::view::{PlantView, SiteView};
 use crate::control::{LawTarget, LoadTarget};
 use crate::telemetry::measurement::Measurement;
-use alloc::vec::Vec;
+use alloc::{borrow::Cow, vec::Vec};
 
 /// The part of the room above the load line that contracts may take before sites are held.
 const TAKEN_ROOM: f64 = 2.0 / 3.0;
@@ -87,16 +87,17 @@ impl ContractShares {
         own.map(|(own, site)| (plant.classes[site.classes.start].class, own.held))
     }
 
-    /// Fits what contracts claim into the load that the plant may carry, where they do not.
-    pub(crate) fn fit(
+    /// The demand in which what contracts claim fits into the load that the plant may carry: as it is where they fit, and else
+    /// with sites that are held to their parts.
+    pub(crate) fn fit<'a>(
         &mut self,
         plant: &PlantView,
         target: &LawTarget,
-        demand: &mut PlantDemand,
+        demand: &'a PlantDemand,
         known: (&Measurement<'_>, &RequestCosts<'_>),
-    ) {
+    ) -> Cow<'a, PlantDemand> {
         let (LawTarget::Load(LoadTarget { load, .. }), false) = (*target, self.sites.is_empty()) else {
-            return;
+            return Cow::Borrowed(demand);
         };
         let set_point = plant.promised.set_point;
         let room = (1.0 - set_point).max(0.0);
@@ -118,9 +119,10 @@ impl ContractShares {
         self.exceeded = if exceeds { self.exceeded.saturating_add(1) } else { 0 };
         let sure_after = if plant.promised.same_host { SURE_ON_SAME_HOST } else { 1 };
         if self.exceeded >= sure_after {
-            self.share(plant, load.max(set_point - room), demand, known);
+            self.share(plant, load.max(set_point - room), demand, known)
         } else {
             self.plan(plant, set_point, demand);
+            Cow::Borrowed(demand)
         }
     }
 
@@ -138,13 +140,13 @@ impl ContractShares {
     /// They do not: each may spend its part.
     #[cold]
     #[inline(never)]
-    fn share(
+    fn share<'a>(
         &mut self,
         plant: &PlantView,
         line: f64,
-        demand: &mut PlantDemand,
+        demand: &'a PlantDemand,
         known: (&Measurement<'_>, &RequestCosts<'_>),
-    ) {
+    ) -> Cow<'a, PlantDemand> {
         let has_contract = |place: usize| plant.sites[place].guarantee.is_some();
         let need = |(place, own): (usize, &ContractShare)| {
             let fixed = demand.fixed[place].offered(0.0) - demand.inside(plant, place, known).offered(0.0);
@@ -153,16 +155,16 @@ impl ContractShares {
             Need { least, most: own.wanted, weight: weight.max(LEAST_WEIGHT) }
         };
         let needs: Vec<Need> = self.sites.iter().enumerate().map(need).collect();
-        let x = fill(&needs, line);
+        let (x, mut fitted) = (fill(&needs, line), Cow::Borrowed(demand));
         for (place, need) in needs.iter().enumerate().filter(|(place, _)| has_contract(*place)) {
             let part = need.at(x);
             let held = part < (1.0 - ROUNDING) * need.most;
             self.changed |= core::mem::replace(&mut self.sites[place].held, held) != held;
             if held {
-                demand.claimed[place] = part;
-                demand.release(plant, place, known);
+                fitted.to_mut().hold(plant, (place, part), known);
             }
         }
+        fitted
     }
 }
 
@@ -213,9 +215,9 @@ mod tests {
             let mut demand = PlantDemand::new(&self.plant);
             demand.estimate(&self.plant, &period, &costs);
             let target = LawTarget::Load(LoadTarget::plain(LINE));
-            self.contracts.fit(&self.plant, &target, &mut demand, (&period, &costs));
+            let fitted = self.contracts.fit(&self.plant, &target, &demand, (&period, &costs));
             let held: Vec<bool> = self.contracts.held(&self.plant).map(|(_, held)| held).collect();
-            [0, 1].map(|site| (demand.claimed[site], demand.fixed[site].offered(0.0), held[site]))
+            [0, 1].map(|site| (fitted.claimed[site], fitted.fixed[site].offered(0.0), held[site]))
         }
     }
 

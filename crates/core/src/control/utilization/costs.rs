@@ -1,5 +1,6 @@
 //! What requests cost at one plant: as promised, learned from service times, or learned from what the plant reports.
 
+use super::output::DoubtedCost;
 use super::sense::{Sensed, served_here};
 use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
@@ -190,27 +191,22 @@ impl CostModel {
         RequestCosts { by_class: &self.by_class, learned, rejection: self.rejection }
     }
 
-    /// Lowers the costs for which too few requests come to correct them. It is called while the plant idles although clients
-    /// are degraded or rejected, so that some cost must be too high. See
+    /// Which costs must be too high, of those for which too few requests come to correct them. It is called while the plant
+    /// idles although clients are degraded or rejected. What the plant's own reports have taught is lowered here. See
     /// [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
-    pub(crate) fn doubt(
-        &mut self,
-        plant: &PlantView,
-        measured: &Measurement<'_>,
-        learned: &mut [ClassCosts],
-    ) {
-        let mut requests = 0.0;
+    pub(crate) fn doubt(&mut self, plant: &PlantView, measured: &Measurement<'_>) -> Vec<DoubtedCost> {
+        let (mut requests, mut doubted) = (0.0, Vec::new());
         for (class, stale) in plant.classes.iter().zip(&mut self.stale) {
             let own = &measured.classes[class.class];
             requests += served_here(class, own).requests;
             *stale = true;
-            for level in class.levels_here().filter(|level| own.served[*level].requests < EVIDENCE) {
-                learned[class.class].by_level[level].doubt();
-            }
+            let rare = class.levels_here().filter(|level| own.served[*level].requests < EVIDENCE);
+            doubted.extend(rare.map(|level| DoubtedCost { class: class.class, level }));
         }
         if let Some(line) = self.reported_line.as_mut().filter(|_| requests < EVIDENCE) {
             line.doubt();
         }
+        doubted
     }
 }
 
@@ -464,7 +460,9 @@ mod tests {
         let sensed = Sensed { utilization: 0.3, ..Sensed::default() };
         assert!(idles(&sensed, &period, 0.85) && !idles(&sensed, &period, 0.4));
         let mut model = CostModel::new(&own);
-        model.doubt(&own, &period, &mut learned);
+        let doubted = model.doubt(&own, &period);
+        assert_eq!(doubted, [DoubtedCost { class: 0, level: 2 }]);
+        doubted.iter().for_each(|cost| learned[cost.class].by_level[cost.level].doubt());
         let costs = model.costs(&learned);
         let [light, full] = [1, 2].map(|level| costs.at(&own.classes[0], level).expect("seen"));
         assert!(close(light, 0.005) && full < 0.02, "{light} {full}");

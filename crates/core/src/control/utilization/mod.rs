@@ -11,6 +11,9 @@
 //!
 //! `sense` -> `costs` -> `offered` (as a `demand`) -> `served` -> `observation` -> law ->
 //! [`allocation`](crate::control::allocation) -> `levels` -> `returns` -> `status` -> `output`.
+//!
+//! What was learned of the classes' costs, which plants have in common, is an input that no stage changes: the engine calls
+//! [`UtilizationLoop::learn_steps`] before, and lowers what the output doubts after it.
 
 pub(crate) mod costs;
 pub(crate) mod demand;
@@ -38,7 +41,7 @@ use crate::promises::{Mode, Sense};
 use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use crate::time::{Duration, Instant};
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 use costs::{CostModel, RequestCosts, idles};
 use laws::{Law, Observation};
 use levels::Levels;
@@ -85,7 +88,7 @@ pub(crate) struct UtilizationLoop {
 pub(crate) struct PlantInput<'a> {
     pub(crate) measured: Measurement<'a>,
     /// By class number: what was learned of the costs, here and at other plants.
-    pub(crate) costs: &'a mut [ClassCosts],
+    pub(crate) costs: &'a [ClassCosts],
     /// c: seconds of the gateway's own machine, of all its processors, per rejection.
     pub(crate) rejection_cost: f64,
     /// The utilization of these processors, if it was read.
@@ -127,8 +130,7 @@ impl Loop for UtilizationLoop {
     }
 
     fn step(&mut self, _now: Instant, input: PlantInput<'_>) -> PlantOutput<'_> {
-        self.costs.learn_steps(&self.view, &input.measured, input.costs);
-        let (plant, measured, learned) = (&self.view, &input.measured, &*input.costs);
+        let (plant, measured, learned) = (&self.view, &input.measured, input.costs);
         let before = self.allocation.level;
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
         self.costs.rejection = rejection_cost(plant, &input, &mut self.worker_time);
@@ -136,8 +138,7 @@ impl Loop for UtilizationLoop {
         let sensed = Sensed::new(plant, measured, self.costs.rejection, &self.sensed);
         let steps = Steps::of(plant, measured, learned);
         let costs = self.costs.learn(plant, measured, learned);
-        let demand = &mut self.demand;
-        demand.estimate(plant, measured, &costs);
+        let demand = self.demand.estimate(plant, measured, &costs);
         let served = self.served.sum(plant, measured, &costs);
         let (target, terms) = self.law.target(&Observation::of(&StagesBefore {
             plant,
@@ -155,10 +156,12 @@ impl Loop for UtilizationLoop {
         }));
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
-        if known {
-            self.contracts.fit(plant, &target, demand, (measured, &costs));
-        }
-        let allocation = self.allocation.allocate(plant, &target, demand, known);
+        let fitted = if known {
+            self.contracts.fit(plant, &target, demand, (measured, &costs))
+        } else {
+            Cow::Borrowed(demand)
+        };
+        let allocation = self.allocation.allocate(plant, &target, &fitted, known);
         let levels = self.levels.set(plant, allocation, measured);
         let returns = self.returning.step(&TurnedAway {
             seconds: measured.seconds,
@@ -167,9 +170,11 @@ impl Loop for UtilizationLoop {
             turned_away: plant.turned_away(measured, &costs),
             waiting: demand.whole.backlog(1.0) * measured.nominal_seconds,
         });
-        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
-            self.costs.doubt(plant, measured, input.costs);
-        }
+        let doubted = if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
+            self.costs.doubt(plant, measured)
+        } else {
+            Vec::new()
+        };
         self.sensed = sensed;
 
         status::write(&mut self.status, plant, &sensed, allocation);
@@ -180,6 +185,7 @@ impl Loop for UtilizationLoop {
         status::write_sites(&mut self.sites, served, demand);
         let rejects = allocation.rejects || allocation.did_reject;
         PlantOutput {
+            doubted,
             levels,
             returns,
             rejected: rejects.then_some(RejectedClasses { view: plant, allocation }),
@@ -198,6 +204,11 @@ impl Loop for UtilizationLoop {
 }
 
 impl UtilizationLoop {
+    /// The stage before a step: what the period's requests show of all classes together, in what was learned of each.
+    pub(crate) fn learn_steps(&mut self, measured: &Measurement<'_>, learned: &mut [ClassCosts]) {
+        self.costs.learn_steps(&self.view, measured, learned);
+    }
+
     /// Whether every class has its highest level.
     pub(crate) fn is_at_top(&self) -> bool {
         self.allocation.is_at_top(&self.view)

@@ -11,7 +11,7 @@ use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
 /// The demand at one plant in one period.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PlantDemand {
     /// The load as a function of one m for all classes; load that no m moves is a constant in it.
     pub(crate) whole: Demand,
@@ -124,13 +124,14 @@ impl PlantDemand {
         inside
     }
 
-    /// Takes the requests inside a site's contract out of it, so that its m decides on them too.
-    pub(crate) fn release(
+    /// Holds a site to a claim: the requests inside its contract are taken out of it, so that its m decides on them too.
+    pub(crate) fn hold(
         &mut self,
         plant: &PlantView,
-        place: usize,
+        (place, claim): (usize, f64),
         known: (&Measurement<'_>, &RequestCosts<'_>),
     ) {
+        self.claimed[place] = claim;
         let inside = self.inside(plant, place, known);
         self.fixed[place].add(-1.0, inside);
         let (measured, costs) = known;

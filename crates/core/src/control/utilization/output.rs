@@ -8,12 +8,25 @@ use crate::control::allocation::Allocation;
 use crate::control::allocation::contracts::ContractShares;
 use crate::control::cost::class::ClassCosts;
 use crate::time::Duration;
+use alloc::vec::Vec;
 
 /// The cost of a request to which a dearer one is cut in the search for workers, in mean service times.
 const DEAREST_USUAL: f64 = 4.0;
 
+/// The cost of a class at a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DoubtedCost {
+    /// The class's number.
+    pub(crate) class: usize,
+    pub(crate) level: usize,
+}
+
 /// What a step gives out.
 pub(crate) struct PlantOutput<'a> {
+    /// What must be too high of the learned costs, and is to be lowered by [`CostEstimate::doubt`]; most periods doubt none.
+    ///
+    /// [`CostEstimate::doubt`]: crate::model::CostEstimate::doubt
+    pub(crate) doubted: Vec<DoubtedCost>,
     /// The service level of each class here.
     pub(crate) levels: &'a [ClassLevel],
     /// When requests that are turned away in the next period may come again.
