@@ -13,7 +13,7 @@ use crate::scheduling::rank::Rank;
 use crate::telemetry::counters::{ClassCounters, Counter};
 use crate::telemetry::departure_window::{DepartureCounts, DepartureWindow, Seen};
 use crate::telemetry::snapshot::sum_over;
-use crate::telemetry::status::ResponseStatus;
+use crate::telemetry::status::{DelayTerms, ResponseStatus};
 use crate::time::{Duration, Instant};
 use libm::{exp, log};
 
@@ -58,8 +58,9 @@ pub(super) struct DelayClass {
     contended: ContendedWindow,
     /// Whether requests of other classes waited at the last update.
     contended_before: bool,
-    /// Workers that the law asks for, and the least it may ask for.
+    /// Workers that the law asks for, what it made them of, and the least it may ask for.
     wanted: f64,
+    terms: Option<DelayTerms>,
     least: f64,
     waits: Option<WaitBounds>,
     queue: LongQueue,
@@ -115,6 +116,7 @@ impl DelayClass {
             contended: ContendedWindow::default(),
             contended_before: false,
             wanted: f64::INFINITY,
+            terms: None,
             least: LEAST,
             waits: None,
             queue: LongQueue::default(),
@@ -226,7 +228,7 @@ impl DelayClass {
         self.contended.expire(now);
         let residual = Residual { binding, ..self.residual(&seen, &traffic, workers) };
         self.wanted = self.law.next(&residual);
-        self.status.law = Some(self.law.terms(&residual));
+        self.terms = Some(self.law.terms(&residual));
         self.silent = false;
         self.waits = Some(self.wait_bounds(&seen, &traffic));
         Some(seen)
@@ -353,30 +355,19 @@ impl DelayClass {
     /// window if it was renewed.
     pub(super) fn judge(&mut self, now: Instant, seen: Option<&Seen>, given: &Given) {
         let has_all = given.quota >= given.workers || given.quota < self.wanted;
-        self.status.quota = Some(given.quota);
-        self.status.at_limit = given.quota <= self.least || has_all;
-        let Some(seen) = seen else {
-            if now.since(self.updated.max(self.present)).as_secs_f64() * self.rate > SILENT_REQUESTS {
-                self.silent = true;
-                self.reduction = SetPointReduction::default();
-            }
-            if now.since(self.updated) > Delay::EXPIRY {
-                self.status = ResponseStatus {
-                    missed: false,
-                    response: 0.0,
-                    late: 0.0,
-                    lost: 0.0,
-                    law: None,
-                    ..self.status
-                };
-            }
-            return;
+        let kept = match seen {
+            Some(seen) => self.judge_window(now, seen, given, has_all),
+            None => self.judge_pause(now),
         };
+        let at_limit = given.quota <= self.least || has_all;
+        self.status = ResponseStatus { quota: Some(given.quota), at_limit, ..kept };
+    }
+
+    /// How the promise is kept by a window that was renewed.
+    fn judge_window(&mut self, now: Instant, seen: &Seen, given: &Given, has_all: bool) -> ResponseStatus {
         let (error, is_evidence) = (self.error(seen), self.is_evidence(seen));
         let most =
             if self.promise.delay.percentile.is_none() { Delay::MISSED_MEAN } else { Delay::MISSED_SHARE };
-        self.status.missed = (1.0 + error > most && is_evidence) || self.loses(seen);
-        (self.status.response, self.status.late, self.status.lost) = (seen.response, seen.late, seen.lost);
         self.since_late = if seen.fresh_late > 0.0 { 0.0 } else { self.since_late + seen.fresh };
         self.reduction.step(&ClassState {
             fresh: seen.fresh,
@@ -394,6 +385,23 @@ impl DelayClass {
             set_point: given.set_point,
         });
         self.updated = now;
+        ResponseStatus {
+            response: seen.response,
+            late: seen.late,
+            lost: seen.lost,
+            missed: (1.0 + error > most && is_evidence) || self.loses(seen),
+            law: self.terms,
+            ..ResponseStatus::default()
+        }
+    }
+
+    /// How the promise is kept while the window stays as it is: as before, and after a while nothing is said.
+    fn judge_pause(&mut self, now: Instant) -> ResponseStatus {
+        if now.since(self.updated.max(self.present)).as_secs_f64() * self.rate > SILENT_REQUESTS {
+            self.silent = true;
+            self.reduction = SetPointReduction::default();
+        }
+        if now.since(self.updated) > Delay::EXPIRY { ResponseStatus::default() } else { self.status }
     }
 
     /// Whether the window tells a miss from chance: it holds a hundred departures, and of a percentile ten that were late, or
