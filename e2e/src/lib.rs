@@ -27,6 +27,7 @@ mod plimsoll;
 mod preloaded;
 mod process;
 pub mod real_sites;
+pub mod reloaded;
 pub mod same_host;
 pub mod scenes;
 pub mod site;

@@ -125,6 +125,14 @@ impl Plimsoll {
         values.iter().sum()
     }
 
+    /// The same of the samples with this label, such as `code="5xx"`; 0 if there is none.
+    pub fn metric_of(&self, name: &str, label: &str) -> f64 {
+        let page = self.ask_admin("/metrics").text();
+        let labelled: String =
+            page.lines().filter(|line| line.contains(label)).flat_map(|line| [line, "\n"]).collect();
+        samples(&labelled, name).sum()
+    }
+
     /// Waits until a metric is `wanted`. Panics with what it is if that takes too long.
     pub fn wait_for_metric(&self, name: &str, wanted: f64) {
         let found = wait_until(PATIENCE, || (self.metric(name) == wanted).then_some(()));

@@ -5,6 +5,9 @@ use jpeg_encoder::{ColorType, Encoder};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Pages of the shop: `page0.html` to the last.
 pub const PAGES: usize = 6;
@@ -128,6 +131,62 @@ pub struct Visit {
     pub failed: Vec<String>,
     /// What was served and was not whole.
     pub broken: Vec<String>,
+}
+
+/// Apache's processes before the trees, each of which sends 256 KiB a second. A visit at full quality has some 300 KB, so the
+/// server carries three and a half visits a second.
+pub const WORKERS: u32 = 4;
+/// Visits a second, three times as many.
+pub const VISITS: f64 = 10.0;
+/// When the loop has found its level (s).
+pub const SETTLED: f64 = 6.0;
+/// When the last visit begins (s).
+const END: f64 = 11.0;
+
+/// The gateway's own part of the configurations.
+pub const GATEWAY: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n\n\
+                           [report]\nwhen = \"always\"\n\n";
+
+/// The shop's section with its four trees.
+pub fn levels(site: &str) -> String {
+    let level = |name: &str| format!("[[site.level]]\nname = \"{name}\"\nprefix = \"/{name}\"\n");
+    format!("[[site]]\nname = \"shop\"\n{site}\n") + &["text", "lean", "light", "full"].map(level).concat()
+}
+
+/// The file of a gateway before a server of the trees.
+pub fn before_trees(upstream: SocketAddr, mode: &str) -> String {
+    GATEWAY.replace("threads", &format!("mode = \"{mode}\"\nthreads"))
+        + &format!("[upstream.web]\naddress = \"{upstream}\"\ncapacity = {{ workers = {WORKERS} }}\n\n")
+        + &levels("")
+}
+
+/// Visitors at addresses of their own come at a steady rate, whether or not earlier ones are still there; all visits, each with
+/// the second in which it began.
+pub fn visits(server: SocketAddr, per_second: f64) -> Vec<(f64, Visit)> {
+    let visits = Mutex::new(Vec::new());
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for number in 0_u32.. {
+            let due = f64::from(number) / per_second;
+            if due > END {
+                break;
+            }
+            thread::sleep(Duration::from_secs_f64(due).saturating_sub(start.elapsed()));
+            let visits = &visits;
+            scope.spawn(move || {
+                let address = Ipv4Addr::new(127, 8, (number / 200 % 4) as u8, (number % 200 + 1) as u8);
+                let visit = visit(server, address, &format!("/page{}.html", number as usize % PAGES));
+                visits.lock().unwrap_or_else(PoisonError::into_inner).push((due, visit));
+            });
+        }
+    });
+    visits.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The part of the visits to which something was not served.
+pub fn failed(visits: &[&Visit]) -> f64 {
+    let failed = visits.iter().filter(|visit| !visit.failed.is_empty());
+    failed.count() as f64 / visits.len() as f64
 }
 
 /// A client at `address` loads the page at `path` and all that it shows, as a browser does, one after the other.

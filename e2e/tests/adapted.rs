@@ -1,92 +1,51 @@
 //! A site and its lighter copies (`plimsoll adapt`): served whole under overload, and whole in a real browser.
 
-use plimsoll_e2e::site::{PAGES, Shop, Visit, visit};
+use plimsoll_e2e::site::{
+    GATEWAY, SETTLED, Shop, VISITS, Visit, WORKERS, before_trees, levels, visit, visits,
+};
 use plimsoll_e2e::{Apache, Browser, Folder, Plimsoll, Viewed, get};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, thread};
 
-/// Apache's processes, each of which sends 256 KiB a second.
-const WORKERS: u32 = 4;
-/// A visit at full quality has some 300 KB, so the server carries three and a half visits a second.
-const VISITS: f64 = 10.0;
-/// By then the loop has found its level (s), and by then it is over.
-const SETTLED: f64 = 6.0;
-const END: f64 = 11.0;
-
-/// The gateway's own part of the configurations.
-const GATEWAY: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n\n\
-                       [report]\nwhen = \"always\"\n\n";
-
-fn levels(site: &str) -> String {
-    let level = |name: &str| format!("[[site.level]]\nname = \"{name}\"\nprefix = \"/{name}\"\n");
-    format!("[[site]]\nname = \"shop\"\n{site}\n") + &["text", "lean", "light", "full"].map(level).concat()
-}
-
-fn before(upstream: SocketAddr, mode: &str) -> String {
-    GATEWAY.replace("threads", &format!("mode = \"{mode}\"\nthreads"))
-        + &format!("[upstream.web]\naddress = \"{upstream}\"\ncapacity = {{ workers = {WORKERS} }}\n\n")
-        + &levels("")
-}
-
-/// Visitors at addresses of their own come at a steady rate, whether or not earlier ones are still there; the visits that began
-/// after the loop had settled.
-fn visits(server: SocketAddr, per_second: f64) -> Vec<Visit> {
-    let visits = Mutex::new(Vec::new());
-    let start = Instant::now();
-    thread::scope(|scope| {
-        for number in 0_u32.. {
-            let due = f64::from(number) / per_second;
-            if due > END {
-                break;
-            }
-            thread::sleep(Duration::from_secs_f64(due).saturating_sub(start.elapsed()));
-            let visits = &visits;
-            scope.spawn(move || {
-                let address = Ipv4Addr::new(127, 8, (number / 200 % 4) as u8, (number % 200 + 1) as u8);
-                let visit = visit(server, address, &format!("/page{}.html", number as usize % PAGES));
-                if due >= SETTLED
-                    && let Ok(mut visits) = visits.lock()
-                {
-                    visits.push(visit);
-                }
-            });
-        }
-    });
-    let visits = visits.into_inner().unwrap_or_default();
-    assert!(visits.len() > 20, "{} visits", visits.len());
-    visits
-}
-
-/// The part of the visits to which something was not served.
-fn failed(visits: &[Visit]) -> f64 {
-    let failed = visits.iter().filter(|visit| !visit.failed.is_empty());
-    failed.count() as f64 / visits.len() as f64
-}
-
 /// Whatever was served was whole, from its first byte to its last.
-fn assert_whole(visits: &[Visit]) {
-    let broken: Vec<_> = visits.iter().flat_map(|visit| &visit.broken).collect();
+fn assert_whole(visits: &[(f64, Visit)]) {
+    assert!(visits.len() > 20, "{} visits", visits.len());
+    let broken: Vec<_> = visits.iter().flat_map(|(_, visit)| &visit.broken).collect();
     assert!(broken.is_empty(), "{broken:?}");
 }
 
-/// More visits fail with control off; how many more is a figure of the machine's minute.
+/// Each request of the visits, and of so many more, was accounted for once.
+fn assert_accounted(gateway: &Plimsoll, visits: &[(f64, Visit)], more: usize) {
+    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+    let requests: usize = visits.iter().map(|(_, visit)| visit.requests).sum();
+    assert_eq!(gateway.metric("plimsoll_arrivals_total"), (requests + more) as f64);
+}
+
+/// What was not served was turned away: a page of a tree that is gone would be 404, and one that was cut short an error.
+fn assert_turned_away(visits: &[(f64, Visit)]) {
+    let failed: Vec<_> = visits.iter().flat_map(|(_, visit)| &visit.failed).collect();
+    assert!(failed.iter().all(|failed| failed.contains(": 503")), "{failed:?}");
+}
+
+/// With control and without. How many visits fail in each, `make live shop` shows.
 #[test]
 fn a_shop_at_three_times_the_capacity_is_served_whole() {
     let shop = Shop::adapted(&[]);
-    let [kept, twin] = ["control", "off"].map(|mode| {
+    for mode in ["control", "off"] {
         let apache = Apache::serving(&shop.trees(), WORKERS);
-        let gateway = Plimsoll::run(&before(apache.upstream, mode));
+        let gateway = Plimsoll::run(&before_trees(apache.upstream, mode));
         let visits = visits(gateway.address, VISITS);
         assert_whole(&visits);
-        failed(&visits)
-    });
-    assert!(kept < twin, "{kept:.3} of the visits failed, {twin:.3} with control off");
+        assert_accounted(&gateway, &visits, 0);
+        if mode == "control" {
+            assert_turned_away(&visits);
+        }
+    }
 }
 
 #[test]
@@ -113,10 +72,10 @@ fn trees_with_gaps_are_served_whole_while_they_are_exchanged() {
     });
     assert!(exchanged.load(Ordering::Relaxed));
     assert_whole(&visits);
-    // Nobody is turned away while degrading is enough; a page of a tree that is gone would be 404.
-    let failed: Vec<_> = visits.iter().flat_map(|visit| &visit.failed).collect();
-    assert!(failed.iter().all(|failed| failed.contains(": 503")), "{failed:?}");
-    assert!(visits.iter().any(|visit| !visit.levels.contains("level=4")), "some are degraded");
+    assert_accounted(&gateway, &visits, full.requests);
+    assert_turned_away(&visits);
+    let mut settled = visits.iter().filter(|(due, _)| *due >= SETTLED);
+    assert!(settled.any(|(_, visit)| !visit.levels.contains("level=4")), "some are degraded");
 }
 
 /// Every page of a site at each level, in a browser, against the site as it is.

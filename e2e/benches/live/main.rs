@@ -1,11 +1,11 @@
 //! `make live`: the figures of the scenes in real time, beside those in virtual time and the bounds that are asked of them;
-//! then the agent, the papers' experiments inside a server, the profiler, the laws of promised means, what a rejection costs,
-//! and the dashboard. It prints, and fails nothing: what a figure is in real time depends on what else the machine does. The
-//! tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
-//! queueing-model`) only those parts run: scenes, agent, wire, module, module-again, before-module, module-contracts,
-//! module-alone, service-times, response-times, payoff, payoff-again, profile, queueing-model, rejections, rejections-inside,
-//! served-rate, dashboard. Unnamed, module-alone and payoff-again do not run: module-contracts and payoff have all of them,
-//! once.
+//! then a site with its lighter trees, promises that change, the agent, the papers' experiments inside a server, the
+//! profiler, the laws of promised means, what a rejection costs, and the dashboard. It prints, and fails nothing: what a
+//! figure is in real time depends on what else the machine does. The tests judge the same figures in virtual time. With names
+//! as arguments (`cargo bench -p plimsoll-e2e --bench live -- queueing-model`) only those parts run: scenes, shop, reload,
+//! agent, wire, module, module-again, before-module, module-contracts, module-alone, service-times, response-times, payoff,
+//! payoff-again, profile, queueing-model, rejections, rejections-inside, served-rate, dashboard. Unnamed, module-alone and
+//! payoff-again do not run: module-contracts and payoff have all of them, once.
 
 mod agent;
 mod dashboard;
@@ -14,7 +14,9 @@ mod papers_server;
 mod profile;
 mod queueing_model;
 mod rejections;
+mod reload;
 mod served_rate;
+mod shop;
 mod wire;
 
 use plimsoll_e2e::scenes::{self, Scene};
@@ -69,7 +71,9 @@ fn main() {
         (1..=2).for_each(papers_server::show_payoff_again);
     }
     for (part, show) in [
-        ("agent", agent::show as fn()),
+        ("shop", shop::show as fn()),
+        ("reload", reload::show),
+        ("agent", agent::show),
         ("wire", wire::show),
         ("module", module::show_overloads),
         ("module-again", module::show_again),
