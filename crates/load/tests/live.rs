@@ -84,15 +84,18 @@ fn beyond_workers_and_queue_connections_are_closed_without_an_answer() {
         settings.workers = 2;
         settings.queue = 4;
     });
-    // Twice the capacity of 250/s.
-    let mut load = OpenLoop::new(Target::new(origin.address()), vec![(milliseconds(1500), 500.0)]);
+    // Twice the capacity of 250/s, until some have found no room.
+    let mut load = OpenLoop::new(Target::new(origin.address()), vec![(Duration::from_secs(60), 500.0)]);
     load.clients = 100;
-    let tally = load.start(None).unwrap().join();
+    let load = load.start(None).unwrap();
+    eventually("a refusal", || origin.served().refused > 20);
+    load.stop();
+    let tally = load.join();
     let served = origin.served();
     let closed = tally.errors_of(ErrorKind::Closed) + tally.errors_of(ErrorKind::Reset);
-    assert!(served.refused > 20, "half of 750 should be refused, {} were", served.refused);
     assert_eq!(closed, served.refused, "{:?}", tally.errors);
     assert_eq!(tally.status(200), served.answers);
+    assert_eq!(tally.requests, served.answers + served.refused, "{:?}", tally.errors);
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn switches_break_it_and_accounting_comes_back_to_zero() {
 #[test]
 fn every_arrival_becomes_one_record_and_the_socket_limit_is_told_apart() {
     let origin = origin(|settings| settings.classes = vec![PathClass::new("/", 1000)]);
-    let mut load = OpenLoop::new(Target::new(origin.address()), vec![(milliseconds(1000), 800.0)]);
+    let mut load = OpenLoop::new(Target::new(origin.address()), vec![(Duration::from_secs(60), 800.0)]);
     load.max_sockets = 3;
     load.clients = 400;
     let records = Arc::new(AtomicU64::new(0));
@@ -140,11 +143,14 @@ fn every_arrival_becomes_one_record_and_the_socket_limit_is_told_apart() {
         }
     };
     let load = load.start(Some(Box::new(sink))).unwrap();
+    eventually("an answer beside the limit", || {
+        load.with_tally(|tally| tally.answers() > 0 && tally.errors_of(ErrorKind::LocalLimit) > 50)
+    });
+    load.stop();
     let tally = load.join();
     assert_eq!(tally.requests, records.load(Ordering::Relaxed));
     assert_eq!(tally.requests, tally.answers() + tally.errors.iter().sum::<u64>());
     assert_eq!(tally.requests, tally.slots.iter().map(|slot| slot.arrivals).sum::<u64>());
-    assert!(tally.errors_of(ErrorKind::LocalLimit) > 50, "{:?}", tally.errors);
     assert_eq!(tally.errors_of(ErrorKind::LocalLimit), limited.load(Ordering::Relaxed));
     assert_eq!(tally.server_errors(), 0, "{:?}", tally.errors);
 }
@@ -155,15 +161,16 @@ fn a_dropped_load_ends_at_once_and_a_stopped_one_finishes_what_it_began() {
     let load =
         || OpenLoop::new(Target::new(origin.address()), vec![(Duration::from_secs(60), 200.0)]).start(None);
     let stopped = load().unwrap();
-    std::thread::sleep(milliseconds(200));
+    eventually("requests", || stopped.with_tally(|tally| tally.requests > 5));
+    // Some are in the server when it is told to end.
+    eventually("a request in the server", || origin.busy().inside > 0);
     stopped.stop();
     let tally = stopped.join();
-    assert!(tally.requests > 5);
     assert_eq!(tally.requests, tally.status(200), "{:?}", tally.errors);
 
     origin.set_speed(0.0);
     let dropped = load().unwrap();
-    std::thread::sleep(milliseconds(200));
+    eventually("a stalled request", || origin.busy().inside > 0);
     let start = Instant::now();
     drop(dropped);
     // The stalled requests would have taken their time-out, 10 s.
