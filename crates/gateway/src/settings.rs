@@ -18,7 +18,7 @@ pub use crate::transport::tls::server::SeenFile;
 pub use crate::transport::tls::settings::{CertificateFiles, ClientCertificates, TlsSettings, UpstreamTls};
 use plimsoll_core::promises::Network;
 use plimsoll_core::request::Pattern;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ impl Default for Settings {
         Settings {
             listen: Vec::new(),
             tls: None,
-            admin: Some((Ipv4Addr::LOCALHOST, 9090).into()),
+            admin: Some(Settings::ADMIN),
             admin_names: Vec::new(),
             admin_tokens: AdminTokens::default(),
             h2c: false,
@@ -122,6 +122,9 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Where the admin listener is where none is told.
+    pub const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
+
     /// The request header that has the name in the client's certificate, in lower case.
     pub(crate) fn client_header(&self) -> Option<&str> {
         self.tls.as_ref()?.clients.as_ref()?.header.as_deref()

@@ -3,6 +3,7 @@
 use super::values::{Bounds, cookie, header, per_second, time_field, within};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
+use plimsoll_gateway::Settings;
 use plimsoll_sim::workload::LogTimes;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -56,7 +57,7 @@ Exit codes: 0 ended, 1 nothing answers there, 2 the input is wrong.";
 #[command(after_help = TOP_AFTER)]
 pub(crate) struct TopArguments {
     /// The address of an admin listener, or the gateway's configuration, which has the address
-    #[arg(value_name = "ADDRESS|FILE", default_value = "127.0.0.1:9090")]
+    #[arg(value_name = "ADDRESS|FILE", default_value_t = Settings::ADMIN.to_string())]
     pub(crate) gateway: String,
     /// Print it once as text
     #[arg(long)]

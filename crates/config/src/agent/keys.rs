@@ -5,6 +5,7 @@ use super::OnExit;
 use super::values::{ClientVariable, TreeName, Variable};
 use crate::gateway::plants::CostKeys;
 use crate::syntax::{Rate, Share, Table, Text, Whole, section};
+use plimsoll_core::promises::Plant;
 use plimsoll_core::time::Duration;
 
 section! { "the file"
@@ -54,7 +55,7 @@ section! { "[server]"
         /// What its network link carries, if that may be what runs out first.
         bandwidth: Rate, optional;
         /// The load line: the utilization that a fraction of clients is degraded to hold.
-        load_line: Share, default(Share(0.85));
+        load_line: Share, default(Share(Plant::LOAD_LINE));
         /// A link goes back to full quality when that would take no more of the server than this. Default: 0.1 below the
         /// load line.
         back_line: Share, optional;

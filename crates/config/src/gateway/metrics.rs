@@ -4,7 +4,7 @@ use super::file::ConfigurationKeys;
 use super::traces::collector;
 use crate::agent::HttpUrl;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Text, section};
+use crate::syntax::{Text, TextField, section};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::MetricsSettings;
 
@@ -16,10 +16,14 @@ section! { "[metrics]"
         /// Where the collector takes metrics by OTLP over HTTP, such as `"http://127.0.0.1:4318/v1/metrics"`.
         endpoint: HttpUrl, required("write where the collector takes OTLP over HTTP: `endpoint = \"http://127.0.0.1:4318/v1/metrics\"`");
         /// The time between two pushes.
-        interval: Duration, default(Duration::from_secs(15));
+        interval: Duration, default(usual().interval);
         /// What the collector calls the gateway (`service.name`).
-        service: Text, default(Text("plimsoll".to_owned()));
+        service: Text, default(Text(usual().service));
     }
+}
+
+fn usual() -> MetricsSettings {
+    MetricsSettings::new(String::new())
 }
 
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,7 +32,8 @@ pub(super) fn metrics(file: &ConfigurationKeys, findings: &mut Findings) -> Opti
     let keys = &file.metrics.as_ref()?.value.0;
     if keys.interval.value < LEAST_INTERVAL {
         refuse!(findings, OutOfRange at &keys.interval.span,
-            "figures do not change so fast", help: "write at least `\"1s\"`; `\"15s\"` is usual");
+            "figures do not change so fast",
+            help: format!("write at least `\"1s\"`; `\"{}\"` is usual", usual().interval.show()));
     }
     Some(MetricsSettings {
         endpoint: collector(keys.endpoint.as_ref(), "metrics", findings),

@@ -133,7 +133,7 @@ section! { "[folder.NAME.capacity]"
         /// The threads that serve. Default: the gateway's `threads`.
         workers: Whole<1, 1_000_000>, optional;
         /// The load line: the utilization to hold.
-        load_line: Share, default(Share(0.85));
+        load_line: Share, default(Share(Plant::LOAD_LINE));
         /// The capacity of the network link, if that may be what runs out first. For files it often is.
         bandwidth: Rate, optional;
         /// The mean service time above which a period counts as full load, whatever else is measured.

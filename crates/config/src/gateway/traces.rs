@@ -14,9 +14,9 @@ section! { "[traces]"
         /// Where the collector takes traces by OTLP over HTTP, such as `"http://127.0.0.1:4318/v1/traces"`.
         endpoint: HttpUrl, required("write where the collector takes OTLP over HTTP: `endpoint = \"http://127.0.0.1:4318/v1/traces\"`");
         /// The part that is recorded of the requests for which their caller has not decided it.
-        sample: Part, default(Part(0.01));
+        sample: Part, default(Part(TraceSettings::new(String::new()).ratio));
         /// What the collector calls the gateway (`service.name`).
-        service: Text, default(Text("plimsoll".to_owned()));
+        service: Text, default(Text(TraceSettings::new(String::new()).service));
     }
 }
 

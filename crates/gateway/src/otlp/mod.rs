@@ -33,6 +33,9 @@ impl Attribute {
     }
 }
 
+/// What collectors call the gateway where no other name is told.
+pub(crate) const SERVICE: &str = "plimsoll";
+
 /// The sender.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServiceResource {

@@ -5,7 +5,7 @@
 //! asked again twice, and the queue fills meanwhile; then the batch is dropped. Requests whose spans were dropped are counted.
 
 use super::otlp::{TraceSpan, export_request};
-use crate::otlp::{CollectorClient, Delivery};
+use crate::otlp::{self, CollectorClient, Delivery};
 use crate::runtime::lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -33,6 +33,13 @@ pub struct TraceSettings {
     pub ratio: f64,
     /// What the collector calls the gateway.
     pub service: String,
+}
+
+impl TraceSettings {
+    /// One request in a hundred, and the usual name.
+    pub fn new(endpoint: String) -> Self {
+        TraceSettings { endpoint, ratio: 0.01, service: otlp::SERVICE.to_owned() }
+    }
 }
 
 /// How many requests were sent, and how many were lost.

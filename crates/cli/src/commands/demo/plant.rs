@@ -12,7 +12,7 @@ use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::resolve;
 use plimsoll_config::{Backend, Configuration, parse_workload};
-use plimsoll_core::promises::Promises;
+use plimsoll_core::promises::{Plant, Promises};
 use plimsoll_gateway::Gateway;
 use plimsoll_gateway::settings::UpstreamSettings;
 use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathClass, Step, Target};
@@ -26,8 +26,8 @@ pub(crate) const FULL: Duration = Duration::from_millis(128);
 pub(crate) const LIGHT_COST: f64 = 0.15;
 pub(crate) const FULL_BYTES: usize = 16 << 10;
 pub(crate) const LIGHT_BYTES: usize = 2 << 10;
-/// U*, the set point.
-pub(crate) const SET_POINT: f64 = 0.85;
+/// U*, the set point: the configuration of the demo tells none.
+pub(crate) const SET_POINT: f64 = Plant::LOAD_LINE;
 /// T, the control period.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 /// Requests that wait beyond the workers, as Apache's ListenBacklog; further connections are refused.

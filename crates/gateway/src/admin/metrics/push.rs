@@ -3,7 +3,7 @@
 use super::otlp::{CountingTime, export_request};
 use crate::admin::OwnerCell;
 use crate::admin::scrape::Scrape;
-use crate::otlp::{CollectorClient, Delivery};
+use crate::otlp::{self, CollectorClient, Delivery};
 use crate::runtime::lock;
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
@@ -25,6 +25,13 @@ pub struct MetricsSettings {
     pub interval: Duration,
     /// What the collector calls the gateway.
     pub service: String,
+}
+
+impl MetricsSettings {
+    /// The usual interval and name.
+    pub fn new(endpoint: String) -> Self {
+        MetricsSettings { endpoint, interval: Duration::from_secs(15), service: otlp::SERVICE.to_owned() }
+    }
 }
 
 #[derive(Debug)]
