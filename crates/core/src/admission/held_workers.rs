@@ -13,6 +13,7 @@
 //! gives what it held to the count of old requests, so no timer is needed, and a request that ends knows by its start where
 //! it was counted.
 
+use crate::admission::expected_wait::{Free, until_free};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::unfinished_work::{Sum, Workers};
 use crate::request::work::Work;
@@ -66,7 +67,14 @@ pub(super) struct Holding {
 }
 
 /// Workers, and the residual work at them (us) with its variance.
-pub(super) type Serving = (f64, (f64, f64));
+type Serving = (f64, (f64, f64));
+
+/// The workers that one waits for, when the first of them is free, and the variance of the residual work at them.
+pub(super) struct FreeWorkers {
+    pub(super) free: Free,
+    pub(super) workers: f64,
+    pub(super) serving_variance: f64,
+}
 
 const PARTS: usize = 8;
 /// The part of a deadline after which a request in service is old.
@@ -198,23 +206,39 @@ impl HeldWorkers {
 }
 
 impl Holding {
-    /// The workers that are free for a rank within its deadline, and the residual work at them (us) with its variance; none if all
-    /// are held.
-    pub(super) fn free_workers(&self, workers: &Workers) -> Option<Serving> {
-        let all = workers.all.max(1);
-        if self.workers == 0 {
-            return Some((f64::from(all), workers.left));
+    /// When a worker is free for a request with this deadline, behind work (us) whose requests have the mean residual life
+    /// `life`. It is one of those that no request holds, or one of all, whichever is free sooner: where seven of eight
+    /// workers are held by requests of a whole deadline on average, one of these ends long before the eighth has done what is
+    /// ahead.
+    pub(super) fn until_free(&self, workers: &Workers, ahead: f64, life: f64) -> FreeWorkers {
+        let until = |(workers, (serving, serving_variance)): Serving| FreeWorkers {
+            free: until_free(ahead, serving, life, workers),
+            workers,
+            serving_variance,
+        };
+        let all = until(self.all_workers(workers));
+        match self.unheld_workers(workers).map(until) {
+            Some(unheld) if unheld.free.after <= all.free.after => unheld,
+            _ => all,
         }
-        (self.workers < all).then(|| (f64::from(all - self.workers), self.young(workers)))
     }
 
-    /// All workers, if some are held, and the residual work at them with the whole times of the requests that hold them.
-    pub(super) fn all_workers(&self, workers: &Workers) -> Option<Serving> {
-        let (left, variance) = self.young(workers);
-        let old = f64::from(self.old);
+    /// The workers that no long or old request holds, if there are both, and what they serve.
+    fn unheld_workers(&self, workers: &Workers) -> Option<Serving> {
+        let all = workers.all.max(1);
+        (0 < self.workers && self.workers < all).then(|| (f64::from(all - self.workers), self.young(workers)))
+    }
+
+    /// All workers and what they serve, with the whole times of the requests that hold them.
+    fn all_workers(&self, workers: &Workers) -> Serving {
+        let all = f64::from(workers.all.max(1));
+        if self.workers == 0 {
+            return (all, workers.left);
+        }
+        let ((left, variance), old) = (self.young(workers), f64::from(self.old));
         let held = self.known.0 + old * self.life_us;
         let varies = self.known.1 + old * self.life_us * self.life_us;
-        (self.workers > 0).then(|| (f64::from(workers.all.max(1)), (left + held, variance + varies)))
+        (all, (left + held, variance + varies))
     }
 
     /// What is left of the requests that hold no worker: of the young ones, what the types take on average.

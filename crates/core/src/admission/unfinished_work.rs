@@ -10,17 +10,18 @@
 //! are ahead of a request as far as the quota has room, and it takes what it uses of the quota.
 //!
 //! A request in service that takes longer than a whole deadline holds its worker for as long as requests with that deadline
-//! can wait (`held_workers.rs`). For them there is one worker less, and its residual work is not in the sum: a download
-//! of ten seconds delays a page by no more than the worker that it holds.
+//! can wait (`held_workers.rs`). For them there is one worker less, and its residual work is not in the sum: a download of
+//! ten seconds delays a page by no more than the worker that it holds. Where that says less of the wait, its worker counts
+//! and its whole residual time.
 //!
 //! Every sum has a sum of variances beside it, because actual service times, not expected ones, keep a promise. The work
 //! of a request is reserved once, moves into service once, and is finished once. Its permit keeps the amounts that were
 //! added, so that the sums return to zero whatever was learned meanwhile.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::expected_wait::{Free, SamePriority, Wait, at_least, until_free};
+use crate::admission::expected_wait::{SamePriority, Wait, at_least};
 use crate::admission::headroom::Headroom;
-use crate::admission::held_workers::{HeldWorkers, Holding, Serving};
+use crate::admission::held_workers::{FreeWorkers, HeldWorkers, Holding};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
 use crate::admission::waiting_by_age::{NO_PLACE, WaitingByAge};
@@ -57,9 +58,6 @@ pub(crate) struct SlotOf {
     ages: bool,
     pub(crate) slot: Arc<Slot>,
 }
-
-/// When workers are free, which, and what they serve.
-type Until = (Free, f64, (f64, f64));
 
 /// Work (us) and its variance (us^2).
 #[derive(Default)]
@@ -322,16 +320,9 @@ impl UnfinishedWork {
         let (own_us, own_variance) = work.mean_and_variance();
         let life = lives / ahead.max(1.0);
         let ahead = (ahead - own_us as f64).max(0.0);
-        // Some of the workers that are held may be free before those that are not have done what is ahead.
-        let until = |(s, serving): Serving| (until_free(ahead, serving.0, life, s), s, serving);
-        let without = holding.free_workers(workers).map(until);
-        let with = holding.all_workers(workers).map(until);
-        let sooner = |one: Until, other: Until| if other.0.after < one.0.after { other } else { one };
-        let Some((free, s, serving)) = without.into_iter().chain(with).reduce(sooner) else {
-            unreachable!("where no worker is free, all are held")
-        };
+        let FreeWorkers { free, workers: s, serving_variance } = holding.until_free(workers, ahead, life);
         let varies = (variance - own_variance as f64).max(0.0);
-        let variance = (varies + free.serving * serving.1) / (s * s) + free.spread * free.spread;
+        let variance = (varies + free.serving * serving_variance) / (s * s) + free.spread * free.spread;
         let third = 2.0 * varies * varies / ahead.max(1.0) / (s * s * s);
         // What ranks take is published as a part of all workers.
         let (slot, of_free) = (&own.slot, all / s);

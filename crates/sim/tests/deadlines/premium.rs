@@ -113,8 +113,8 @@ fn beside_longer(deadline: u64, by_deadline: bool) -> f64 {
     all.iter().sum::<f64>() / all.len() as f64
 }
 
-/// The others outlast the deadline on average, and so they were counted as workers that are gone: 0.71 were in time at 300 ms and
-/// 0.97 at 400. One of eight is free every 50 ms all the same.
+/// The others outlast the deadline on average, and so they were counted as workers that are gone: 0.71 were in time at 300 ms
+/// and 0.97 at 400. One of eight is free every 50 ms all the same.
 #[test]
 fn premium_is_kept_beside_requests_that_take_as_long_as_its_deadline() {
     for (deadline, less) in [(300, 0.22), (400, 0.01), (600, 0.005)] {

@@ -1,8 +1,8 @@
 //! How long service may take for the limit to rise: the guard of the search.
 //!
-//! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a delay has half of it for
-//! its own requests. Those of others beside it may take far longer, and say nothing of it: judged by the mean of all, a search
-//! beside requests of ten times the promised time lowered its limit to one worker of eight.
+//! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a delay has half of
+//! it for its own requests. Those of others beside it may take far longer, and say nothing of it: judged by the mean of all,
+//! a search beside requests of ten times the promised time lowered its limit to one worker of eight.
 
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::snapshot::sum_over;

@@ -4,12 +4,13 @@
 //! here, but a limit that is one too low leaves a worker idle. No request is rejected for an experiment.
 //!
 //! Where the traffic itself does not vary the number in service, the limit does. It rises while throughput rises with it and
-//! requests wait. It falls, to what the evidence allows or by a quarter, while throughput does not fall. It does not rise while
-//! service takes longer than the guard (`guard.rs`), nor by more than a place at a time where service would if throughput did not
-//! rise with it: before a server that has just become slower, requests that were promised a time would stand behind all that
-//! its workers have no room for. Where the guard leaves no room for twice the limit, half of it is tried first, as before a slow
-//! server. The tests are repeated several times a second for as long as the process runs, so they require more than three
-//! deviations: with two, one in twenty servers of eight workers was taken for one of five within a minute.
+//! requests wait. It falls, to what the evidence allows or by a quarter, while throughput does not fall. It does not rise
+//! while service takes longer than the guard (`guard.rs`), nor by more than a place at a time where service would if
+//! throughput did not rise with it: before a server that has just become slower, requests that were promised a time would
+//! stand behind all that its workers have no room for. Where the guard leaves no room for twice the limit, half of it is
+//! tried first, as before a slow server. The tests are repeated several times a second for as long as the process runs, so
+//! they require more than three deviations: with two, one in twenty servers of eight workers was taken for one of five within
+//! a minute.
 //!
 //! Where requests wait before a slow server (`Counted::departs_rarely`), departures are few, and what each decision waits for
 //! is most of the time of the search. So there a limit does not rise where the times that requests took speak for half as many
