@@ -113,13 +113,14 @@ fn beside_longer(deadline: u64, by_deadline: bool) -> f64 {
     all.iter().sum::<f64>() / all.len() as f64
 }
 
-/// The others outlast the deadline on average, and so they were counted as workers that are gone: 0.71 were in time at 300 ms
-/// and 0.97 at 400. One of eight is free every 50 ms all the same.
+/// Requests of about a deadline on average were counted as workers that are gone: 0.30 of premium were in time at 350 ms and
+/// 0.93 at 450. One of eight is free every 50 ms all the same. What is refused yet has a chance below the 99 % that an admitted
+/// request is promised.
 #[test]
 fn premium_is_kept_beside_requests_that_take_as_long_as_its_deadline() {
-    for (deadline, less) in [(300, 0.22), (400, 0.01), (600, 0.005)] {
+    for (deadline, least) in [(350, 0.5), (450, 0.96), (500, 0.985), (600, 0.995)] {
         let [kept, twin] = [true, false].map(|by_deadline| beside_longer(deadline, by_deadline));
         println!("beside requests of 400 ms, {deadline} ms: {kept:.3} in time, {twin:.3} by priority alone");
-        assert!(kept >= twin - less && twin > 0.98, "{deadline} ms: {kept:.3}, {twin:.3}");
+        assert!((least..=1.0).contains(&kept) && twin > 0.98, "{deadline} ms: {kept:.3}, {twin:.3}");
     }
 }

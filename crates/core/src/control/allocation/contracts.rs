@@ -88,15 +88,17 @@ impl ContractShares {
     }
 
     /// The demand in which what contracts claim fits into the load that the plant may carry: as it is where they fit, and else
-    /// with sites that are held to their parts.
+    /// with sites that are held to their parts. Where the costs are not `known` nothing is held.
     pub(crate) fn fit<'a>(
         &mut self,
         plant: &PlantView,
         target: &LawTarget,
         demand: &'a PlantDemand,
-        known: (&Measurement<'_>, &RequestCosts<'_>),
+        known: Option<(&Measurement<'_>, &RequestCosts<'_>)>,
     ) -> Cow<'a, PlantDemand> {
-        let (LawTarget::Load(LoadTarget { load, .. }), false) = (*target, self.sites.is_empty()) else {
+        let has_contract = !self.sites.is_empty();
+        let (LawTarget::Load(LoadTarget { load, .. }), Some(known), true) = (*target, known, has_contract)
+        else {
             return Cow::Borrowed(demand);
         };
         let set_point = plant.promised.set_point;
@@ -215,7 +217,7 @@ mod tests {
             let mut demand = PlantDemand::new(&self.plant);
             demand.estimate(&self.plant, &period, &costs);
             let target = LawTarget::Load(LoadTarget::plain(LINE));
-            let fitted = self.contracts.fit(&self.plant, &target, &demand, (&period, &costs));
+            let fitted = self.contracts.fit(&self.plant, &target, &demand, Some((&period, &costs)));
             let held: Vec<bool> = self.contracts.held(&self.plant).map(|(_, held)| held).collect();
             [0, 1].map(|site| (fitted.claimed[site], fitted.fixed[site].offered(0.0), held[site]))
         }

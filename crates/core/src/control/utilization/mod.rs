@@ -41,7 +41,7 @@ use crate::promises::{Mode, Sense};
 use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use crate::time::{Duration, Instant};
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use costs::{CostModel, RequestCosts, idles};
 use laws::{Law, Observation};
 use levels::Levels;
@@ -156,11 +156,7 @@ impl Loop for UtilizationLoop {
         }));
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
-        let fitted = if known {
-            self.contracts.fit(plant, &target, demand, (measured, &costs))
-        } else {
-            Cow::Borrowed(demand)
-        };
+        let fitted = self.contracts.fit(plant, &target, demand, known.then_some((measured, &costs)));
         let allocation = self.allocation.allocate(plant, &target, &fitted, known);
         let levels = self.levels.set(plant, allocation, measured);
         let returns = self.returning.step(&TurnedAway {
@@ -170,11 +166,8 @@ impl Loop for UtilizationLoop {
             turned_away: plant.turned_away(measured, &costs),
             waiting: demand.whole.backlog(1.0) * measured.nominal_seconds,
         });
-        let doubted = if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
-            self.costs.doubt(plant, measured)
-        } else {
-            Vec::new()
-        };
+        let doubts = idles(&sensed, measured, self.set_point) && allocation.level < plant.top;
+        let doubted = if doubts { self.costs.doubt(plant, measured) } else { Vec::new() };
         self.sensed = sensed;
 
         status::write(&mut self.status, plant, &sensed, allocation);
