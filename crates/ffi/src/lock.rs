@@ -8,8 +8,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often another one is tried that has just got the lock, and has not yet written its number, or gives it back.
+/// How often a lock is tried that another process has, which may give it back; and how often until that process has written its
+/// number, which on a busy machine may take it some time.
 const TRIES: usize = 5;
+const MOST_TRIES: usize = 200;
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// The lock, until it goes.
@@ -26,7 +28,7 @@ impl Lock {
         let name = beside(path, ".lock");
         let failed = |error: io::Error| sentence(path, &name, &error);
         let mut holder = String::new();
-        for _ in 0..TRIES {
+        for tried in 1..=MOST_TRIES {
             let mut file = open(&name).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) if is_at(&file, &name) => {
@@ -38,6 +40,9 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {
                     holder.clear();
                     let _ = file.read_to_string(&mut holder);
+                    if tried >= TRIES && !holder.is_empty() {
+                        break;
+                    }
                     std::thread::sleep(BETWEEN);
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
