@@ -53,3 +53,12 @@ fn a_promise_beside_requests_of_ten_times_the_time_leaves_the_server_its_workers
         }
     }
 }
+
+/// The twin with the number that was found before.
+#[test]
+fn the_twin_with_one_worker_told_uses_an_eighth_of_the_server() {
+    let mut scene = scene(8, Some((Duration::from_millis(30), None)), *SEEDS.start());
+    (scene.plant.find_workers, scene.plant.workers, scene.plant.max_connections) = (None, 1, 1);
+    let busy = mean(&scene.run().busy[SETTLED..]);
+    assert!((0.1..0.15).contains(&busy), "{busy}");
+}

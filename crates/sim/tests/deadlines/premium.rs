@@ -2,7 +2,7 @@
 //! late in front of all lower ones.
 
 use crate::scene::{Flow, Heard, Kind, Scene, ms};
-use plimsoll_core::promises::{Condition, RequestType};
+use plimsoll_core::promises::{Condition, Mode, RequestType};
 use plimsoll_sim::workload::Law;
 
 const DEADLINE: f64 = 0.5;
@@ -100,13 +100,14 @@ fn premium_is_kept_beside_requests_of_ten_times_its_cost() {
 
 /// Eight workers; premium takes 0.15 of them with 40 ms a request, and others want three times the server with 400 ms each.
 /// Premium in time, within a deadline (ms) or by its priority alone.
-fn beside_longer(deadline: u64, by_deadline: bool) -> f64 {
+fn beside_longer(deadline: u64, by_deadline: bool, mode: Mode) -> f64 {
     let all: Vec<f64> = (8541..=8544)
         .map(|seed| {
             let premium = Flow::new("premium", 30.0, vec![kind("/page", 40)]).priority(1);
             let premium = premium.within(by_deadline.then(|| ms(deadline)));
             let others = Flow::new("others", 60.0, vec![kind("/report", 400)]).priority(2);
-            let heard = Scene::new(8, vec![premium, others], 70.0, seed).run();
+            let scene = Scene { mode, ..Scene::new(8, vec![premium, others], 70.0, seed) };
+            let heard = scene.run();
             heard.in_time(0, deadline as f64 / 1e3, (10.0, 69.0))
         })
         .collect();
@@ -119,8 +120,10 @@ fn beside_longer(deadline: u64, by_deadline: bool) -> f64 {
 #[test]
 fn premium_is_kept_beside_requests_that_take_as_long_as_its_deadline() {
     for (deadline, least) in [(350, 0.5), (450, 0.96), (500, 0.985), (600, 0.995)] {
-        let [kept, twin] = [true, false].map(|by_deadline| beside_longer(deadline, by_deadline));
+        let [kept, twin] =
+            [true, false].map(|by_deadline| beside_longer(deadline, by_deadline, Mode::Control));
         println!("beside requests of 400 ms, {deadline} ms: {kept:.3} in time, {twin:.3} by priority alone");
         assert!((least..=1.0).contains(&kept) && twin > 0.98, "{deadline} ms: {kept:.3}, {twin:.3}");
     }
+    assert!(beside_longer(600, true, Mode::Off) < 0.3, "the twin without control");
 }
