@@ -29,6 +29,7 @@
 use crate::admission::estimates::{Alone, Estimates, OwnTime};
 use crate::admission::expected_wait::Wait;
 use crate::admission::headroom::most_us;
+use crate::admission::lateness::AcceptedLateness;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
 use crate::request::work::{CostFeatures, DeadlineTerms, Work};
 use crate::scheduling::rank::Rank;
@@ -125,14 +126,17 @@ fn will_be_in_time(
     let most_us = most_us(deadline_us, workers.all);
     let kept = unfinished.headroom(work).kept(costliest, most_us);
     let mean = needs.mean.max(kept.mean);
+    let promised = AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations };
+    let accepted = unfinished.lateness(work).accepted(promised);
+    let margin = needs.margin * (accepted.deviations / promised.deviations.max(f64::MIN_POSITIVE)).min(1.0);
     // The margin is capped at the headroom; otherwise a request that varies much would enter only an empty queue.
     let own_deviation = f64::from(work.cost.deviation_us);
-    let margin = needs.margin.min((most_us - mean).max(own_deviation)).max(kept.margin);
+    let margin = margin.min((most_us - mean).max(own_deviation)).max(kept.margin);
     let wait = unfinished.wait(work, &workers);
-    let over = wait.ahead + mean + margin_of_both(&wait, margin, terms.deviations) - deadline_us;
+    let over = wait.ahead + mean + margin_of_both(&wait, margin, accepted.deviations) - deadline_us;
     let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
     let most = deadline_us - mean - own_deviation;
-    let too_late = wait.outlasts(most).max(wait.held) > 1.0 - terms.in_time;
+    let too_late = wait.outlasts(most).max(wait.held) > accepted.chance;
     let overtaken = if too_late { wait.expected() } else { over };
     let over = over.max(short).max(overtaken);
     if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }

@@ -16,6 +16,7 @@ pub(crate) mod estimates;
 mod expected_wait;
 pub(crate) mod headroom;
 pub(crate) mod held_workers;
+pub(crate) mod lateness;
 #[cfg(all(test, loom))]
 mod model_check;
 pub(crate) mod residual_work;

@@ -22,6 +22,7 @@ use crate::admission::aces::budget::Budget;
 use crate::admission::expected_wait::{SamePriority, Wait, at_least};
 use crate::admission::headroom::Headroom;
 use crate::admission::held_workers::{FreeWorkers, HeldWorkers, Holding};
+use crate::admission::lateness::Lateness;
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
 use crate::admission::waiting_by_age::{NO_PLACE, WaitingByAge};
@@ -73,6 +74,7 @@ pub(crate) struct Slot {
     by_age: WaitingByAge,
     in_service: AtomicU32,
     pub(crate) headroom: Headroom,
+    pub(crate) lateness: Lateness,
     /// All work that was ever started (us), and, instead of the variance, its sum of squares.
     started: Sum,
     /// The part of the plant that this rank takes of late, in millionths, and the variance of the work that it brings in a
@@ -258,6 +260,16 @@ impl UnfinishedWork {
     /// The headroom of the rank of a request whose work is reserved.
     pub(super) fn headroom(&self, work: &Work) -> &Headroom {
         &self.slot(work).headroom
+    }
+
+    /// The lateness of the rank of a request whose work is reserved.
+    pub(super) fn lateness(&self, work: &Work) -> &Lateness {
+        &self.slot(work).lateness
+    }
+
+    /// Counts an admitted request as late.
+    pub(crate) fn was_late(&self, work: &Work) {
+        self.slot(work).lateness.add(work.cost.mean_us.into());
     }
 
     fn slot(&self, work: &Work) -> &Slot {

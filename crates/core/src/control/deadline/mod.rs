@@ -13,6 +13,7 @@ mod crowded_prefixes;
 mod found;
 mod found_conditions;
 mod known;
+mod lateness;
 mod learned_type;
 mod rates;
 mod room;

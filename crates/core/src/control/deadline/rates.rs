@@ -1,5 +1,6 @@
 //! The part of a plant that higher ranks take.
 
+use super::lateness::LatenessLaw;
 use crate::admission::held_workers::HeldWorkers;
 use crate::admission::unfinished_work::{HigherRanks, OwnLoad, Slot, SlotOf, UnfinishedWork};
 use crate::scheduling::quota::WORKER;
@@ -50,6 +51,9 @@ struct SlotRates {
     /// The refused work (us) at the last step, and the part of the work that is refused.
     last_refused: u64,
     refused: f64,
+    /// What was refused and started since the last look (us).
+    came: [f64; 2],
+    lateness: LatenessLaw,
 }
 
 /// The gains of the short and the long mean.
@@ -93,15 +97,17 @@ impl PlantRates {
         unfinished.set_unused_workers((s - load).max(0.0));
         let taken: Vec<Taken> =
             slots.iter().zip(&self.slots).map(|(of, own)| own.taken(of, s, seconds)).collect();
-        for ((of, own), rates) in slots.iter().zip(&taken).zip(&self.slots) {
+        for ((of, own), rates) in slots.iter().zip(&taken).zip(&mut self.slots) {
             let mut higher = Taken { seconds, ..Taken::default() };
-            let mut before = own.most();
+            let (mut before, mut after) = (own.most(), 0.0);
             for (other, its) in slots.iter().zip(&taken).filter(|(other, _)| !core::ptr::eq(*other, of)) {
                 if other.quota.is_some() || other.rank.band < of.rank.band {
                     higher.add(its);
                 }
                 if other.quota.is_some() || other.rank.band <= of.rank.band {
                     before += its.most();
+                } else {
+                    after += its.part();
                 }
             }
             let part = higher.part();
@@ -111,10 +117,14 @@ impl PlantRates {
                 noise_us: higher.noise_us(),
                 unsure,
             });
+            let unused = (1.0 - before).max(0.0);
+            let [refused, started] = rates.came;
+            let came = (refused, started, of.slot.lateness.late_us());
+            of.slot.lateness.accept(rates.lateness.step(came, unused.min(after), seconds));
             of.slot.set_load(&OwnLoad {
                 part: own.part(),
                 noise_us: own.noise_us(),
-                unused: (1.0 - before).max(0.0),
+                unused,
                 refused: rates.refused,
             });
         }
@@ -215,6 +225,7 @@ impl SlotRates {
         let all = slot.headroom.refused_us();
         let refused = all.wrapping_sub(self.last_refused) as f64;
         let admitted = started.wrapping_sub(self.last[0]) as f64;
+        self.came = [refused, admitted];
         self.last_refused = all;
         if refused + admitted > 0.0 {
             self.refused += REFUSED * (refused / (refused + admitted) - self.refused);

@@ -32,6 +32,9 @@ pub(super) fn drop_waiting(
 ) -> Verdict {
     let number = plant;
     let plant = &published.plants[plant];
+    if let Some(work) = waiting.work.as_ref().filter(|_| reason == Reason::Late) {
+        plant.unfinished.was_late(work);
+    }
     unreserve(plant, waiting.work);
     if waiting.streams {
         plant.streams.leave();

@@ -174,6 +174,9 @@ impl Lane {
         let class = &self.published.classes[usize::from(permit.class)];
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
+            if let Some(work) = &permit.work {
+                self.published.plants[permit.plant()].unfinished.was_late(work);
+            }
         }
     }
 

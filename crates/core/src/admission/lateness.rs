@@ -1,0 +1,68 @@
+//! What becomes late of the requests of one rank, and which chance of it admission accepts beyond what was promised.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// The lateness of a rank, in words that threads share.
+#[derive(Default)]
+pub(crate) struct Lateness {
+    /// All work (us) whose requests were late, or were dropped since they would have been.
+    late_us: AtomicU64,
+    /// [`AcceptedLateness`] in one word; 0 while no more is accepted than what was promised.
+    accepted: AtomicU64,
+}
+
+/// The chance of being late with which a request is admitted all the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AcceptedLateness {
+    pub(crate) chance: f64,
+    /// The quantile of the standard normal distribution for the chance to be in time.
+    pub(crate) deviations: f64,
+}
+
+impl Lateness {
+    /// Counts work that was late.
+    pub(super) fn add(&self, work_us: u64) {
+        self.late_us.fetch_add(work_us, Ordering::Relaxed);
+    }
+
+    /// All work that ever was late (us).
+    pub(crate) fn late_us(&self) -> u64 {
+        self.late_us.load(Ordering::Relaxed)
+    }
+
+    /// What is accepted, where that is more than `promised`.
+    #[inline]
+    pub(super) fn accepted(&self, promised: AcceptedLateness) -> AcceptedLateness {
+        let word = self.accepted.load(Ordering::Relaxed);
+        if word == 0 {
+            return promised;
+        }
+        let half = |bits: u64| f64::from(f32::from_bits(bits as u32));
+        let accepted = AcceptedLateness { chance: half(word >> 32), deviations: half(word) };
+        if accepted.chance > promised.chance { accepted } else { promised }
+    }
+
+    /// Sets what is accepted.
+    pub(crate) fn accept(&self, accepted: Option<AcceptedLateness>) {
+        let bits = |value: f64| u64::from((value as f32).to_bits());
+        let word = accepted.map_or(0, |own| bits(own.chance) << 32 | bits(own.deviations));
+        self.accepted.store(word, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_accepted_counts_where_it_is_more_than_what_was_promised() {
+        let lateness = Lateness::default();
+        let promised = AcceptedLateness { chance: 0.01, deviations: 2.326 };
+        assert_eq!(lateness.accepted(promised), promised);
+        let even = AcceptedLateness { chance: 0.5, deviations: 0.0 };
+        lateness.accept(Some(even));
+        assert_eq!(lateness.accepted(promised), even);
+        lateness.accept(Some(AcceptedLateness { chance: 0.001, deviations: 3.09 }));
+        assert_eq!(lateness.accepted(promised), promised);
+    }
+}
