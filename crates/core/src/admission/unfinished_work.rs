@@ -218,6 +218,11 @@ impl UnfinishedWork {
         own.map(|own| own.slot.waiting.get().0).sum()
     }
 
+    /// All work that was ever refused (us).
+    pub(crate) fn refused_us(&self) -> u64 {
+        self.slots.iter().map(|own| own.slot.headroom.refused_us()).fold(0, u64::wrapping_add)
+    }
+
     /// The slots of all ranks that ever were, by number.
     pub(crate) fn slots(&self) -> &[SlotOf] {
         &self.slots

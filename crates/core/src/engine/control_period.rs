@@ -84,12 +84,13 @@ impl Engine {
         for plant in 0..self.loops.searches.len() {
             let Some(search) = &mut self.loops.searches[plant] else { continue };
             self.lane.touch(now, plant);
-            let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
+            let PublishedPlant { gate, capacity, unfinished, .. } = &self.lane.published.plants[plant];
             let waits = gate.lacks_room(capacity.shared());
             let input = SearchInput {
                 lanes: &self.sensors.counters,
                 plant,
                 waits,
+                refused_us: unfinished.refused_us(),
                 in_service: gate.in_service(),
                 held_back: waits || !self.loops.utilization[plant].is_at_top(),
                 service_time: self.loops.utilization[plant].service_time(),
@@ -104,6 +105,7 @@ impl Engine {
                 capacity.lower(now);
             }
             if found.is_other {
+                self.loops.deadlines.doubt(plant);
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {
                     costs[class].forget(level);

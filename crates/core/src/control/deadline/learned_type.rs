@@ -44,6 +44,9 @@ const MORE: u32 = 8;
 /// not hear of the last one.
 const SILENT: f64 = 60.0;
 
+/// The number of requests for which what is known of a type counts once it is doubted.
+const DOUBTED: f64 = 8.0;
+
 impl LearnedType {
     /// A type of which this much is known.
     pub(super) fn new(time: ServiceTime) -> Self {
@@ -128,6 +131,15 @@ impl LearnedType {
             }
         }
         requests > 0.0
+    }
+
+    /// Lets what is known count as that of a few requests, and the next one in whatever it takes: the times before were those of
+    /// a server that was taken for another.
+    pub(super) fn doubt(&mut self, row: &TypeEstimate) {
+        let (mean, variance, weight) = self.time.parts();
+        self.time = self.time.restored(mean, variance, weight.min(DOUBTED));
+        self.times.learn(DOUBTED, core::iter::empty());
+        row.invite();
     }
 
     /// What its requests need within a deadline that this part of them keeps.

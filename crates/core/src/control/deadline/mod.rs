@@ -101,6 +101,12 @@ impl DeadlineLoop {
         self.types.iter().find(|types| types.site == site)
     }
 
+    /// Doubts what was learned at a plant of which the number of workers turned out to be another: a request that waits in the
+    /// server for a worker seems to take long.
+    pub(crate) fn doubt(&mut self, plant: usize) {
+        self.types.iter_mut().filter(|types| types.plants.contains(&plant)).for_each(SiteTypes::doubt);
+    }
+
     /// What the requests of a site are expected to cost.
     pub(crate) fn estimates(&self, site: u16) -> Option<Arc<Estimates>> {
         self.of(site).map(|types| types.estimates.clone())

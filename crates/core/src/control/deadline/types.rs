@@ -224,6 +224,14 @@ impl SiteTypes {
         self.expect();
     }
 
+    /// Doubts what was learned of the times of requests.
+    pub(super) fn doubt(&mut self) {
+        for number in 0..self.rows.len() {
+            self.rows[number].doubt(&self.estimates.rows()[number]);
+            self.publish(number);
+        }
+    }
+
     /// Learns what a reported cost is in time.
     fn learn_reported(&mut self) {
         let lately = self.estimates.take_reported();

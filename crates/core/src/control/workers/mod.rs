@@ -61,6 +61,7 @@ struct Sums {
     work_started: Vec<u64>,
     squares: u64,
     overtaken: u64,
+    refused_us: u64,
 }
 
 /// What a step observes.
@@ -69,6 +70,8 @@ pub(crate) struct SearchInput<'a> {
     pub(crate) plant: usize,
     /// Whether requests wait.
     pub(crate) waits: bool,
+    /// The work that was ever refused because it would have waited for too long (us).
+    pub(crate) refused_us: u64,
     /// How many are in service.
     pub(crate) in_service: u32,
     /// Whether they wait, are served at a lighter level or are rejected, because of the load.
@@ -180,6 +183,7 @@ impl WorkerSearch {
             work_started: none(),
             squares: 0,
             overtaken: 0,
+            refused_us: 0,
         };
         let law = WorkersLaw::new(bounds, start);
         WorkerSearch {
@@ -241,7 +245,10 @@ impl WorkerSearch {
     fn count(&mut self, input: &SearchInput<'_>) -> Counted {
         let none = [0.0; LOADS];
         let slack = self.guard.slack(input.lanes, input.service_time, input.silent);
-        let (waits, held_back) = (input.waits, input.held_back);
+        let refused_before = core::mem::replace(&mut self.before.refused_us, input.refused_us);
+        // Where deadlines are promised, a request that would wait for too long is refused instead.
+        let waits = input.waits || input.refused_us != refused_before;
+        let held_back = input.held_back || waits;
         let mut counted = Counted {
             seconds: none,
             work: none,
@@ -293,6 +300,7 @@ mod tests {
             lanes: &lanes,
             plant: 0,
             waits: true,
+            refused_us: 0,
             in_service: 0,
             held_back: true,
             service_time: Duration::from_millis(200),
@@ -342,6 +350,7 @@ mod tests {
             lanes: &[],
             plant: 0,
             waits: true,
+            refused_us: 0,
             in_service: 0,
             held_back: true,
             service_time: Duration::ZERO,

@@ -248,6 +248,10 @@ impl Lane {
             self.count_late(now, permit);
         }
         let class = &self.published.classes[usize::from(permit.class)];
+        if let Some(deadline) = class.terms.deadline.filter(|_| !permit.has_quota) {
+            let service_ns = now.nanos_since(permit.started).min(deadline.as_nanos() as u64);
+            self.counters.classes[usize::from(permit.class)].timing.service_ns.add(service_ns);
+        }
         let Some(estimates) = class.estimates.as_ref().filter(|_| self.may_teach(permit, service)) else {
             return;
         };

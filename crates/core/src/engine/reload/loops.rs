@@ -47,6 +47,8 @@ impl Engine {
         for member in self.registry.classes() {
             if let (Some(delay), _) = response_promise(member.site, member.index) {
                 guards[member.site.plant].add(member.class, delay.target / 2);
+            } else if let Some(deadline) = member.site.deadline_of(member.index).filter(|_| !member.exempt) {
+                guards[member.site.plant].add(member.class, deadline / 2);
             }
         }
         self.loops.searches.resize_with(plants.len(), || None);
