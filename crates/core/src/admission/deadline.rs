@@ -128,10 +128,10 @@ fn will_be_in_time(
     let mean = needs.mean.max(kept.mean);
     let promised = AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations };
     let accepted = unfinished.lateness(work).accepted(promised);
-    let margin = needs.margin * (accepted.deviations / promised.deviations.max(f64::MIN_POSITIVE)).min(1.0);
+    let part = (accepted.deviations / promised.deviations.max(f64::MIN_POSITIVE)).min(1.0);
     // The margin is capped at the headroom; otherwise a request that varies much would enter only an empty queue.
     let own_deviation = f64::from(work.cost.deviation_us);
-    let margin = margin.min((most_us - mean).max(own_deviation)).max(kept.margin);
+    let margin = (part * needs.margin).min((most_us - mean).max(own_deviation)).max(part * kept.margin);
     let wait = unfinished.wait(work, &workers);
     let over = wait.ahead + mean + margin_of_both(&wait, margin, accepted.deviations) - deadline_us;
     let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
