@@ -124,11 +124,12 @@ fn will_be_in_time(
         return Ok(());
     }
     let most_us = most_us(deadline_us, workers.all);
-    let kept = unfinished.headroom(work).kept(costliest, most_us);
-    let mean = needs.mean.max(kept.mean);
     let promised = AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations };
     let accepted = unfinished.lateness(work).accepted(promised);
+    // Where lower ranks are in the way, less of a margin is asked for, and less room is kept.
     let part = (accepted.deviations / promised.deviations.max(f64::MIN_POSITIVE)).min(1.0);
+    let kept = unfinished.headroom(work).kept(costliest, most_us);
+    let mean = needs.mean.max(part * kept.mean);
     // The margin is capped at the headroom; otherwise a request that varies much would enter only an empty queue.
     let own_deviation = f64::from(work.cost.deviation_us);
     let margin = (part * needs.margin).min((most_us - mean).max(own_deviation)).max(part * kept.margin);
