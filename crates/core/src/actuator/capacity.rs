@@ -118,6 +118,11 @@ impl Capacity {
         }
     }
 
+    /// Whether the number of workers is known: told, or found.
+    pub(crate) fn is_known(&self) -> bool {
+        !self.is_searched || self.is_known.load(Ordering::Relaxed) != 0
+    }
+
     /// `is_known`: whether throughput was seen to level off, or the server reports its workers.
     pub(crate) fn set(&self, workers: u32, limit: u32, is_known: bool) {
         self.whole.iter().zip([workers, limit]).for_each(|(word, n)| word.store(n, Ordering::Relaxed));

@@ -7,6 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Lateness {
     /// All work (us) whose requests were late, or were dropped since they would have been.
     late_us: AtomicU64,
+    /// All work whose requests were refused since they would have waited for too long.
+    refused_us: AtomicU64,
     /// [`AcceptedLateness`] in one word; 0 while no more is accepted than what was promised.
     accepted: AtomicU64,
 }
@@ -23,6 +25,16 @@ impl Lateness {
     /// Counts work that was late.
     pub(super) fn add(&self, work_us: u64) {
         self.late_us.fetch_add(work_us, Ordering::Relaxed);
+    }
+
+    /// Counts work that is refused.
+    pub(super) fn refuse(&self, work_us: u64) {
+        self.refused_us.fetch_add(work_us, Ordering::Relaxed);
+    }
+
+    /// All work that ever was refused for its wait (us).
+    pub(crate) fn refused_us(&self) -> u64 {
+        self.refused_us.load(Ordering::Relaxed)
     }
 
     /// All work that ever was late (us).

@@ -161,7 +161,15 @@ mod tests {
     }
 
     fn workers(ms: u64, all: u32, empty: bool) -> Workers {
-        Workers { all, idle: empty, left: (0.0, 0.0), queued: (0.0, 0.0), at: Some(at(ms)), empty }
+        Workers {
+            all,
+            idle: empty,
+            left: (0.0, 0.0),
+            queued: (0.0, 0.0),
+            at: Some(at(ms)),
+            empty,
+            known: true,
+        }
     }
 
     /// How many requests of 10 ms are admitted at one moment.

@@ -22,7 +22,7 @@ use crate::admission::aces::budget::Budget;
 use crate::admission::expected_wait::{SamePriority, Wait, at_least};
 use crate::admission::headroom::Headroom;
 use crate::admission::held_workers::{FreeWorkers, HeldWorkers, Holding};
-use crate::admission::lateness::Lateness;
+use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
 use crate::admission::waiting_by_age::{NO_PLACE, WaitingByAge};
@@ -132,6 +132,8 @@ pub(crate) struct Workers {
     /// The moment, if it is known, and whether no request was in service or waiting.
     pub(crate) at: Option<Instant>,
     pub(crate) empty: bool,
+    /// Whether their number is known: told, or found.
+    pub(crate) known: bool,
 }
 
 impl Sum {
@@ -270,6 +272,15 @@ impl UnfinishedWork {
     /// The lateness of the rank of a request whose work is reserved.
     pub(super) fn lateness(&self, work: &Work) -> &Lateness {
         &self.slot(work).lateness
+    }
+
+    /// Whether more lateness is accepted of the rank of a request whose work is reserved, and it would be the only one of it. One
+    /// at a time is admitted then, whatever its estimate: so none is locked out by an estimate that no request corrects.
+    pub(super) fn is_one_at_a_time(&self, work: &Work, promised: AcceptedLateness) -> bool {
+        let own = self.slot(work);
+        own.lateness.accepted(promised) != promised
+            && own.in_service.load(Ordering::Relaxed) == 0
+            && own.waiting.get().0 <= work.summand().0
     }
 
     /// Counts an admitted request as late.

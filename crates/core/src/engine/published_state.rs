@@ -326,6 +326,7 @@ impl PublishedPlant {
         let (waits, in_service) = (self.gate.is_waited_at(), self.gate.in_service());
         let (idle, empty) = (!waits && in_service < all, !waits && in_service == 0);
         let [left, queued] = self.unfinished.residual().of(now, (in_service, self.capacity.workers()));
-        Workers { all, idle, left, queued, at: now, empty }
+        let known = self.capacity.is_known();
+        Workers { all, idle, left, queued, at: now, empty, known }
     }
 }

@@ -192,7 +192,7 @@ mod tests {
 
     fn workers(all: u32) -> Workers {
         let at = Some(Instant::ZERO + Duration::from_millis(400));
-        Workers { all, idle: true, left: (0.0, 0.0), queued: (0.0, 0.0), at, empty: true }
+        Workers { all, idle: true, left: (0.0, 0.0), queued: (0.0, 0.0), at, empty: true, known: true }
     }
 
     /// How many requests of 10 ms are admitted now.

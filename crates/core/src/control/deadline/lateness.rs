@@ -13,7 +13,7 @@
 //! is late takes the place of others of its rank and higher ones, so that the chance is at most the part of the plant that
 //! these leave: a rank that wants more than the whole plant gains nothing from later answers.
 
-use crate::admission::lateness::AcceptedLateness;
+use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::model::normal_quantile;
 use libm::{exp, log};
 
@@ -23,8 +23,8 @@ pub(super) struct LatenessLaw {
     refused: f64,
     late: f64,
     admitted: f64,
-    /// The work that ever was late, at the last step (us).
-    last_late: u64,
+    /// What ever was refused and late, at the last step (us).
+    last: [u64; 2],
     /// The chance is this many times e above [`FEWEST`].
     raised: f64,
 }
@@ -41,19 +41,20 @@ const EVEN: f64 = 0.5;
 const LEAST: f64 = 0.002;
 
 impl LatenessLaw {
-    /// One look after `seconds`, in which this much work was refused and started, at a plant of which the rank and higher ones
-    /// leave the part `unused`. Returns what is accepted, if that is more than the least.
+    /// One look after `seconds`, in which this much work was started, at a plant of which lower ranks use the part `unused` that
+    /// this rank and higher ones leave. Returns what is accepted, if that is more than the least.
     pub(super) fn step(
         &mut self,
-        (refused_us, started_us, late_us): (f64, f64, u64),
-        unused: f64,
+        lateness: &Lateness,
+        (admitted_us, unused): (f64, f64),
         seconds: f64,
     ) -> Option<AcceptedLateness> {
-        let late = late_us.wrapping_sub(core::mem::replace(&mut self.last_late, late_us)) as f64;
+        let now = [lateness.refused_us(), lateness.late_us()];
+        let last = core::mem::replace(&mut self.last, now);
+        let [refused, late] = [0, 1].map(|place| now[place].wrapping_sub(last[place]) as f64);
         let kept = exp(-seconds / MEMORY);
-        for (sum, came) in
-            [(&mut self.refused, refused_us), (&mut self.late, late), (&mut self.admitted, started_us)]
-        {
+        let sums = [&mut self.refused, &mut self.late, &mut self.admitted];
+        for (sum, came) in sums.into_iter().zip([refused, late, admitted_us]) {
             *sum = kept * *sum + came;
         }
         let most = log((unused.min(EVEN) / FEWEST).max(1.0));

@@ -51,8 +51,8 @@ struct SlotRates {
     /// The refused work (us) at the last step, and the part of the work that is refused.
     last_refused: u64,
     refused: f64,
-    /// What was refused and started since the last look (us).
-    came: [f64; 2],
+    /// The work that was started since the last look (us).
+    started: f64,
     lateness: LatenessLaw,
 }
 
@@ -118,9 +118,9 @@ impl PlantRates {
                 unsure,
             });
             let unused = (1.0 - before).max(0.0);
-            let [refused, started] = rates.came;
-            let came = (refused, started, of.slot.lateness.late_us());
-            of.slot.lateness.accept(rates.lateness.step(came, unused.min(after), seconds));
+            let room = unused.min(after);
+            let accepted = rates.lateness.step(&of.slot.lateness, (rates.started, room), seconds);
+            of.slot.lateness.accept(accepted);
             of.slot.set_load(&OwnLoad {
                 part: own.part(),
                 noise_us: own.noise_us(),
@@ -225,7 +225,7 @@ impl SlotRates {
         let all = slot.headroom.refused_us();
         let refused = all.wrapping_sub(self.last_refused) as f64;
         let admitted = started.wrapping_sub(self.last[0]) as f64;
-        self.came = [refused, admitted];
+        self.started = admitted;
         self.last_refused = all;
         if refused + admitted > 0.0 {
             self.refused += REFUSED * (refused / (refused + admitted) - self.refused);

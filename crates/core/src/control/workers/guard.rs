@@ -18,12 +18,12 @@ pub(crate) struct Guard {
     classes: Vec<GuardedClass>,
 }
 
-/// A class with a promise: the most that its service may take (s), how many were released and their service times up to the
-/// last look, and the same of late.
+/// A class with a promise: the most that its service may take (s), how many came, were released, and their service times up to the
+/// last look, and the latter two of late.
 struct GuardedClass {
     class: usize,
     most: f64,
-    before: Option<[u64; 2]>,
+    before: Option<[u64; 3]>,
     recent: [f64; 2],
 }
 
@@ -50,15 +50,20 @@ impl Guard {
 }
 
 impl GuardedClass {
-    /// The mean service time of late (s); 0 where nothing was released.
+    /// The mean service time of late (s); 0 where nothing was released. While all that comes is refused, what was seen last is
+    /// kept: no answer is no sign of health.
     fn service_seconds(&mut self, lanes: &[Arc<LaneCounters>]) -> f64 {
         let now = [
+            sum_over(lanes, self.class, |class| &class.arrivals),
             sum_over(lanes, self.class, |class| &class.released),
             sum_over(lanes, self.class, |class| &class.timing.service_ns),
         ];
         let before = self.before.replace(now).unwrap_or(now);
-        for (recent, (now, before)) in self.recent.iter_mut().zip(now.into_iter().zip(before)) {
-            *recent = KEPT * *recent + now.wrapping_sub(before) as f64;
+        let [came, released, service_ns] = [0, 1, 2].map(|place| now[place].wrapping_sub(before[place]));
+        if came == 0 || released > 0 {
+            for (recent, new) in self.recent.iter_mut().zip([released, service_ns]) {
+                *recent = KEPT * *recent + new as f64;
+            }
         }
         let [released, service_ns] = self.recent;
         if released > 0.0 { service_ns * 1e-9 / released } else { 0.0 }
