@@ -81,10 +81,10 @@ pub(crate) fn admit(
         Err(retry_after) if !exempt => retry_after,
         _ => return (work, Ok(())),
     };
+    if unfinished.is_invited(&work) {
+        return (work, Ok(()));
+    }
     if retry_after.is_some() {
-        if unfinished.is_one_at_a_time(&work, promised(terms)) {
-            return (work, Ok(()));
-        }
         unfinished.lateness(&work).refuse(cost.mean_us.into());
     } else {
         let to_spare = workers.idle && unfinished.used_below(PROBES_BELOW, &workers) >= 1.0;
@@ -133,7 +133,7 @@ fn will_be_in_time(
         return Ok(());
     }
     let most_us = most_us(deadline_us, workers.all);
-    let promised = promised(terms);
+    let promised = AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations };
     let accepted = unfinished.lateness(work).accepted(promised);
     // Where lower ranks are in the way, less of a margin is asked for, and less room is kept.
     let part = (accepted.deviations / promised.deviations.max(f64::MIN_POSITIVE)).min(1.0);
@@ -150,11 +150,6 @@ fn will_be_in_time(
     let overtaken = if too_late { wait.expected() } else { over };
     let over = over.max(short).max(overtaken);
     if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
-}
-
-/// The chance of being late that was promised.
-fn promised(terms: &DeadlineTerms) -> AcceptedLateness {
-    AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations }
 }
 
 /// What a request needs beyond its expected wait and its own mean, so that it is in time with the chance for which `z` is the

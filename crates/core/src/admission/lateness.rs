@@ -1,6 +1,6 @@
 //! What becomes late of the requests of one rank, and which chance of it admission accepts beyond what was promised.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The lateness of a rank, in words that threads share.
 #[derive(Default)]
@@ -11,6 +11,8 @@ pub(crate) struct Lateness {
     refused_us: AtomicU64,
     /// [`AcceptedLateness`] in one word; 0 while no more is accepted than what was promised.
     accepted: AtomicU64,
+    /// Whether one request at a time is admitted whatever its estimate.
+    invited: AtomicBool,
 }
 
 /// The chance of being late with which a request is admitted all the same.
@@ -23,12 +25,12 @@ pub(crate) struct AcceptedLateness {
 
 impl Lateness {
     /// Counts work that was late.
-    pub(super) fn add(&self, work_us: u64) {
+    pub(crate) fn add(&self, work_us: u64) {
         self.late_us.fetch_add(work_us, Ordering::Relaxed);
     }
 
     /// Counts work that is refused.
-    pub(super) fn refuse(&self, work_us: u64) {
+    pub(crate) fn refuse(&self, work_us: u64) {
         self.refused_us.fetch_add(work_us, Ordering::Relaxed);
     }
 
@@ -44,7 +46,7 @@ impl Lateness {
 
     /// What is accepted, where that is more than `promised`.
     #[inline]
-    pub(super) fn accepted(&self, promised: AcceptedLateness) -> AcceptedLateness {
+    pub(crate) fn accepted(&self, promised: AcceptedLateness) -> AcceptedLateness {
         let word = self.accepted.load(Ordering::Relaxed);
         if word == 0 {
             return promised;
@@ -52,6 +54,16 @@ impl Lateness {
         let half = |bits: u64| f64::from(f32::from_bits(bits as u32));
         let accepted = AcceptedLateness { chance: half(word >> 32), deviations: half(word) };
         if accepted.chance > promised.chance { accepted } else { promised }
+    }
+
+    /// Whether one request at a time is admitted whatever its estimate.
+    pub(crate) fn is_invited(&self) -> bool {
+        self.invited.load(Ordering::Relaxed)
+    }
+
+    /// Lets one request at a time be admitted whatever its estimate, or none.
+    pub(crate) fn invite(&self, invited: bool) {
+        self.invited.store(invited, Ordering::Relaxed);
     }
 
     /// Sets what is accepted.

@@ -22,7 +22,7 @@ use crate::admission::aces::budget::Budget;
 use crate::admission::expected_wait::{SamePriority, Wait, at_least};
 use crate::admission::headroom::Headroom;
 use crate::admission::held_workers::{FreeWorkers, HeldWorkers, Holding};
-use crate::admission::lateness::{AcceptedLateness, Lateness};
+use crate::admission::lateness::Lateness;
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
 use crate::admission::waiting_by_age::{NO_PLACE, WaitingByAge};
@@ -274,13 +274,10 @@ impl UnfinishedWork {
         &self.slot(work).lateness
     }
 
-    /// Whether more lateness is accepted of the rank of a request whose work is reserved, and it would be the only one of it. One
-    /// at a time is admitted then, whatever its estimate: so none is locked out by an estimate that no request corrects.
-    pub(super) fn is_one_at_a_time(&self, work: &Work, promised: AcceptedLateness) -> bool {
+    /// Whether a request whose work is reserved would be the only one of its rank, and one at a time is invited.
+    pub(super) fn is_invited(&self, work: &Work) -> bool {
         let own = self.slot(work);
-        own.lateness.accepted(promised) != promised
-            && own.in_service.load(Ordering::Relaxed) == 0
-            && own.waiting.get().0 <= work.summand().0
+        own.lateness.is_invited() && !own.is_served() && own.waiting.get().0 <= work.summand().0
     }
 
     /// Counts an admitted request as late.
@@ -425,6 +422,11 @@ impl Slot {
     /// All that was ever started: work (us) and the sum of squares (us^2).
     pub(crate) fn started(&self) -> (u64, u64) {
         self.started.get()
+    }
+
+    /// Whether requests of it are in service.
+    pub(crate) fn is_served(&self) -> bool {
+        self.in_service.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn set_life(&self, us: f64) {

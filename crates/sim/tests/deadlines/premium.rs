@@ -115,15 +115,118 @@ fn beside_longer(deadline: u64, by_deadline: bool, mode: Mode) -> f64 {
 }
 
 /// Requests of about a deadline on average were counted as workers that are gone: 0.30 of premium were in time at 350 ms and
-/// 0.93 at 450. One of eight is free every 50 ms all the same. What is refused yet has a chance below the 99 % that an admitted
-/// request is promised.
+/// 0.93 at 450. One of eight is free every 50 ms all the same.
 #[test]
 fn premium_is_kept_beside_requests_that_take_as_long_as_its_deadline() {
-    for (deadline, least) in [(350, 0.5), (450, 0.96), (500, 0.985), (600, 0.995)] {
+    for (deadline, least) in [(300, 0.97), (350, 0.98), (450, 0.985), (500, 0.99), (600, 0.995)] {
         let [kept, twin] =
             [true, false].map(|by_deadline| beside_longer(deadline, by_deadline, Mode::Control));
         println!("beside requests of 400 ms, {deadline} ms: {kept:.3} in time, {twin:.3} by priority alone");
         assert!((least..=1.0).contains(&kept) && twin > 0.98, "{deadline} ms: {kept:.3}, {twin:.3}");
     }
     assert!(beside_longer(600, true, Mode::Off) < 0.3, "the twin without control");
+}
+
+/// A plant of which premium wants a small part with short requests, and lower priorities three times the whole with long ones.
+#[derive(Clone, Copy)]
+struct Beside {
+    workers: u32,
+    premium_ms: u64,
+    premium_rate: f64,
+    deadline_ms: u64,
+    other_ms: u64,
+    other_rate: f64,
+}
+
+const BESIDE: [Beside; 4] = [
+    Beside {
+        workers: 2,
+        premium_ms: 10,
+        premium_rate: 30.0,
+        deadline_ms: 150,
+        other_ms: 100,
+        other_rate: 60.0,
+    },
+    Beside {
+        workers: 2,
+        premium_ms: 10,
+        premium_rate: 60.0,
+        deadline_ms: 100,
+        other_ms: 40,
+        other_rate: 150.0,
+    },
+    Beside {
+        workers: 4,
+        premium_ms: 20,
+        premium_rate: 60.0,
+        deadline_ms: 200,
+        other_ms: 200,
+        other_rate: 60.0,
+    },
+    Beside {
+        workers: 8,
+        premium_ms: 40,
+        premium_rate: 30.0,
+        deadline_ms: 200,
+        other_ms: 100,
+        other_rate: 240.0,
+    },
+];
+
+impl Beside {
+    /// The part of premium in time and the part of the admitted that is late by seed; `others` is the deadline of the others.
+    fn kept(&self, found: bool, by_deadline: bool, others: Option<u64>) -> Vec<(f64, f64)> {
+        let own = |seed| {
+            let premium =
+                Flow::new("premium", self.premium_rate, vec![kind("/page", self.premium_ms)]).priority(1);
+            let premium = premium.within(by_deadline.then(|| ms(self.deadline_ms)));
+            let other =
+                Flow::new("others", self.other_rate, vec![kind("/report", self.other_ms)]).priority(2);
+            let flows = vec![premium, other.within(others.map(ms))];
+            let heard = Scene::new(self.workers, flows, 70.0, seed).finding_workers(found).run();
+            let (deadline, seconds) = (self.deadline_ms as f64 / 1e3, (10.0, 69.0));
+            (heard.in_time(0, deadline, seconds), heard.missed(0, deadline, seconds))
+        };
+        (8651..=8656).map(own).collect()
+    }
+}
+
+fn mean_of(values: &[(f64, f64)], of: fn(&(f64, f64)) -> f64) -> f64 {
+    values.iter().map(of).sum::<f64>() / values.len() as f64
+}
+
+/// Where most of the wait is for requests of lower priorities, whose service is not preempted, a class is refused no more than
+/// it is late: about as many are in time as by its priority alone, where 99 % asked of each request let in two thirds or none.
+#[test]
+fn premium_is_not_refused_for_the_residual_time_of_others() {
+    for beside in BESIDE {
+        for others in [Some(1000), None] {
+            let [own, twin] = [true, false].map(|by_deadline| beside.kept(false, by_deadline, others));
+            let [kept, by_priority] = [&own, &twin].map(|all| mean_of(all, |one| one.0));
+            let [late, lost] = [mean_of(&own, |one| one.1), 1.0 - kept];
+            let Beside { workers, deadline_ms, .. } = beside;
+            println!(
+                "{workers} workers, {deadline_ms} ms, others {others:?}: {own:.3?}, by priority {by_priority:.3}"
+            );
+            assert!((by_priority - 0.05..=1.0).contains(&kept), "{kept:.3}, by priority {by_priority:.3}");
+            assert!(late <= 0.02 || late <= 0.75 * lost, "{late:.3} late of those admitted, {lost:.3} lost");
+        }
+    }
+}
+
+/// The same with nothing told but the address: estimates that were measured while too many were in service locked the class out,
+/// for as long as the run in one of six.
+#[test]
+fn premium_is_not_locked_out_by_what_was_measured_while_workers_were_searched_for() {
+    for (beside, least) in BESIDE.into_iter().zip([0.75, 0.88, 0.82, 0.9]) {
+        for others in [Some(1000), None] {
+            let own = beside.kept(true, true, others);
+            let (kept, worst) = (mean_of(&own, |one| one.0), own.iter().map(|one| one.0).fold(1.0, f64::min));
+            let Beside { workers, deadline_ms, .. } = beside;
+            println!(
+                "{workers} workers found, {deadline_ms} ms, others {others:?}: {kept:.3}, by seed {own:.3?}"
+            );
+            assert!((least..=1.0).contains(&kept) && worst >= least - 0.15, "{kept:.3}, worst {worst:.3}");
+        }
+    }
 }

@@ -10,8 +10,14 @@
 //! ```
 //!
 //! all three over the last ten seconds or so. To be late is no worse than to be refused up to an even chance. A request that
-//! is late takes the place of others of its rank and higher ones, so that the chance is at most the part of the plant that
-//! these leave: a rank that wants more than the whole plant gains nothing from later answers.
+//! is late takes the place of others of its rank and higher ones, so the chance is at most the part of the plant that lower
+//! ranks use and these leave: a rank that wants more than the whole plant gains nothing from later answers. What takes too long
+//! even alone is not counted as refused, since no greater chance would let it in.
+//!
+//! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time is admitted whatever its
+//! estimate, which may be of other requests, or of a server that was slower. So it is if next to nothing of a rank is admitted
+//! while lower ranks are served, but then with pauses of nine times as long as the rank was in service, which takes a tenth of a
+//! worker.
 
 use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::model::normal_quantile;
@@ -20,13 +26,30 @@ use libm::{exp, log};
 /// The sums of one rank, which are forgotten within [`MEMORY`].
 #[derive(Clone, Default)]
 pub(super) struct LatenessLaw {
+    /// What was refused for its wait, and all that was refused.
     refused: f64,
+    turned_away: f64,
     late: f64,
     admitted: f64,
-    /// What ever was refused and late, at the last step (us).
-    last: [u64; 2],
+    /// What ever was refused for its wait, late, and refused, at the last look (us).
+    last: [u64; 3],
     /// The chance is this many times e above [`FEWEST`].
     raised: f64,
+    /// The time (s) until the next request is invited.
+    pause: f64,
+}
+
+/// A rank at one look.
+pub(super) struct SeenRank {
+    /// The time since the last look (s), and the work that was started in it (us).
+    pub(super) seconds: f64,
+    pub(super) started_us: f64,
+    /// All work that was ever refused (us).
+    pub(super) refused_us: u64,
+    /// The part of the plant that lower ranks use and that this one and higher ones leave.
+    pub(super) room: f64,
+    /// Whether requests of it are in service.
+    pub(super) is_served: bool,
 }
 
 /// The time within which sums are forgotten (s).
@@ -39,28 +62,90 @@ const FEWEST: f64 = 0.001;
 const EVEN: f64 = 0.5;
 /// A part of the admitted work that may be refused at any rate.
 const LEAST: f64 = 0.002;
+/// A rank of which less is admitted, as a part of what is refused, is locked out; and the part of the plant that must be left
+/// for it, and of a worker that invited requests take.
+const LOCKED_OUT: f64 = 0.1;
 
 impl LatenessLaw {
-    /// One look after `seconds`, in which this much work was started, at a plant of which lower ranks use the part `unused` that
-    /// this rank and higher ones leave. Returns what is accepted, if that is more than the least.
-    pub(super) fn step(
-        &mut self,
-        lateness: &Lateness,
-        (admitted_us, unused): (f64, f64),
-        seconds: f64,
-    ) -> Option<AcceptedLateness> {
-        let now = [lateness.refused_us(), lateness.late_us()];
+    /// One look.
+    pub(super) fn step(&mut self, lateness: &Lateness, seen: &SeenRank) {
+        let now = [lateness.refused_us(), lateness.late_us(), seen.refused_us];
         let last = core::mem::replace(&mut self.last, now);
-        let [refused, late] = [0, 1].map(|place| now[place].wrapping_sub(last[place]) as f64);
-        let kept = exp(-seconds / MEMORY);
-        let sums = [&mut self.refused, &mut self.late, &mut self.admitted];
-        for (sum, came) in sums.into_iter().zip([refused, late, admitted_us]) {
+        let [refused, late, turned_away] = [0, 1, 2].map(|place| now[place].wrapping_sub(last[place]) as f64);
+        let kept = exp(-seen.seconds / MEMORY);
+        let sums = [&mut self.refused, &mut self.late, &mut self.turned_away, &mut self.admitted];
+        for (sum, came) in sums.into_iter().zip([refused, late, turned_away, seen.started_us]) {
             *sum = kept * *sum + came;
         }
-        let most = log((unused.min(EVEN) / FEWEST).max(1.0));
+        lateness.accept(self.accepted(seen));
+        lateness.invite(self.invites(seen));
+    }
+
+    /// What is accepted, if that is more than the least.
+    fn accepted(&mut self, seen: &SeenRank) -> Option<AcceptedLateness> {
+        let most = log((seen.room.min(EVEN) / FEWEST).max(1.0));
         let direction = if self.refused > self.late + LEAST * self.admitted { 1.0 } else { -1.0 };
-        self.raised = (self.raised + direction * seconds / PACE).clamp(0.0, most);
+        self.raised = (self.raised + direction * seen.seconds / PACE).clamp(0.0, most);
         let chance = FEWEST * exp(self.raised);
         (self.raised > 0.0).then(|| AcceptedLateness { chance, deviations: normal_quantile(1.0 - chance) })
+    }
+
+    /// Whether one request at a time is admitted whatever its estimate.
+    fn invites(&mut self, seen: &SeenRank) -> bool {
+        let is_locked_out = self.admitted < LOCKED_OUT * self.turned_away && seen.room > LOCKED_OUT;
+        if !is_locked_out {
+            self.pause = 0.0;
+            return self.raised > 0.0;
+        }
+        let longer = if seen.is_served { 1.0 / LOCKED_OUT - 1.0 } else { -1.0 };
+        self.pause = (self.pause + longer * seen.seconds).max(0.0);
+        self.pause <= 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECONDS: f64 = 0.25;
+
+    fn seen(started_us: f64, refused_us: u64, is_served: bool) -> SeenRank {
+        SeenRank { seconds: SECONDS, started_us, refused_us, room: 0.8, is_served }
+    }
+
+    #[test]
+    fn a_greater_chance_is_accepted_while_more_is_refused_than_is_late() {
+        let (mut law, lateness) = (LatenessLaw::default(), Lateness::default());
+        let promised = AcceptedLateness { chance: 0.01, deviations: 2.326 };
+        for look in 1..=40 {
+            lateness.refuse(100);
+            law.step(&lateness, &seen(1000.0, 100 * look, false));
+        }
+        let accepted = lateness.accepted(promised);
+        assert!((accepted.chance - 0.5).abs() < 1e-6 && accepted.deviations.abs() < 1e-6, "{accepted:?}");
+        lateness.add(10_000);
+        law.step(&lateness, &seen(1000.0, 4000, false));
+        let less = lateness.accepted(promised).chance;
+        assert!((0.35..0.45).contains(&less), "{less}");
+        law.step(&lateness, &SeenRank { room: 0.05, ..seen(1000.0, 4000, false) });
+        let least = lateness.accepted(promised).chance;
+        assert!((0.03..0.05).contains(&least), "what is left for lower ranks bounds it: {least}");
+    }
+
+    #[test]
+    fn one_at_a_time_is_invited_of_a_rank_that_is_locked_out() {
+        let (mut law, lateness) = (LatenessLaw::default(), Lateness::default());
+        law.step(&lateness, &seen(1000.0, 5000, false));
+        assert!(!lateness.is_invited(), "a part of it is admitted");
+        law.step(&lateness, &seen(0.0, 50_000, false));
+        assert!(lateness.is_invited());
+        law.step(&lateness, &seen(0.0, 100_000, true));
+        let pauses = (0..20).take_while(|_| {
+            law.step(&lateness, &seen(0.0, 100_000, false));
+            !lateness.is_invited()
+        });
+        assert_eq!(pauses.count(), 8, "at the ninth look after one in which it was in service");
+        law.step(&lateness, &SeenRank { room: 0.0, ..seen(0.0, 200_000, false) });
+        assert!(!lateness.is_invited(), "nothing is left for it");
     }
 }

@@ -1,6 +1,6 @@
 //! The part of a plant that higher ranks take.
 
-use super::lateness::LatenessLaw;
+use super::lateness::{LatenessLaw, SeenRank};
 use crate::admission::held_workers::HeldWorkers;
 use crate::admission::unfinished_work::{HigherRanks, OwnLoad, Slot, SlotOf, UnfinishedWork};
 use crate::scheduling::quota::WORKER;
@@ -118,9 +118,14 @@ impl PlantRates {
                 unsure,
             });
             let unused = (1.0 - before).max(0.0);
-            let room = unused.min(after);
-            let accepted = rates.lateness.step(&of.slot.lateness, (rates.started, room), seconds);
-            of.slot.lateness.accept(accepted);
+            let seen = SeenRank {
+                seconds,
+                started_us: rates.started,
+                refused_us: of.slot.headroom.refused_us(),
+                room: unused.min(after),
+                is_served: of.slot.is_served(),
+            };
+            rates.lateness.step(&of.slot.lateness, &seen);
             of.slot.set_load(&OwnLoad {
                 part: own.part(),
                 noise_us: own.noise_us(),
