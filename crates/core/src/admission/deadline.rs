@@ -24,6 +24,9 @@
 //! whether that is still so (`control/deadline/learned_type.rs`). Another rule may take the place of this comparison
 //! (`rule.rs`).
 //!
+//! Beside lower ranks, whose requests in service are not preempted, a greater chance of being late may be accepted
+//! (`control/deadline/lateness.rs`): less of a margin is asked for then, and less room is kept for the costliest type.
+//!
 //! A request that was admitted and waits until it can no longer be in time is dropped in `engine/lane/expire.rs`.
 
 use crate::admission::estimates::{Alone, Estimates, OwnTime};

@@ -15,7 +15,8 @@
 
 use crate::admission::expected_wait::{Free, until_free};
 use crate::admission::residual_work::ResidualWork;
-use crate::admission::unfinished_work::{Sum, Workers};
+use crate::admission::slot::Sum;
+use crate::admission::unfinished_work::Workers;
 use crate::request::work::Work;
 use crate::time::Instant;
 

@@ -6,7 +6,8 @@
 //! - `contract_token_bucket`: whether a site keeps to its contract; beyond it, its requests lose the guaranteed quality
 //! - `deadline`, `headroom`: refuses a request that would miss its deadline, with room left for the costliest ones
 //! - `rule`: which rule decides so: unfinished work, or for comparison `synthetic_utilization` (UC 3) or [`aces`] (AC)
-//! - `unfinished_work`, `residual_work`, `expected_wait`, `estimates`: work at a plant, the wait for it, the cost by type
+//! - `unfinished_work`, `slot`, `residual_work`, `expected_wait`, `estimates`: work at a plant, the wait, the cost by type
+//! - `lateness`: what became late, and which chance of it is accepted
 //! - `stream_limits`: how many requests may stream at a plant, and how many connections may be upgraded
 
 pub mod aces;
@@ -21,6 +22,7 @@ pub(crate) mod lateness;
 mod model_check;
 pub(crate) mod residual_work;
 pub(crate) mod rule;
+pub(crate) mod slot;
 pub(crate) mod stream_limits;
 pub(crate) mod synthetic_utilization;
 pub(crate) mod unfinished_work;

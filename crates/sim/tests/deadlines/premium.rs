@@ -214,8 +214,8 @@ fn premium_is_not_refused_for_the_residual_time_of_others() {
     }
 }
 
-/// The same with nothing told but the address: estimates that were measured while too many were in service locked the class out,
-/// for as long as the run in one of six.
+/// The same with nothing told but the address: estimates that were measured while too many were in service locked the class
+/// out, for as long as the run in one of six.
 #[test]
 fn premium_is_not_locked_out_by_what_was_measured_while_workers_were_searched_for() {
     for (beside, least) in BESIDE.into_iter().zip([0.75, 0.88, 0.82, 0.9]) {

@@ -16,8 +16,7 @@
 //!
 //! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time is admitted whatever its
 //! estimate, which may be of other requests, or of a server that was slower. So it is if next to nothing of a rank is admitted
-//! while lower ranks are served, but then with pauses of nine times as long as the rank was in service, which takes a tenth of a
-//! worker.
+//! while lower ranks are served, with pauses of nine times as long as it was in service, which takes a tenth of a worker.
 
 use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::model::normal_quantile;

@@ -133,8 +133,8 @@ impl LearnedType {
         requests > 0.0
     }
 
-    /// Lets what is known count as that of a few requests, and the next one in whatever it takes: the times before were those of
-    /// a server that was taken for another.
+    /// Lets what is known count as that of a few requests, and lets the next one in whatever it takes: the times before were
+    /// those of a server that was taken for another.
     pub(super) fn doubt(&mut self, row: &TypeEstimate) {
         let (mean, variance, weight) = self.time.parts();
         self.time = self.time.restored(mean, variance, weight.min(DOUBTED));

@@ -2,7 +2,8 @@
 
 use super::lateness::{LatenessLaw, SeenRank};
 use crate::admission::held_workers::HeldWorkers;
-use crate::admission::unfinished_work::{HigherRanks, OwnLoad, Slot, SlotOf, UnfinishedWork};
+use crate::admission::slot::{HigherRanks, OwnLoad, Slot};
+use crate::admission::unfinished_work::{SlotOf, UnfinishedWork};
 use crate::scheduling::quota::WORKER;
 use crate::time::Instant;
 use alloc::vec::Vec;

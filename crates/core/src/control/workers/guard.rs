@@ -1,8 +1,8 @@
 //! How long service may take for the limit to rise: the guard of the search.
 //!
-//! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a delay has half of
-//! it for its own requests. Those of others beside it may take far longer, and say nothing of it: judged by the mean of all,
-//! a search beside requests of ten times the promised time lowered its limit to one worker of eight.
+//! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a delay or a
+//! deadline has half of it for its own requests. Those of others beside it may take far longer, and say nothing of it:
+//! judged by the mean of all, a search beside requests of ten times the promised time lowered its limit to one worker of eight.
 
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::snapshot::sum_over;
@@ -18,8 +18,8 @@ pub(crate) struct Guard {
     classes: Vec<GuardedClass>,
 }
 
-/// A class with a promise: the most that its service may take (s), how many came, were released, and their service times up to the
-/// last look, and the latter two of late.
+/// A class with a promise: the most that its service may take (s); how many came, how many were released, and their service
+/// times, up to the last look; and the latter two of late.
 struct GuardedClass {
     class: usize,
     most: f64,

@@ -1,0 +1,143 @@
+//! The work of one rank at a plant, in words that threads share.
+
+use crate::admission::expected_wait::SamePriority;
+use crate::admission::headroom::Headroom;
+use crate::admission::lateness::Lateness;
+use crate::admission::unfinished_work::SlotOf;
+use crate::admission::waiting_by_age::WaitingByAge;
+use crate::request::work::Work;
+use crate::scheduling::quota::{Quota, WORKER};
+use crate::scheduling::rank::Rank;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Work (us) and its variance (us^2).
+#[derive(Default)]
+pub(crate) struct Sum {
+    work_us: AtomicU64,
+    variance_us2: AtomicU64,
+}
+
+/// The work of one rank.
+#[derive(Default)]
+pub(crate) struct Slot {
+    pub(super) waiting: Sum,
+    pub(super) by_age: WaitingByAge,
+    pub(super) in_service: AtomicU32,
+    pub(crate) headroom: Headroom,
+    pub(crate) lateness: Lateness,
+    /// All work that was ever started (us), and, instead of the variance, its sum of squares.
+    pub(super) started: Sum,
+    /// The part of the plant that this rank takes of late, in millionths, and the variance of the work that it brings in a
+    /// unit of time (us).
+    pub(super) load: AtomicU32,
+    pub(super) load_noise_us: AtomicU32,
+    /// The part of its work that is refused, in millionths.
+    pub(super) refused: AtomicU32,
+    /// The part of the plant that this rank and those before it leave, in millionths.
+    pub(super) unused: AtomicU32,
+    /// The part of the plant that higher ranks take, in millionths, and the variance of the work that they bring in a unit of
+    /// time (us).
+    pub(super) taken: AtomicU32,
+    pub(super) noise_us: AtomicU32,
+    /// The standard error of that part, in millionths.
+    pub(super) unsure: AtomicU32,
+    /// The mean residual life of this rank's requests in service (us): `E[S^2] / (2 E[S])`.
+    pub(super) life_us: AtomicU32,
+}
+
+/// What higher ranks take of a plant.
+pub(crate) struct HigherRanks {
+    /// The part of the plant's workers.
+    pub(crate) part: f64,
+    /// The variance of the work that they bring in a unit of time (us).
+    pub(crate) noise_us: f64,
+    /// The standard error of the part.
+    pub(crate) unsure: f64,
+}
+
+/// The part of a rank's work that is refused from which on it brings only what admission lets it.
+const BOUNDED: f64 = 0.2;
+
+/// What one rank takes of a plant, as parts of its workers.
+pub(crate) struct OwnLoad {
+    pub(crate) part: f64,
+    pub(crate) noise_us: f64,
+    /// What it leaves together with the ranks before it.
+    pub(crate) unused: f64,
+    /// The part of its work that is refused.
+    pub(crate) refused: f64,
+}
+
+impl Sum {
+    pub(crate) fn add(&self, (work_us, variance_us2): (u64, u64)) {
+        self.work_us.fetch_add(work_us, Ordering::Relaxed);
+        self.variance_us2.fetch_add(variance_us2, Ordering::Relaxed);
+    }
+
+    pub(crate) fn subtract(&self, (work_us, variance_us2): (u64, u64)) {
+        self.work_us.fetch_sub(work_us, Ordering::Relaxed);
+        self.variance_us2.fetch_sub(variance_us2, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> (u64, u64) {
+        (self.work_us.load(Ordering::Relaxed), self.variance_us2.load(Ordering::Relaxed))
+    }
+}
+
+impl Slot {
+    /// All that was ever started: work (us) and the sum of squares (us^2).
+    pub(crate) fn started(&self) -> (u64, u64) {
+        self.started.get()
+    }
+
+    /// Whether requests of it are in service.
+    pub(crate) fn is_served(&self) -> bool {
+        self.in_service.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn set_life(&self, us: f64) {
+        self.life_us.store(us as u32, Ordering::Relaxed);
+    }
+
+    /// The part of this waiting work that goes before every rank: what the quota has room for.
+    pub(super) fn within(&self, quota: &Quota, waiting_us: f64) -> f64 {
+        let (whole, part) = quota.workers();
+        let room = f64::from(whole.saturating_sub(quota.in_service())) + f64::from(part) / f64::from(WORKER);
+        waiting_us.min(room * f64::from(self.life_us.load(Ordering::Relaxed)))
+    }
+
+    /// Takes away waiting work that starts, or will not.
+    pub(super) fn no_longer_waits(&self, work: &Work) {
+        self.waiting.subtract(work.summand());
+        self.by_age.subtract(work.place, work.cost.mean_us.into());
+    }
+
+    /// Adds what another rank of the same priority goes on to bring before requests of this one. Its deadlines are the earlier
+    /// ones for the difference of the two only, but if it takes less of the plant it is counted as a higher priority. If it
+    /// takes more and many of its requests are refused, it takes what others leave, and yields to them.
+    pub(super) fn is_passed_by(&self, other: &SlotOf, rank: Rank, same: &mut SamePriority) {
+        let sooner_us = rank.deadline_ns.saturating_sub(other.rank.deadline_ns) as f64 / 1e3;
+        if sooner_us > 0.0 {
+            let part = |word: &AtomicU32| f64::from(word.load(Ordering::Relaxed)) * 1e-6;
+            let (own, its) = (part(&self.load), part(&other.slot.load));
+            let takes_more = (its / own.max(1e-6) - 1.0).clamp(0.0, 1.0);
+            let counts = 1.0 - takes_more * (part(&other.slot.refused) / BOUNDED).min(1.0);
+            let noise_us = f64::from(other.slot.load_noise_us.load(Ordering::Relaxed));
+            same.add(counts * its, counts * noise_us, sooner_us / takes_more.max(1e-3));
+        }
+    }
+
+    pub(crate) fn set_load(&self, own: &OwnLoad) {
+        let millionths = |part: f64| (part * 1e6) as u32;
+        self.load.store(millionths(own.part), Ordering::Relaxed);
+        self.load_noise_us.store(own.noise_us as u32, Ordering::Relaxed);
+        self.unused.store(millionths(own.unused), Ordering::Relaxed);
+        self.refused.store(millionths(own.refused), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_higher_ranks(&self, higher: &HigherRanks) {
+        self.taken.store((higher.part * 1e6) as u32, Ordering::Relaxed);
+        self.noise_us.store(higher.noise_us as u32, Ordering::Relaxed);
+        self.unsure.store((higher.unsure * 1e6) as u32, Ordering::Relaxed);
+    }
+}
