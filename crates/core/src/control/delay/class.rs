@@ -3,6 +3,7 @@
 use super::contention::{Contended, ContendedWindow};
 use super::law::{DelayLaw, Feedback, Residual, gain};
 use super::long_queue::LongQueue;
+use super::lower_service::LowerService;
 use super::reduction::{ClassState, SetPointReduction};
 use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
 use crate::control::departures::{DepartureInput, UPDATE};
@@ -42,6 +43,8 @@ const LIKELY: f64 = 0.98;
 /// A percentile is missed now while the next late departure is not overdue: so many times the departures between two late
 /// ones where as many are late as may be.
 const LATE_AGAIN: f64 = 2.0;
+/// A class is kept out if service and the wait for the first worker of lower classes take more than this part of its mean.
+const KEPT_OUT: f64 = 0.75;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
 /// A class has no traffic any more when none of it waits, and nothing has come or ended for the time of so many requests.
@@ -69,6 +72,9 @@ pub(super) struct DelayClass {
     load: f64,
     /// Whether all workers could keep the promise; if it is missed then, other classes are in the way.
     possible: bool,
+    /// Requests of lower classes, and whether a worker is free of them too late for the promise, whatever the quota.
+    lower: LowerService,
+    is_kept_out: bool,
     reduction: SetPointReduction,
     /// Departures since the last one that was late.
     since_late: f64,
@@ -123,6 +129,8 @@ impl DelayClass {
             rate: 0.0,
             load: 0.0,
             possible: false,
+            lower: LowerService::default(),
+            is_kept_out: false,
             reduction: SetPointReduction::default(),
             since_late: 0.0,
             updated: Instant::default(),
@@ -220,6 +228,9 @@ impl DelayClass {
         let load = traffic.load().min(self.window.load());
         (self.rate, self.load) = (traffic.rate, load / workers);
         self.least = (LEAST_SPARE * load).clamp(LEAST, workers);
+        let first_free = self.lower.observe(input.lanes, &self.promise.below) / workers;
+        self.is_kept_out = self.late().is_none()
+            && traffic.service_seconds + first_free > KEPT_OUT * self.promise.delay.target.as_secs_f64();
         let waits = (input.contended)(self.promise.plant, class);
         let binding = core::mem::replace(&mut self.contended_before, waits) || waits;
         if binding {
@@ -354,7 +365,7 @@ impl DelayClass {
     /// Says whether the promise is kept with what the class was given, and moves the set-point reduction; `seen` is the
     /// window if it was renewed.
     pub(super) fn judge(&mut self, now: Instant, seen: Option<&Seen>, given: &Given) {
-        let has_all = given.quota >= given.workers || given.quota < self.wanted;
+        let has_all = given.quota >= given.workers || given.quota < self.wanted || self.is_kept_out;
         let kept = match seen {
             Some(seen) => self.judge_window(now, seen, given, has_all),
             None => self.judge_pause(now),

@@ -12,6 +12,7 @@ mod class;
 mod contention;
 pub(crate) mod law;
 mod long_queue;
+mod lower_service;
 mod reduction;
 
 use crate::control::departures::{DepartureInput, first_due, next_due};
