@@ -6,8 +6,10 @@
 //! sites without a contract, so some of theirs are refused.
 
 use crate::promise::{Bound, Promise};
-use crate::waits::{Answer, Flow, PAGE, Scene};
-use crate::{BURSTS, OVERLOAD, SEEDS, SIZES, each, is_infeasible, of_flow, server, site, strict};
+use crate::waits::{Flow, PAGE, Scene};
+use crate::{
+    BURSTS, OVERLOAD, SEEDS, SIZES, each, is_admitted, is_infeasible, of_flow, server, site, strict,
+};
 use plimsoll_core::promises::Guarantee;
 
 /// What the contract is for, and what comes (1/s).
@@ -132,7 +134,6 @@ impl Around {
         let of_promise = scene.flows.len() - 2;
         let mut answers: Vec<_> = (0..of_promise).map(|flow| of_flow(&heard, flow, from)).collect();
         if promise == Promise::Deadline {
-            let is_admitted = |one: &Answer| one.completed || one.response() > 0.0;
             answers.iter_mut().for_each(|answers| answers.retain(is_admitted));
         }
         let (figure, _) = promise.kept(&answers, levels);

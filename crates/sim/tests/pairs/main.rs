@@ -2,10 +2,12 @@
 //!
 //! For each pair: declared in both orders, in one site and in two, with Poisson arrivals and with bursts, on a calm server
 //! and at more than twice its capacity, and there also where the server may be given many more requests than it has workers;
-//! each with three seeds, or with one where a ratio makes it last twelve times as long. `docs/pairs.md` is generated from the
-//! figures: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-sim --test pairs`.
+//! each with three seeds, or with one where a ratio makes it last twelve times as long. `harder.rs` has the pairs where more is
+//! uneven. `docs/pairs.md` is generated from the figures: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-sim --test pairs`.
 
+mod case;
 mod exceeded;
+mod harder;
 mod page;
 mod promise;
 mod strict;
@@ -13,12 +15,13 @@ mod strict;
 #[expect(dead_code, reason = "the scenes use the rest of it")]
 mod waits;
 
+use case::Case;
 use plimsoll_core::promises::{Mode, Site};
 use plimsoll_sim::workload::{Law, Process};
 use promise::{Bound, Promise};
 use std::fmt;
 use std::time::Duration;
-use waits::{Answer, Flow, Heard, Scene};
+use waits::{Answer, Flow, Heard, Scene, mean};
 
 /// None of those that a constant was chosen on.
 const SEEDS: [u64; 3] = [7101, 7102, 7103];
@@ -50,6 +53,7 @@ struct Pair {
     /// The server is given so many times as many requests as it has workers, and queues the others itself.
     connections: u32,
     mode: Mode,
+    case: Case,
 }
 
 /// How one promise of a pair was kept.
@@ -65,11 +69,18 @@ struct Kept {
     pair: Pair,
     /// Its place in the pair.
     party: usize,
+    /// How busy the server was.
+    used: f64,
 }
 
 impl Kept {
     fn holds(&self) -> bool {
         self.infeasible || self.bound.holds(self.figure)
+    }
+
+    /// Whether this holds of a single run.
+    fn is_kept_by_one(&self) -> bool {
+        !self.infeasible && self.promise.of_one_run(self.bound).holds(self.figure)
     }
 
     fn strain(&self) -> f64 {
@@ -89,6 +100,9 @@ impl fmt::Display for Kept {
             "{first} before {second}, {sites}, {arrivals}, {load}, {} connections: ",
             pair.connections
         )?;
+        if pair.case != Case::Usual {
+            write!(f, "{}: ", pair.case.name())?;
+        }
         write!(f, "{} {figure:.4}, asked {} to {}", promise.name(), bound.least, bound.most)?;
         if *infeasible { write!(f, ", infeasible") } else { Ok(()) }
     }
@@ -105,6 +119,7 @@ fn pairs(mode: Mode) -> Vec<Pair> {
         overloaded: bits & OVERLOADED > 0,
         connections,
         mode,
+        case: Case::Usual,
     };
     let around = |promises| {
         let all = (0..8).map(move |bits| (promises, bits, 1));
@@ -157,17 +172,23 @@ impl Pair {
         if self.bursts {
             flows.iter_mut().for_each(|flow| flow.process = BURSTS);
         }
-        let seconds = self.promises.map(Promise::seconds).into_iter().fold(0.0, f64::max);
+        let seconds = self.promises.map(Promise::seconds).into_iter().fold(self.case.seconds(), f64::max);
         let mut scene = server(flows, seconds, seed);
         scene.plant.max_connections = self.connections * scene.plant.workers;
         scene.site = sites.remove(0);
         scene.more_sites = sites;
         scene.mode = self.mode;
+        self.case.shape(&mut scene);
         (scene, parties)
     }
 
-    fn run(&self) -> [Kept; 2] {
-        let runs: Vec<[Kept; 2]> = self.seeds().iter().map(|seed| self.run_with(*seed)).collect();
+    /// With each seed.
+    fn runs(&self) -> Vec<[Kept; 2]> {
+        self.seeds().iter().map(|seed| self.run_with(*seed)).collect()
+    }
+
+    /// The runs taken together.
+    fn mean(runs: &[[Kept; 2]]) -> [Kept; 2] {
         [0, 1].map(|party| {
             let figure = runs.iter().map(|run| run[party].figure).sum::<f64>() / runs.len() as f64;
             let infeasible = runs.iter().any(|run| run[party].infeasible);
@@ -179,11 +200,16 @@ impl Pair {
         let (scene, parties) = self.scene(seed);
         let heard = scene.run();
         let sites = [&scene.site, &scene.more_sites[0]];
+        let used = mean(&heard.busy[self.case.from() as usize..]);
         [0, 1].map(|party| {
             let promise = self.promises[party];
             let own = parties[party].iter();
-            let answers: Vec<Vec<Answer>> =
-                own.clone().map(|flow| of_flow(&heard, *flow, promise.from())).collect();
+            let from = promise.from().max(self.case.from());
+            let mut answers: Vec<Vec<Answer>> =
+                own.clone().map(|flow| of_flow(&heard, *flow, from)).collect();
+            if self.case.is_of_admitted(promise) {
+                answers.iter_mut().for_each(|answers| answers.retain(is_admitted));
+            }
             let levels = sites[self.place(party)].levels.len() as u8;
             let (figure, mut bound) = promise.kept(&answers, levels);
             if promise == Promise::Levels && self.connections > 1 {
@@ -191,13 +217,27 @@ impl Pair {
             }
             let infeasible = self.mode == Mode::Control
                 && own.clone().any(|flow| is_infeasible(&heard, &scene.flows[*flow]));
-            Kept { promise, beside: self.promises[1 - party], figure, infeasible, bound, pair: *self, party }
+            Kept {
+                promise,
+                beside: self.promises[1 - party],
+                figure,
+                infeasible,
+                bound,
+                pair: *self,
+                party,
+                used,
+            }
         })
     }
 }
 
 fn of_flow(heard: &Heard, flow: usize, from: f64) -> Vec<Answer> {
     heard.answers.iter().filter(|answer| answer.class == flow && answer.arrived >= from).copied().collect()
+}
+
+/// Whether a request was let in, to be served or to wait.
+fn is_admitted(answer: &Answer) -> bool {
+    answer.completed || answer.response() > 0.0
 }
 
 /// Whether status says so of the flow's class, at the end.
@@ -221,14 +261,22 @@ fn each<T: Sync, R: Send>(all: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
 
 #[test]
 fn every_promise_is_kept_beside_every_other() {
-    let all: Vec<Kept> = each(&pairs(Mode::Control), Pair::run).into_iter().flatten().collect();
+    let runs = each(&pairs(Mode::Control), Pair::runs);
+    let all: Vec<Kept> = runs.iter().flat_map(|runs| Pair::mean(runs)).collect();
+    // Before a server that queues, one burst that it was given too much in decides a run.
+    let is_single = |kept: &Kept| !kept.infeasible && kept.pair.connections == 1;
+    let single: Vec<Kept> = runs.into_iter().flatten().flatten().filter(is_single).collect();
+    let broken: Vec<&Kept> = single.iter().filter(|kept| !kept.is_kept_by_one()).collect();
+    broken.iter().for_each(|kept| println!("{kept}, with one seed"));
+    assert!(broken.is_empty(), "{} of {} single runs break a promise", broken.len(), single.len());
     let exceeded = exceeded::figures();
+    let harder = harder::figures();
     let broken: Vec<&Kept> = all.iter().filter(|kept| !kept.holds()).collect();
     broken.iter().for_each(|kept| println!("{kept}"));
     assert!(broken.is_empty(), "{} of {} promises are broken", broken.len(), all.len());
     let infeasible: Vec<Kept> = all.iter().filter(|kept| kept.infeasible).copied().collect();
     strict::judge(&infeasible);
-    page::is_current(&all, &exceeded);
+    page::is_current(&all, &exceeded, &harder);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::SIZES;
 use crate::waits::{Answer, Flow, PAGE, mean};
-use plimsoll_core::promises::{Guarantee, Level, Site};
+use plimsoll_core::promises::{Delay, Guarantee, Level, Site};
 use std::time::Duration;
 
 /// Requests per second of a party; the server's capacity is 200. It is less than the party's share of an overloaded server,
@@ -75,6 +75,9 @@ impl Promise {
         Promise::BestEffort,
     ];
 
+    /// What a request takes of a worker.
+    pub(crate) const SERVICE: Duration = Duration::from_millis(10);
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Promise::Rate => "rate",
@@ -139,6 +142,16 @@ impl Promise {
             // `in_time` is 99 % unless the class says otherwise.
             Promise::Deadline => at_least(0.99),
             Promise::Levels | Promise::BestEffort => at_least(0.995),
+        }
+    }
+
+    /// The bound of one run, where the promise's is this: a mean and a percentile are led to what was promised, so they are a
+    /// little beyond it for half of the time. Status calls them missed beyond what is allowed here.
+    pub(crate) fn of_one_run(self, bound: Bound) -> Bound {
+        match self {
+            Promise::Mean => Bound { most: Delay::MISSED_MEAN * bound.most, ..bound },
+            Promise::Percentile => Bound { least: 1.0 - Delay::MISSED_SHARE * (1.0 - bound.least), ..bound },
+            _ => bound,
         }
     }
 
