@@ -8,6 +8,8 @@
 //!   less.
 //! - A site inside its contract has its full pages.
 
+mod more;
+
 use crate::waits::{Answer, Flow, Heard, Scene, mean};
 use plimsoll_core::promises::{Guarantee, Mode, Site};
 use plimsoll_core::random::Random;
@@ -17,9 +19,15 @@ use std::time::Duration;
 
 /// None of those that a constant was chosen on.
 const SEEDS: Range<u64> = 52_000..52_080;
-const CALM: Range<f64> = 8.0..20.0;
-const CROWD: Range<f64> = 26.0..40.0;
-const AFTER: Range<f64> = 47.0..60.0;
+const TIMES: Times = Times { calm: 8.0..20.0, crowd: 26.0..40.0, after: 47.0..60.0 };
+
+/// When what is judged comes (s). A crowd ends with the time in which it is judged.
+#[derive(Clone)]
+struct Times {
+    calm: Range<f64>,
+    crowd: Range<f64>,
+    after: Range<f64>,
+}
 
 /// A scene, with what of it the judgement needs.
 struct Drawn {
@@ -30,6 +38,20 @@ struct Drawn {
     lightest: Vec<f64>,
     /// By site, in the same units: what its contract is for; 0 without one.
     contract: Vec<f64>,
+    times: Times,
+}
+
+impl Drawn {
+    /// Whether a site stays inside its contract in the crowd.
+    fn is_inside(&self, site: usize) -> bool {
+        let own = self.scene.flows.iter().zip(&self.crowd).filter(|(flow, _)| flow.site == site);
+        own.map(|(_, load)| load).sum::<f64>() <= 0.9 * self.contract[site]
+    }
+
+    /// A promised delay may ask for a lower line.
+    fn is_held_back(&self) -> bool {
+        self.scene.flows.iter().any(|flow| flow.class.delay.is_some())
+    }
 }
 
 fn one_of<T: Clone>(random: &mut Random, values: &[T]) -> T {
@@ -113,7 +135,7 @@ fn drawn(seed: u64) -> Drawn {
     (scene.plant.set_point, scene.law, scene.site) = (line, law, sites.remove(0));
     scene.more_sites = sites;
     lightest.iter_mut().zip(&crowd).for_each(|(light, load)| *light *= load);
-    Drawn { scene, line, crowd, lightest, contract }
+    Drawn { scene, line, crowd, lightest, contract, times: TIMES }
 }
 
 /// How many requests of a flow came within some time, and the parts of them that were turned away and had full pages.
@@ -126,35 +148,21 @@ fn parts(heard: &Heard, flow: usize, full: u8, within: &Range<f64>) -> (usize, f
     (own().count(), part(&|answer| !answer.completed), part(&|answer| answer.level == full))
 }
 
-/// What does not hold of a run.
-fn broken(drawn: &Drawn, heard: &Heard) -> Vec<String> {
+/// What does not hold of the classes in a run.
+fn broken_of_classes(drawn: &Drawn, heard: &Heard) -> Vec<String> {
     let mut broken = Vec::new();
-    let Drawn { scene, line, crowd, lightest, contract } = drawn;
+    let Drawn { scene, line, crowd, lightest, contract, times } = drawn;
     let sites: Vec<&Site> = [&scene.site].into_iter().chain(&scene.more_sites).collect();
-    let of_site = |site: usize| -> f64 {
-        let own = scene.flows.iter().zip(crowd).filter(|(flow, _)| flow.site == site);
-        own.map(|(_, load)| load).sum()
-    };
-    // A promised delay may ask for a lower line.
-    let is_held_back = scene.flows.iter().any(|flow| flow.class.delay.is_some());
     let others = |site: usize| contract.iter().sum::<f64>() - contract[site];
-    let is_inside = |site: usize| of_site(site) <= 0.9 * contract[site];
-    let lowest: f64 = scene
-        .flows
-        .iter()
-        .zip(crowd)
-        .zip(lightest)
-        .map(|((flow, load), light)| if is_inside(flow.site) { *load } else { *light })
-        .sum();
     for (place, flow) in scene.flows.iter().enumerate() {
         let (name, full) = (&flow.class.name, sites[flow.site].levels.len() as u8);
-        for (when, within) in [("calm", &CALM), ("after", &AFTER)] {
+        for (when, within) in [("calm", &times.calm), ("after", &times.after)] {
             let (count, refused, whole) = parts(heard, place, full, within);
             if count > 30 && (refused * count as f64 > 2.0 && refused > 0.003 || whole < 0.97) {
                 broken.push(format!("{when}: {name}, {refused:.3} turned away, {whole:.3} full"));
             }
         }
-        let (count, refused, whole) = parts(heard, place, full, &CROWD);
+        let (count, refused, whole) = parts(heard, place, full, &times.crowd);
         let needs = |other: usize| {
             let [own, its] = [place, other].map(|flow| scene.flows[flow].class.priority);
             if its < own { crowd[other] } else { lightest[other] }
@@ -162,19 +170,41 @@ fn broken(drawn: &Drawn, heard: &Heard) -> Vec<String> {
         let own_site = (0..crowd.len()).filter(|other| scene.flows[*other].site == flow.site);
         let (needed, share) =
             (own_site.map(needs).sum::<f64>(), (line - others(flow.site)) / sites.len() as f64);
-        if count > 30 && !is_held_back && needed < share - 0.05 && refused > 0.01 {
+        if count > 30 && !drawn.is_held_back() && needed < share - 0.05 && refused > 0.01 {
             broken.push(format!("{name}: {refused:.3} turned away, which needs {needed:.2} of {share:.2}"));
         }
-        if count > 30 && is_inside(flow.site) && (refused > 0.01 || whole < 0.97) {
+        if count > 30 && drawn.is_inside(flow.site) && (refused > 0.01 || whole < 0.97) {
             broken.push(format!("{name}: inside its contract {refused:.3} turned away, {whole:.3} full"));
         }
     }
-    let used = mean(&heard.busy[CROWD.start as usize..CROWD.end as usize]);
-    let most = if (line - 0.05..1.1).contains(&lowest) { 1.0 } else { line + 0.1 };
-    let least = line - if is_held_back { 0.3 } else { 0.12 };
+    broken
+}
+
+/// What does not hold of the server.
+fn broken_of_server(drawn: &Drawn, heard: &Heard) -> Option<String> {
+    let Drawn { scene, line, crowd, lightest, times, .. } = drawn;
+    let lowest: f64 = scene
+        .flows
+        .iter()
+        .zip(crowd)
+        .zip(lightest)
+        .map(|((flow, load), light)| if drawn.is_inside(flow.site) { *load } else { *light })
+        .sum();
+    let used = mean(&heard.busy[times.crowd.start as usize..times.crowd.end as usize]);
+    // Nothing turns away a class with a deadline for the load alone.
+    let has_deadlines = scene.flows.iter().any(|flow| flow.class.deadline.is_some());
+    let most = if has_deadlines || (line - 0.05..1.1).contains(&lowest) { 1.0 } else { line + 0.1 };
+    let least = line - if drawn.is_held_back() { 0.3 } else { 0.12 };
     if crowd.iter().sum::<f64>() > line + 0.1 && !(least..=most).contains(&used) {
-        broken.push(format!("{used:.3} used, line {line}, light pages take {lowest:.2}"));
+        return Some(format!("{used:.3} used, line {line}, light pages take {lowest:.2}"));
     }
+    None
+}
+
+/// What does not hold of a run.
+fn broken(drawn: &Drawn, heard: &Heard) -> Vec<String> {
+    let mut broken = broken_of_classes(drawn, heard);
+    broken.extend(broken_of_server(drawn, heard));
     broken
 }
 
