@@ -1,8 +1,8 @@
 //! What is harder around a pair than two told workers, exponential services and single requests: for each case, how it changes
 //! a scene, and which promises are judged in it.
 //!
-//! The scenes of a case are as a configuration file has them: a class with a delay or a deadline has the first priority, and the
-//! load line is the usual one of these promises.
+//! The scenes of a case are as a configuration file has them: a class with a delay or a deadline has the first priority, and
+//! the load line is the usual one of these promises.
 
 use crate::promise::Promise;
 use crate::waits::{Flow, Scene};
@@ -126,8 +126,8 @@ impl Case {
         }
     }
 
-    /// Whether the promise is about the requests that are admitted. Of a service time with a heavy tail, more than one of a
-    /// hundred would be late however early they started.
+    /// Whether the promise is about the requests that are admitted. Where service times have a heavy tail, some are refused
+    /// that wait for a long one.
     pub(crate) fn is_of_admitted(self, promise: Promise) -> bool {
         self == Case::HeavyTails && promise == Promise::Deadline
     }
