@@ -2,6 +2,7 @@
 
 use crate::admin::{MetricsPusher, Operator, Owner, OwnerCell, RunningGateway, Sight};
 use crate::client::spill_files::Storage;
+use crate::clock::Clock;
 use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
 use crate::listen::bound::BoundSocket;
@@ -9,8 +10,6 @@ use crate::listen::inherited::{Inherited, ListeningSocket};
 use crate::listen::kernel_shed::{KernelShed, ShedState, ShedTable};
 use crate::listen::placement::SpareTime;
 use crate::request::loop_mark::LoopMark;
-use crate::runtime::Clock;
-use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
 use crate::runtime::memory::keep_little;
 use crate::runtime::reload::{Reloader, Reloads};
@@ -18,6 +17,7 @@ use crate::runtime::tables::{PlantRow, PublishedTables, TableParts, Tables};
 use crate::runtime::ticker::Ticker;
 use crate::runtime::worker::{Shared, Worker};
 use crate::settings::{Address, Backend, Listener, Settings};
+use crate::sync::lock;
 use crate::transport::tls::server::TlsServer;
 use crate::upstream::roster::ServerNews;
 use plimsoll_core::promises::Promises;

@@ -19,6 +19,7 @@
 pub mod access_log;
 pub mod admin;
 mod client;
+mod clock;
 mod files;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -32,6 +33,7 @@ mod otlp;
 mod request;
 mod runtime;
 pub mod settings;
+mod sync;
 mod traces;
 mod transport;
 mod upstream;

@@ -2,10 +2,11 @@
 
 use super::file::{LogFile, can_open};
 use super::lossy::LossyWriter;
+use crate::sync::lock;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes.
@@ -193,7 +194,7 @@ impl AccessLogs {
     /// That lines are lost, if it is news: at the first one, and then at times while more are.
     pub(crate) fn take_news(&self, now: Instant) -> Option<String> {
         let lost = self.dropped();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.told);
         let (known, at) = *told;
         if lost <= known || at.is_some_and(|at| now.saturating_duration_since(at) < TELL_AGAIN) {
             return None;

@@ -3,9 +3,10 @@
 //! Lines go through a bounded queue. If the stream does not keep up, the queue fills and further lines are dropped; a line that
 //! cannot be written, to a full disk or a closed pipe, is dropped too. [`LossyWriter::dropped`] counts both.
 
+use crate::sync::lock;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
@@ -65,7 +66,7 @@ impl LossyWriter {
 
     /// Waits until all is written, at most two seconds.
     pub fn finish(&self) {
-        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(thread) = lock(&self.thread).take() else { return };
         // The guard writes to stdout if the queue stays full, which could block or fail: a thread of its own drops it.
         let (done, finished) = mpsc::channel::<()>();
         let end = move || {

@@ -4,7 +4,7 @@
 //! the table never has more entries than there are connections. It is read when a connection comes and when it ends, never
 //! for a request.
 
-use crate::runtime::lock;
+use crate::sync::lock;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;

@@ -20,8 +20,8 @@ mod table;
 pub(crate) use table::ShedTable;
 
 use super::clients::TurnedAway;
-use crate::runtime::lock;
 use crate::runtime::worker::Shared;
+use crate::sync::lock;
 use plimsoll_core::Engine;
 use plimsoll_core::time::Instant;
 use std::collections::HashMap;

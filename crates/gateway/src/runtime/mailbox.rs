@@ -7,7 +7,7 @@
 //! when it next calls the engine, or at its tenth of a second.
 
 use crate::request::entrance::Accepted;
-use crate::runtime::lock;
+use crate::sync::lock;
 use plimsoll_core::request::Verdict;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};

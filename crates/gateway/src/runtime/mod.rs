@@ -17,29 +17,3 @@ pub(crate) mod slots;
 pub(crate) mod tables;
 pub(crate) mod ticker;
 pub(crate) mod worker;
-
-use plimsoll_core::time::Instant;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The gateway's clock for the engine: nanoseconds since its start, one origin for all threads.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    origin: std::time::Instant,
-}
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        // The clock begins a little after zero, which means "never" to the engine.
-        let now = std::time::Instant::now();
-        Clock { origin: now.checked_sub(std::time::Duration::from_millis(1)).unwrap_or(now) }
-    }
-
-    pub(crate) fn now(&self) -> Instant {
-        Instant::from_nanos(self.origin.elapsed().as_nanos() as u64)
-    }
-}
-
-/// Takes a lock, also after a panic: what the gateway's locks guard is whole after each of its writes.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,10 +1,10 @@
 //! Other servers for an upstream whose names have other addresses than before. Nothing else changes: promises, settings and
 //! what was learned stay, and so do the servers whose addresses stay, with their connections and their health.
 
-use crate::runtime::lock;
 use crate::runtime::reload::Reloader;
 use crate::runtime::tables::{PlantRow, Tables};
 use crate::settings::{Address, Backend, UpstreamSettings, UpstreamTls};
+use crate::sync::lock;
 use std::sync::Arc;
 
 impl Reloader {

@@ -5,13 +5,14 @@
 //! (see [`tables`](super::tables)). Settings that hold a socket or a thread cannot change while the gateway runs: they are
 //! reported as needing a restart, and all others are applied.
 
+use crate::clock::since_1970;
 use crate::files::Files;
 use crate::gateway::check;
-use crate::runtime::lock;
 use crate::runtime::memory::give_back;
 use crate::runtime::tables::TableParts;
 use crate::runtime::worker::Shared;
 use crate::settings::{AdminTokens, Backend, Settings, TlsSettings};
+use crate::sync::lock;
 use crate::transport::tls::server::SeenFile;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
@@ -21,7 +22,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Reloads a running gateway, or reports to it what its servers say of themselves, from any thread.
 #[derive(Clone)]
@@ -56,11 +57,6 @@ impl Reloads {
             self.refused += 1;
         }
     }
-}
-
-/// The time since 1970 by the machine's calendar, which operators compare with their own; nothing is decided by it.
-pub(crate) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// What a reload changed.

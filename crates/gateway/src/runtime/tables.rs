@@ -7,8 +7,8 @@
 use super::names::Names;
 use crate::access_log::logs::{AccessLog, AccessLogs};
 use crate::files::Files;
-use crate::runtime::lock;
 use crate::settings::{Backend, HealthCheck, Settings, UpstreamSettings};
+use crate::sync::lock;
 use crate::traces::exporter::{ExportCounts, TraceExporter};
 use crate::upstream::pool::ConnectionBounds;
 use crate::upstream::roster::RosterStatus;

@@ -1,9 +1,9 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
-use crate::runtime::lock;
 use crate::runtime::processors::Processors;
 use crate::runtime::tables::PlantRow;
 use crate::runtime::worker::Shared;
+use crate::sync::lock;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};

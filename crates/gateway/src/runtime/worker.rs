@@ -3,7 +3,6 @@
 //! Each worker thread has a single-threaded runtime, and a connection stays on its thread. Threads share nothing on the
 //! path of a request but the engine's words and the lists of idle upstream connections.
 
-use super::Clock;
 use super::mailbox::{Mailbox, Message};
 use super::memory::{self, HighWater};
 use super::reload::Reloads;
@@ -13,6 +12,7 @@ use crate::admin::Journal;
 use crate::client::awaited_clients::{AwaitedClients, make_room_in_files};
 use crate::client::buffers;
 use crate::client::spill_files::Storage;
+use crate::clock::Clock;
 use crate::http2::floods::EndedConnections;
 use crate::listen::acceptor;
 use crate::listen::bound::Listening;

@@ -6,7 +6,7 @@
 
 use super::otlp::{TraceSpan, export_request};
 use crate::otlp::{self, CollectorClient, Delivery};
-use crate::runtime::lock;
+use crate::sync::lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};

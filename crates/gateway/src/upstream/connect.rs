@@ -1,8 +1,8 @@
 //! A new connection to one server of an upstream: TCP or a Unix socket, and TLS over it where the upstream speaks that.
 
 use super::server::Server;
-use crate::runtime::lock;
 use crate::settings::Address;
+use crate::sync::lock;
 use crate::transport::http2::Http2Socket;
 use crate::transport::plain::PlainSocket;
 use crate::transport::protocol::Protocol;

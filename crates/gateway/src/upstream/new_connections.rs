@@ -6,7 +6,7 @@
 //! idle, or becomes so, and that one's worker accepts the next. It asks again each time that it has waited twice as long, since
 //! a worker may have accepted another. If the server was only slow, this costs a connection that is made again.
 
-use crate::runtime::lock;
+use crate::sync::lock;
 use plimsoll_core::time::{Duration, Instant};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

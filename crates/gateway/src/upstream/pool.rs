@@ -15,7 +15,7 @@
 use super::load_report::LoadReports;
 use super::roster::Roster;
 use super::server::Server;
-use crate::runtime::lock;
+use crate::sync::lock;
 use crate::transport::socket::Socket;
 use plimsoll_core::time::Instant;
 use std::sync::atomic::{

@@ -16,10 +16,11 @@ mod sentence;
 mod tests;
 
 use super::ShellKind;
-use crate::runtime::lock;
-use crate::runtime::reload::{Reloads, since_1970};
+use crate::clock::since_1970;
+use crate::runtime::reload::Reloads;
 use crate::runtime::tables::PlantRow;
 use crate::runtime::worker::Shared;
+use crate::sync::lock;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
 use promise::promises;

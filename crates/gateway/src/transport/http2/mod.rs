@@ -23,7 +23,7 @@ mod outgoing;
 
 use super::socket::Socket;
 use crate::http2::gathered::GatheringSocket;
-use crate::runtime::lock;
+use crate::sync::lock;
 use bytes::Bytes;
 use h2::Reason;
 use h2::client::{Builder, Connection, SendRequest};

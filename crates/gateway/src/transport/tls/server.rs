@@ -7,7 +7,7 @@ use super::certificate::{Certificate, chain};
 use super::names::CertificatesByName;
 use super::reason;
 use super::settings::{ClientCertificates, TlsSettings};
-use crate::runtime::lock;
+use crate::sync::lock;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
