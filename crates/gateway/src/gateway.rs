@@ -16,7 +16,7 @@ use crate::runtime::reload::{Reloader, Reloads};
 use crate::runtime::tables::{PlantRow, PublishedTables, TableParts, Tables};
 use crate::runtime::ticker::Ticker;
 use crate::runtime::worker::{Shared, Worker};
-use crate::settings::{Address, Backend, Listener, Settings};
+use crate::settings::{Address, Listener, Settings, check};
 use crate::sync::lock;
 use crate::transport::tls::server::TlsServer;
 use crate::upstream::roster::ServerNews;
@@ -88,7 +88,7 @@ impl Gateway {
     /// # Errors
     /// As [`start`](Gateway::start).
     pub fn start_after(before: &mut Before, settings: Settings, promises: &Promises) -> io::Result<Gateway> {
-        check(&settings, promises)?;
+        check(&settings, promises).map_err(invalid)?;
         keep_little();
         let threads = match settings.threads {
             0 => thread::available_parallelism()?.get(),
@@ -373,28 +373,6 @@ impl Drop for Gateway {
 
 fn invalid(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
-}
-
-/// Checks that the settings' lists match the promises.
-pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> {
-    if settings.backends.len() != promises.plants.len() {
-        let (backends, plants) = (settings.backends.len(), promises.plants.len());
-        return Err(invalid(format!("{plants} plants have {backends} backends: give one for each")));
-    }
-    for (backend, plant) in settings.backends.iter().zip(&promises.plants) {
-        if matches!(backend, Backend::Upstream(upstream) if upstream.addresses.is_empty()) {
-            return Err(invalid(format!("the upstream {} has no address: give at least one", plant.name)));
-        }
-    }
-    if settings.listen.is_empty() {
-        return Err(invalid("no address to listen on: give at least one".to_owned()));
-    }
-    if settings.listen.iter().any(|listener| listener.tls)
-        && settings.tls.as_ref().is_none_or(|tls| tls.certificates.is_empty())
-    {
-        return Err(invalid("a listener that speaks TLS needs a certificate: give at least one".to_owned()));
-    }
-    Ok(())
 }
 
 fn run_worker(

@@ -5,7 +5,7 @@
 //! pure functions render it. The listener has a thread of its own and shares neither the proxy's sockets nor its limits, so
 //! that it answers while they are full.
 //! Nothing can be changed here but what the gateway's own file says: `POST /reload` has it read again, and is refused to pages
-//! of other sites. Beyond loopback whoever asks must show a token (`token`).
+//! of other sites. Beyond loopback whoever asks must show a token ([`AdminTokens`]).
 //!
 //! Words are the operator's: *upstream* is what the engine calls a plant.
 
@@ -20,10 +20,10 @@ mod operator;
 mod scrape;
 #[cfg(test)]
 mod tests;
-mod token;
 mod what_if;
 
 use crate::runtime::reload::Reloaded;
+pub use crate::settings::{AdminTokens, MetricsSettings};
 pub use controller::{ControllerAdmin, ControllerDesk, ControllerFigures};
 use document::StatusDocument;
 pub use document::mode_word;
@@ -32,10 +32,8 @@ use hyper::{Method, Response, StatusCode};
 pub use journal::{EventKind, JournalDocument, OperatorEvent, PromiseKind, PromiseRow, PromiseState};
 pub(crate) use journal::{Journal, Sight};
 pub(crate) use metrics::MetricsPusher;
-pub use metrics::MetricsSettings;
 use operator::{Health, OperatorLook};
 pub(crate) use operator::{Operator, OwnerCell, RunningGateway};
-pub use token::AdminTokens;
 pub use what_if::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
 
 /// What is looked at.

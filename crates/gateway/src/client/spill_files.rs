@@ -4,16 +4,13 @@
 //! `limits.buffer_files` bytes, and one connection in [`CONNECTIONS_A_FILE`] may have one, so that files leave descriptors
 //! for connections. A file is written and read on the worker's thread, into and out of the page cache.
 
-use crate::settings::Limits;
+use crate::settings::{CONNECTIONS_A_FILE, Limits};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-
-/// The number of possible connections for each connection that may have a file.
-pub const CONNECTIONS_A_FILE: usize = 4;
 
 /// What is buffered, and how often a file failed. Shared by all threads.
 #[derive(Debug, Default)]

@@ -7,11 +7,10 @@
 
 use crate::clock::since_1970;
 use crate::files::Files;
-use crate::gateway::check;
 use crate::runtime::memory::give_back;
 use crate::runtime::tables::TableParts;
 use crate::runtime::worker::Shared;
-use crate::settings::{AdminTokens, Backend, Settings, TlsSettings};
+use crate::settings::{AdminTokens, Backend, Settings, TlsSettings, check};
 use crate::sync::lock;
 use crate::transport::tls::server::SeenFile;
 use plimsoll_core::admission::aces::RateForecasts;
@@ -152,7 +151,7 @@ impl Reloader {
     }
 
     fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
-        check(&settings, promises).map_err(|error| vec![error.to_string()])?;
+        check(&settings, promises).map_err(|error| vec![error])?;
         folders_open(&settings, promises)?;
         let tls = self.shared.tls.prepare(settings.tls.as_ref())?;
         let logs = &self.shared.tables.current().access_logs;

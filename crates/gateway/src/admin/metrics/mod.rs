@@ -27,7 +27,6 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 pub(crate) use push::MetricsPusher;
-pub use push::MetricsSettings;
 use std::fmt;
 use std::time::Duration;
 use table::METRICS;

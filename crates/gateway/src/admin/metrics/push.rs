@@ -3,8 +3,9 @@
 use super::otlp::{CountingTime, export_request};
 use crate::admin::OwnerCell;
 use crate::admin::scrape::Scrape;
-use crate::otlp::{self, CollectorClient, Delivery};
+use crate::otlp::{CollectorClient, Delivery};
 use crate::runtime::worker::Shared;
+use crate::settings::MetricsSettings;
 use crate::sync::lock;
 use plimsoll_core::Engine;
 use std::io;
@@ -15,24 +16,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How long the end of the gateway waits for its last figures to be taken.
 const FINISH: Duration = Duration::from_secs(2);
-
-/// Where metrics are pushed, and how often.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricsSettings {
-    /// Where the collector takes metrics: OTLP over HTTP, `http://127.0.0.1:4318/v1/metrics`.
-    pub endpoint: String,
-    /// The time between two pushes.
-    pub interval: Duration,
-    /// What the collector calls the gateway.
-    pub service: String,
-}
-
-impl MetricsSettings {
-    /// The usual interval and name.
-    pub fn new(endpoint: String) -> Self {
-        MetricsSettings { endpoint, interval: Duration::from_secs(15), service: otlp::SERVICE.to_owned() }
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct MetricsPusher {

@@ -3,7 +3,7 @@
 //! Programs send `Authorization: Bearer TOKEN` (RFC 6750). A browser asks its user for a name and a password and sends both
 //! by itself from then on (RFC 7617): any name, and the token as password.
 
-use crate::request::signed::secrets;
+use super::signed::secrets;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
@@ -24,7 +24,7 @@ impl AdminTokens {
     }
 
     /// Whether a request with this `Authorization` may be answered.
-    pub(super) fn admit(&self, authorization: Option<&[u8]>) -> bool {
+    pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> bool {
         self.0.is_empty() || authorization.and_then(token).is_some_and(|shown| self.0.contains(&hash(&shown)))
     }
 }

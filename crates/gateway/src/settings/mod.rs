@@ -3,24 +3,37 @@
 //! What is decided about requests is in [`Promises`](plimsoll_core::promises::Promises); the settings say how bytes move.
 //! The lists [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the promises. A
 //! configuration file fills these types, and its reference shows their defaults.
+//!
+//! Rooms below have their settings with them, and these are only named here. The settings of rooms above are in this room:
+//! [`backends`] say what serves a plant, [`limits`] what may be held and how long is waited, [`signed`] what is believed
+//! only with a signature, [`admin_tokens`] who may ask the admin listener, [`metrics`] where metrics are pushed. [`mod@check`]
+//! says whether settings fit the promises.
+
+mod admin_tokens;
+mod backends;
+mod check;
+mod limits;
+mod metrics;
+mod signed;
 
 pub use crate::access_log::{AccessLogSettings, LogForm, LogTarget, SiteLog};
-pub use crate::admin::{AdminTokens, MetricsSettings};
-pub use crate::client::spill_files::CONNECTIONS_A_FILE;
 pub use crate::files::FilesSettings;
 pub use crate::http1::rules::{HeaderRules, SiteHeaders};
-pub use crate::request::signed::Signed;
 pub use crate::traces::TraceSettings;
 pub use crate::transport::address::{Address, Listener};
 pub use crate::transport::tls::certificate::Certificate;
 pub use crate::transport::tls::names::is_for;
 pub use crate::transport::tls::server::SeenFile;
 pub use crate::transport::tls::settings::{CertificateFiles, ClientCertificates, TlsSettings, UpstreamTls};
+pub use admin_tokens::AdminTokens;
+pub use backends::{Backend, HealthCheck, UpstreamSettings};
+pub(crate) use check::check;
+pub use limits::{CONNECTIONS_A_FILE, Limits, Timeouts};
+pub use metrics::MetricsSettings;
 use plimsoll_core::promises::Network;
 use plimsoll_core::request::Pattern;
+pub use signed::Signed;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ops::RangeInclusive;
-use std::time::Duration;
 
 /// How the gateway is to run.
 #[derive(Clone, Debug, PartialEq)]
@@ -243,162 +256,6 @@ impl Default for Rejection {
             status: 503,
             content_type: "text/plain; charset=utf-8".to_owned(),
             body: "This site is busy right now. Please try again in a moment.\n".to_owned(),
-        }
-    }
-}
-
-/// The bounds of messages and connections.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// The longest head of a request, up to 64 KiB; a longer one gets 431.
-    pub head_bytes: usize,
-    /// How many bytes the unfinished heads of all connections together may hold; beyond it the oldest gets 408.
-    pub head_memory: usize,
-    /// The longest body of a request; a longer one gets 413.
-    pub body_bytes: u64,
-    /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
-    pub connections: usize,
-    /// The most connections of one client, if they are bounded: of an IPv4 address or of 64 bits of an IPv6 address. One more
-    /// is closed.
-    pub connections_per_client: Option<u32>,
-    /// The most requests under way on one connection of HTTP/2.
-    pub streams: u32,
-    /// How much of a request's body is read before the request arrives; what is longer streams while it holds a place.
-    pub request_buffer: u64,
-    /// How much of a response may wait in a file for a client that is slower than the upstream.
-    pub response_buffer: u64,
-    /// How many bytes of buffers all connections together may use before bodies go to files early.
-    pub buffer_memory: u64,
-    /// The most bytes in temporary files, all connections together; one connection in four may have a file.
-    pub buffer_files: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            head_bytes: 32 * 1024,
-            head_memory: 64 << 20,
-            body_bytes: 1 << 30,
-            connections: 50_000,
-            connections_per_client: None,
-            streams: 128,
-            request_buffer: 1 << 30,
-            response_buffer: 1 << 30,
-            buffer_memory: 128 << 20,
-            buffer_files: 4 << 30,
-        }
-    }
-}
-
-/// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.
-///
-/// `body_idle` and `send` are accounts of time: 1 KiB moved gives a second back, up to the whole limit. A client that sends or
-/// takes less than 1 KiB a second on average is therefore given up about one limit after it became that slow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timeouts {
-    /// For a whole request head, from its first byte (408).
-    pub head: Duration,
-    /// For the next bytes of a request body, at 1 KiB a second at least (408).
-    pub body_idle: Duration,
-    /// For the next request on a connection.
-    pub keep_alive: Duration,
-    /// For a client to take the next bytes of a response, at 1 KiB a second at least.
-    pub send: Duration,
-    /// For a connection to an upstream (502, or the next address).
-    pub connect: Duration,
-    /// For the first byte of an upstream's response (504), and for an exempt request's place at the upstream.
-    pub first_byte: Duration,
-    /// For the next bytes of an upstream's response, or for the upstream to take the next bytes of a request.
-    pub upstream_idle: Duration,
-    /// How long a connection to an upstream may wait for its next request. Keep it below the upstream's own limit.
-    pub upstream_keep_alive: Duration,
-    /// For any byte, either way, on an upgraded connection.
-    pub tunnel_idle: Duration,
-    /// How long requests under way may take after the order to stop, for [`Gateway::drain`](crate::Gateway::drain).
-    pub drain: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Timeouts {
-            head: Duration::from_secs(10),
-            body_idle: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(60),
-            send: Duration::from_secs(60),
-            connect: Duration::from_secs(2),
-            first_byte: Duration::from_secs(60),
-            upstream_idle: Duration::from_secs(60),
-            // Apache closes an idle connection after 5 s: closing it earlier spares the race with Apache's close.
-            upstream_keep_alive: Duration::from_secs(4),
-            tunnel_idle: Duration::from_secs(3600),
-            drain: Duration::from_secs(30),
-        }
-    }
-}
-
-/// What serves a plant.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Backend {
-    /// One server, or several that are alike.
-    Upstream(UpstreamSettings),
-    /// A folder of files.
-    Files(FilesSettings),
-}
-
-/// The servers of an upstream.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UpstreamSettings {
-    /// The addresses of its servers.
-    pub addresses: Vec<Address>,
-    /// How TLS is spoken with them, if it is.
-    pub tls: Option<UpstreamTls>,
-    /// Whether HTTP/2 is spoken with them: over TLS where they agree, else without being asked.
-    pub http2: bool,
-    /// Over what time the share of a server grows that has come into use.
-    pub slow_start: Duration,
-    /// How their health is checked besides by requests, if it is.
-    pub check: Option<HealthCheck>,
-    /// The host that they are asked for, in place of the client's.
-    pub host: Option<String>,
-}
-
-impl UpstreamSettings {
-    /// The servers of these addresses, in HTTP/1.1, without TLS and without checks.
-    pub fn new(addresses: Vec<Address>) -> Self {
-        let slow_start = Duration::from_secs(10);
-        UpstreamSettings { addresses, tls: None, http2: false, slow_start, check: None, host: None }
-    }
-}
-
-/// How the health of a server is checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthCheck {
-    /// What is asked for.
-    pub path: String,
-    /// The host that is asked; `None` for the server's own name or address.
-    pub host: Option<String>,
-    /// The statuses of a good answer.
-    pub statuses: RangeInclusive<u16>,
-    /// The time from one check to the next, on average.
-    pub interval: Duration,
-    /// How long a check may take.
-    pub timeout: Duration,
-    /// After how many failures in a row a server is out of use.
-    pub failures: u32,
-    /// After how many successes in a row it is in use again.
-    pub successes: u32,
-}
-
-impl Default for HealthCheck {
-    fn default() -> Self {
-        HealthCheck {
-            path: "/".to_owned(),
-            host: None,
-            statuses: 200..=399,
-            interval: Duration::from_secs(5),
-            timeout: Duration::from_secs(2),
-            failures: 3,
-            successes: 2,
         }
     }
 }

@@ -90,7 +90,7 @@ impl Signed {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub(crate) fn secrets(text: &str) -> Result<Vec<&str>, String> {
+pub(super) fn secrets(text: &str) -> Result<Vec<&str>, String> {
     let lines = || text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     if let Some((number, _)) = lines().find(|(_, line)| !line.is_empty() && line.len() < LEAST_SECRET) {
         return Err(format!("line {number} has fewer than {LEAST_SECRET} characters, which can be guessed"));
