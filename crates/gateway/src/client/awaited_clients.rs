@@ -7,7 +7,7 @@
 //!
 //! A client that moves [`RENEWING`] bytes is the last in the order again; a byte now and then buys no time.
 
-use crate::runtime::slots::Slot;
+use super::slots::Slot;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -144,7 +144,7 @@ impl Drop for AwaitedPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::slots::Slots;
+    use crate::client::slots::Slots;
 
     fn expired(slots: &[Rc<Slot>]) -> Vec<bool> {
         slots.iter().map(|slot| slot.expired()).collect()

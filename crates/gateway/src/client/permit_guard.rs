@@ -2,8 +2,8 @@
 //!
 //! A task that is dropped, because its thread stops, drops its guards with it.
 
+use super::slots::Slot;
 use crate::access_log::entry::{CLIENT_LEFT, Entry};
-use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use crate::settings::Address;
 use plimsoll_core::request::{Outcome, Permit, Service, Verdict};

@@ -2,9 +2,9 @@
 
 use super::peer::{ConnectionSource, is_in};
 use super::{connection, handshake, proxied, streams};
+use crate::client::slots::Slot;
 use crate::listen::at_accept;
 use crate::listen::clients::ClientPlace;
-use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
 use crate::transport::plain::DetachedSocket;
 use crate::transport::protocol::Protocol;

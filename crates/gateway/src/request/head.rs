@@ -5,7 +5,6 @@
 //! `Via` is not added: nginx compresses nothing for requests that have one.
 
 use super::forwarded_fields::Forwarding;
-use super::loop_mark::LoopMark;
 use super::peer::Peer;
 use crate::http1::body::Framing;
 use crate::http1::field::{FieldKind, is_alike};
@@ -14,6 +13,7 @@ use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number};
 use crate::settings::{Rewrite, Settings};
 use crate::traces::context::{TRACEPARENT, TraceContext};
+use crate::upstream::loop_mark::LoopMark;
 use plimsoll_core::processes::PlaceLoad;
 use std::io::Write;
 

@@ -2,7 +2,6 @@
 
 use super::body::NoBody;
 use super::decision::NotStarted;
-use super::loop_mark;
 use super::peer::{ConnectionSource, Peer};
 use crate::access_log::entry::{CLIENT_LEFT, Entry, Why};
 use crate::client::early_body::EarlyBody;
@@ -16,6 +15,7 @@ use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::runtime::worker::Worker;
 use crate::traces::context::TraceContext;
+use crate::upstream::loop_mark;
 use crate::upstream::request::HeaderVariants;
 use plimsoll_core::request::Reason;
 use std::rc::Rc;

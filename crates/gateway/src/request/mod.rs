@@ -8,8 +8,7 @@
 //! has its file: sent to come again with TLS ([`secured`]), reading the body, into memory and then a file ([`body`]), waiting
 //! for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
 //! ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`] writes
-//! what upstreams get, [`peer`], [`forwarded_fields`] and [`forwarded_members`] say where it came from; [`loop_mark`] finds
-//! requests that come back.
+//! what upstreams get; [`peer`], [`forwarded_fields`] and [`forwarded_members`] say where it came from.
 //!
 //! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 
@@ -26,7 +25,6 @@ mod handshake;
 pub(crate) mod head;
 pub(crate) mod lifecycle;
 mod logged;
-pub(crate) mod loop_mark;
 pub(crate) mod peer;
 mod proxied;
 mod secured;

@@ -3,7 +3,7 @@
 //! In: sockets and lanes at the start, messages to a thread, new settings at a reload. Out: verdicts delivered to the
 //! requests that they are about, and control periods on time.
 //!
-//! A [`worker`] thread has its connections in [`slots`] and gets messages through its [`mailbox`]. The [`ticker`] thread runs
+//! A [`worker`] thread gets messages through its [`mailbox`]. The [`ticker`] thread runs
 //! the control loops. [`tables`] are the settings in force, published by [`reload`], and by [`readdress`] where a name has
 //! other addresses than before. [`memory`] is given back after a burst.
 
@@ -13,7 +13,6 @@ pub(crate) mod names;
 mod processors;
 mod readdress;
 pub(crate) mod reload;
-pub(crate) mod slots;
 pub(crate) mod tables;
 pub(crate) mod ticker;
 pub(crate) mod worker;

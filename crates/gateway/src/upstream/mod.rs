@@ -10,7 +10,8 @@
 //! [`servers`] gives a request its connection, to another server where one cannot be reached: [`choice`] says to which
 //! [`server`], [`roster`] which of them are in use, by the [`trouble`] that requests and [`checks`] met, [`retry_budget`]
 //! whether another may be tried, [`server_log`] what the log was told of them. [`pool`] owns the connections of all threads,
-//! and [`connect`] begins them. [`load_report`] reads what servers report. [`head`] writes heads for clients, in which
+//! and [`connect`] begins them. [`load_report`] reads what servers report, and [`loop_mark`] finds requests
+//! that an upstream leads back here. [`head`] writes heads for clients, in which
 //! [`redirect`] maps places back.
 
 mod abandoned;
@@ -20,6 +21,7 @@ pub(crate) mod connect;
 pub(crate) mod exchange;
 pub(crate) mod head;
 pub(crate) mod load_report;
+pub(crate) mod loop_mark;
 mod new_connections;
 pub(crate) mod pool;
 pub(crate) mod progress;
