@@ -1,6 +1,6 @@
 //! A running gateway, as its owner sees it.
 
-use crate::admin::{MetricsPusher, Operator, Owner, OwnerCell, RunningGateway, Sight};
+use crate::admin::{Journal, MetricsPusher, Operator, Owner, OwnerCell, RunningGateway, Sight};
 use crate::client::spill_files::Storage;
 use crate::clock::Clock;
 use crate::http2::floods::EndedConnections;
@@ -37,6 +37,8 @@ pub struct Gateway {
     shared: Arc<Shared>,
     engine: Arc<Mutex<Engine>>,
     ticker: Ticker,
+    /// What the operator is shown of the past.
+    journal: Arc<Mutex<Journal>>,
     /// What the operator's listener asks for a reload, once there is one.
     owner: OwnerCell,
     operator: Option<Operator>,
@@ -116,7 +118,6 @@ impl Gateway {
             ends_idle: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
-            journal: Mutex::default(),
             storage: Arc::new(Storage::new(threads)),
             tls,
             floods: EndedConnections::default(),
@@ -129,12 +130,13 @@ impl Gateway {
         let engine = Arc::new(Mutex::new(engine));
         let ticker = Ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
-        let owner = Arc::default();
+        let (journal, owner) = (Arc::default(), Arc::default());
         let (operator, pusher, shed, is_replaced) = (None, None, None, false);
         let mut gateway = Gateway {
             shared,
             engine,
             ticker,
+            journal,
             owner,
             operator,
             pusher,
@@ -159,9 +161,11 @@ impl Gateway {
         let (engine, shared, owner) = (self.engine.clone(), self.shared.clone(), self.owner.clone());
         if let Some(address) = settings.admin {
             let (engine, shared, owner) = (engine.clone(), shared.clone(), owner.clone());
+            let journal = self.journal.clone();
+            let gateway = RunningGateway { engine, shared, journal, owner };
             let (listener, kept) = Operator::listen(address, inherited)?;
             self.listeners.push(kept);
-            self.operator = Some(Operator::start_for(RunningGateway { engine, shared, owner }, listener)?);
+            self.operator = Some(Operator::start_for(gateway, listener)?);
         }
         if let Some(metrics) = settings.metrics {
             self.pusher = Some(MetricsPusher::start(metrics, engine, shared, owner)?);
@@ -236,7 +240,7 @@ impl Gateway {
     /// The engine's status, once the journal that the operator is shown has seen it.
     pub fn watch(&self) -> Status {
         let status = self.status();
-        lock(&self.shared.journal).look(&Sight::of(&self.shared, &status));
+        lock(&self.journal).look(&Sight::of(&self.shared, &status));
         status
     }
 

@@ -1,6 +1,6 @@
 //! The thread of the admin listener, apart from the workers, and whether the loops still run.
 
-use super::journal::{JournalDocument, Sight, View};
+use super::journal::{Journal, JournalDocument, Sight, View};
 use super::listener::serve;
 use super::scrape::Scrape;
 use super::{AdminTokens, Owner};
@@ -77,6 +77,7 @@ pub(super) trait Source: Send {
 pub(crate) struct RunningGateway {
     pub(crate) engine: Arc<Mutex<Engine>>,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) journal: Arc<Mutex<Journal>>,
     pub(crate) owner: OwnerCell,
 }
 
@@ -87,13 +88,13 @@ impl Source for RunningGateway {
 
     fn view(&self, status: &Status) -> View {
         let sight = Sight::of(&self.shared, status);
-        let mut journal = lock(&self.shared.journal);
+        let mut journal = lock(&self.journal);
         journal.look(&sight);
         journal.view(&sight)
     }
 
     fn events_after(&self, number: u64) -> JournalDocument {
-        lock(&self.shared.journal).after(number)
+        lock(&self.journal).after(number)
     }
 
     fn tokens(&self) -> AdminTokens {

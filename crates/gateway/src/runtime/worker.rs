@@ -7,7 +7,6 @@ use super::mailbox::{Mailbox, Message};
 use super::memory::{self, HighWater};
 use super::reload::Reloads;
 use super::tables::{PublishedTables, ThreadTables};
-use crate::admin::Journal;
 use crate::client::awaited_clients::{AwaitedClients, make_room_in_files};
 use crate::client::buffers;
 use crate::client::slots::{Slot, Slots, lane_of, token_of};
@@ -57,8 +56,6 @@ pub(crate) struct Shared {
     /// Connections without a request are ended: at once where the gateway stops, after a while where another takes its place.
     pub ends_idle: AtomicBool,
     pub reloads: Mutex<Reloads>,
-    /// What the operator is shown of the past.
-    pub journal: Mutex<Journal>,
     pub storage: Arc<Storage>,
     pub tls: TlsServer,
     pub floods: EndedConnections,
