@@ -7,7 +7,7 @@ use crate::http2::floods::EndedConnections;
 use crate::listen::binding::{Bound, bind_all};
 use crate::listen::bound::BoundSocket;
 use crate::listen::inherited::{Inherited, ListeningSocket};
-use crate::listen::kernel_shed::{KernelShed, ShedState, ShedTable};
+use crate::listen::kernel_shed::{KernelShed, ShedTable};
 use crate::listen::placement::SpareTime;
 use crate::runtime::mailbox::Message;
 use crate::runtime::memory::keep_little;
@@ -122,7 +122,7 @@ impl Gateway {
             tls,
             floods: EndedConnections::default(),
             clients: Arc::default(),
-            shed: ShedState::default(),
+            shed: Arc::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
             tables: PublishedTables::new(tables.next(settings, promises, &numbers, &parts)?),
@@ -177,8 +177,9 @@ impl Gateway {
     fn start_shed(&mut self) -> io::Result<()> {
         let Some(table) = ShedTable::of(self.local_addrs()) else { return Ok(()) };
         if self.shared.tables.current().settings.kernel_shed {
-            let (engine, shared) = (self.engine.clone(), self.shared.clone());
-            self.shed = Some(KernelShed::start(table, engine, shared)?);
+            let (engine, shared) = (self.engine.clone(), &self.shared);
+            let (state, clients) = (shared.shed.clone(), shared.clients.clone());
+            self.shed = Some(KernelShed::start(table, engine, state, clients, shared.clock)?);
         } else {
             table.remove_left();
         }

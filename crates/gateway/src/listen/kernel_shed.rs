@@ -19,8 +19,8 @@ mod table;
 
 pub(crate) use table::ShedTable;
 
-use super::clients::TurnedAway;
-use crate::runtime::worker::Shared;
+use super::clients::{ClientConnections, TurnedAway};
+use crate::clock::Clock;
 use crate::sync::lock;
 use plimsoll_core::Engine;
 use plimsoll_core::time::Instant;
@@ -112,19 +112,23 @@ impl KernelShed {
     pub(crate) fn start(
         table: ShedTable,
         engine: Arc<Mutex<Engine>>,
-        shared: Arc<Shared>,
+        state: Arc<ShedState>,
+        clients: Arc<ClientConnections>,
+        clock: Clock,
     ) -> io::Result<Self> {
         table.make().map_err(|why| {
             let what = "[kernel] shed: nft cannot make its table: ";
             let help = "; install nftables, and run the gateway with CAP_NET_ADMIN, or leave `shed` out";
             io::Error::other(format!("{what}{why}{help}"))
         })?;
-        shared.shed.begins(&table);
+        state.begins(&table);
         let is_ending = Arc::<AtomicBool>::default();
         let keeper = Keeper {
             table: table.clone(),
             engine,
-            shared,
+            state,
+            clients,
+            clock,
             is_ending: is_ending.clone(),
             held: Held::default(),
         };
@@ -147,7 +151,9 @@ impl KernelShed {
 struct Keeper {
     table: ShedTable,
     engine: Arc<Mutex<Engine>>,
-    shared: Arc<Shared>,
+    state: Arc<ShedState>,
+    clients: Arc<ClientConnections>,
+    clock: Clock,
     is_ending: Arc<AtomicBool>,
     held: Held,
 }
@@ -161,7 +167,7 @@ impl Keeper {
             }
             // The operator's firewall may have been loaded anew, which takes all tables away.
             let followed = self.follow().or_else(|_| self.make_anew());
-            self.shared.shed.followed(followed);
+            self.state.followed(followed);
         }
     }
 
@@ -172,15 +178,15 @@ impl Keeper {
 
     /// Counts the resets, and has the set follow the loop.
     fn follow(&mut self) -> Result<(), String> {
-        let now = self.shared.clock.now();
+        let now = self.clock.now();
         // Resets of clients that have just left the set are counted, too.
         if !self.held.clients.is_empty() {
             let resets = self.table.take_resets()?;
-            self.shared.clients.count_many(TurnedAway::Kernel, resets);
+            self.clients.count_many(TurnedAway::Kernel, resets);
             let mut engine = lock(&self.engine);
             self.held.turns(resets).for_each(|client| engine.count_rejected_client(now, client));
         }
-        let told = std::mem::take(&mut *lock(&self.shared.shed.told));
+        let told = std::mem::take(&mut *lock(&self.state.told));
         let added = self.held.add(now, told);
         let mut engine = lock(&self.engine);
         let lifted = self.held.lift(now, |client| engine.rejects_client(client));

@@ -1,11 +1,13 @@
-//! Where clients' connections come in.
+//! Where clients' connections come in: the sockets, and what is kept of connections and clients over all threads.
 //!
-//! In: sockets bound to the configured addresses, or taken over from another process. Out: each accepted connection, given to
-//! the thread that is to serve it, by count and by how much of its time that thread can spare.
-//! A connection stays on the thread that it was given to until it ends.
+//! In: the configured addresses. Out: sockets bound to them ([`binding`]) or taken over from another process ([`inherited`]),
+//! from which threads accept ([`bound`]); and for each connection that was [`accepted`] whether its client may have one more
+//! ([`clients`]), and which thread is to serve it, by count and by how much of its time that thread can spare ([`placement`]).
+//! [`kernel_shed`] has the system turn clients away.
+//!
+//! Not here: the loop that accepts, which is of each thread (`runtime`), and what is decided of a connection (`request`).
 
-pub(crate) mod acceptor;
-pub(crate) mod at_accept;
+pub(crate) mod accepted;
 pub(crate) mod binding;
 pub(crate) mod bound;
 pub(crate) mod clients;

@@ -116,7 +116,7 @@ impl<W: Wire> Way<W> {
 }
 
 /// Writes the answer to what the engine rejected.
-pub(crate) fn write_rejection(
+pub(super) fn write_rejection(
     out: &mut Vec<u8>,
     settings: &Settings,
     date: &str,

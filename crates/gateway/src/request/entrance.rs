@@ -1,31 +1,16 @@
 //! An accepted connection until what is spoken on it is known: it takes its slot, and goes on as that protocol's connection.
 
 use super::peer::{ConnectionSource, is_in};
-use super::{connection, handshake, proxied, streams};
+use super::{at_accept, connection, handshake, proxied, streams};
 use crate::client::slots::Slot;
-use crate::listen::at_accept;
-use crate::listen::clients::ClientPlace;
+use crate::listen::accepted::Accepted;
 use crate::runtime::worker::Worker;
-use crate::transport::plain::DetachedSocket;
 use crate::transport::protocol::Protocol;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
-
-/// A connection as it was accepted, on its way to the thread that is to serve it.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    pub io: DetachedSocket,
-    /// The other end.
-    pub peer: IpAddr,
-    /// Whether the listener speaks TLS.
-    pub tls: bool,
-    /// Its part in its client's count, where connections of a client are counted and its client is known.
-    pub place: Option<ClientPlace>,
-}
 
 /// A connection's slot in the table of its thread, given back on drop.
 pub(crate) struct SlotGuard {

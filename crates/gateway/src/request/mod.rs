@@ -1,18 +1,20 @@
 //! One request's way on a client's connection.
 //!
-//! In: a connection that `listen` has placed on this thread. Out: responses.
+//! In: a connection that was placed on this thread. Out: responses.
 //!
-//! A request's [`lifecycle`] is one for all wires, and generic over them. A connection begins at the [`entrance`], where a
-//! proxy says whose it is ([`proxied`]) and TLS is spoken with a [`handshake`]; where HTTP/1 is spoken, [`connection`] waits
-//! for one head after another on its socket; where HTTP/2 is, [`streams`] has a way for each stream. Each state of a request
-//! has its file: sent to come again with TLS ([`secured`]), reading the body, into memory and then a file ([`body`]), waiting
-//! for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
-//! ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`] writes
-//! what upstreams get; [`peer`], [`forwarded_fields`] and [`forwarded_members`] say where it came from.
+//! A request's [`lifecycle`] is one for all wires, and generic over them. A connection may be turned away by its address alone
+//! ([`at_accept`]). It begins at the [`entrance`], where a proxy says whose it is ([`proxied`]) and TLS is spoken with a
+//! [`handshake`]; where HTTP/1 is spoken, [`connection`] waits for one head after another on its socket; where HTTP/2 is,
+//! [`streams`] has a way for each stream. Each state of a request has its file: sent to come again with TLS ([`secured`]),
+//! reading the body, into memory and then a file ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream
+//! ([`forward`], then `upstream`) or served from a folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or
+//! switched to another protocol ([`tunnel`]). [`head`] writes what upstreams get; [`peer`], [`forwarded_fields`] and
+//! [`forwarded_members`] say where it came from.
 //!
 //! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
 
-pub(crate) mod answer;
+mod answer;
+pub(crate) mod at_accept;
 mod body;
 pub(crate) mod connection;
 mod decision;

@@ -6,7 +6,7 @@
 //! thread falls asleep, or the thread's own waker keeps it awake. A thread that is too busy to sleep reads its messages
 //! when it next calls the engine, or at its tenth of a second.
 
-use crate::request::entrance::Accepted;
+use crate::listen::accepted::Accepted;
 use crate::sync::lock;
 use plimsoll_core::request::Verdict;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

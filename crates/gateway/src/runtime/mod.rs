@@ -7,6 +7,7 @@
 //! the control loops. [`tables`] are the settings in force, published by [`reload`], and by [`readdress`] where a name has
 //! other addresses than before. [`memory`] is given back after a burst.
 
+mod acceptor;
 pub(crate) mod mailbox;
 pub(crate) mod memory;
 pub(crate) mod names;

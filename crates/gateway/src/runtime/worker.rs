@@ -3,6 +3,7 @@
 //! Each worker thread has a single-threaded runtime, and a connection stays on its thread. Threads share nothing on the
 //! path of a request but the engine's words and the lists of idle upstream connections.
 
+use super::acceptor;
 use super::mailbox::{Mailbox, Message};
 use super::memory::{self, HighWater};
 use super::reload::Reloads;
@@ -13,12 +14,12 @@ use crate::client::slots::{Slot, Slots, lane_of, token_of};
 use crate::client::spill_files::Storage;
 use crate::clock::Clock;
 use crate::http2::floods::EndedConnections;
-use crate::listen::acceptor;
+use crate::listen::accepted::Accepted;
 use crate::listen::bound::Listening;
 use crate::listen::clients::ClientConnections;
 use crate::listen::kernel_shed::ShedState;
 use crate::listen::placement::SpareTime;
-use crate::request::entrance::{self, Accepted};
+use crate::request::entrance;
 use crate::transport::tls::server::TlsServer;
 use crate::upstream::checks::Checks;
 use crate::upstream::loop_mark::LoopMark;
@@ -61,7 +62,7 @@ pub(crate) struct Shared {
     pub floods: EndedConnections,
     pub clients: Arc<ClientConnections>,
     /// Clients that the system is to turn away for a while.
-    pub shed: ShedState,
+    pub shed: Arc<ShedState>,
     /// What requests carry that this gateway has sent on.
     pub mark: LoopMark,
     /// How many workers plants have reported since the last tick, each with the plant's number.

@@ -5,11 +5,11 @@
 //! whose clients have none. Where the proxy's connection begins with a header of the PROXY protocol, the same is asked once
 //! that has told the client's address.
 
-use super::clients::TurnedAway;
+use super::answer::write_rejection;
+use super::peer::is_in;
 use crate::client::response_fields::Requested;
-use crate::request::answer::write_rejection;
-use crate::request::entrance::Accepted;
-use crate::request::peer::is_in;
+use crate::listen::accepted::Accepted;
+use crate::listen::clients::TurnedAway;
 use crate::runtime::worker::Worker;
 use crate::settings::Settings;
 use crate::transport::plain::DetachedSocket;
@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// The connection, if it is to be served. `scratch` is for the answer to one that is not.
-pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u8>) -> Option<Accepted> {
+pub(crate) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u8>) -> Option<Accepted> {
     let tables = worker.tables();
     let settings = &tables.settings;
     if !is_told_by_address(settings, &accepted) {
@@ -41,7 +41,7 @@ pub(super) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
 /// How long a client is to stay away of which each request would be rejected for the load; `None` if that is not so. Its
 /// connection counts as one request then, and `answer` is what it is to be sent: nothing where it speaks TLS, since it could
 /// not read it.
-pub(crate) fn rejected_for(
+pub(super) fn rejected_for(
     worker: &Worker,
     client: IpAddr,
     tls: bool,

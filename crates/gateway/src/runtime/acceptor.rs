@@ -1,4 +1,4 @@
-//! Accepting connections, each for the thread that [placement] names.
+//! Accepting connections, each for the thread that [`placement`] names.
 //!
 //! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so that accepting takes no lock. The
 //! kernel spreads connections by hash, which is uneven when they are few: the accepting thread hands connections over.
@@ -6,9 +6,10 @@
 //! At the limit of connections, a new one takes the place of the connection that has been idle the longest. The new
 //! connection waits until that place is free: at most one connection per listening socket is open above the limit.
 
-use super::bound::{Connected, Listening};
-use super::{at_accept, placement};
-use crate::request::entrance::Accepted;
+use crate::listen::accepted::Accepted;
+use crate::listen::bound::{Connected, Listening};
+use crate::listen::placement;
+use crate::request::at_accept;
 use crate::runtime::mailbox::Message;
 use crate::runtime::worker::Worker;
 use plimsoll_core::time::Instant;
