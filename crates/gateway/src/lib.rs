@@ -37,9 +37,11 @@ mod sync;
 mod traces;
 mod transport;
 mod upstream;
+mod worker;
 
 pub use gateway::{Before, FaultNews, Gateway};
 pub use listen::inherited::{Inherited, ListeningSocket};
-pub use runtime::reload::{Reloaded, Reloader, Reloads};
+pub use runtime::reload::{Reloaded, Reloader};
 pub use settings::Settings;
 pub use upstream::roster::ServerNews;
+pub use worker::shared::Reloads;

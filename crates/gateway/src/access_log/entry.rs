@@ -3,10 +3,10 @@
 use super::format::Line;
 use super::logs::AccessLog;
 use crate::http1::Version;
-use crate::runtime::tables::ThreadTables;
 use crate::settings::Address;
 use crate::traces::context::TraceContext;
 use crate::traces::spans::{self, Moments};
+use crate::worker::tables::ThreadTables;
 use plimsoll_core::request::{Permit, Reason, Target};
 use plimsoll_core::time::Instant;
 use std::cell::{Cell, RefCell};

@@ -4,8 +4,8 @@
 
 use super::slots::Slot;
 use crate::access_log::entry::{CLIENT_LEFT, Entry};
-use crate::runtime::worker::Worker;
 use crate::settings::Address;
+use crate::worker::Worker;
 use plimsoll_core::request::{Outcome, Permit, Service, Verdict};
 use std::rc::Rc;
 use std::time::Duration;

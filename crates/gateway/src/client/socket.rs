@@ -9,7 +9,7 @@ use super::permit_guard::PermitGuard;
 use super::slots::Slot;
 use super::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
-use crate::runtime::worker::Worker;
+use crate::worker::Worker;
 use plimsoll_core::request::Outcome;
 use std::future::poll_fn;
 use std::io;

@@ -10,9 +10,9 @@ use super::peer::is_in;
 use crate::client::response_fields::Requested;
 use crate::listen::accepted::Accepted;
 use crate::listen::clients::TurnedAway;
-use crate::runtime::worker::Worker;
 use crate::settings::Settings;
 use crate::transport::plain::DetachedSocket;
+use crate::worker::Worker;
 use std::net::IpAddr;
 use std::time::Duration;
 

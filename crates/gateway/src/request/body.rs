@@ -18,7 +18,7 @@ use crate::client::spill_files::{StorageFault, Store};
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
-use crate::runtime::worker::Worker;
+use crate::worker::Worker;
 use plimsoll_core::time::Instant;
 use std::future::poll_fn;
 use std::task::{Context, Poll};

@@ -10,7 +10,6 @@ use crate::client::permit_guard::PermitGuard;
 use crate::client::response_fields::{LevelReport, Requested};
 use crate::client::wire::Wire;
 use crate::http1::body::{Decoder, Framing};
-use crate::runtime::tables::ThreadTables;
 use crate::settings::{HeaderRules, ReportMode, Rewrite, Settings, SiteHeaders};
 use crate::upstream::exchange::{End, Exchange};
 use crate::upstream::progress::Progress;
@@ -18,6 +17,7 @@ use crate::upstream::request::RequestSide;
 use crate::upstream::response::{NOT_SWITCHED, ResponseSide, ResponseTerms};
 use crate::upstream::retry;
 use crate::upstream::servers::Upstream;
+use crate::worker::tables::ThreadTables;
 use plimsoll_core::request::{Outcome, Permit, Reason, Service, Target};
 
 /// A started request, and how it is served.

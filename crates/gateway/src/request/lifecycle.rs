@@ -13,10 +13,10 @@ use crate::http1::body::Framing;
 use crate::http1::field::Field;
 use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
-use crate::runtime::worker::Worker;
 use crate::traces::context::TraceContext;
 use crate::upstream::loop_mark;
 use crate::upstream::request::HeaderVariants;
+use crate::worker::Worker;
 use plimsoll_core::request::Reason;
 use std::rc::Rc;
 

@@ -31,7 +31,7 @@ use crate::http2::floods::Flood;
 use crate::http2::gathered::GatheringSocket;
 use crate::http2::head::{self, StreamStart};
 use crate::http2::metered::{Meter, Metered};
-use crate::runtime::worker::Worker;
+use crate::worker::Worker;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{Method, Request, request};

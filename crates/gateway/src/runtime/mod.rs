@@ -1,19 +1,15 @@
-//! What runs: threads, what they share, and how that is replaced while they run.
+//! What runs: threads, and how what they serve is replaced while they run.
 //!
-//! In: sockets and lanes at the start, messages to a thread, new settings at a reload. Out: verdicts delivered to the
-//! requests that they are about, and control periods on time.
+//! In: listening sockets and the context of each [`worker`](crate::worker) at the start, new settings at a reload. Out:
+//! connections served, verdicts delivered to the requests that they are about, and control periods on time.
 //!
-//! A [`worker`] thread gets messages through its [`mailbox`]. The [`ticker`] thread runs
-//! the control loops. [`tables`] are the settings in force, published by [`reload`], and by [`readdress`] where a name has
-//! other addresses than before. [`memory`] is given back after a burst.
+//! Each worker [`thread`] accepts connections ([`acceptor`]), gives each to the thread that is to serve it, and acts on its
+//! messages. The [`ticker`] thread runs the control loops, and tells them how busy the [`processors`] are. Settings in force
+//! are replaced by [`reload`], and by [`readdress`] where a name has other addresses than before.
 
 mod acceptor;
-pub(crate) mod mailbox;
-pub(crate) mod memory;
-pub(crate) mod names;
 mod processors;
 mod readdress;
 pub(crate) mod reload;
-pub(crate) mod tables;
+mod thread;
 pub(crate) mod ticker;
-pub(crate) mod worker;

@@ -2,9 +2,9 @@
 //! what was learned stay, and so do the servers whose addresses stay, with their connections and their health.
 
 use crate::runtime::reload::Reloader;
-use crate::runtime::tables::{PlantRow, Tables};
 use crate::settings::{Address, Backend, UpstreamSettings, UpstreamTls};
 use crate::sync::lock;
+use crate::worker::tables::{PlantRow, Tables};
 use std::sync::Arc;
 
 impl Reloader {

@@ -2,17 +2,16 @@
 //!
 //! Settings and promises are checked first, each folder is opened once to see that it can be, and files are read or opened, all
 //! before the engine is locked, since a disk may hang. Then the tables are replaced, then the engine's promises, in this order
-//! (see [`tables`](super::tables)). Settings that hold a socket or a thread cannot change while the gateway runs: they are
-//! reported as needing a restart, and all others are applied.
+//! (see [`tables`](crate::worker::tables)). Settings that hold a socket or a thread cannot change while the gateway runs: they
+//! are reported as needing a restart, and all others are applied.
 
-use crate::clock::since_1970;
 use crate::files::Files;
-use crate::runtime::memory::give_back;
-use crate::runtime::tables::TableParts;
-use crate::runtime::worker::Shared;
 use crate::settings::{AdminTokens, Backend, Settings, TlsSettings, check};
 use crate::sync::lock;
 use crate::transport::tls::server::SeenFile;
+use crate::worker::memory::give_back;
+use crate::worker::shared::Shared;
+use crate::worker::tables::TableParts;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
@@ -21,7 +20,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
-use std::time::Duration;
 
 /// Reloads a running gateway, or reports to it what its servers say of themselves, from any thread.
 #[derive(Clone)]
@@ -29,33 +27,6 @@ pub struct Reloader {
     pub(crate) shared: Arc<Shared>,
     pub(crate) engine: Arc<Mutex<Engine>>,
     pub(crate) ticker: Option<Thread>,
-}
-
-/// How often a gateway was told to reload, and since when its settings have been in force.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reloads {
-    /// Reloads that were applied, also if they changed nothing.
-    pub applied: u64,
-    /// Reloads that were refused and changed nothing.
-    pub refused: u64,
-    /// When the settings in force came into force, at the start or by the last reload applied; time since 1970.
-    pub in_force_since: Duration,
-}
-
-impl Reloads {
-    /// The counts of a gateway that starts now.
-    pub(crate) fn start() -> Self {
-        Reloads { in_force_since: since_1970(), ..Reloads::default() }
-    }
-
-    fn count(&mut self, is_applied: bool) {
-        if is_applied {
-            self.applied += 1;
-            self.in_force_since = since_1970();
-        } else {
-            self.refused += 1;
-        }
-    }
 }
 
 /// What a reload changed.

@@ -1,9 +1,9 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
 use crate::runtime::processors::Processors;
-use crate::runtime::tables::PlantRow;
-use crate::runtime::worker::Shared;
 use crate::sync::lock;
+use crate::worker::shared::Shared;
+use crate::worker::tables::PlantRow;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};

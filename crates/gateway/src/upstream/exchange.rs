@@ -25,7 +25,7 @@ use crate::client::permit_guard::PermitGuard;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
-use crate::runtime::worker::Worker;
+use crate::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
 use plimsoll_core::time::Instant;
 use std::task::{Context, Poll, ready};

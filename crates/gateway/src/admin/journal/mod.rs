@@ -17,10 +17,10 @@ mod tests;
 
 use super::ShellKind;
 use crate::clock::since_1970;
-use crate::runtime::reload::Reloads;
-use crate::runtime::tables::PlantRow;
-use crate::runtime::worker::Shared;
 use crate::sync::lock;
+use crate::worker::shared::Reloads;
+use crate::worker::shared::Shared;
+use crate::worker::tables::PlantRow;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
 use promise::promises;

@@ -1,44 +1,36 @@
-//! A worker thread: its runtime, its lane of the engine, its connections, its mailbox.
+//! What a thread has, and what all threads share: the context in which connections and requests are served.
 //!
-//! Each worker thread has a single-threaded runtime, and a connection stays on its thread. Threads share nothing on the
-//! path of a request but the engine's words and the lists of idle upstream connections.
+//! Each thread has one [`Worker`]: its lane of the engine, its connections' slots, the clients that it waits for. Threads
+//! share [`Shared`](shared::Shared) alone, and on the path of a request nothing but the engine's words and the lists of idle
+//! upstream connections. Verdicts and connections for a thread come by its [`mailbox`]. [`tables`] are the settings in force,
+//! with what serves each plant, under the numbers whose [`names`] the access log says. [`memory`] is given back after a burst.
+//!
+//! Not here: what a thread runs (`runtime`), and the way of a request (`request`), which both work in this context.
 
-use super::acceptor;
-use super::mailbox::{Mailbox, Message};
-use super::memory::{self, HighWater};
-use super::reload::Reloads;
-use super::tables::{PublishedTables, ThreadTables};
+pub(crate) mod mailbox;
+pub(crate) mod memory;
+pub(crate) mod names;
+pub(crate) mod shared;
+pub(crate) mod tables;
+
 use crate::client::awaited_clients::{AwaitedClients, make_room_in_files};
 use crate::client::buffers;
 use crate::client::slots::{Slot, Slots, lane_of, token_of};
-use crate::client::spill_files::Storage;
-use crate::clock::Clock;
-use crate::http2::floods::EndedConnections;
-use crate::listen::accepted::Accepted;
-use crate::listen::bound::Listening;
-use crate::listen::clients::ClientConnections;
-use crate::listen::kernel_shed::ShedState;
-use crate::listen::placement::SpareTime;
-use crate::request::entrance;
-use crate::transport::tls::server::TlsServer;
-use crate::upstream::checks::Checks;
-use crate::upstream::loop_mark::LoopMark;
+use memory::HighWater;
 use plimsoll_core::Lane;
 use plimsoll_core::random::Random;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
+use shared::Shared;
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::rc::{Rc, Weak};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker, ready};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
 use std::time::{Duration, SystemTime};
-
-/// How often deadlines, stale connections and the date are looked after.
-const INTERVAL: Duration = Duration::from_millis(100);
+use tables::ThreadTables;
 
 /// A connection is ended to make room only after it has waited this long: its client may be about to send.
 const LEAST_IDLE: Duration = Duration::from_secs(1);
@@ -46,49 +38,6 @@ const LEAST_IDLE: Duration = Duration::from_secs(1);
 /// What a connection takes, and what it takes besides while it is ready to serve a request, without its buffers.
 const ABOUT_A_CONNECTION: usize = 1024;
 const ABOUT_READY: usize = 3072;
-
-/// What all threads share.
-pub(crate) struct Shared {
-    pub tables: PublishedTables,
-    pub clock: Clock,
-    pub mailboxes: Vec<Arc<Mailbox>>,
-    pub spare: Arc<[SpareTime]>,
-    pub draining: AtomicBool,
-    /// Connections without a request are ended: at once where the gateway stops, after a while where another takes its place.
-    pub ends_idle: AtomicBool,
-    pub reloads: Mutex<Reloads>,
-    pub storage: Arc<Storage>,
-    pub tls: TlsServer,
-    pub floods: EndedConnections,
-    pub clients: Arc<ClientConnections>,
-    /// Clients that the system is to turn away for a while.
-    pub shed: Arc<ShedState>,
-    /// What requests carry that this gateway has sent on.
-    pub mark: LoopMark,
-    /// How many workers plants have reported since the last tick, each with the plant's number.
-    pub reported_workers: Mutex<Vec<(usize, u32)>>,
-}
-
-impl Shared {
-    /// Client connections that are open, by thread.
-    pub(crate) fn connections_by_thread(&self) -> Vec<usize> {
-        self.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).collect()
-    }
-
-    pub(crate) fn give(&self, thread: usize, accepted: Accepted) {
-        self.mailboxes[thread].connections.fetch_add(1, Relaxed);
-        self.mailboxes[thread].post(Message::Connection(accepted));
-    }
-
-    /// Sends verdicts to the threads whose requests they are about.
-    pub(crate) fn deliver(&self, verdicts: impl Iterator<Item = Verdict>) {
-        for verdict in verdicts {
-            if let Some(mailbox) = self.mailboxes.get(lane_of(token_of(&verdict))) {
-                mailbox.post(Message::Verdict(verdict));
-            }
-        }
-    }
-}
 
 /// What belongs to one thread alone.
 pub(crate) struct Worker {
@@ -189,6 +138,14 @@ impl Worker {
         result
     }
 
+    /// Acts on a verdict that came from another thread.
+    pub(crate) fn take_verdict(&self, verdict: Verdict) {
+        let mut verdicts = self.verdicts.take();
+        verdicts.push(verdict);
+        self.act_on(&mut verdicts);
+        self.verdicts.replace(verdicts);
+    }
+
     /// Delivers verdicts in their order, and those that come of delivering them. The vector keeps its memory.
     fn act_on(&self, verdicts: &mut Verdicts) {
         let mut more = Verdicts::new();
@@ -278,7 +235,8 @@ impl Worker {
         self.memory.set(water);
     }
 
-    fn look_around(&self) {
+    /// Does what is done ten times a second: what has expired ends, what was published is taken, what is not needed goes back.
+    pub(crate) fn look_around(&self) {
         self.renew();
         let now = self.now();
         self.slots.borrow().expire(now);
@@ -298,10 +256,6 @@ impl Worker {
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 
-    pub(crate) fn adopt(self: &Rc<Self>, accepted: Accepted) {
-        tokio::task::spawn_local(entrance::enter(self.clone(), accepted));
-    }
-
     /// Ends the connection that has been idle the longest. False if none has been idle for long enough.
     pub(crate) fn end_idle(&self) -> bool {
         // Connections are ended one at a time: the place of the last one counts as free only once it is gone.
@@ -311,64 +265,5 @@ impl Worker {
         let Some(slot) = self.slots.borrow().expire_idle(self.now(), LEAST_IDLE) else { return false };
         self.ending.replace(Rc::downgrade(&slot));
         true
-    }
-
-    /// Acts on a message. False if the thread is to stop.
-    fn receive(self: &Rc<Self>, message: Message) -> bool {
-        match message {
-            Message::Verdict(verdict) => {
-                let mut verdicts = self.verdicts.take();
-                verdicts.push(verdict);
-                self.act_on(&mut verdicts);
-                self.verdicts.replace(verdicts);
-            }
-            Message::Connection(accepted) => self.adopt(accepted),
-            // There may be room again by now.
-            Message::EndIdle if acceptor::is_full(self) => {
-                self.end_idle();
-            }
-            Message::EndIdle => {}
-            Message::Drain => {
-                self.acceptors.take().into_iter().for_each(Waker::wake);
-                self.slots.borrow().wake_all();
-            }
-            Message::Stop => return false,
-        }
-        true
-    }
-
-    /// Runs until the thread is told to stop. Must be called in a local runtime.
-    pub(crate) async fn run(self: Rc<Self>, listeners: Vec<Listening>) {
-        for listener in listeners {
-            tokio::task::spawn_local(acceptor::run(self.clone(), listener));
-        }
-        let worker = self.clone();
-        tokio::task::spawn_local(async move {
-            let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + INTERVAL, INTERVAL);
-            interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-            let mut checks = Checks::new(RandomState::new().hash_one(0_u8));
-            loop {
-                interval.tick().await;
-                worker.look_around();
-                if worker.index == 0 {
-                    let due = checks.due(worker.coarse(), worker.tables().checked());
-                    due.into_iter().for_each(|check| {
-                        drop(tokio::task::spawn_local(check.run(worker.shared.clock)));
-                    });
-                }
-            }
-        });
-        let mut messages = Vec::new();
-        poll_fn(|context| {
-            loop {
-                ready!(self.shared.mailboxes[self.index].poll_take(context, &mut messages));
-                for message in messages.drain(..) {
-                    if !self.receive(message) {
-                        return Poll::Ready(());
-                    }
-                }
-            }
-        })
-        .await;
     }
 }
