@@ -2,6 +2,8 @@
 //! (`crates/fuzz`). Nothing else calls them.
 
 use crate::client::response_fields::Requested;
+use crate::exchange::head::Incoming;
+use crate::exchange::redirect::AskedPlace;
 use crate::files::{FileBody, FileFields, FileRequest, Files, FilesSettings};
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
@@ -14,10 +16,8 @@ use crate::request::peer::{ConnectionSource, Peer};
 use crate::settings::Settings;
 use crate::traces::context::TraceContext;
 use crate::transport::proxy_header::Header;
-use crate::upstream::head::Incoming;
 use crate::upstream::load_report::{self, LoadReports};
 use crate::upstream::loop_mark::LoopMark;
-use crate::upstream::redirect::AskedPlace;
 use plimsoll_core::random::Random;
 use std::cell::RefCell;
 use std::net::IpAddr;

@@ -82,7 +82,7 @@ fn to_hexadecimal<S: serde::Serializer>(id: &Option<u128>, serializer: S) -> Res
 
 impl Line<'_> {
     /// Writes the line, with its end.
-    pub(super) fn write(&self, form: LogForm, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, form: LogForm, out: &mut Vec<u8>) {
         match form {
             // Writing to a vector does not fail, and no value here is one that JSON does not have.
             LogForm::Json => drop(serde_json::to_writer(&mut *out, self)),

@@ -90,7 +90,7 @@ impl AccessLog {
         Ok(Arc::new(AccessLog { target: target.clone(), form, writer, reopen, lost: lost.clone() }))
     }
 
-    pub(super) fn write(&self, line: &[u8]) {
+    pub(crate) fn write(&self, line: &[u8]) {
         self.writer.write(line);
     }
 }

@@ -1,15 +1,13 @@
 //! The access log: a line for each request, written beside the requests' way.
 //!
-//! In: an entry, which a request carries along and fills as it goes. Out: a line of a file or of stdout, in a form that other
+//! In: what is known of a request that has ended (`accounting`). Out: a line of a file or of stdout, in a form that other
 //! programs read, `plimsoll simulate --log` among them.
 //!
-//! - `entry`: what is known of one request; written once, when the request departs or is turned away
 //! - `format`: the lines: Common, Combined, JSON
 //! - `lossy`: the queue and the thread that writes: it drops and counts, and never fails or delays a request
 //! - `file`: a file that is opened anew when it was moved away
 //! - `logs`: which site's requests go where
 
-pub(crate) mod entry;
 mod file;
 pub(crate) mod format;
 pub(crate) mod logs;

@@ -1,26 +1,13 @@
 //! A client, and the bytes in flight on its wire.
 
-use super::awaited_clients::AwaitedClient;
 use super::buffers;
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
-use super::pace::Taking;
-use super::permit_guard::PermitGuard;
 use super::slots::Slot;
 use super::wire::Wire;
-use crate::http1::body::{Decoder, Framing};
-use crate::worker::Worker;
-use plimsoll_core::request::Outcome;
-use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
-
-/// An unread body up to this size is read and thrown away, to keep the connection.
-pub(crate) const DISCARD_LIMIT: usize = 64 * 1024;
-/// How long the last frame of a stream that is aborted may take to leave.
-const LAST_FRAME: Duration = Duration::from_secs(1);
 
 pub(crate) struct Client<W> {
     pub io: W,
@@ -61,96 +48,6 @@ impl<W: Wire> Client<W> {
     pub(crate) fn pack(&mut self) {
         self.inbox.pack();
         self.outbox.pack();
-    }
-
-    /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read: a stream is aborted
-    /// then.
-    pub(crate) async fn flush(&mut self, worker: &Worker, permit: Option<&PermitGuard>) -> bool {
-        let mut awaited = AwaitedClient::default();
-        let mut taking = Taking::start(worker.coarse(), worker.tables().settings.timeouts.send);
-        let has_all = poll_fn(|context| {
-            while !self.has_all() {
-                match self.poll_write(context) {
-                    Poll::Ready(Ok(written)) => {
-                        if let Some(permit) = permit {
-                            permit.sent(written.body);
-                        }
-                        taking.accepted(written.bytes);
-                        awaited.moved(written.bytes);
-                    }
-                    Poll::Ready(Err(_)) => return Poll::Ready(false),
-                    Poll::Pending => {
-                        let now = worker.coarse();
-                        taking.look(now, false, || self.io.unacknowledged());
-                        if awaited.is_given_up() || taking.deadline(false) <= now {
-                            return Poll::Ready(false);
-                        }
-                        self.slot.arm(Some(taking.deadline(false).min(taking.next_look(false))));
-                        if buffers::exceed(worker.buffer_memory()) {
-                            self.pack();
-                        }
-                        awaited.hold(&worker.slow, &self.slot, self.held(), worker.standing_memory());
-                        return Poll::Pending;
-                    }
-                }
-            }
-            self.slot.arm(None);
-            Poll::Ready(true)
-        })
-        .await;
-        if !has_all && !W::IN_ORDER {
-            self.io.abort();
-        }
-        has_all
-    }
-
-    /// Ends a response that its client does not take, or that cannot be finished, and says what became of it: its last bytes
-    /// may have been on their way.
-    pub(crate) async fn abort(&mut self, worker: &Worker, outcome: Outcome) -> Outcome {
-        self.io.abort();
-        self.outbox.clear();
-        self.slot.arm(Some(worker.after(LAST_FRAME)));
-        let is_whole = poll_fn(|context| match self.io.poll_aborted(context) {
-            Poll::Pending if self.slot.expired() => Poll::Ready(false),
-            whether => whether,
-        })
-        .await;
-        self.slot.arm(None);
-        if is_whole { Outcome::Completed } else { outcome }
-    }
-
-    /// Reads the rest of a body and throws it away, to keep the connection. False if the body is too large.
-    pub(crate) async fn discard(&mut self, worker: &Worker, framing: Framing) -> bool {
-        let mut body = Decoder::new(framing);
-        let mut total = 0;
-        self.slot.arm(Some(worker.after(worker.tables().settings.timeouts.body_idle)));
-        let done = poll_fn(|context| {
-            loop {
-                let Ok(taken) = body.advance(self.inbox.bytes()) else { return Poll::Ready(false) };
-                self.inbox.consume(taken.bytes);
-                total += taken.bytes;
-                if body.is_done() || total > DISCARD_LIMIT {
-                    return Poll::Ready(body.is_done());
-                }
-                match self.poll_read(context) {
-                    Poll::Ready(0) => return Poll::Ready(false),
-                    Poll::Ready(_) => {}
-                    Poll::Pending => return Poll::Pending,
-                }
-            }
-        })
-        .await;
-        self.slot.arm(None);
-        done
-    }
-
-    /// Reads once. Zero bytes mean that the client is done or that its deadline has passed.
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<usize> {
-        match self.poll_fill(context, false) {
-            Poll::Ready(result) => Poll::Ready(result.unwrap_or(0)),
-            Poll::Pending if self.slot.expired() => Poll::Ready(0),
-            Poll::Pending => Poll::Pending,
-        }
     }
 
     /// Ready when the waiting request's verdict has come, when the client has left, or when its deadline has passed.

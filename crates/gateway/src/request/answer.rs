@@ -1,8 +1,8 @@
 //! The gateway's own responses: errors, and rejections by the engine.
 
 use super::lifecycle::{Next, Way};
-use crate::access_log::entry::Why;
-use crate::client::permit_guard::PermitGuard;
+use crate::accounting::log_entry::Why;
+use crate::accounting::permit_guard::PermitGuard;
 use crate::client::response_fields::{LevelReport, Requested};
 use crate::client::wire::Wire;
 use crate::http1::Refusal;

@@ -4,6 +4,7 @@
 //! only while they hold bytes. A connection that has been idle for a moment *rests*: what it takes to serve requests is
 //! given back, and its task keeps a socket and a slot. It keeps no more while it *lingers*, after its last response.
 
+use super::client::DISCARD_LIMIT;
 use super::entrance::SlotGuard;
 use super::lifecycle::{Next, Way};
 use super::peer::ConnectionSource;
@@ -11,7 +12,7 @@ use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::{self, SMALL};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
-use crate::client::socket::{Client, DISCARD_LIMIT};
+use crate::client::socket::Client;
 use crate::http1::Refusal;
 use crate::http1::scan::HeadScan;
 use crate::http2::frames::PREFACE;

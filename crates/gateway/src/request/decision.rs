@@ -1,11 +1,11 @@
 //! Whether and when a request starts: classified, put to the engine, and waited for where the engine says so.
 //!
 //! The engine decides on level, admission and place in one call. A request that has to wait is parked here; its verdict
-//! comes by its thread's [mailbox](crate::runtime::mailbox) into its connection's slot.
+//! comes by its thread's [mailbox](crate::worker::mailbox) into its connection's slot.
 
 use super::lifecycle::Way;
 use super::peer::Peer;
-use crate::client::permit_guard::WaitingGuard;
+use crate::accounting::permit_guard::WaitingGuard;
 use crate::client::wire::Wire;
 use crate::http1::field::kind_of;
 use crate::http1::request::RequestHead;

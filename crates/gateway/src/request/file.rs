@@ -6,10 +6,10 @@
 use super::answer;
 use super::forward::Started;
 use super::lifecycle::{Next, Way};
+use crate::accounting::permit_guard::PermitGuard;
 use crate::client::buffers::{self, Buffer, SMALL};
 use crate::client::caching::Caching;
 use crate::client::outbox::Bytes;
-use crate::client::permit_guard::PermitGuard;
 use crate::client::wire::Wire;
 use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
 use crate::http1::Refusal;

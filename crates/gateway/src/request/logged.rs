@@ -2,7 +2,7 @@
 //! its permit, which writes the line when it departs.
 
 use super::lifecycle::Way;
-use crate::access_log::entry::{CLIENT_LEFT, Entry, LoggedHead, Why};
+use crate::accounting::log_entry::{CLIENT_LEFT, Entry, LoggedHead, Why};
 use crate::client::wire::Wire;
 use crate::traces::context::{TRACEPARENT, TraceContext};
 use plimsoll_core::request::Target;

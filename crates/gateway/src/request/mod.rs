@@ -7,15 +7,16 @@
 //! [`handshake`]; where HTTP/1 is spoken, [`connection`] waits for one head after another on its socket; where HTTP/2 is,
 //! [`streams`] has a way for each stream. Each state of a request has its file: sent to come again with TLS ([`secured`]),
 //! reading the body, into memory and then a file ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream
-//! ([`forward`], then `upstream`) or served from a folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or
+//! ([`forward`], then `exchange`) or served from a folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or
 //! switched to another protocol ([`tunnel`]). [`head`] writes what upstreams get; [`peer`], [`forwarded_fields`] and
-//! [`forwarded_members`] say where it came from.
+//! [`forwarded_members`] say where it came from. [`mod@client`] has what is done with a client's bytes outside of an exchange.
 //!
-//! The connection's bytes are in `client`, and `upstream` takes them on from there: neither knows this room.
+//! The connection's bytes are in `client`, and `exchange` takes them on from there: neither knows this room.
 
 mod answer;
 pub(crate) mod at_accept;
 mod body;
+mod client;
 pub(crate) mod connection;
 mod decision;
 pub(crate) mod entrance;

@@ -2,7 +2,7 @@
 
 use super::answer::write_start;
 use super::lifecycle::{Next, Way};
-use crate::access_log::entry::Why;
+use crate::accounting::log_entry::Why;
 use crate::client::response_fields::Requested;
 use crate::client::wire::Wire;
 use crate::http1::Refusal;

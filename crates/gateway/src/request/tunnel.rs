@@ -3,11 +3,11 @@
 //! The place at the plant was given back at the switch, unless the upstream's tunnels keep theirs. Bytes to the client
 //! count either way.
 
+use crate::accounting::permit_guard::PermitGuard;
 use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::{self, Buffer};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Bytes;
-use crate::client::permit_guard::PermitGuard;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
 use crate::transport::socket::Socket;

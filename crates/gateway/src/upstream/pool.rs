@@ -180,7 +180,7 @@ impl Pool {
     }
 
     /// An idle connection that is alive, to this server or to any: the thread's own latest, else another's.
-    pub(super) fn take_idle(
+    pub(crate) fn take_idle(
         &self,
         (thread, now): (usize, Instant),
         server: Option<&Arc<Server>>,
@@ -204,7 +204,7 @@ impl Pool {
     }
 
     /// Keeps a connection that can serve another request, on the list of `thread`, unless a new one needs its worker.
-    pub(super) fn put_idle(&self, thread: usize, now: Instant, mut lease: Lease) {
+    pub(crate) fn put_idle(&self, thread: usize, now: Instant, mut lease: Lease) {
         if lease.ticket.is_given_back || self.open.load(Acquire) > self.most_kept.load(Relaxed) {
             return;
         }
@@ -244,12 +244,12 @@ impl Lease {
         Lease { io, ticket, ejections, began: Some(now), reused }
     }
 
-    pub(super) fn server(&self) -> &Arc<Server> {
+    pub(crate) fn server(&self) -> &Arc<Server> {
         &self.ticket.server
     }
 
     /// Bytes of an answer came.
-    pub(super) fn heard(&mut self, now: Instant) {
+    pub(crate) fn heard(&mut self, now: Instant) {
         if let Some(began) = self.began.take() {
             self.ticket.server.new_connections.answered(self.ticket.new.take(), now.since(began));
         }
@@ -275,7 +275,7 @@ impl Lease {
     }
 
     /// Stops counting the connection, because its request has given its place back. It serves no other request afterwards.
-    pub(super) fn stop_counting(&mut self) {
+    pub(crate) fn stop_counting(&mut self) {
         self.ticket.give_back();
     }
 

@@ -243,7 +243,7 @@ impl Roster {
     }
 
     /// Whether a request may be tried again, since its server could not be reached or may have begun it. It counts if it may.
-    pub(super) fn may_retry(&mut self, now: Instant) -> bool {
+    pub(crate) fn may_retry(&mut self, now: Instant) -> bool {
         let requests = self.requests();
         self.retries.take(now, requests)
     }

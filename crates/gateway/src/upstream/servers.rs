@@ -51,7 +51,7 @@ pub(crate) enum ConnectError {
 
 impl ConnectError {
     /// Whether a server that has too much to do may be the reason.
-    pub(super) fn is_refusal(self) -> bool {
+    pub(crate) fn is_refusal(self) -> bool {
         match self {
             ConnectError::Unreachable(trouble) => trouble != Trouble::Untrusted,
             ConnectError::NotRetried => true,
@@ -59,7 +59,7 @@ impl ConnectError {
         }
     }
 
-    pub(super) fn refusal(self) -> Refusal {
+    pub(crate) fn refusal(self) -> Refusal {
         let (status, why) = match self {
             ConnectError::Unreachable(Trouble::ConnectTimeout) => {
                 (504, "the upstream does not accept connections in time")
@@ -166,7 +166,7 @@ impl Upstream {
     }
 
     /// Whether it is one server.
-    pub(super) fn is_lone(&self) -> bool {
+    pub(crate) fn is_lone(&self) -> bool {
         self.servers.len() == 1
     }
 

@@ -1,7 +1,7 @@
 //! What a thread has, and what all threads share: the context in which connections and requests are served.
 //!
 //! Each thread has one [`Worker`]: its lane of the engine, its connections' slots, the clients that it waits for. Threads
-//! share [`Shared`](shared::Shared) alone, and on the path of a request nothing but the engine's words and the lists of idle
+//! share [`Shared`] alone, and on the path of a request nothing but the engine's words and the lists of idle
 //! upstream connections. Verdicts and connections for a thread come by its [`mailbox`]. [`tables`] are the settings in force,
 //! with what serves each plant, under the numbers whose [`names`] the access log says. [`memory`] is given back after a burst.
 //!

@@ -8,23 +8,23 @@
 //! response's last byte, before the client has that byte. Ahead of a slow client go [`READ_AHEAD`] buffers in memory, and
 //! then up to `limits.response_buffer` bytes in a temporary file.
 //!
-//! **The client is watched** for its end until the upstream is done. A half-close counts as leaving: `upstream/abandoned.rs`.
+//! **The client is watched** for its end until the upstream is done. A half-close counts as leaving: `exchange/abandoned.rs`.
 //!
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
-use super::pool::Lease;
 use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, NOT_SWITCHED, ResponseSide, TOO_MANY_OPEN};
 use super::retry;
-use super::servers::Upstream;
+use crate::accounting::permit_guard::PermitGuard;
 use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers;
 use crate::client::pace::SCARCITY_LOOK;
-use crate::client::permit_guard::PermitGuard;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
+use crate::upstream::pool::Lease;
+use crate::upstream::servers::Upstream;
 use crate::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
 use plimsoll_core::time::Instant;

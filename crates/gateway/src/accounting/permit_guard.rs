@@ -2,8 +2,8 @@
 //!
 //! A task that is dropped, because its thread stops, drops its guards with it.
 
-use super::slots::Slot;
-use crate::access_log::entry::{CLIENT_LEFT, Entry};
+use super::log_entry::{CLIENT_LEFT, Entry};
+use crate::client::slots::Slot;
 use crate::settings::Address;
 use crate::worker::Worker;
 use plimsoll_core::request::{Outcome, Permit, Service, Verdict};

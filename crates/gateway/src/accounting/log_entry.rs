@@ -1,11 +1,11 @@
 //! What the access log says of one request, and its spans: begun with its head, filled on its way, written when it ends.
 
-use super::format::Line;
-use super::logs::AccessLog;
+use crate::access_log::format::Line;
+use crate::access_log::logs::AccessLog;
 use crate::http1::Version;
-use crate::settings::Address;
 use crate::traces::context::TraceContext;
 use crate::traces::spans::{self, Moments};
+use crate::transport::address::Address;
 use crate::worker::tables::ThreadTables;
 use plimsoll_core::request::{Permit, Reason, Target};
 use plimsoll_core::time::Instant;

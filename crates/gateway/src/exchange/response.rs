@@ -6,7 +6,6 @@
 //! the upstream's connection is put in chunks, so that the client can tell the body's end from an accident.
 
 use super::head::Incoming;
-use super::load_report::{self, LoadReports};
 use super::redirect::AskedPlace;
 use crate::client::buffers::{Buffer, HEADROOM};
 use crate::client::outbox::{Bytes, Outbox};
@@ -18,6 +17,7 @@ use crate::http1::scan::HeadScan;
 use crate::http1::{Refusal, Version};
 use crate::settings::Rewrite;
 use crate::transport::socket::Socket;
+use crate::upstream::load_report::{self, LoadReports};
 use plimsoll_core::request::is_event_stream;
 use std::cell::RefCell;
 use std::io::Write;

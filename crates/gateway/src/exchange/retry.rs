@@ -12,15 +12,15 @@
 //! one of which the client has a byte. The request holds its one place at the upstream throughout, so that tries never exceed
 //! what the engine has admitted.
 //!
-//! [`acquire`]: super::servers::Upstream::acquire
+//! [`acquire`]: crate::upstream::servers::Upstream::acquire
 
-use super::exchange::{End, Exchange};
-use super::pool::Lease;
+use super::moves::{End, Exchange};
 use super::request::{HeaderVariants, RequestSide};
-use super::servers::ConnectOptions;
 use crate::client::wire::Wire;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
+use crate::upstream::pool::Lease;
+use crate::upstream::servers::ConnectOptions;
 use plimsoll_core::request::Outcome;
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -4,7 +4,7 @@
 //! so that the place is free no sooner. An upstream that stops at once may say so (`stops_when_abandoned`); its connection is
 //! closed then.
 
-use super::exchange::{End, Exchange};
+use super::moves::{End, Exchange};
 use crate::client::wire::Wire;
 use plimsoll_core::request::Outcome;
 
