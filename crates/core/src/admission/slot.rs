@@ -99,7 +99,7 @@ impl Slot {
         self.life_us.store(us as u32, Ordering::Relaxed);
     }
 
-    /// The part of this waiting work that goes before every rank: what the quota has room for.
+    /// The part of this waiting work that goes before the ranks that its quota comes before: what that has room for.
     pub(super) fn within(&self, quota: &Quota, waiting_us: f64) -> f64 {
         let (whole, part) = quota.workers();
         let room = f64::from(whole.saturating_sub(quota.in_service())) + f64::from(part) / f64::from(WORKER);

@@ -6,8 +6,8 @@
 //! difference of the two deadlines is ahead of a request (`waiting_by_age.rs`). What a shorter deadline goes on to bring is in
 //! `Slot::is_passed_by`.
 //!
-//! A class with a delay has a quota of the workers, which it is given before any rank (`scheduling/queue.rs`): its requests
-//! are ahead of a request as far as the quota has room, and it takes what it uses of the quota.
+//! A class with a delay has a quota of the workers, which it is given before all ranks but higher priorities
+//! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and it takes what it uses of it.
 //!
 //! A request in service that takes longer than a whole deadline holds its worker for as long as requests with that deadline
 //! can wait (`held_workers.rs`). For them there is one worker less, and its residual work is not in the sum: a download of
@@ -257,7 +257,9 @@ impl UnfinishedWork {
         for other in &self.slots {
             let (waiting, its_variance) = other.slot.waiting.get();
             let before = match &other.quota {
-                Some((_, quota)) if !core::ptr::eq(own, other) => other.slot.within(quota, waiting as f64),
+                Some((_, quota)) if !core::ptr::eq(own, other) && !other.rank.yields_to(&rank) => {
+                    other.slot.within(quota, waiting as f64)
+                }
                 _ if other.rank.band > rank.band => continue,
                 _ if other.rank.band < rank.band => waiting as f64,
                 _ => {
@@ -294,7 +296,7 @@ impl UnfinishedWork {
             return false;
         }
         let before =
-            || self.slots.iter().filter(|other| other.quota.is_some() || other.rank.band <= own.rank.band);
+            || self.slots.iter().filter(|other| other.is_before(own) || other.rank.band == own.rank.band);
         let in_service: u32 = before().map(|other| other.slot.in_service.load(Ordering::Relaxed)).sum();
         let waiting: u64 = before().map(|other| other.slot.waiting.get().0).sum();
         in_service < workers.all && waiting <= work.summand().0
@@ -327,6 +329,11 @@ impl UnfinishedWork {
 }
 
 impl SlotOf {
+    /// Whether its requests come before those of another rank, as far as its quota has room if it has one.
+    pub(crate) fn is_before(&self, other: &SlotOf) -> bool {
+        self.rank.band < other.rank.band || (self.quota.is_some() && !self.rank.yields_to(&other.rank))
+    }
+
     /// The workers that are held longer than its requests can wait.
     fn holding(&self, held: &[Arc<HeldWorkers>], now: Option<Instant>) -> Holding {
         self.held.map_or(Holding::default(), |place| held[place].holding(now))

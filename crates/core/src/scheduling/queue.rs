@@ -6,9 +6,10 @@
 //! chosen in this order:
 //!
 //! 1. exempt requests, while they have less than half of the places (`gate.rs`);
-//! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed. A request
-//!    that would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a
-//!    step of the load from departures only;
+//! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed, but not before
+//!    a higher priority: while one of a site without a contract waits, lower quotas are in tier 3. A request that would be
+//!    late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a step of the load from
+//!    departures only;
 //! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one. Sites with a
 //!    contract take turns by their shares (`shares.rs`); within a site, and among sites without a contract, by priority, then
 //!    by deadline, then by arrival. The classes of one site with a ratio exchange their turns (`turns.rs`): the longest
@@ -32,7 +33,7 @@
 use crate::request::Token;
 use crate::request::work::Work;
 use crate::scheduling::fifo::{Fifo, OwnClass};
-use crate::scheduling::order::{Order, QueueTurn};
+use crate::scheduling::order::{BY_RANK, IN_QUOTA, Order, QueueTurn};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
 use crate::scheduling::shares::SiteShares;
@@ -213,6 +214,7 @@ impl Queue {
 
     /// Takes the next request to start; `None` if none may start.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
+        let highest = self.highest_without_quota();
         let mut best: Option<(Order, usize)> = None;
         for (index, fifo) in self.fifos.iter_mut().enumerate() {
             if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.turn.rank.is_above(&fifo.rank, false))
@@ -223,6 +225,9 @@ impl Queue {
                 continue;
             }
             let Some(mut order) = fifo.order(now, &self.groups, &self.rejected) else { continue };
+            if order.tier == IN_QUOTA && highest.is_some_and(|rank| fifo.rank.yields_to(&rank)) {
+                order.tier = BY_RANK;
+            }
             order.share = fifo.share.map_or(0, |share| self.shares.starts(share));
             if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
                 best = Some((order, index));
@@ -241,6 +246,17 @@ impl Queue {
             self.fifos.iter_mut().enumerate().for_each(|(other, fifo)| fifo.settle(other == index));
         }
         self.count_out(index, waiting)
+    }
+
+    /// The highest rank of a waiting request whose site has no contract, and whose class no quota.
+    fn highest_without_quota(&self) -> Option<Rank> {
+        let mut waiting = self.fifos.iter().filter(|fifo| fifo.oldest().is_some() && !fifo.has_quota());
+        let is_ordinary = |rank: &Rank| *rank != Rank::EXEMPT && !rank.takes_turns();
+        if self.owned == 0 {
+            None
+        } else {
+            waiting.find(|fifo| is_ordinary(&fifo.rank)).map(|fifo| fifo.rank)
+        }
     }
 
     /// When the first of the held requests may start.

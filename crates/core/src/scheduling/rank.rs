@@ -54,6 +54,11 @@ impl Rank {
         self.kind() < other.kind() || (compared && self.band < other.band)
     }
 
+    /// Whether a quota of this rank yields to requests of another one: of a higher priority, where neither site has a contract.
+    pub(crate) fn yields_to(&self, other: &Rank) -> bool {
+        self.kind() == ORDINARY && other.kind() == ORDINARY && other.band < self.band
+    }
+
     /// Whether its requests were promised nothing by rank: neither a contract nor a deadline.
     pub(crate) fn is_best_effort(&self) -> bool {
         self.kind() >= CONTRACTED && self.deadline_ns == u64::MAX

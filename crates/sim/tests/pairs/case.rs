@@ -109,20 +109,14 @@ impl Case {
 
     /// Whether a promise is judged in this case beside another one. What is not is named on the page.
     pub(crate) fn judges(self, promise: Promise, beside: Promise) -> bool {
-        let is_contract = |one| matches!(one, Promise::Rate | Promise::Bandwidth);
         let is_delay = |one| matches!(one, Promise::Mean | Promise::Percentile);
         match self {
-            Case::Usual => true,
-            Case::FoundWorkers => promise != Promise::Ratio,
-            Case::DearOthers => promise != Promise::Mean,
+            Case::Usual | Case::DearOthers | Case::Parties => true,
             Case::HeavyTails => !is_delay(promise) && promise != Promise::Levels,
             Case::LowerDeadline => {
-                promise != Promise::Ratio
-                    && (promise, beside) != (Promise::Levels, Promise::Levels)
-                    && (!is_contract(beside) || is_contract(promise) || promise == Promise::Deadline)
+                promise != Promise::Ratio && (promise, beside) != (Promise::Levels, Promise::Levels)
             }
-            Case::LowerDelay => is_delay(promise) || is_contract(promise) && is_delay(beside),
-            Case::Parties => true,
+            Case::FoundWorkers | Case::LowerDelay => promise != Promise::Ratio,
         }
     }
 

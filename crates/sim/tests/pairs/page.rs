@@ -153,12 +153,8 @@ than under a percentile, as before status says that it is missed. In every overl
 A cell has the figure nearest to the bound. A dash stands where the promise is not kept in some pair, and so is not judged:
 
 - Found workers: a ratio stays wrong by up to 30 % for ten minutes after an overload from a cold start.
-- Dear others: mean delays are up to 8 % too long beside another time that was promised.
 - Heavy tails: mean delays are up to 12 % too long, 6 % instead of 5 % are late under two percentiles, and up to 4 % of the
   requests of a site with lighter levels are not answered within a second.
-- Lower deadline: nothing turns away a class with a deadline for the load alone. Where a contract or a ratio keeps the load line
-  below 1, the classes above it are turned away instead. So beside a contract only contracts and deadlines are judged. Two sites
-  with lighter levels are not judged beside each other: up to a tenth of their requests is turned away.
-- Lower delay: the workers of its quota are taken from deadlines, priorities and levels, whatever their priority. So only delays are
-  judged, and contracts beside them.
+- Lower deadline, lower delay: a ratio is infeasible, and status says so: few requests wait. Two sites with lighter levels beside a
+  lower deadline: up to a tenth of their requests is turned away.
 ";

@@ -102,10 +102,10 @@ impl PlantRates {
             let mut higher = Taken { seconds, ..Taken::default() };
             let (mut before, mut after) = (own.most(), 0.0);
             for (other, its) in slots.iter().zip(&taken).filter(|(other, _)| !core::ptr::eq(*other, of)) {
-                if other.quota.is_some() || other.rank.band < of.rank.band {
+                if other.is_before(of) {
                     higher.add(its);
                 }
-                if other.quota.is_some() || other.rank.band <= of.rank.band {
+                if other.is_before(of) || other.rank.band == of.rank.band {
                     before += its.most();
                 } else {
                     after += its.part();

@@ -3,7 +3,7 @@
 use super::contention::{Contended, ContendedWindow};
 use super::law::{DelayLaw, Feedback, Residual, gain};
 use super::long_queue::LongQueue;
-use super::lower_service::LowerService;
+use super::lower_service::{LowerService, keeps_out};
 use super::reduction::{ClassState, SetPointReduction};
 use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
 use crate::control::departures::{DepartureInput, UPDATE};
@@ -43,8 +43,6 @@ const LIKELY: f64 = 0.98;
 /// A percentile is missed now while the next late departure is not overdue: so many times the departures between two late
 /// ones where as many are late as may be.
 const LATE_AGAIN: f64 = 2.0;
-/// A class is kept out if service and the wait for the first worker of lower classes take more than this part of its mean.
-const KEPT_OUT: f64 = 0.75;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
 /// A class has no traffic any more when none of it waits, and nothing has come or ended for the time of so many requests.
@@ -229,8 +227,7 @@ impl DelayClass {
         (self.rate, self.load) = (traffic.rate, load / workers);
         self.least = (LEAST_SPARE * load).clamp(LEAST, workers);
         let first_free = self.lower.observe(input.lanes, &self.promise.below) / workers;
-        self.is_kept_out = self.late().is_none()
-            && traffic.service_seconds + first_free > KEPT_OUT * self.promise.delay.target.as_secs_f64();
+        self.is_kept_out = keeps_out(self.promise.delay, traffic.service_seconds, first_free);
         let waits = (input.contended)(self.promise.plant, class);
         let binding = core::mem::replace(&mut self.contended_before, waits) || waits;
         if binding {

@@ -4,11 +4,21 @@
 //! if what is left of one has the mean of a whole one (as of exponential times). No quota shortens that wait: if it does not
 //! leave room for the class's own service, lower classes have to yield.
 
+use crate::promises::Delay;
 use crate::telemetry::counters::{ClassCounters, LaneCounters};
 use alloc::sync::Arc;
 
 /// The requests that are remembered.
 const REMEMBERED: f64 = 100.0;
+
+/// A class is kept out if service and the wait for the first worker of lower classes take more than this part of its mean.
+const KEPT_OUT: f64 = 0.75;
+
+/// Whether a worker is free of lower classes too late for a class with this service time (s), whatever its quota. A percentile
+/// is reached by its quota, of which a request that becomes urgent has no need.
+pub(super) fn keeps_out(delay: Delay, service_seconds: f64, first_free: f64) -> bool {
+    delay.percentile.is_none() && service_seconds + first_free > KEPT_OUT * delay.target.as_secs_f64()
+}
 
 /// The mean service time of the lower classes of late.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,5 +48,30 @@ impl LowerService {
         }
         let [released, service_ns] = self.recent;
         if released > 0.0 { service_ns * 1e-9 / released } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    #[test]
+    fn long_requests_of_lower_classes_keep_a_short_mean_out() {
+        let lanes = [Arc::new(LaneCounters::default().grown(2, 1))];
+        let release = |class: usize, requests: u64, ms: u64| {
+            lanes[0].classes[class].released.add(requests);
+            lanes[0].classes[class].response_ns.add(requests * ms * 1_000_000);
+        };
+        let mut lower = LowerService::default();
+        assert_eq!(lower.observe(&lanes, &[1]), 0.0);
+        release(0, 50, 10);
+        release(1, 20, 100);
+        assert!((lower.observe(&lanes, &[1]) - 0.1).abs() < 1e-9);
+        release(1, 200, 40);
+        assert!((lower.observe(&lanes, &[1]) - 0.04).abs() < 1e-9, "only the last ones count");
+        let promised = |ms, percentile| Delay { target: Duration::from_millis(ms), percentile };
+        assert!(keeps_out(promised(60, None), 0.01, 0.05) && !keeps_out(promised(100, None), 0.01, 0.05));
+        assert!(!keeps_out(promised(60, Some(95.0)), 0.01, 0.05));
     }
 }

@@ -70,6 +70,20 @@ pub(crate) struct SiteView {
 /// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
+/// Lets the load refuse requests of classes with a deadline beside classes of the same or a higher priority that it may refuse.
+/// A deadline alone fills the server, beyond a load line below 1. All of the others would be refused for what a lower class
+/// takes.
+fn yield_to_load(classes: &mut [ClassView], keys: &[(usize, u8)]) {
+    let refusable = |(class, _): &(&ClassView, _)| !class.exempt && class.least == 0.0;
+    let highest = classes.iter().zip(keys).filter(refusable).map(|(_, (_, priority))| *priority).min();
+    let Some(highest) = highest else { return };
+    for (class, (_, priority)) in classes.iter_mut().zip(keys) {
+        if class.base == 0 && *priority >= highest {
+            class.least = 0.0;
+        }
+    }
+}
+
 impl PlantView {
     /// The view of plant `number`.
     pub(crate) fn new(registry: &Registry, number: usize) -> Self {
@@ -103,6 +117,9 @@ impl PlantView {
                 cost_ratio,
             });
             keys.push((member.site_number, class.map_or(site.default_priority, |class| class.priority)));
+        }
+        if promises.plants[number].set_point < 1.0 {
+            yield_to_load(&mut classes, &keys);
         }
         let mut groups: Vec<(usize, u8)> = keys.clone();
         groups.sort_unstable();
