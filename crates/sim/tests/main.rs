@@ -56,6 +56,7 @@ mod same_host;
 mod scenario;
 mod server_queue;
 mod shared_line;
+mod short_means;
 mod slow_before_found;
 mod slow_workers;
 mod tiny_contract;

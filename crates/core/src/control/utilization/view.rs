@@ -70,7 +70,7 @@ pub(crate) struct SiteView {
 /// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
-/// Lets the load refuse requests of classes with a deadline beside classes of the same or a higher priority that it may refuse.
+/// Lets the load refuse requests of classes with a deadline beside classes of a higher priority that it may refuse.
 /// A deadline alone fills the server, beyond a load line below 1. All of the others would be refused for what a lower class
 /// takes.
 fn yield_to_load(classes: &mut [ClassView], keys: &[(usize, u8)]) {
@@ -78,7 +78,7 @@ fn yield_to_load(classes: &mut [ClassView], keys: &[(usize, u8)]) {
     let highest = classes.iter().zip(keys).filter(refusable).map(|(_, (_, priority))| *priority).min();
     let Some(highest) = highest else { return };
     for (class, (_, priority)) in classes.iter_mut().zip(keys) {
-        if class.base == 0 && *priority >= highest {
+        if class.base == 0 && *priority > highest {
             class.least = 0.0;
         }
     }

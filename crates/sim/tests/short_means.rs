@@ -1,0 +1,64 @@
+//! A short mean beside requests of a lower priority that take far longer and are not preempted: they yield until it is kept.
+
+use crate::waits::{Flow, Scene, mean};
+use plimsoll_core::promises::Mode;
+use std::time::Duration;
+
+/// From when on the runs are judged (s): the set point follows windows of a thousand answers.
+const SETTLED: f64 = 250.0;
+const SECONDS: f64 = 600.0;
+
+/// A plant of which a class wants a seventh, and best effort three times the whole.
+#[derive(Clone, Copy)]
+struct Beside {
+    workers: u32,
+    own_ms: u64,
+    own_rate: f64,
+    promised_ms: u64,
+    other_ms: u64,
+    other_rate: f64,
+}
+
+const fn beside(
+    (workers, promised_ms): (u32, u64),
+    (own_rate, own_ms): (f64, u64),
+    (other_rate, other_ms): (f64, u64),
+) -> Beside {
+    Beside { workers, own_ms, own_rate, promised_ms, other_ms, other_rate }
+}
+
+impl Beside {
+    /// The mean of the class over its promise, and what best effort has of the server.
+    fn reached(&self, mode: Mode, seed: u64) -> (f64, f64) {
+        let ms = Duration::from_millis;
+        let mut own = Flow::new("own", self.own_rate).priority(1).delay(ms(self.promised_ms), None);
+        own.service = Some(ms(self.own_ms));
+        let mut others = Flow::new("others", self.other_rate).priority(2);
+        others.service = Some(ms(self.other_ms));
+        let scene = Scene::new(self.workers, ms(self.own_ms), vec![own, others], SECONDS, seed);
+        let heard = Scene { mode, ..scene }.run();
+        let served = heard.responses(1, SETTLED).len() as f64 / (SECONDS - SETTLED);
+        let used = served * self.other_ms as f64 / 1e3 / f64::from(self.workers);
+        (mean(&heard.responses(0, SETTLED)) * 1e3 / self.promised_ms as f64, used)
+    }
+}
+
+#[test]
+fn lower_classes_yield_to_a_mean_that_no_quota_keeps_beside_their_long_requests() {
+    for (one, least) in [
+        (beside((2, 60), (30.0, 10), (60.0, 100)), 0.6),
+        (beside((4, 25), (60.0, 10), (120.0, 100)), 0.55),
+        (beside((8, 20), (120.0, 10), (240.0, 100)), 0.65),
+        (beside((8, 70), (30.0, 40), (60.0, 400)), 0.6),
+    ] {
+        let all: Vec<(f64, f64)> = (7301..=7304).map(|seed| one.reached(Mode::Control, seed)).collect();
+        let twin = one.reached(Mode::Off, 7301).0;
+        let Beside { workers, promised_ms, .. } = one;
+        println!(
+            "{workers} workers, {promised_ms} ms: reached and used {all:.3?}, without control {twin:.1}"
+        );
+        let reached = mean(&all.iter().map(|own| own.0).collect::<Vec<_>>());
+        assert!((0.8..=1.1).contains(&reached) && twin > 3.0, "{reached:.3}, without control {twin:.1}");
+        assert!(all.iter().all(|own| own.1 >= least), "what is left is used: {all:?}");
+    }
+}
