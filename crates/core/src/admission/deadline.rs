@@ -84,7 +84,7 @@ pub(crate) fn admit(
         Err(retry_after) if !exempt => retry_after,
         _ => return (work, Ok(())),
     };
-    if unfinished.is_invited(&work) {
+    if unfinished.is_invited(&work, retry_after.is_some()) {
         return (work, Ok(()));
     }
     if retry_after.is_some() {
@@ -139,7 +139,8 @@ fn will_be_in_time(
     let promised = AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations };
     let accepted = unfinished.lateness(work).accepted(promised);
     // Where lower ranks are in the way, less of a margin is asked for, and less room is kept.
-    let part = (accepted.deviations / promised.deviations.max(f64::MIN_POSITIVE)).min(1.0);
+    let eased = accepted.deviations.max(0.0) / promised.deviations.max(f64::MIN_POSITIVE);
+    let part = if accepted.chance > promised.chance { eased.min(1.0) } else { 1.0 };
     let kept = unfinished.headroom(work).kept(costliest, most_us);
     let mean = needs.mean.max(part * kept.mean);
     // The margin is capped at the headroom; otherwise a request that varies much would enter only an empty queue.
@@ -152,7 +153,7 @@ fn will_be_in_time(
     let too_late = wait.outlasts(most).max(wait.held) > accepted.chance;
     let overtaken = if too_late { wait.expected() } else { over };
     let over = over.max(short).max(overtaken);
-    if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
+    if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros((over as u64).saturating_add(1)))) }
 }
 
 /// What a request needs beyond its expected wait and its own mean, so that it is in time with the chance for which `z` is the

@@ -1,6 +1,6 @@
 //! What becomes late of the requests of one rank, and which chance of it admission accepts beyond what was promised.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// The lateness of a rank, in words that threads share.
 #[derive(Default)]
@@ -11,8 +11,8 @@ pub(crate) struct Lateness {
     refused_us: AtomicU64,
     /// [`AcceptedLateness`] in one word; 0 while no more is accepted than what was promised.
     accepted: AtomicU64,
-    /// Whether one request at a time is admitted whatever its estimate.
-    invited: AtomicBool,
+    /// [`Invited`]: of which requests one at a time is admitted whatever its estimate.
+    invited: AtomicU8,
 }
 
 /// The chance of being late with which a request is admitted all the same.
@@ -21,6 +21,16 @@ pub(crate) struct AcceptedLateness {
     pub(crate) chance: f64,
     /// The quantile of the standard normal distribution for the chance to be in time.
     pub(crate) deviations: f64,
+}
+
+/// Of which requests one at a time is admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Invited {
+    None,
+    /// Those that would wait for too long.
+    Waiting,
+    /// Those that would take too long even alone, too.
+    Any,
 }
 
 impl Lateness {
@@ -56,14 +66,15 @@ impl Lateness {
         if accepted.chance > promised.chance { accepted } else { promised }
     }
 
-    /// Whether one request at a time is admitted whatever its estimate.
-    pub(crate) fn is_invited(&self) -> bool {
-        self.invited.load(Ordering::Relaxed)
+    /// Whether one request at a time is admitted whatever its estimate: `waits` if it would wait for too long.
+    pub(crate) fn invites(&self, waits: bool) -> bool {
+        let invited = self.invited.load(Ordering::Relaxed);
+        invited == Invited::Any as u8 || (waits && invited == Invited::Waiting as u8)
     }
 
     /// Lets one request at a time be admitted whatever its estimate, or none.
-    pub(crate) fn invite(&self, invited: bool) {
-        self.invited.store(invited, Ordering::Relaxed);
+    pub(crate) fn invite(&self, invited: Invited) {
+        self.invited.store(invited as u8, Ordering::Relaxed);
     }
 
     /// Sets what is accepted.

@@ -147,9 +147,9 @@ impl UnfinishedWork {
         own.map(|own| own.slot.waiting.get().0).sum()
     }
 
-    /// All work that was ever refused (us).
+    /// All work that was ever refused because it would have waited for too long (us).
     pub(crate) fn refused_us(&self) -> u64 {
-        self.slots.iter().map(|own| own.slot.headroom.refused_us()).fold(0, u64::wrapping_add)
+        self.slots.iter().map(|own| own.slot.lateness.refused_us()).fold(0, u64::wrapping_add)
     }
 
     /// The slots of all ranks that ever were, by number.
@@ -201,10 +201,14 @@ impl UnfinishedWork {
         &self.slot(work).lateness
     }
 
-    /// Whether a request whose work is reserved would be the only one of its rank, and one at a time is invited.
-    pub(super) fn is_invited(&self, work: &Work) -> bool {
+    /// Whether a request whose work is reserved would be the only one of its rank, and one at a time is invited: `waits` if it
+    /// would wait for too long, and not take too long even alone. Another rule of admission than that by work invites none.
+    pub(super) fn is_invited(&self, work: &Work, waits: bool) -> bool {
         let own = self.slot(work);
-        own.lateness.is_invited() && !own.is_served() && own.waiting.get().0 <= work.summand().0
+        own.lateness.invites(waits)
+            && !own.is_served()
+            && own.waiting.get().0 <= work.summand().0
+            && matches!(self.rule, AdmissionRule::Work)
     }
 
     /// Counts an admitted request as late.

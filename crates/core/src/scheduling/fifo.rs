@@ -61,11 +61,6 @@ impl Fifo {
         self.own.as_ref().and_then(|own| own.quota.as_ref())
     }
 
-    /// Whether its class was promised a delay.
-    pub(super) fn has_quota(&self) -> bool {
-        self.quota().is_some_and(|quota| quota.turn == TurnRule::Quota)
-    }
-
     /// Finds the group with which a class with a ratio exchanges its turns.
     pub(super) fn join(&mut self, groups: &mut Groups) {
         let turn = self.quota().map(|quota| quota.turn);

@@ -214,7 +214,8 @@ impl Queue {
 
     /// Takes the next request to start; `None` if none may start.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
-        let highest = self.highest_without_quota();
+        // The highest rank whose request may start, of sites without a contract and classes without a quota.
+        let mut highest: Option<Rank> = None;
         let mut best: Option<(Order, usize)> = None;
         for (index, fifo) in self.fifos.iter_mut().enumerate() {
             if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.turn.rank.is_above(&fifo.rank, false))
@@ -225,7 +226,9 @@ impl Queue {
                 continue;
             }
             let Some(mut order) = fifo.order(now, &self.groups, &self.rejected) else { continue };
-            if order.tier == IN_QUOTA && highest.is_some_and(|rank| fifo.rank.yields_to(&rank)) {
+            if order.tier == BY_RANK && highest.is_none() && !fifo.rank.takes_turns() {
+                highest = Some(fifo.rank);
+            } else if order.tier == IN_QUOTA && highest.is_some_and(|rank| fifo.rank.yields_to(&rank)) {
                 order.tier = BY_RANK;
             }
             order.share = fifo.share.map_or(0, |share| self.shares.starts(share));
@@ -246,17 +249,6 @@ impl Queue {
             self.fifos.iter_mut().enumerate().for_each(|(other, fifo)| fifo.settle(other == index));
         }
         self.count_out(index, waiting)
-    }
-
-    /// The highest rank of a waiting request whose site has no contract, and whose class no quota.
-    fn highest_without_quota(&self) -> Option<Rank> {
-        let mut waiting = self.fifos.iter().filter(|fifo| fifo.oldest().is_some() && !fifo.has_quota());
-        let is_ordinary = |rank: &Rank| *rank != Rank::EXEMPT && !rank.takes_turns();
-        if self.owned == 0 {
-            None
-        } else {
-            waiting.find(|fifo| is_ordinary(&fifo.rank)).map(|fifo| fifo.rank)
-        }
     }
 
     /// When the first of the held requests may start.

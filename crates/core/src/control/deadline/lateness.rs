@@ -14,11 +14,12 @@
 //! ranks use and these leave: a rank that wants more than the whole plant gains nothing from later answers. What takes too long
 //! even alone is not counted as refused, since no greater chance would let it in.
 //!
-//! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time is admitted whatever its
-//! estimate, which may be of other requests, or of a server that was slower. So it is if next to nothing of a rank is admitted
-//! while lower ranks are served, with pauses of nine times as long as it was in service, which takes a tenth of a worker.
+//! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time that would wait for too
+//! long is admitted all the same. So is one, even if it would take too long alone, where next to nothing of a rank is admitted
+//! while lower ranks are served, with pauses of nine times as long as it was in service, which takes a tenth of a worker: its
+//! estimate may be of other requests, or of a server that was slower.
 
-use crate::admission::lateness::{AcceptedLateness, Lateness};
+use crate::admission::lateness::{AcceptedLateness, Invited, Lateness};
 use crate::model::normal_quantile;
 use libm::{exp, log};
 
@@ -89,16 +90,16 @@ impl LatenessLaw {
         (self.raised > 0.0).then(|| AcceptedLateness { chance, deviations: normal_quantile(1.0 - chance) })
     }
 
-    /// Whether one request at a time is admitted whatever its estimate.
-    fn invites(&mut self, seen: &SeenRank) -> bool {
+    /// Of which requests one at a time is admitted whatever its estimate.
+    fn invites(&mut self, seen: &SeenRank) -> Invited {
         let is_locked_out = self.admitted < LOCKED_OUT * self.turned_away && seen.room > LOCKED_OUT;
         if !is_locked_out {
             self.pause = 0.0;
-            return self.raised > 0.0;
+            return if self.raised > 0.0 { Invited::Waiting } else { Invited::None };
         }
         let longer = if seen.is_served { 1.0 / LOCKED_OUT - 1.0 } else { -1.0 };
         self.pause = (self.pause + longer * seen.seconds).max(0.0);
-        self.pause <= 0.0
+        if self.pause <= 0.0 { Invited::Any } else { Invited::None }
     }
 }
 
@@ -135,16 +136,16 @@ mod tests {
     fn one_at_a_time_is_invited_of_a_rank_that_is_locked_out() {
         let (mut law, lateness) = (LatenessLaw::default(), Lateness::default());
         law.step(&lateness, &seen(1000.0, 5000, false));
-        assert!(!lateness.is_invited(), "a part of it is admitted");
+        assert!(!lateness.invites(false), "a part of it is admitted");
         law.step(&lateness, &seen(0.0, 50_000, false));
-        assert!(lateness.is_invited());
+        assert!(lateness.invites(false));
         law.step(&lateness, &seen(0.0, 100_000, true));
         let pauses = (0..20).take_while(|_| {
             law.step(&lateness, &seen(0.0, 100_000, false));
-            !lateness.is_invited()
+            !lateness.invites(false)
         });
         assert_eq!(pauses.count(), 8, "at the ninth look after one in which it was in service");
         law.step(&lateness, &SeenRank { room: 0.0, ..seen(0.0, 200_000, false) });
-        assert!(!lateness.is_invited(), "nothing is left for it");
+        assert!(!lateness.invites(false), "nothing is left for it");
     }
 }

@@ -226,7 +226,8 @@ impl SiteTypes {
 
     /// Doubts what was learned of the times of requests.
     pub(super) fn doubt(&mut self) {
-        for number in 0..self.rows.len() {
+        let known = |row: &LearnedType| row.time.is_known();
+        for number in (0..self.rows.len()).filter(|row| known(&self.rows[*row])).collect::<Vec<_>>() {
             self.rows[number].doubt(&self.estimates.rows()[number]);
             self.publish(number);
         }

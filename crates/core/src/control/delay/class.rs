@@ -153,7 +153,8 @@ impl DelayClass {
     pub(super) fn with(self, promise: DelayPromise) -> Self {
         let before = self.promise.delay;
         if before == promise.delay {
-            return DelayClass { promise, ..self };
+            let lower = self.lower.of(self.promise.below == promise.below);
+            return DelayClass { promise, lower, ..self };
         }
         let new = DelayClass::new(promise, self.parts);
         let delay = new.promise.delay;
@@ -362,9 +363,9 @@ impl DelayClass {
     /// Says whether the promise is kept with what the class was given, and moves the set-point reduction; `seen` is the
     /// window if it was renewed.
     pub(super) fn judge(&mut self, now: Instant, seen: Option<&Seen>, given: &Given) {
-        let has_all = given.quota >= given.workers || given.quota < self.wanted || self.is_kept_out;
+        let has_all = given.quota >= given.workers || given.quota < self.wanted;
         let kept = match seen {
-            Some(seen) => self.judge_window(now, seen, given, has_all),
+            Some(seen) => self.judge_window(now, seen, given, has_all || self.is_kept_out),
             None => self.judge_pause(now),
         };
         let at_limit = given.quota <= self.least || has_all;

@@ -15,9 +15,11 @@ const REMEMBERED: f64 = 100.0;
 const KEPT_OUT: f64 = 0.75;
 
 /// Whether a worker is free of lower classes too late for a class with this service time (s), whatever its quota. A percentile
-/// is reached by its quota, of which a request that becomes urgent has no need.
+/// is reached by its quota, of which a request that becomes urgent has no need. Where its own service takes as long, lower
+/// classes are not what keeps it out.
 pub(super) fn keeps_out(delay: Delay, service_seconds: f64, first_free: f64) -> bool {
-    delay.percentile.is_none() && service_seconds + first_free > KEPT_OUT * delay.target.as_secs_f64()
+    let most = KEPT_OUT * delay.target.as_secs_f64();
+    delay.percentile.is_none() && service_seconds <= most && service_seconds + first_free > most
 }
 
 /// The mean service time of the lower classes of late.
@@ -30,6 +32,11 @@ pub(super) struct LowerService {
 }
 
 impl LowerService {
+    /// The same of other lower classes, unless they are the same: sums of other classes say nothing beside those before.
+    pub(super) fn of(self, same: bool) -> Self {
+        if same { self } else { LowerService { before: None, ..self } }
+    }
+
     /// Looks at the lower classes; returns their mean service time (s).
     pub(super) fn observe(&mut self, lanes: &[Arc<LaneCounters>], below: &[usize]) -> f64 {
         let sum = |of: fn(&ClassCounters) -> u64| {
@@ -70,8 +77,12 @@ mod tests {
         assert!((lower.observe(&lanes, &[1]) - 0.1).abs() < 1e-9);
         release(1, 200, 40);
         assert!((lower.observe(&lanes, &[1]) - 0.04).abs() < 1e-9, "only the last ones count");
+        let mut other = lower.of(false);
+        release(0, 1_000, 10_000);
+        assert!((other.observe(&lanes, &[0, 1]) - 0.04).abs() < 1e-9, "other classes begin anew");
         let promised = |ms, percentile| Delay { target: Duration::from_millis(ms), percentile };
         assert!(keeps_out(promised(60, None), 0.01, 0.05) && !keeps_out(promised(100, None), 0.01, 0.05));
         assert!(!keeps_out(promised(60, Some(95.0)), 0.01, 0.05));
+        assert!(!keeps_out(promised(60, None), 0.05, 0.05), "its own service takes too long");
     }
 }

@@ -70,15 +70,16 @@ pub(crate) struct SiteView {
 /// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
-/// Lets the load refuse requests of classes with a deadline beside classes of a higher priority that it may refuse.
-/// A deadline alone fills the server, beyond a load line below 1. All of the others would be refused for what a lower class
-/// takes.
-fn yield_to_load(classes: &mut [ClassView], keys: &[(usize, u8)]) {
+/// Lets the load refuse requests of classes with a deadline beside classes of a higher priority that it may refuse. A deadline
+/// alone fills the server, beyond a load line below 1. All of the others would be refused for what a lower class takes.
+/// Priorities count within a site, and among sites without a contract.
+fn yield_to_load(classes: &mut [ClassView], keys: &[(usize, u8)], has_contract: impl Fn(usize) -> bool) {
+    let group = |site: usize| has_contract(site).then_some(site);
     let refusable = |(class, _): &(&ClassView, _)| !class.exempt && class.least == 0.0;
-    let highest = classes.iter().zip(keys).filter(refusable).map(|(_, (_, priority))| *priority).min();
-    let Some(highest) = highest else { return };
-    for (class, (_, priority)) in classes.iter_mut().zip(keys) {
-        if class.base == 0 && *priority > highest {
+    let above: Vec<_> = classes.iter().zip(keys).filter(refusable).map(|(_, key)| *key).collect();
+    for (class, (site, priority)) in classes.iter_mut().zip(keys) {
+        let is_above = |(other, its): &(usize, u8)| group(*other) == group(*site) && its < priority;
+        if class.base == 0 && above.iter().any(is_above) {
             class.least = 0.0;
         }
     }
@@ -119,7 +120,7 @@ impl PlantView {
             keys.push((member.site_number, class.map_or(site.default_priority, |class| class.priority)));
         }
         if promises.plants[number].set_point < 1.0 {
-            yield_to_load(&mut classes, &keys);
+            yield_to_load(&mut classes, &keys, |site| promises.sites[site].guarantee.is_some());
         }
         let mut groups: Vec<(usize, u8)> = keys.clone();
         groups.sort_unstable();

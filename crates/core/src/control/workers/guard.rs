@@ -4,6 +4,7 @@
 //! deadline has half of it for its own requests. Those of others beside it may take far longer, and say nothing of it:
 //! judged by the mean of all, a search beside requests of ten times the promised time lowered its limit to one worker of eight.
 
+use crate::promises::Delay;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::snapshot::sum_over;
 use crate::time::Duration;
@@ -27,7 +28,17 @@ struct GuardedClass {
     recent: [f64; 2],
 }
 
+/// The part of a promised mean that service may take. A mean of twice the service itself leaves it little room: half of it is
+/// service with nobody before it, which chance makes longer now and then, so that the limit would never rise.
+const OF_MEAN: f64 = 0.65;
+
 impl Guard {
+    /// How long the requests of a class with this delay may be in service. Of a percentile it is half: even where service
+    /// times vary much, few then take longer than promised.
+    pub(crate) fn most(delay: Delay) -> Duration {
+        if delay.percentile.is_none() { delay.target.mul_f64(OF_MEAN) } else { delay.target / 2 }
+    }
+
     /// For a plant whose requests may take so long.
     pub(crate) fn new(all: Duration) -> Self {
         Guard { all, classes: Vec::new() }
@@ -50,8 +61,8 @@ impl Guard {
 }
 
 impl GuardedClass {
-    /// The mean service time of late (s); 0 where nothing was released. While all that comes is refused, what was seen last is
-    /// kept: no answer is no sign of health.
+    /// The mean service time of late (s); 0 where nothing was released. While requests come and none is released, refused or
+    /// still in service, what was seen last is kept: no answer is no sign of health.
     fn service_seconds(&mut self, lanes: &[Arc<LaneCounters>]) -> f64 {
         let now = [
             sum_over(lanes, self.class, |class| &class.arrivals),

@@ -174,9 +174,6 @@ impl Lane {
         let class = &self.published.classes[usize::from(permit.class)];
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
-            if let Some(work) = &permit.work {
-                self.published.plants[permit.plant()].unfinished.was_late(work);
-            }
         }
     }
 
@@ -248,6 +245,10 @@ impl Lane {
             self.count_late(now, permit);
         }
         let class = &self.published.classes[usize::from(permit.class)];
+        // What a client left is late all the same.
+        if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
+            self.published.plants[permit.plant()].unfinished.was_late(work);
+        }
         if let Some(deadline) = class.terms.deadline.filter(|_| !permit.has_quota) {
             let service_ns = now.nanos_since(permit.started).min(deadline.as_nanos() as u64);
             self.counters.classes[usize::from(permit.class)].timing.service_ns.add(service_ns);

@@ -46,7 +46,7 @@ impl Engine {
             .collect();
         for member in self.registry.classes() {
             if let (Some(delay), _) = response_promise(member.site, member.index) {
-                guards[member.site.plant].add(member.class, delay.target / 2);
+                guards[member.site.plant].add(member.class, Guard::most(delay));
             } else if let Some(deadline) = member.site.deadline_of(member.index).filter(|_| !member.exempt) {
                 guards[member.site.plant].add(member.class, deadline / 2);
             }
