@@ -11,7 +11,7 @@ pub(crate) struct Lateness {
     refused_us: AtomicU64,
     /// [`AcceptedLateness`] in one word; 0 while no more is accepted than what was promised.
     accepted: AtomicU64,
-    /// [`Invited`]: of which requests one at a time is admitted whatever its estimate.
+    /// Which requests are admitted one at a time whatever their estimate ([`Invited`]).
     invited: AtomicU8,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct AcceptedLateness {
     pub(crate) deviations: f64,
 }
 
-/// Of which requests one at a time is admitted.
+/// Which requests are admitted one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invited {
     None,

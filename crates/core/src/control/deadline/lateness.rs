@@ -90,7 +90,7 @@ impl LatenessLaw {
         (self.raised > 0.0).then(|| AcceptedLateness { chance, deviations: normal_quantile(1.0 - chance) })
     }
 
-    /// Of which requests one at a time is admitted whatever its estimate.
+    /// Which requests are admitted one at a time whatever their estimate.
     fn invites(&mut self, seen: &SeenRank) -> Invited {
         let is_locked_out = self.admitted < LOCKED_OUT * self.turned_away && seen.room > LOCKED_OUT;
         if !is_locked_out {

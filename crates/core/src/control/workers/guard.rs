@@ -33,8 +33,8 @@ struct GuardedClass {
 const OF_MEAN: f64 = 0.65;
 
 impl Guard {
-    /// How long the requests of a class with this delay may be in service. Of a percentile it is half: even where service
-    /// times vary much, few then take longer than promised.
+    /// How long the requests of a class with this delay may be in service. Half of a percentile's time is enough: even where
+    /// service times vary much, few then take longer than promised.
     pub(crate) fn most(delay: Delay) -> Duration {
         if delay.percentile.is_none() { delay.target.mul_f64(OF_MEAN) } else { delay.target / 2 }
     }
