@@ -10,10 +10,13 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CLIENTS: u8 = 24;
 const PATIENCE: Duration = Duration::from_secs(60);
+/// An overload begins so often, and takes so long.
+const EVERY: Duration = Duration::from_secs(8);
+const OVERLOAD: Duration = Duration::from_secs(5);
 
 /// The beginning of an answer to a client; a rejection has none.
 fn ask(apache: SocketAddr, client: u8, path: &str) -> String {
@@ -35,9 +38,11 @@ fn kept(folder: &Path, text: &[u8]) -> usize {
         .sum()
 }
 
-/// Pages that were answered with a lighter copy or not at all in an overload. Each page is asked for once, so that none is in
-/// the cache before.
+/// Pages that were answered with a lighter copy or not at all in overloads. Each page is asked for once, so that none is in the
+/// cache before. Clients that wait for their answers bring no more than the server does: once all have lighter pages, none
+/// may be rejected for as long as they go on. So they pause now and then, and begin a new overload.
 fn overload(apache: SocketAddr) -> Vec<String> {
+    let began = Instant::now();
     let (next, is_over, seen) =
         (AtomicU32::new(0), AtomicBool::new(false), Mutex::new((Vec::new(), Vec::new())));
     thread::scope(|scope| {
@@ -45,6 +50,10 @@ fn overload(apache: SocketAddr) -> Vec<String> {
             let (next, is_over, seen) = (&next, &is_over, &seen);
             scope.spawn(move || {
                 while !is_over.load(Relaxed) {
+                    if began.elapsed().as_millis() % EVERY.as_millis() >= OVERLOAD.as_millis() {
+                        thread::sleep(Duration::from_millis(50));
+                        continue;
+                    }
                     let path = format!("/page.html?{}", next.fetch_add(1, Relaxed));
                     let answer = ask(apache, client, &path);
                     let mut seen = seen.lock().expect("no panic");
