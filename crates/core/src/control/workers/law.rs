@@ -228,7 +228,8 @@ impl WorkersLaw {
             }
         } else if bound && fit.against_more >= DOUBT && fit.best < self.limit {
             if self.settled >= SETTLED_LONG {
-                next = fit.best;
+                // What few departures say may be chance; half as many in service show more of it.
+                next = if is_rare { fit.best.max(self.limit / 2) } else { fit.best };
             }
         } else if bound && (is_rare || healthy < up(self.limit, FIRST_UP)) && self.tries_half() {
             if self.settled >= SETTLED {
