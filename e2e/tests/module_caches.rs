@@ -10,13 +10,13 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const CLIENTS: u8 = 24;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// An overload begins so often, and takes so long.
-const EVERY: Duration = Duration::from_secs(8);
-const OVERLOAD: Duration = Duration::from_secs(5);
+/// The server may let requests wait for a second. Clients that wait for their answers bring no more than the server does, and
+/// it would let all of them wait for as long as they go on, if they might wait for ten.
+const IMPATIENT: &str = "[upstream.server]\nmax_wait = \"1s\"\n";
 
 /// The beginning of an answer to a client; a rejection has none.
 fn ask(apache: SocketAddr, client: u8, path: &str) -> String {
@@ -38,11 +38,9 @@ fn kept(folder: &Path, text: &[u8]) -> usize {
         .sum()
 }
 
-/// Pages that were answered with a lighter copy or not at all in overloads. Each page is asked for once, so that none is in the
-/// cache before. Clients that wait for their answers bring no more than the server does: once all have lighter pages, none
-/// may be rejected for as long as they go on. So they pause now and then, and begin a new overload.
+/// Pages that were answered with a lighter copy or not at all in an overload. Each page is asked for once, so that none is in
+/// the cache before.
 fn overload(apache: SocketAddr) -> Vec<String> {
-    let began = Instant::now();
     let (next, is_over, seen) =
         (AtomicU32::new(0), AtomicBool::new(false), Mutex::new((Vec::new(), Vec::new())));
     thread::scope(|scope| {
@@ -50,10 +48,6 @@ fn overload(apache: SocketAddr) -> Vec<String> {
             let (next, is_over, seen) = (&next, &is_over, &seen);
             scope.spawn(move || {
                 while !is_over.load(Relaxed) {
-                    if began.elapsed().as_millis() % EVERY.as_millis() >= OVERLOAD.as_millis() {
-                        thread::sleep(Duration::from_millis(50));
-                        continue;
-                    }
                     let path = format!("/page.html?{}", next.fetch_add(1, Relaxed));
                     let answer = ask(apache, client, &path);
                     let mut seen = seen.lock().expect("no panic");
@@ -75,7 +69,8 @@ fn overload(apache: SocketAddr) -> Vec<String> {
 }
 
 fn nobody_gets_a_copy(quick: &str) {
-    let (control, cache) = (Control::start(&configuration()), Folder::new());
+    let promises = configuration().replace("[upstream.server]\n", IMPATIENT);
+    let (control, cache) = (Control::start(&promises), Folder::new());
     fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).expect("a mode");
     let more = format!(
         "{}CacheRoot {}\nCacheEnable disk /page.html\nCacheEnable disk /light\nCacheQuickHandler {quick}\n\
