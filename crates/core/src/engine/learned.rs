@@ -240,11 +240,11 @@ impl Engine {
         }
         let here: Vec<_> = states.iter().filter(|state| state.plant == number).copied().collect();
         self.loops.utilization[number].restore(state, at_once.then_some(&here[..]));
+        let least = self.registry.least_levels();
         for state in here.iter().filter(|_| at_once) {
-            let least = self.least_level(state.class);
             let applied = &mut self.loops.applied[state.class];
             applied.restore(number, state.set);
-            applied.keep_above(least);
+            applied.keep_above(least[state.class].into());
             self.lane.published.classes[state.class].words.set_levels(applied);
         }
         let (search, workers) = (self.loops.searches[number].as_mut()?, own.workers.as_ref()?);
@@ -268,11 +268,6 @@ impl Engine {
             states.extend(plant.map(|plant| state_of((class, plant), part.service_level, part.calibration)));
         }
         states
-    }
-
-    fn least_level(&self, class: usize) -> f64 {
-        let member = self.registry.classes().find(|member| member.class == class);
-        member.map_or(0.0, |member| f64::from(member.site.least_level(member.index)))
     }
 }
 

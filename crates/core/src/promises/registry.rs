@@ -114,6 +114,34 @@ impl Registry {
             })
         })
     }
+
+    /// By class number: the lowest level that the load may give to a promised class. It is [`Site::least_level`], but 0 for a class
+    /// with a deadline beside others of a higher priority that the load may refuse, at a load line below 1. A deadline alone
+    /// fills the server beyond that line, and all of the others would be refused for what a lower class takes. Priorities
+    /// count within a site, and among sites without a contract.
+    pub(crate) fn least_levels(&self) -> Vec<u8> {
+        let key = |member: &RegisteredClass<'_>| {
+            let site = member.site;
+            let plant = site.plants().next().unwrap_or(site.plant);
+            let group = site.guarantee.as_ref().map(|_| member.site_number);
+            let priority = site.classes.get(member.index).map_or(site.default_priority, |own| own.priority);
+            ((plant, group), priority)
+        };
+        let mut highest = BTreeMap::new();
+        for member in self.classes().filter(|one| !one.exempt && one.site.least_level(one.index) == 0) {
+            let (group, priority) = key(&member);
+            highest.entry(group).and_modify(|most: &mut u8| *most = priority.min(*most)).or_insert(priority);
+        }
+        let mut least = alloc::vec![0; self.class_count()];
+        for member in self.classes() {
+            let ((plant, group), priority) = key(&member);
+            let is_below = highest.get(&(plant, group)).is_some_and(|most| *most < priority);
+            if !is_below || self.promises.plants[plant].set_point >= 1.0 {
+                least[member.class] = member.site.least_level(member.index);
+            }
+        }
+        least
+    }
 }
 
 /// The numbers of `wanted`, in its order; new names are appended to `known`. A name that occurs twice has two numbers.
@@ -171,6 +199,47 @@ mod tests {
         let third = first.next(&promises(&["app"], &[("shop", 0, &["buy"])])).expect("room");
         let back = third.next(&first.promises).expect("room");
         assert_eq!(numbers(&back), numbers(&first), "a name that comes back finds its number");
+    }
+
+    /// A class of the last priority has a deadline, beside one of the first.
+    #[test]
+    fn a_deadline_yields_to_the_load_beside_a_higher_priority_at_a_load_line_below_one() {
+        let levels = |change: fn(&mut Promises)| {
+            let mut promised = promises(&["app"], &[("shop", 0, &["gold", "buy"])]);
+            let site = &mut promised.sites[0];
+            (site.classes[0].priority, site.classes[1].priority) = (1, 7);
+            site.classes[1].deadline = Some(core::time::Duration::from_millis(200));
+            promised.plants[0].set_point = 0.85;
+            change(&mut promised);
+            Registry::default().next(&promised).expect("room").least_levels()
+        };
+        let gold_deadline = |promised: &mut Promises| {
+            promised.sites[0].classes[0].deadline = Some(core::time::Duration::from_millis(500));
+        };
+        assert_eq!(levels(|_| ()), [0; 4]);
+        assert_eq!(
+            levels(|promised| promised.plants[0].set_point = 1.0),
+            [0, 1, 0, 0],
+            "there is no line below"
+        );
+        assert_eq!(levels(|promised| promised.sites[0].classes[0].priority = 7)[1], 1, "nothing is above it");
+        assert_eq!(levels(gold_deadline), [1, 1, 0, 0], "what is above is not refused for the load either");
+        let two_sites = |contract: fn() -> Option<crate::promises::Guarantee>| {
+            let mut promised = promises(&["app"], &[("shop", 0, &["gold"]), ("blog", 0, &["buy"])]);
+            promised.plants[0].set_point = 0.85;
+            promised.sites[0].classes[0].priority = 1;
+            promised.sites[0].guarantee = contract();
+            promised.sites[1].classes[0].priority = 7;
+            promised.sites[1].classes[0].deadline = Some(core::time::Duration::from_millis(200));
+            promised.sites[1].default_priority = 7;
+            Registry::default().next(&promised).expect("room").least_levels()[3]
+        };
+        assert_eq!(two_sites(|| None), 0, "among sites without a contract");
+        assert_eq!(
+            two_sites(|| Some(crate::promises::Guarantee::new(10.0, 1e6))),
+            1,
+            "not beside a site with one"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use crate::promises::Delay;
 use crate::telemetry::counters::{ClassCounters, LaneCounters};
+use crate::telemetry::recent_service::RecentService;
 use alloc::sync::Arc;
 
 /// The requests that are remembered.
@@ -22,19 +23,17 @@ pub(super) fn keeps_out(delay: Delay, service_seconds: f64, first_free: f64) -> 
     delay.percentile.is_none() && service_seconds <= most && service_seconds + first_free > most
 }
 
-/// The mean service time of the lower classes of late.
+/// The service times of the lower classes of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LowerService {
-    /// Requests released, and their service times (ns), up to the last look.
-    before: Option<[u64; 2]>,
-    /// The same of late.
-    recent: [f64; 2],
-}
+pub(super) struct LowerService(RecentService);
 
 impl LowerService {
     /// The same of other lower classes, unless they are the same: sums of other classes say nothing beside those before.
-    pub(super) fn of(self, same: bool) -> Self {
-        if same { self } else { LowerService { before: None, ..self } }
+    pub(super) fn of(mut self, same: bool) -> Self {
+        if !same {
+            self.0.look_anew();
+        }
+        self
     }
 
     /// Looks at the lower classes; returns their mean service time (s).
@@ -43,18 +42,12 @@ impl LowerService {
             let sums = below.iter().flat_map(|class| lanes.iter().map(|lane| of(&lane.classes[*class])));
             sums.fold(0, u64::wrapping_add)
         };
-        let now = [
+        let come = self.0.come([
             sum(|class| class.released.get()),
             sum(|class| class.response_ns.get().wrapping_sub(class.waited_ns.get())),
-        ];
-        let before = self.before.replace(now).unwrap_or(now);
-        let came = [0, 1].map(|place| now[place].wrapping_sub(before[place]) as f64);
-        let kept = (1.0 - came[0] / REMEMBERED).max(0.0);
-        for (recent, came) in self.recent.iter_mut().zip(came) {
-            *recent = kept * *recent + came;
-        }
-        let [released, service_ns] = self.recent;
-        if released > 0.0 { service_ns * 1e-9 / released } else { 0.0 }
+        ]);
+        self.0.remember(come, (1.0 - come[0] as f64 / REMEMBERED).max(0.0));
+        self.0.mean_seconds()
     }
 }
 

@@ -70,26 +70,12 @@ pub(crate) struct SiteView {
 /// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
-/// Lets the load refuse requests of classes with a deadline beside classes of a higher priority that it may refuse. A deadline
-/// alone fills the server, beyond a load line below 1. All of the others would be refused for what a lower class takes.
-/// Priorities count within a site, and among sites without a contract.
-fn yield_to_load(classes: &mut [ClassView], keys: &[(usize, u8)], has_contract: impl Fn(usize) -> bool) {
-    let group = |site: usize| has_contract(site).then_some(site);
-    let refusable = |(class, _): &(&ClassView, _)| !class.exempt && class.least == 0.0;
-    let above: Vec<_> = classes.iter().zip(keys).filter(refusable).map(|(_, key)| *key).collect();
-    for (class, (site, priority)) in classes.iter_mut().zip(keys) {
-        let is_above = |(other, its): &(usize, u8)| group(*other) == group(*site) && its < priority;
-        if class.base == 0 && above.iter().any(is_above) {
-            class.least = 0.0;
-        }
-    }
-}
-
 impl PlantView {
     /// The view of plant `number`.
     pub(crate) fn new(registry: &Registry, number: usize) -> Self {
         let promises = &registry.promises;
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
+        let least = registry.least_levels();
         for member in registry.classes() {
             let site = member.site;
             let class = site.classes.get(member.index);
@@ -110,7 +96,7 @@ impl PlantView {
                 top,
                 base,
                 depth,
-                least: if base > 0 { base as f64 } else { site.least_level(member.index).into() },
+                least: if base > 0 { base as f64 } else { least[member.class].into() },
                 exempt: member.exempt,
                 is_all_here: base == 0 && depth == 0,
                 site: 0,
@@ -118,9 +104,6 @@ impl PlantView {
                 cost_ratio,
             });
             keys.push((member.site_number, class.map_or(site.default_priority, |class| class.priority)));
-        }
-        if promises.plants[number].set_point < 1.0 {
-            yield_to_load(&mut classes, &keys, |site| promises.sites[site].guarantee.is_some());
         }
         let mut groups: Vec<(usize, u8)> = keys.clone();
         groups.sort_unstable();

@@ -6,6 +6,7 @@
 
 use crate::promises::Delay;
 use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::recent_service::RecentService;
 use crate::telemetry::snapshot::sum_over;
 use crate::time::Duration;
 use alloc::{sync::Arc, vec::Vec};
@@ -19,13 +20,14 @@ pub(crate) struct Guard {
     classes: Vec<GuardedClass>,
 }
 
-/// A class with a promise: the most that its service may take (s); how many came, how many were released, and their service
-/// times, up to the last look; and the latter two of late.
+/// A class with a promise.
 struct GuardedClass {
     class: usize,
+    /// The most that its service may take (s).
     most: f64,
-    before: Option<[u64; 3]>,
-    recent: [f64; 2],
+    /// How many came up to the last look.
+    arrivals: u64,
+    service: RecentService,
 }
 
 /// The part of a promised mean that service may take. A mean of twice the service itself leaves it little room: half of it is
@@ -46,7 +48,8 @@ impl Guard {
 
     /// Adds a class whose requests may take so long.
     pub(crate) fn add(&mut self, class: usize, most: Duration) {
-        self.classes.push(GuardedClass { class, most: most.as_secs_f64(), before: None, recent: [0.0; 2] });
+        let (most, service) = (most.as_secs_f64(), RecentService::default());
+        self.classes.push(GuardedClass { class, most, arrivals: 0, service });
     }
 
     /// By how much service could take longer and still be within the guard (s); negative where it takes longer now.
@@ -64,20 +67,15 @@ impl GuardedClass {
     /// The mean service time of late (s); 0 where nothing was released. While requests come and none is released, refused or
     /// still in service, what was seen last is kept: no answer is no sign of health.
     fn service_seconds(&mut self, lanes: &[Arc<LaneCounters>]) -> f64 {
-        let now = [
-            sum_over(lanes, self.class, |class| &class.arrivals),
+        let arrivals = sum_over(lanes, self.class, |class| &class.arrivals);
+        let come = self.service.come([
             sum_over(lanes, self.class, |class| &class.released),
             sum_over(lanes, self.class, |class| &class.timing.service_ns),
-        ];
-        let before = self.before.replace(now).unwrap_or(now);
-        let [came, released, service_ns] = [0, 1, 2].map(|place| now[place].wrapping_sub(before[place]));
-        if came == 0 || released > 0 {
-            for (recent, new) in self.recent.iter_mut().zip([released, service_ns]) {
-                *recent = KEPT * *recent + new as f64;
-            }
+        ]);
+        if core::mem::replace(&mut self.arrivals, arrivals) == arrivals || come[0] > 0 {
+            self.service.remember(come, KEPT);
         }
-        let [released, service_ns] = self.recent;
-        if released > 0.0 { service_ns * 1e-9 / released } else { 0.0 }
+        self.service.mean_seconds()
     }
 }
 

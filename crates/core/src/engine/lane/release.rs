@@ -171,10 +171,14 @@ impl Lane {
 
     /// Counts a request that has gone on for longer than its deadline.
     fn count_late(&self, now: Instant, permit: &Permit) {
-        let class = &self.published.classes[usize::from(permit.class)];
-        if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
+        if self.is_late(now, permit) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
         }
+    }
+
+    fn is_late(&self, now: Instant, permit: &Permit) -> bool {
+        let terms = &self.published.classes[usize::from(permit.class)].terms;
+        terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline)
     }
 
     /// Counts the end of service.
@@ -246,7 +250,7 @@ impl Lane {
         }
         let class = &self.published.classes[usize::from(permit.class)];
         // What a client left is late all the same.
-        if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
+        if self.is_late(now, permit) {
             self.published.plants[permit.plant()].unfinished.was_late(work);
         }
         if let Some(deadline) = class.terms.deadline.filter(|_| !permit.has_quota) {

@@ -38,7 +38,8 @@ impl Engine {
     /// The classes' monitors, costs, applied m and heavy clients.
     pub(super) fn reload_classes(&mut self) {
         let lanes = self.sensors.counters.clone();
-        for RegisteredClass { class, site, index, .. } in self.registry.classes() {
+        let least = self.registry.least_levels();
+        for RegisteredClass { class, site, .. } in self.registry.classes() {
             let plants = plants_of(site);
             if class == self.sensors.classes.len() {
                 self.sensors.classes.push(site.levels.len());
@@ -47,8 +48,7 @@ impl Engine {
                 self.sensors.heavy.push(lanes.len());
                 continue;
             }
-            let least = f64::from(site.least_level(index));
-            self.loops.applied[class].keep_above(least);
+            self.loops.applied[class].keep_above(least[class].into());
             let row = &self.rows[class];
             if row.levels == level_names(site) && row.plants == plants {
                 continue;
