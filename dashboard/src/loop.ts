@@ -181,6 +181,7 @@ function terms(status: StatusDocument, one: ClassDocument, plant: PlantDocument 
       block("Its deadline", [
         ["deadline", time(one.deadline.deadline_seconds)],
         ["in time, of those admitted", percent(one.deadline.in_time / 100)],
+        ["admitted now from a chance of", percent(one.deadline.admitted_from / 100)],
         ["wait of a request that comes now", time(one.deadline.expected_wait_seconds)],
         ["late since the start", count(one.deadline.missed)],
       ]),

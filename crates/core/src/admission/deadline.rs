@@ -136,7 +136,7 @@ fn will_be_in_time(
         return Ok(());
     }
     let most_us = most_us(deadline_us, workers.all);
-    let promised = AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations };
+    let promised = AcceptedLateness::promised(terms);
     let accepted = unfinished.lateness(work).accepted(promised);
     // Where lower ranks are in the way, less of a margin is asked for, and less room is kept.
     let eased = accepted.deviations.max(0.0) / promised.deviations.max(f64::MIN_POSITIVE);

@@ -1,5 +1,6 @@
 //! What becomes late of the requests of one rank, and which chance of it admission accepts beyond what was promised.
 
+use crate::request::work::DeadlineTerms;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// The lateness of a rank, in words that threads share.
@@ -21,6 +22,13 @@ pub(crate) struct AcceptedLateness {
     pub(crate) chance: f64,
     /// The quantile of the standard normal distribution for the chance to be in time.
     pub(crate) deviations: f64,
+}
+
+impl AcceptedLateness {
+    /// What was promised.
+    pub(crate) fn promised(terms: &DeadlineTerms) -> Self {
+        AcceptedLateness { chance: 1.0 - terms.in_time, deviations: terms.deviations }
+    }
 }
 
 /// Which requests are admitted one at a time.

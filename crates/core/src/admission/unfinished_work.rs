@@ -22,7 +22,7 @@ use crate::admission::aces::budget::Budget;
 use crate::admission::expected_wait::{SamePriority, Wait, at_least};
 use crate::admission::headroom::Headroom;
 use crate::admission::held_workers::{FreeWorkers, HeldWorkers, Holding};
-use crate::admission::lateness::Lateness;
+use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
 use crate::admission::slot::Slot;
@@ -304,6 +304,16 @@ impl UnfinishedWork {
         let in_service: u32 = before().map(|other| other.slot.in_service.load(Ordering::Relaxed)).sum();
         let waiting: u64 = before().map(|other| other.slot.waiting.get().0).sum();
         in_service < workers.all && waiting <= work.summand().0
+    }
+
+    /// The chance of being late with which a request of this rank is admitted now.
+    pub(crate) fn accepted_lateness(&self, rank: Rank, promised: AcceptedLateness) -> AcceptedLateness {
+        match self.place_of(rank, None) {
+            Some(slot) if matches!(self.rule, AdmissionRule::Work) => {
+                self.slots[slot].slot.lateness.accepted(promised)
+            }
+            _ => promised,
+        }
     }
 
     /// The expected wait of a request of this rank now.

@@ -193,6 +193,9 @@ pub struct DeadlineStatus {
     pub deadline: Duration,
     /// The percentage of admitted requests that is promised to be in time.
     pub in_time: f64,
+    /// The percentage chance to be in time from which on a request is admitted now: less than `in_time` where requests of lower
+    /// priorities are in the way.
+    pub admitted_from: f64,
     /// The time for which a request that arrived now would wait.
     pub wait: Duration,
     /// The number of admitted requests that were released too late, since the engine's start.

@@ -47,10 +47,13 @@ impl Misses {
         let subject = Subject::of(class);
         let promise = promised::deadline(own.deadline, own.in_time);
         Some(if is {
-            let message = format!(
-                "promise missed: {promise}; lately {missed} of {admitted} admitted were late: do its types cost as much as \
-                 each other? See `types` in /status"
-            );
+            let why = if own.admitted_from < own.in_time {
+                "requests of lower priorities take long, so that fewer are refused than if all of the admitted were in time"
+            } else {
+                "do its types cost as much as each other? See `types` in /status"
+            };
+            let message =
+                format!("promise missed: {promise}; lately {missed} of {admitted} admitted were late: {why}");
             News::warn(subject, message)
         } else {
             News::info(subject, format!("promise kept again: {promise}"))
@@ -68,6 +71,7 @@ mod tests {
         let deadline = DeadlineStatus {
             deadline: Duration::from_secs(1),
             in_time: 99.0,
+            admitted_from: 99.0,
             missed,
             ..DeadlineStatus::default()
         };

@@ -160,6 +160,9 @@ document! {
         deadline_seconds: f64 = deadline.deadline.as_secs_f64(),
         /// How many of a hundred admitted requests are to keep it.
         in_time: f64 = deadline.in_time,
+        /// A request is admitted now if its chance to be in time is at least so many in a hundred: less than `in_time` where
+        /// requests of lower priorities are in the way.
+        admitted_from: f64 = deadline.admitted_from,
         /// What a request that came now would wait.
         expected_wait_seconds: f64 = deadline.wait.as_secs_f64(),
         /// Admitted requests that were late.

@@ -187,6 +187,9 @@ metrics! {
         Classes(|own| own.deadline.map(|own| own.wait));
     "plimsoll_deadline_promised_late_ratio", "The part of the admitted requests that may miss the deadline.",
         Classes(|own| own.deadline.map(|own| 1.0 - own.in_time / 100.0));
+    "plimsoll_deadline_accepted_late_ratio",
+        "The chance of missing the deadline with which a request is admitted now: more than promised where lower priorities are in the way.",
+        Classes(|own| own.deadline.map(|own| 1.0 - own.admitted_from / 100.0));
     "plimsoll_deadline_missed_total", "Requests that were started and released after their deadline.",
         Classes(|own| own.deadline.map(|own| own.missed));
     "plimsoll_type_service_seconds",

@@ -8,7 +8,8 @@ fn promised() -> Status {
     let mut status = sample();
     status.plants[0].unfinished_seconds = Some(1.5);
     let (deadline, wait) = (Duration::from_secs(1), Duration::from_millis(250));
-    status.classes[0].deadline = Some(DeadlineStatus { deadline, in_time: 99.0, wait, missed: 3 });
+    status.classes[0].deadline =
+        Some(DeadlineStatus { deadline, in_time: 99.0, admitted_from: 75.0, wait, missed: 3 });
     let own = TypeStatus {
         name: "report".to_owned(),
         level: "full".to_owned(),
@@ -41,7 +42,7 @@ fn the_document_says_what_types_cost_and_what_would_be_waited() {
          \"block_seconds\":0.5},{",
         "\"found_types\":[{\"name\":\"report\",\"within\":\"dynamic\",\"path\":[\"/report\",\"/report/*\"],\"method\":[],\
          \"query\":[\"deep\"]}]",
-        "\"deadline\":{\"deadline_seconds\":1.0,\"in_time\":99.0,\"expected_wait_seconds\":0.25,\"missed\":3},",
+        "\"deadline\":{\"deadline_seconds\":1.0,\"in_time\":99.0,\"admitted_from\":75.0,\"expected_wait_seconds\":0.25,\"missed\":3},",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
@@ -61,6 +62,7 @@ fn a_class_without_a_deadline_has_no_metrics_of_one() {
         "plimsoll_unfinished_work_seconds{upstream=\"origin\"} 1.5",
         "plimsoll_deadline_seconds{site=\"shop\",class=\"default\"} 1.0",
         "plimsoll_expected_wait_seconds{site=\"shop\",class=\"default\"} 0.25",
+        "plimsoll_deadline_accepted_late_ratio{site=\"shop\",class=\"default\"} 0.25",
         "plimsoll_deadline_missed_total{site=\"shop\",class=\"default\"} 3",
         "plimsoll_type_service_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"yes\"} 2.0",
         "plimsoll_type_block_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"no\"} 0.5",
