@@ -15,12 +15,13 @@ use crate::control::server_queue::PromisedTimes;
 use crate::control::utilization::{HeldContracts, PlantInput, SeenQueue, UsualCosts, UtilizationLoop};
 use crate::control::workers::{RefusalInput, SearchInput};
 use crate::promises::Mode;
+use crate::scheduling::queue::RejectedWaits;
 use crate::telemetry::Readings;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::telemetry::snapshot::in_service;
 use crate::time::{Duration, Instant};
-use alloc::sync::Arc;
+use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// The mean usual cost of a period's requests; beyond it the unit is chosen anew.
@@ -307,7 +308,13 @@ impl Engine {
         }
         own.returns.set(output.returns);
         if let Some(rejected) = &output.rejected {
-            gate.set_rejected(queue.max_wait.or(output.longest_wait), rejected.numbers());
+            let longest = queue.max_wait.or(output.longest_wait);
+            let classes: Vec<usize> = rejected.numbers().collect();
+            for (class, delta) in loops.ratios.relative_deltas(plant) {
+                let bound = longest.filter(|_| classes.contains(&class)).map(|wait| wait.mul_f64(delta));
+                state.classes[class].quota.iter().for_each(|quota| quota.set_bound(bound));
+            }
+            gate.set_rejected(RejectedWaits { longest, keep_order: rejected.keep_order() }, &classes);
         }
         if self.registry.promises.plants[plant].decides_itself {
             own.place_loads.own.set(loops.utilization[plant].place_load());

@@ -71,10 +71,10 @@ impl Fifo {
     }
 
     /// Where the fifo stands in the choice; `None` if it is empty, or its first request is held.
-    pub(super) fn order(&mut self, now: Instant, groups: &Groups, rejected: &[bool]) -> Option<Order> {
+    pub(super) fn order(&mut self, now: Instant, groups: &Groups, newest_first: bool) -> Option<Order> {
         self.tier = NONE;
         let oldest = self.oldest()?;
-        let first = if self.is_newest_first(rejected) { self.newest()? } else { oldest };
+        let first = if newest_first { self.newest()? } else { oldest };
         let turn = self.group.and_then(|group| groups.first(group));
         let turn = turn.unwrap_or(QueueTurn::new(self.rank, first));
         let mut order = Order { tier: BY_RANK, share: 0, turn, group: self.group, urgency: 0.0 };
@@ -121,7 +121,7 @@ impl Fifo {
 
     /// Whether its requests have no promise of their own and are rejected for the load. All its classes are of one site and
     /// one priority, and so have one service level.
-    pub(super) fn is_newest_first(&self, rejected: &[bool]) -> bool {
+    pub(super) fn is_rejected(&self, rejected: &[bool]) -> bool {
         self.own.is_none()
             && self.rank.is_best_effort()
             && self.first().is_some_and(|first| rejected[usize::from(first.class)])

@@ -24,7 +24,7 @@
 //!
 //! The order of waiting requests is in `queue.rs`.
 
-use crate::scheduling::queue::{Queue, Waiting};
+use crate::scheduling::queue::{Queue, RejectedWaits, Waiting};
 use crate::scheduling::quota::Quota;
 use crate::sync::lock::Lock;
 use crate::sync::shared::Shared;
@@ -214,10 +214,10 @@ impl Gate {
         self.queue.lock().promise(quotas);
     }
 
-    /// Says which classes' requests are rejected for the load, and how long requests of such a class wait at most if it has
-    /// no promise of its own.
-    pub(crate) fn set_rejected(&self, most: Option<Duration>, classes: impl Iterator<Item = usize>) {
-        self.queue.lock().set_rejected(most, classes);
+    /// Says which classes' requests are rejected for the load, and how requests of such a class wait if it has no promise of
+    /// its own.
+    pub(crate) fn set_rejected(&self, waits: RejectedWaits, classes: &[usize]) {
+        self.queue.lock().set_rejected(waits, classes);
     }
 
     /// Starts the clock: the first interval begins at `now`, however far that is from the origin. No interval ends.

@@ -21,7 +21,8 @@
 //!
 //! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and
 //! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take
-//! the server for an answer that its client no longer awaits.
+//! the server for an answer that its client no longer awaits. Beside a ratio, which divides a queue in the order of arrival,
+//! they only wait less long, and so do those of the ratio's classes.
 //!
 //! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces the
 //! oldest request of the lowest rank below its own, or of the site with a contract that waits for more of its share. So a flood
@@ -86,8 +87,16 @@ pub(crate) struct Queue {
     holds_exempt: bool,
     /// Whether requests of a class are rejected for the load, by class.
     rejected: Vec<bool>,
-    /// How long requests of such a class wait at most.
-    most_of_rejected: Option<Duration>,
+    waits_of_rejected: RejectedWaits,
+}
+
+/// How requests wait whose class has no promise of its own and is rejected for the load.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RejectedWaits {
+    /// For how long at most.
+    pub(crate) longest: Option<Duration>,
+    /// They are served in the order of arrival, and not the newest first: a ratio is promised beside them.
+    pub(crate) keep_order: bool,
 }
 
 /// The upper bits of a ticket name the fifo.
@@ -110,7 +119,7 @@ impl Queue {
             exempt: 0,
             holds_exempt: false,
             rejected: alloc::vec![false; classes],
-            most_of_rejected: None,
+            waits_of_rejected: RejectedWaits::default(),
         }
     }
 
@@ -131,12 +140,12 @@ impl Queue {
     }
 
     /// As [`Gate::set_rejected`](crate::scheduling::gate::Gate::set_rejected).
-    pub(crate) fn set_rejected(&mut self, most: Option<Duration>, classes: impl Iterator<Item = usize>) {
-        self.most_of_rejected = most;
+    pub(crate) fn set_rejected(&mut self, waits: RejectedWaits, classes: &[usize]) {
+        self.waits_of_rejected = waits;
         // Classes that a reload removed or moved to another plant are not named any more.
         self.rejected.fill(false);
         for class in classes {
-            if let Some(known) = self.rejected.get_mut(class) {
+            if let Some(known) = self.rejected.get_mut(*class) {
                 *known = true;
             }
         }
@@ -225,7 +234,8 @@ impl Queue {
             if self.holds_exempt && fifo.rank == Rank::EXEMPT {
                 continue;
             }
-            let Some(mut order) = fifo.order(now, &self.groups, &self.rejected) else { continue };
+            let newest_first = !self.waits_of_rejected.keep_order && fifo.is_rejected(&self.rejected);
+            let Some(mut order) = fifo.order(now, &self.groups, newest_first) else { continue };
             if order.tier == BY_RANK && highest.is_none() && !fifo.rank.takes_turns() {
                 highest = Some(fifo.rank);
             } else if order.tier == IN_QUOTA && highest.is_some_and(|rank| fifo.rank.yields_to(&rank)) {
@@ -238,7 +248,8 @@ impl Queue {
         }
         let (_, index) = best?;
         let fifo = &mut self.fifos[index];
-        let waiting = if fifo.is_newest_first(&self.rejected) { fifo.pop_newest() } else { fifo.pop() };
+        let newest_first = !self.waits_of_rejected.keep_order && fifo.is_rejected(&self.rejected);
+        let waiting = if newest_first { fifo.pop_newest() } else { fifo.pop() };
         if let Some(group) = self.fifos[index].group {
             self.groups.advance(group);
         }
@@ -264,7 +275,8 @@ impl Queue {
     pub(crate) fn expire(&mut self, now: Instant, most: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
         let mut next = Instant::FAR;
         for index in 0..self.fifos.len() {
-            let shorter = self.most_of_rejected.filter(|_| self.fifos[index].is_newest_first(&self.rejected));
+            let shorter =
+                self.waits_of_rejected.longest.filter(|_| self.fifos[index].is_rejected(&self.rejected));
             let bound = self.fifos[index].bound(shorter.unwrap_or(most));
             if self.fifos[index].rank == Rank::EXEMPT {
                 continue;
@@ -510,7 +522,10 @@ mod tests {
         (10..12).for_each(|ms| {
             push(&mut queue, 1, ms);
         });
-        queue.set_rejected(Some(Duration::from_millis(30)), [0, 1].into_iter());
+        queue.set_rejected(
+            RejectedWaits { longest: Some(Duration::from_millis(30)), keep_order: false },
+            &[0, 1],
+        );
         assert_eq!(queue.pop(at(20)).map(|w| w.token.0), Some(3));
         let newer = push(&mut queue, 0, 20);
         assert!(!queue.remove(tickets[3]), "its ticket is spent, and no other request has it");
@@ -523,7 +538,7 @@ mod tests {
             (alloc::vec![0], at(110)),
             "a class with a delay waits as long as before"
         );
-        queue.set_rejected(None, core::iter::empty());
+        queue.set_rejected(RejectedWaits::default(), &[]);
         let order: Vec<u64> = core::iter::from_fn(|| queue.pop(at(40))).map(|w| w.token.0).collect();
         assert_eq!(order, [10, 11], "with a promise the oldest is first");
         assert!(queue.is_empty());

@@ -31,8 +31,6 @@ pub(crate) struct Allocation {
     pub(crate) did_reject: bool,
     /// m of the plant as it would be if the capacity was known.
     wanted: f64,
-    /// Whether some were to be rejected in the period before too, by a capacity that is known.
-    pub(crate) keeps_rejecting: bool,
     /// m by group, where the plant is shared.
     groups: Vec<f64>,
     /// The same groups' shares.
@@ -49,11 +47,15 @@ impl Allocation {
             rejects: false,
             did_reject: false,
             wanted: plant.top,
-            keeps_rejecting: false,
             groups: plant.groups.iter().map(|top| *top as f64).collect(),
             shares: alloc::vec![GroupShare::default(); plant.groups.len()],
             carried: CarriedGroups::new(plant.groups.len()),
         }
+    }
+
+    /// Whether some were to be rejected in the period before too.
+    pub(crate) fn lasts(&self) -> bool {
+        self.rejects && self.did_reject
     }
 
     /// The allocation that meets the target in the next period; the highest level unless `capacity_known`.
@@ -74,7 +76,6 @@ impl Allocation {
         let groups = self.groups.iter().filter(|_| plant.is_shared);
         (self.did_reject, self.wanted) = (self.rejects, self.level);
         self.rejects = groups.chain([&self.level]).any(|m| *m < 1.0);
-        self.keeps_rejecting = self.rejects && self.did_reject && capacity_known;
         self.held = !capacity_known;
         if self.held {
             self.level = plant.top;

@@ -132,6 +132,15 @@ impl RatioLoop {
         self.sites.iter().flat_map(|site| &site.members).any(|member| member.promise.plant == plant)
     }
 
+    /// The classes of a plant that have a ratio, each with its delta over the least one of its site.
+    pub(crate) fn relative_deltas(&self, plant: usize) -> impl Iterator<Item = (usize, f64)> {
+        let here = self.sites.iter().filter(move |site| site.members[0].promise.plant == plant);
+        here.flat_map(|site| {
+            let least = site.members.iter().map(|member| member.promise.delta).fold(f64::INFINITY, f64::min);
+            site.members.iter().map(move |member| (member.promise.class, member.promise.delta / least))
+        })
+    }
+
     /// By class.
     pub(crate) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
         let members = self.sites.iter().flat_map(|site| &site.members);

@@ -60,15 +60,16 @@ pub(crate) struct RejectedClasses<'a> {
 }
 
 impl RejectedClasses<'_> {
-    /// Their numbers; none where a ratio needs the order of arrival. They would be rejected if the capacity was known, where it
-    /// is not: then more waits than can be served in time, too.
+    /// Their numbers. They would be rejected if the capacity was known, where it is not: then more waits than can be served in
+    /// time, too.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
-        let own = self
-            .view
-            .classes
-            .iter()
-            .filter(|class| !class.exempt && class.base == 0 && !self.view.has_ratio());
+        let own = self.view.classes.iter().filter(|class| !class.exempt && class.base == 0);
         own.filter(|class| self.allocation.wanted(self.view, class) < 1.0).map(|class| class.class)
+    }
+
+    /// Whether a ratio of some class needs the order of arrival.
+    pub(crate) fn keep_order(&self) -> bool {
+        self.view.has_ratio()
     }
 }
 
