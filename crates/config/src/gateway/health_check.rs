@@ -17,7 +17,7 @@ section! { "[upstream.NAME.health_check]"
         host: HostName, optional;
         /// The statuses of a good answer: one, or a first and a last.
         status: StatusRange, default(StatusRange(HealthCheck::default().statuses));
-        /// The time from one check of a server to the next; it is drawn a tenth around this.
+        /// The time from one check of a server to the next; each is drawn at random from within a tenth of this.
         interval: Duration, default(HealthCheck::default().interval);
         /// How long a check may take, from its connection to the head of its answer.
         timeout: Duration, default(HealthCheck::default().timeout);

@@ -19,7 +19,8 @@ section! { "[upstream.NAME]"
     /// A server behind the gateway, whose utilization is held at its load line.
     UpstreamKeys {
         /// Where it listens: `"127.0.0.1:8000"`, `"https://app.internal"` for TLS, or `"unix:/run/app.sock"`. Several addresses
-        /// are equal members, together one capacity: a request goes to the one of two that has fewer under way.
+        /// are equal members, together one capacity: each request goes to the less loaded of two servers in use, one by
+        /// rotation and one at random.
         address: OneOrMany<ServerAddress>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
         /// The host that it is asked for, for a server with a virtual host of its own. The host that the client named is
         /// then in `X-Forwarded-Host`, and redirects to the server's host stay with the client's. Absent: the host that the
@@ -53,12 +54,12 @@ section! { "[upstream.NAME]"
         /// can be in time. Default: ten seconds, and half a second for a request without a promise of its own while the
         /// server is overloaded.
         max_wait: Duration, optional;
-        /// The response header in which it reports the cost of a request, in seconds of service, where deadlines are
-        /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that the request
-        /// took.
+        /// The response header in which the server reports what a request cost, in any unit of its own: a number, or ORCA's
+        /// `endpoint-load-metrics` with its `request_cost`. The gateway learns how long one unit holds a worker. Used only
+        /// where deadlines are promised. Absent: the time that the request took.
         cost_header: HeaderName, optional;
-        /// The time over which the share of a server grows that is new, or is in use again. A server that was out for less
-        /// takes only as long as it was out.
+        /// A server that is new, or in use again, gets a share of the requests that grows to its full one over this time. One
+        /// that was out of use for less takes only as long as it was out.
         slow_start: Duration, default(UpstreamSettings::new(Vec::new()).slow_start);
         /// How often the names among its addresses are looked up again, or `"off"`: at the start and at a reload alone.
         /// Servers that a name no longer leads to finish their requests; servers whose names cannot be looked up stay in

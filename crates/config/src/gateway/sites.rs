@@ -36,8 +36,8 @@ section! { "[[site]]"
         /// Which requests get the better level when not all can.
         choice: Choice, default(Choice::default());
         /// The contract that is served at full quality whatever other sites do. Absent: best effort, served from what the
-        /// guarantees of others leave. A site that asks for more than was guaranteed gets what its guarantee can carry,
-        /// degraded.
+        /// guarantees of others leave. A site that asks for more gets the larger of what its guarantee carries and its weighted
+        /// share of the server (only the former with `share_excess = false`), at lower levels if needed.
         guarantee: Table<GuaranteeKeys>, optional;
         /// The site's share of the whole server while sites want more of it than there is, relative to the others'. The
         /// guarantee is a part of this share: beyond it the site gets something only where the share is more than the
@@ -61,7 +61,7 @@ section! { "[[site]]"
         /// The time within which each of its requests that is admitted is answered, from arrival to the server's last byte.
         /// A request that could not be in time is refused at once, with a `Retry-After` that tells when it could. Admission
         /// goes by the cost of requests, not by their number. It holds for each of its classes that has none of its own,
-        /// `default` too. The plan is stricter.
+        /// `default` too. With it the capacity plan allows contracts only 0.58 of the server.
         deadline: Duration, optional;
         /// The percentage of admitted requests that are answered within their `deadline`. The higher it is, the sooner
         /// requests are refused.
@@ -97,8 +97,8 @@ section! { "[[site]]"
 
 section! { "guarantee"
     /// A site's capacity contract: a rate, and a bandwidth if one is given, that are served at full quality whatever other
-    /// sites do. If all contracts together take more of the server than it has, a site that takes more than its contract
-    /// would by the costs for which it fitted gets lighter pages, before any request is rejected.
+    /// sites do. If the contracts together need more than the server carries at current costs, a site that uses more than the
+    /// utilization planned for its contract is degraded first; rejections come only after that.
     GuaranteeKeys {
         /// The most requests that it covers.
         rate: RequestRate, required("write the most requests that it covers: `rate = \"100/s\"`");

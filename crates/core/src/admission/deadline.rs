@@ -1,6 +1,6 @@
 //! Admission by deadline: a request that would be late is refused when it arrives (AC 3.1).
 //!
-//! A request is admitted if its chance to be done within its relative deadline is the part p that was promised.
+//! A request is admitted if the probability that it is done within its relative deadline is at least p, the promised share.
 //!
 //! ```text
 //! expected wait + own mean + sqrt(z^2 variance of the wait + own margin^2) + skew  <=  deadline

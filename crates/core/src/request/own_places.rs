@@ -1,5 +1,5 @@
-//! Fields of a response that name a place on the site: the prefix of a level goes out of them again, for it is the server's
-//! affair. A client that followed a redirect to a path with the prefix would get it twice, and stay light for ever. Pure.
+//! Fields of a response that name a path of the site: the prefix of a level is removed from them again, since only the server
+//! knows it. A client that followed a redirect to a path with the prefix would get it twice, and stay light for ever. Pure.
 //!
 //! | field | what is cut |
 //! |---|---|

@@ -10,8 +10,8 @@
 //! gaps, and lambda would never fall.
 //!
 //! An idle gap is left out altogether, and with it the request at its end: the number of gaps, their sum and the sum of
-//! their squares are of the same requests. Where only squares were cut, and divided by a mean that was not, 5 s of Poisson
-//! arrivals between silences of 30 s had a c_a^2 below 0.
+//! their squares are of the same requests. If only squares were cut, and the mean were not, c_a^2 could be below 0: so it would
+//! be for 5 s of Poisson arrivals between silences of 30 s.
 
 use crate::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
 //! The engine's figures as plain data: for `/status`, `/metrics`, the demo's screen and the simulator's traces.
 //!
-//! Counters count from the engine's start. All other figures belong to the last control period.
+//! Counters run from the engine's start. Gauges such as `in_service` are current; response-time figures of promises cover the
+//! departure window; all other figures cover the last control period.
 
 use crate::promises::plan::PlantPlan;
 use crate::promises::{Condition, MAX_LEVELS, Mode};

@@ -7,9 +7,9 @@
 //! **A class that waits less lets others wait longer.** While no worker idles, the waits of a set of contracts before all
 //! others obey `sum rho_i W_i >= sigma W_0 / (1 - sigma)`, sigma being the sum of their rho (Kleinrock's conservation law);
 //! strict priority makes them equal. Contracts whose promise leaves no more time to wait are held at what they were promised,
-//! and not undercut. So a contract waits no less than what the law leaves of it together with any first ones of them:
-//! `(sigma W_0 / (1 - sigma) - sum rho_i W_i) / rho`. Promises that leave more time give way, and so do contracts without a
-//! promised delay; only the request in service does not.
+//! and not undercut. Sort these contracts by strictness. For every prefix A of that order, another contract of load rho waits
+//! at least `(sigma W_0 / (1 - sigma) - sum over A of rho_i W_i) / rho`, sigma being the load of A plus rho. Promises that
+//! leave more time give way, and so do contracts without a promised delay; only the request in service does not.
 //!
 //! `W_0 = D_q (1 - rho)` is of all contracts together, `D_q` being Erlang's and Allen-Cunneen's with `c_a^2 = c_s^2 = 1`
 //! ([`queue_delay`]).
