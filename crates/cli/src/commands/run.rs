@@ -6,10 +6,10 @@ use crate::output::failure::Failure;
 use crate::output::level_order;
 use crate::service::dns_refresh::Lookups;
 use crate::service::events::EventLog;
+use crate::service::forecast_file::{self, ForecastFile};
 use crate::service::hanging_reads::{Readings, unless_stopped};
 use crate::service::log::News;
 use crate::service::open_files::{fit_connections, open_now};
-use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
 use crate::service::resolve::{self, Found};
 use crate::service::signals::{Requested, Signals};
@@ -123,7 +123,7 @@ impl First {
         let state = KnownState::find(&configuration, file, handed_over);
         let seed = seed::draw(&configuration, &state);
         (settings.hash_seed, settings.hash_seed_from) = seed;
-        let known = configuration.gateway.trends.as_deref().map(rate_forecast::read).transpose()?;
+        let known = configuration.gateway.trends.as_deref().map(forecast_file::read).transpose()?;
         Ok(First { configuration, found, settings, seed, known, state })
     }
 }

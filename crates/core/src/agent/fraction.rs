@@ -16,7 +16,7 @@
 
 use super::offered_load::OfferedLoad;
 use super::{Change, LawInput, Why};
-use crate::control::allocation::level::next_level;
+use crate::control::allocation::next_level::next_level;
 use crate::control::{FeedForward, Law, LawTarget, Observation};
 use crate::time::{Duration, Instant};
 use libm::fabs;

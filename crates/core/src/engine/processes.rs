@@ -15,7 +15,7 @@
 //! So a gate has room for all that the server takes, and promises that need a queue are refused ([`SharedShape::of`]).
 
 use super::{Engine, Lane};
-use crate::actuator::return_time::AtomicReturnTimes;
+use crate::actuator::retry_after::AtomicReturnTimes;
 use crate::admission::contract_token_bucket::ContractWords;
 use crate::engine::lane::account_busy_time;
 use crate::engine::published_state::{ClassWords, PublishedState};

@@ -5,7 +5,7 @@
 
 use crate::actuator::capacity::Capacity;
 use crate::actuator::cascade::Cascade;
-use crate::actuator::return_time::AtomicReturnTimes;
+use crate::actuator::retry_after::AtomicReturnTimes;
 use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::estimates::Estimates;

@@ -4,7 +4,7 @@ use super::{agent, logs};
 use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use crate::service::rate_forecast;
+use crate::service::forecast_file;
 use crate::service::state::KnownState;
 use plimsoll_config::{Configuration, ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
 use plimsoll_core::admission::aces::RateForecasts;
@@ -269,7 +269,7 @@ fn configured(
 
 /// What the file of `trends` keeps. It is only read: a simulation is not what the gateway lives through.
 fn learned(configuration: &Configuration) -> Result<RateForecasts, Failure> {
-    let read = configuration.gateway.trends.as_deref().map(rate_forecast::read);
+    let read = configuration.gateway.trends.as_deref().map(forecast_file::read);
     Ok(read.transpose()?.unwrap_or_default())
 }
 

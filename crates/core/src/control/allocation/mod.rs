@@ -1,22 +1,22 @@
 //! The allocator: turns the target of a law into the service level of each class.
 //!
 //! `contracts` says what each contract may spend where they do not all fit, `max_min` shares a load out among sites (contracts
-//! first, by priority inside each site, what is left by weight), and `level` finds the m at which each part offers its load.
-//! Where one site of one priority without a contract has a plant to itself nothing is shared: every class has the m of the
-//! plant.
+//! first, by priority inside each site, what is left by weight), and `next_level` finds the m at which each part offers its
+//! load. Where one site of one priority without a contract has a plant to itself nothing is shared: every class has the m of
+//! the plant.
 
 mod carried;
 pub(crate) mod contracts;
-pub(crate) mod level;
 pub(crate) mod max_min;
+pub(crate) mod next_level;
 
 use crate::control::utilization::offered::PlantDemand;
 use crate::control::utilization::view::{ClassView, PlantView, SiteView};
 use crate::control::{Demand, LawTarget, LoadTarget};
 use alloc::vec::Vec;
 use carried::CarriedGroups;
-use level::{is_lowest, next_level};
 use max_min::{Claim, GroupShare, Wants};
+use next_level::{is_lowest, next_level};
 
 /// m of all classes of one plant, in one period.
 #[derive(Clone, Debug, PartialEq)]

@@ -39,7 +39,7 @@ impl UtilizationLoop {
         let state = |(place, class): (usize, &super::view::ClassView)| ClassLoopState {
             class: class.class,
             allocated: self.allocation.wanted(&self.view, class),
-            calibration: self.levels.calibration(place),
+            calibration: self.fractions.calibration(place),
             plant,
             set: applied[class.class].at(plant).unwrap_or(class.top as f64),
         };
@@ -62,7 +62,7 @@ impl UtilizationLoop {
                 self.allocation.set_group_level(&self.view, class, own.allocated.max(0.0));
                 lowest = lowest.min(own.allocated);
             }
-            self.levels.restore(place, own.calibration, own.set, self.view.top);
+            self.fractions.restore(place, own.calibration, own.set, self.view.top);
         }
         self.allocation.rejects = lowest < 1.0;
     }

@@ -10,22 +10,23 @@
 //! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
 //!
 //! `sense` -> `costs` -> `offered` (as a `demand`) -> `served` -> `observation` -> law ->
-//! [`allocation`](crate::control::allocation) -> `levels` -> `returns` -> `status` -> `output`.
+//! [`allocation`](crate::control::allocation) -> `client_fractions` -> `retry_after_forecast` ->
+//! `status` -> `output`. No stage reads the status that the step produces.
 //!
 //! What was learned of the classes' costs, which plants have in common, is an input that no stage changes: the engine calls
 //! [`UtilizationLoop::learn_steps`] before, and lowers what the output doubts after it.
 
+mod client_fractions;
 pub(crate) mod costs;
 pub(crate) mod demand;
 pub(crate) mod laws;
 pub(crate) mod learned;
-mod levels;
 mod observation;
 pub(crate) mod offered;
 mod output;
 mod places;
 mod reload;
-mod returns;
+mod retry_after_forecast;
 pub(crate) mod sense;
 mod served;
 mod status;
@@ -42,16 +43,16 @@ use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use crate::time::{Duration, Instant};
 use alloc::{boxed::Box, vec::Vec};
+use client_fractions::ClientFractions;
 use costs::{CostModel, RequestCosts, idles};
 use laws::{Law, Observation};
-use levels::Levels;
 use observation::{StagesBefore, Steps};
 use offered::PlantDemand;
 use output::RejectedClasses;
 pub(crate) use output::{HeldContracts, PlantOutput, UsualCosts};
 use places::CountedPart;
 pub(crate) use reload::PlantReload;
-use returns::{ReturningClients, TurnedAway};
+use retry_after_forecast::{ReturningClients, TurnedAway};
 use sense::Sensed;
 use served::ServedLoad;
 use view::{ClassView, PlantView};
@@ -76,7 +77,7 @@ pub(crate) struct UtilizationLoop {
     served: ServedLoad,
     contracts: ContractShares,
     allocation: Allocation,
-    levels: Levels,
+    fractions: ClientFractions,
     returning: ReturningClients,
     /// Whether the costs were forgotten in this period.
     forgotten: bool,
@@ -158,7 +159,7 @@ impl Loop for UtilizationLoop {
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
         let fitted = self.contracts.fit(plant, &target, demand, known.then_some((measured, &costs)));
         let allocation = self.allocation.allocate(plant, &target, &fitted, known);
-        let levels = self.levels.set(plant, allocation, measured);
+        let levels = self.fractions.set(plant, allocation, measured);
         let returns = self.returning.step(&TurnedAway {
             seconds: measured.seconds,
             set_point: self.set_point,
@@ -221,7 +222,7 @@ impl UtilizationLoop {
     pub(crate) fn end_idle(&mut self, periods: u32) {
         self.law.idle(periods, self.set_point);
         self.allocation.idle();
-        self.levels.idle(periods);
+        self.fractions.idle(periods);
         self.returning = ReturningClients::default();
     }
 

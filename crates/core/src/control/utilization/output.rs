@@ -1,9 +1,9 @@
 //! What a control period of one plant gives out, for the engine to publish.
 
+use super::client_fractions::ClassLevel;
 use super::costs::CostModel;
-use super::levels::ClassLevel;
 use super::view::PlantView;
-use crate::actuator::return_time::ReturnTimes;
+use crate::actuator::retry_after::ReturnTimes;
 use crate::control::allocation::Allocation;
 use crate::control::allocation::contracts::ContractShares;
 use crate::control::cost::class::ClassCosts;

@@ -1,12 +1,12 @@
 //! A loop for a plant, and how it goes on when the promises change.
 
 use super::UtilizationLoop;
+use super::client_fractions::ClientFractions;
 use super::costs::CostModel;
 use super::laws;
-use super::levels::Levels;
 use super::offered::PlantDemand;
 use super::places::CountedPart;
-use super::returns::ReturningClients;
+use super::retry_after_forecast::ReturningClients;
 use super::sense::Sensed;
 use super::served::ServedLoad;
 use super::view::{ClassView, PlantView};
@@ -55,7 +55,7 @@ impl UtilizationLoop {
             served: ServedLoad::default(),
             contracts: ContractShares::new(&view),
             allocation: Allocation::top(&view),
-            levels: Levels::new(&view),
+            fractions: ClientFractions::new(&view),
             returning: ReturningClients::default(),
             forgotten: false,
             status,
@@ -72,7 +72,7 @@ impl UtilizationLoop {
             self.law = laws::build(&control.law);
         }
         let view = PlantView::new(registry, number);
-        self.levels.reload(&self.view, &view);
+        self.fractions.reload(&self.view, &view);
         self.allocation = self.moved(&view, m);
         let (old, new) = (&was.plants[number], &view.promised);
         self.costs.reload(&view, old.costs != new.costs && new.costs.is_some());

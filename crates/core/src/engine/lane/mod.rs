@@ -6,6 +6,7 @@
 //! - `expire`: answers requests that waited too long
 //! - `start`: accounts the start of a request
 //! - `release`: the end of service, and the departure
+//! - `leave`: requests whose client left while they waited or were in service
 //! - `place_load`: what a gateway tells a server that decides itself of its places there
 //! - `streams`: the rights to stream and to be an upgraded connection
 //!
@@ -20,6 +21,7 @@
 mod arrive;
 mod dispatch;
 mod expire;
+mod leave;
 mod place;
 mod place_load;
 mod release;

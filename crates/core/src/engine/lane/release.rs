@@ -1,7 +1,8 @@
-//! The end of a request: its delivered bytes, its release of the plant, and its departure.
+//! The end of a request: its delivered bytes, its release of the plant, and its departure. `leave.rs` has the requests whose
+//! client left.
 
+use super::Lane;
 use super::start::account_busy_time;
-use super::{Lane, unreserve};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
 use crate::telemetry::counters::{
     BINS, ClassCounters, DurationCounters, PlantCounters, SIZE_BINS, ServiceCounters, load_bin,
@@ -87,20 +88,6 @@ impl Lane {
         }
     }
 
-    /// Notes that the client of a request in service has left. The plant works on, and only the end of that work frees the
-    /// place. The request is released and departs as any other, as [`Outcome::Abandoned`].
-    ///
-    /// A departure at once would show the plant as free while it is not. If all clients left before their answers, nothing
-    /// would be learned and no request rejected, however deep the plant is in work.
-    pub fn abandon(&mut self, now: Instant, permit: &mut Permit) {
-        if permit.stage == Stage::InService && !permit.abandoned {
-            self.follow_permit(permit);
-            self.count_leave(now, permit);
-            self.count_late(now, permit);
-            permit.abandoned = true;
-        }
-    }
-
     /// Ends the request, exactly once. A request in service releases its plant, a waiting one leaves the queue. A
     /// waiting permit whose verdict is already on its way is spent: departing it does nothing.
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
@@ -125,52 +112,8 @@ impl Lane {
         }
     }
 
-    /// Accounts a request whose client left while it waited.
-    #[cold]
-    #[inline(never)]
-    fn leave_queue(&self, now: Instant, permit: &mut Permit, ticket: u64) {
-        let plant = &self.published.plants[permit.plant()];
-        let is_here = plant.gate.cancel(ticket);
-        if is_here || self.leave_lower_queue(permit, ticket) {
-            unreserve(&self.published.plants[permit.plant()], permit.work);
-            self.end_stream(permit);
-            let counters = &self.counters.classes[usize::from(permit.class)];
-            counters.reasons[Reason::ClientLeft as usize].add(1);
-            counters.unserved.add(1);
-            self.count_leave(now, permit);
-        }
-    }
-
-    /// Takes a request out of the queue to which it was passed down, and gives its permit that plant; false if it is in none.
-    fn leave_lower_queue(&self, permit: &mut Permit, ticket: u64) -> bool {
-        let class = &self.published.classes[usize::from(permit.class)];
-        let plants = &class.plant_of_level[1..=usize::from(class.base)];
-        let found = plants.iter().rev().find_map(|plant| {
-            Some((
-                *plant,
-                self.published.plants[usize::from(*plant)].gate.cancel_passed_down((permit.plant, ticket))?,
-            ))
-        });
-        let Some((plant, waiting)) = found else { return false };
-        (permit.plant, permit.work, permit.streams) = (plant, waiting.work, waiting.streams);
-        true
-    }
-
-    /// Counts how long a client waited that hung up, in a class that was promised a delay or a ratio: its response time
-    /// would have been longer.
-    fn count_leave(&self, now: Instant, permit: &Permit) {
-        if let (true, Some(quota)) =
-            (permit.has_quota, &self.published.classes[usize::from(permit.class)].quota)
-        {
-            let timing = &self.counters.classes[usize::from(permit.class)].timing;
-            // What the client let the plant wait is not the plant's.
-            let waited_ns = now.nanos_since(permit.arrived).saturating_sub(permit.excused_ns);
-            timing.leave(waited_ns, quota.target_ns);
-        }
-    }
-
     /// Counts a request that has gone on for longer than its deadline.
-    fn count_late(&self, now: Instant, permit: &Permit) {
+    pub(super) fn count_late(&self, now: Instant, permit: &Permit) {
         if self.is_late(now, permit) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
         }

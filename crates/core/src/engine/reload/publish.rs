@@ -3,7 +3,7 @@
 use super::classes::plants_of;
 use super::{ranks, response_promise};
 use crate::actuator::capacity::Capacity;
-use crate::actuator::return_time::LONGEST;
+use crate::actuator::retry_after::LONGEST;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::deadline::terms;

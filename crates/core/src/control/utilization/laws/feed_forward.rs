@@ -232,7 +232,7 @@ fn error(seen: &Observation<'_>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::allocation::level::next_level;
+    use crate::control::allocation::next_level::next_level;
     use crate::control::{Demand, tuning};
     use libm::fabs;
 

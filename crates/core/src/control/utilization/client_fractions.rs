@@ -1,7 +1,7 @@
-//! From the allocation to the actuators: the service level of each class, corrected for how much its clients ask for.
+//! The fraction of clients that sends the allocated share of requests: the last correction of a class's service level.
 //!
-//! m between two levels is a fraction of the clients. Clients differ in how much they ask for, so the fraction is moved
-//! until the share of the requests is as allocated.
+//! The allocation is a share of the requests, and m between two levels is a fraction of the clients. Clients differ in how much
+//! they ask for, so the fraction is moved until the share of the requests is as allocated.
 
 use super::view::{ClassView, PlantView};
 use crate::actuator::fraction_calibration::FractionCalibration;
@@ -9,11 +9,11 @@ use crate::control::allocation::Allocation;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// The service levels of one plant's classes.
+/// The calibrated fractions, and so the service levels, of one plant's classes.
 #[derive(Debug)]
-pub(crate) struct Levels {
+pub(crate) struct ClientFractions {
     /// By class of the view: the share of requests behind a fraction of its clients.
-    shares: Vec<FractionCalibration>,
+    calibrations: Vec<FractionCalibration>,
     /// The service level of each class that the loop moves, in the view's order.
     set: Vec<ClassLevel>,
 }
@@ -39,10 +39,10 @@ fn highest(plant: &PlantView) -> Vec<ClassLevel> {
     moved.map(|class| ClassLevel { class: class.class, m: class.top as f64, passes: 0.0 }).collect()
 }
 
-impl Levels {
+impl ClientFractions {
     pub(crate) fn new(plant: &PlantView) -> Self {
-        Levels {
-            shares: alloc::vec![FractionCalibration::default(); plant.classes.len()],
+        ClientFractions {
+            calibrations: alloc::vec![FractionCalibration::default(); plant.classes.len()],
             set: highest(plant),
         }
     }
@@ -51,22 +51,22 @@ impl Levels {
     pub(crate) fn reload(&mut self, before: &PlantView, plant: &PlantView) {
         let kept = plant.classes.iter().map(|class| {
             let mut known =
-                before.classes.iter().zip(&self.shares).filter(|(old, _)| old.class == class.class);
+                before.classes.iter().zip(&self.calibrations).filter(|(old, _)| old.class == class.class);
             let known = known.next().filter(|(old, _)| old.top == class.top && old.base == class.base);
             known.map_or_else(FractionCalibration::default, |(_, share)| share.clone())
         });
-        self.shares = kept.collect();
+        self.calibrations = kept.collect();
         self.set = highest(plant);
     }
 
     /// By class of the view: the calibration of its service level.
     pub(super) fn calibration(&self, place: usize) -> f64 {
-        self.shares[place].log_ratio()
+        self.calibrations[place].log_ratio()
     }
 
     /// Goes on from what was learned of a class of the view, and from the service level that was set.
     pub(super) fn restore(&mut self, place: usize, calibration: f64, set: f64, top: f64) {
-        self.shares[place].restore(calibration, set, top);
+        self.calibrations[place].restore(calibration, set, top);
     }
 
     /// The levels that apply the allocation.
@@ -76,7 +76,7 @@ impl Levels {
         allocation: &Allocation,
         measured: &Measurement<'_>,
     ) -> &[ClassLevel] {
-        let classes = plant.classes.iter().zip(&mut self.shares).filter(|(class, _)| is_moved(class));
+        let classes = plant.classes.iter().zip(&mut self.calibrations).filter(|(class, _)| is_moved(class));
         for ((class, share), set) in classes.zip(&mut self.set) {
             let top = class.top as f64;
             let own = &measured.classes[class.class];
@@ -92,7 +92,7 @@ impl Levels {
 
     /// Lets the calibrations fade over this number of idle periods.
     pub(crate) fn idle(&mut self, periods: u32) {
-        self.shares.iter_mut().for_each(|share| share.idle(periods));
+        self.calibrations.iter_mut().for_each(|share| share.idle(periods));
     }
 }
 
@@ -110,8 +110,8 @@ mod tests {
         let mut allocation = Allocation::top(&own);
         allocation.level = 1.5;
         let classes = [0; 4].map(|_| arrivals(0.0, 1));
-        let mut levels = Levels::new(&own);
-        let set = levels.set(&own, &allocation, &measured(&classes, &[0; 4]));
+        let mut fractions = ClientFractions::new(&own);
+        let set = fractions.set(&own, &allocation, &measured(&classes, &[0; 4]));
         let set: Vec<_> = set.iter().map(|set| (set.class, set.m, set.passes)).collect();
         assert_eq!(set, [(0, 1.5, 0.0), (2, 1.0, 0.0), (3, 2.0, 1.0)]);
     }
@@ -121,22 +121,26 @@ mod tests {
         let own = plant(alloc::vec![class(0, 1)]);
         let mut allocation = Allocation::top(&own);
         allocation.level = 0.5;
-        let mut levels = Levels::new(&own);
+        let mut fractions = ClientFractions::new(&own);
         // Half of the clients were admitted, and sent nine tenths of the requests.
         let mut classes = [arrivals(1000.0, 1)];
         classes[0].window.decided[..2].copy_from_slice(&[100, 900]);
         let mut m = 0.5;
         for _ in 0..3 {
-            m = levels.set(&own, &allocation, &measured(&classes, &[0]))[0].m;
+            m = fractions.set(&own, &allocation, &measured(&classes, &[0]))[0].m;
         }
         assert!(m < 0.45, "{m}");
         let quiet = [arrivals(0.0, 1)];
-        let mut changed = Levels::new(&own);
-        changed.shares.clone_from(&levels.shares);
-        levels.reload(&own, &own);
-        let kept = levels.set(&own, &allocation, &measured(&quiet, &[0]))[0].m;
+        let mut changed = ClientFractions::new(&own);
+        changed.calibrations.clone_from(&fractions.calibrations);
+        fractions.reload(&own, &own);
+        let kept = fractions.set(&own, &allocation, &measured(&quiet, &[0]))[0].m;
         assert!((m..0.5).contains(&kept), "{kept}");
         changed.reload(&own, &plant(alloc::vec![class(0, 2)]));
-        assert_eq!(changed.shares[0].clone().service_level(0.5, 2.0), 0.5, "other levels are learned anew");
+        assert_eq!(
+            changed.calibrations[0].clone().service_level(0.5, 2.0),
+            0.5,
+            "other levels are learned anew"
+        );
     }
 }

@@ -12,7 +12,7 @@
 //! served. An overload that goes on leaves no room. The forecast takes a part of the set point as room even then, since nothing
 //! tells when the overload ends, and it bounds the latest.
 
-use crate::actuator::return_time::{LONGEST, ReturnTimes};
+use crate::actuator::retry_after::{LONGEST, ReturnTimes};
 use crate::time::Duration;
 
 /// The least room that is forecast, as a part of the set point. A crowd mostly leaves more when it is over.
