@@ -93,9 +93,9 @@ impl Cascade {
         }
     }
 
-    /// The part of the requests that comes to the part of this place.
-    pub(crate) fn comes_to(&self, place: usize) -> f64 {
-        self.parts[..place].iter().map(|part| part.passes).product()
+    /// The part of the requests that comes to the part of this index.
+    pub(crate) fn comes_to(&self, index: usize) -> f64 {
+        self.parts[..index].iter().map(|part| part.passes).product()
     }
 
     /// The mean level of the clients, which is m where there is one part.

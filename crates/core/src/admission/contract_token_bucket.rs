@@ -4,10 +4,11 @@
 //! degrades or rejects it, and the allocation gives the class what the site's U* carries.
 //!
 //! There are two buckets in the manner of GCRA, each one word that threads share: requests against R_max, and delivered
-//! bytes against W_max. A word is a *pacing time*: the instant until which everything that arrived would last at the
-//! promised rate. Its lead over now measures what arrived early. A request conforms while the lead is at most the *depth*.
+//! bytes against W_max. A word is GCRA's *theoretical arrival time*: the instant until which everything that arrived would
+//! last at the promised rate. Its lead over now measures what arrived early. A request conforms while the lead is at most the
+//! *depth*.
 //!
-//! **Every** arrival advances the pacing time, whether it conforms or not, up to half a depth beyond the limit. In a plain
+//! **Every** arrival advances this time, whether it conforms or not, up to half a depth beyond the limit. In a plain
 //! bucket only conforming requests advance it. Then a site at 2.5 times its rate would have 40 % of its requests at full
 //! quality, which uses the contract up, and the rest rejected. UC 5.1 asks for something else: a site over its rate loses
 //! the guarantee of full quality as a whole, and gets what U* carries, most of it degraded before any request is rejected.
@@ -70,11 +71,11 @@ pub(crate) struct TokenBucket {
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct ContractWords {
-    requests: Pace,
+    requests: GcraBucket,
     /// What bounds a burst, where chance makes `requests` too deep for that.
-    burst: Pace,
+    burst: GcraBucket,
     /// Used where a bandwidth was promised.
-    bytes: Pace,
+    bytes: GcraBucket,
     sizes: ResponseSizes,
     /// 1 if the site is held to its part of what the plant carries.
     held: AtomicU64,
@@ -146,8 +147,8 @@ impl TokenBucket {
     /// Counts delivered bytes. The caller gives the size that the response would have at full quality.
     pub(crate) fn sent(&self, bytes: u64) {
         if self.counts_bytes() {
-            let pace = &self.words.bytes;
-            pace.word.fetch_add(pace.step_ns(bytes), Ordering::Relaxed);
+            let bucket = &self.words.bytes;
+            bucket.tat_ns.fetch_add(bucket.step_ns(bytes), Ordering::Relaxed);
         }
     }
 }
@@ -190,18 +191,18 @@ impl ResponseSizes {
     }
 }
 
-/// One token bucket.
+/// One token bucket, by the generic cell rate algorithm.
 #[derive(Default)]
 #[repr(C)]
-struct Pace {
-    /// The pacing time (ns).
-    word: AtomicU64,
+struct GcraBucket {
+    /// The theoretical arrival time (ns).
+    tat_ns: AtomicU64,
     /// An f64.
     ns_per_unit: AtomicU64,
     depth_ns: AtomicU64,
 }
 
-impl Pace {
+impl GcraBucket {
     fn set(&self, units_per_second: f64, depth: f64) {
         let ns_per_unit = 1e9 / units_per_second;
         self.ns_per_unit.store(ns_per_unit.to_bits(), Ordering::Relaxed);
@@ -226,13 +227,13 @@ impl Pace {
         let now = now.as_nanos();
         let depth = self.depth_ns.load(Ordering::Relaxed);
         let most = depth + depth / 2;
-        let mut word = self.word.load(Ordering::Relaxed);
+        let mut tat = self.tat_ns.load(Ordering::Relaxed);
         loop {
-            let lead = word.saturating_sub(now);
+            let lead = tat.saturating_sub(now);
             let next = now.saturating_add((lead.saturating_add(step_ns)).min(most.max(step_ns)));
-            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.tat_ns.compare_exchange_weak(tat, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return lead <= depth,
-                Err(seen) => word = seen,
+                Err(seen) => tat = seen,
             }
         }
     }

@@ -18,11 +18,11 @@ pub(crate) struct Estimates {
     types: usize,
     levels: usize,
     rows: Vec<TypeEstimate>,
-    /// By row and place of the promise: the time that a request's own service needs ([`OwnTime::packed`]), and whether a
+    /// By row and index of the promise: the time that a request's own service needs ([`OwnTime::packed`]), and whether a
     /// request came since the last look.
     needs: Vec<AtomicU32>,
     came: Vec<AtomicBool>,
-    /// By place.
+    /// By index of the promise.
     costliest: Vec<Costliest>,
     /// The longest deadline that the site's requests stand beside (us): a longer time counts as that, because a request
     /// delays no other by more than one worker for as long as that other can wait.
@@ -107,14 +107,14 @@ const SIZED_NEEDS: f64 = 1.0 + 4.0 * SIZED_VARIES;
 const ANNOUNCED: u64 = 1_000_000;
 
 impl Estimates {
-    /// Estimates for this number of types, levels, and places of promises.
-    pub(crate) fn new(types: usize, levels: usize, places: usize, shapes: Option<Arc<ShapeTable>>) -> Self {
+    /// Estimates for this number of types, levels, and promises.
+    pub(crate) fn new(types: usize, levels: usize, promises: usize, shapes: Option<Arc<ShapeTable>>) -> Self {
         let (mut rows, mut needs) = (Vec::new(), Vec::new());
         let (mut came, mut costliest) = (Vec::new(), Vec::new());
         rows.resize_with(2 * types * levels, TypeEstimate::default);
-        needs.resize_with(rows.len() * places, AtomicU32::default);
-        came.resize_with(rows.len() * places, AtomicBool::default);
-        costliest.resize_with(places, Costliest::default);
+        needs.resize_with(rows.len() * promises, AtomicU32::default);
+        came.resize_with(rows.len() * promises, AtomicBool::default);
+        costliest.resize_with(promises, Costliest::default);
         Estimates {
             types,
             levels,
@@ -138,30 +138,30 @@ impl Estimates {
         self.longest_us.store(deadline_us, Ordering::Relaxed);
     }
 
-    /// Sets what the requests of a row need within the deadline of a place.
-    pub(crate) fn set_own(&self, row: usize, place: usize, own: OwnTime) {
-        self.needs[row * self.costliest.len() + place].store(own.packed(), Ordering::Relaxed);
+    /// Sets what the requests of a row need within the deadline of a promise.
+    pub(crate) fn set_own(&self, row: usize, promise: usize, own: OwnTime) {
+        self.needs[row * self.costliest.len() + promise].store(own.packed(), Ordering::Relaxed);
     }
 
-    /// What the requests of a row need within the deadline of a place.
-    pub(crate) fn own(&self, row: usize, place: usize) -> OwnTime {
-        OwnTime::unpacked(self.needs[row * self.costliest.len() + place].load(Ordering::Relaxed))
+    /// What the requests of a row need within the deadline of a promise.
+    pub(crate) fn own(&self, row: usize, promise: usize) -> OwnTime {
+        OwnTime::unpacked(self.needs[row * self.costliest.len() + promise].load(Ordering::Relaxed))
     }
 
-    /// Whether a request of this row and place came since the last call.
-    pub(crate) fn take_came(&self, row: usize, place: usize) -> bool {
-        let came = &self.came[row * self.costliest.len() + place];
+    /// Whether a request of this row and promise came since the last call.
+    pub(crate) fn take_came(&self, row: usize, promise: usize) -> bool {
+        let came = &self.came[row * self.costliest.len() + promise];
         came.load(Ordering::Relaxed) && came.swap(false, Ordering::Relaxed)
     }
 
-    /// Sets what the costliest types of a place need.
-    pub(crate) fn set_costliest(&self, place: usize, needs: Needs) {
-        self.costliest[place].set(needs);
+    /// Sets what the costliest types of a promise need.
+    pub(crate) fn set_costliest(&self, promise: usize, needs: Needs) {
+        self.costliest[promise].set(needs);
     }
 
-    /// What the costliest requests of a place need whose size or cost was told.
-    pub(crate) fn costliest_told(&self, place: usize) -> Needs {
-        self.costliest[place].told()
+    /// What the costliest requests of a promise need whose size or cost was told.
+    pub(crate) fn costliest_told(&self, promise: usize) -> Needs {
+        self.costliest[promise].told()
     }
 
     /// Forgets the requests of known size or cost that came before the last call.
@@ -176,8 +176,8 @@ impl Estimates {
         needs: Needs,
         terms: &DeadlineTerms,
     ) -> &Costliest {
-        let place = self.place(terms);
-        let costliest = &self.costliest[place];
+        let promise = self.promise_index(terms);
+        let costliest = &self.costliest[promise];
         if features.announced_us > 0 || features.blocks > 0 {
             costliest.note_told(needs);
         } else {
@@ -188,7 +188,8 @@ impl Estimates {
 
     /// Notes that a request with this promise came.
     pub(super) fn note_came(&self, features: CostFeatures, level: u8, terms: &DeadlineTerms) {
-        let came = &self.came[self.number(features, level) * self.costliest.len() + self.place(terms)];
+        let came =
+            &self.came[self.number(features, level) * self.costliest.len() + self.promise_index(terms)];
         if !came.load(Ordering::Relaxed) {
             came.store(true, Ordering::Relaxed);
         }
@@ -197,7 +198,7 @@ impl Estimates {
     /// What a request with this cost needs within its deadline.
     pub(crate) fn own_time(&self, features: CostFeatures, level: u8, terms: &DeadlineTerms) -> OwnTime {
         let row = self.number(features, level);
-        let own = self.own(row, self.place(terms));
+        let own = self.own(row, self.promise_index(terms));
         if features.announced_us == 0 && features.blocks == 0 {
             return own;
         }
@@ -222,9 +223,9 @@ impl Estimates {
         &self.rows[self.number(features, level)]
     }
 
-    /// The place of a promise. After a reload there may be fewer than the class knew.
-    fn place(&self, terms: &DeadlineTerms) -> usize {
-        usize::from(terms.place).min(self.costliest.len() - 1)
+    /// The index of a promise. After a reload there may be fewer than the class knew.
+    fn promise_index(&self, terms: &DeadlineTerms) -> usize {
+        usize::from(terms.promise_index).min(self.costliest.len() - 1)
     }
 
     fn number(&self, features: CostFeatures, level: u8) -> usize {

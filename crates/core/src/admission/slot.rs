@@ -109,7 +109,7 @@ impl Slot {
     /// Takes away waiting work that starts, or will not.
     pub(super) fn no_longer_waits(&self, work: &Work) {
         self.waiting.subtract(work.summand());
-        self.by_age.subtract(work.place, work.cost.mean_us.into());
+        self.by_age.subtract(work.ring_part, work.cost.mean_us.into());
     }
 
     /// Adds what another rank of the same priority goes on to bring before requests of this one. Its deadlines are the earlier

@@ -26,7 +26,7 @@ use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
 use crate::admission::slot::Slot;
-use crate::admission::waiting_by_age::NO_PLACE;
+use crate::admission::waiting_by_age::IN_NO_PART;
 use crate::promises::Control;
 use crate::request::work::{Cost, CostFeatures, Work};
 use crate::scheduling::quota::Quota;
@@ -54,7 +54,7 @@ pub(crate) struct SlotOf {
     pub(crate) rank: Rank,
     /// The class and the quota, if it is of a class with a delay.
     pub(crate) quota: Option<(u16, Arc<Quota>)>,
-    /// The place of its deadline among those for which workers are held; none without a deadline.
+    /// The index of its deadline among those for which workers are held; none without a deadline.
     held: Option<usize>,
     /// Whether a shorter deadline is of the same priority.
     ages: bool,
@@ -111,9 +111,9 @@ impl UnfinishedWork {
     }
 
     fn add_slot(&mut self, rank: Rank, quota: Option<(u16, Arc<Quota>)>) {
-        let place = self.held.iter().position(|held| held.deadline_ns == rank.deadline_ns);
+        let index = self.held.iter().position(|held| held.deadline_ns == rank.deadline_ns);
         let held = (rank.deadline_ns < u64::MAX).then(|| {
-            place.unwrap_or_else(|| {
+            index.unwrap_or_else(|| {
                 Arc::make_mut(&mut self.held).push(Arc::new(HeldWorkers::new(rank.deadline_ns)));
                 self.held.len() - 1
             })
@@ -178,8 +178,9 @@ impl UnfinishedWork {
         let tag = self.rule.reserve(slot, now, cost.mean_us.into());
         let own = &self.slots[slot];
         let add = || own.slot.by_age.add(now, own.rank.deadline_ns, cost.mean_us.into());
-        let place = if own.ages { add() } else { NO_PLACE };
-        let reserved = Work { slot: slot as u16, tag, told: 0, place, queued_us: 0, stretch, features, cost };
+        let ring_part = if own.ages { add() } else { IN_NO_PART };
+        let reserved =
+            Work { slot: slot as u16, tag, held_counts: 0, ring_part, queued_us: 0, stretch, features, cost };
         own.slot.waiting.add(reserved.summand());
         reserved
     }
@@ -228,8 +229,8 @@ impl UnfinishedWork {
         slot.in_service.fetch_add(1, Ordering::Relaxed);
         slot.started.add(work.mean_and_square());
         self.residual.start(now, work);
-        work.told = self.held.len().min(u8::MAX.into()) as u8;
-        self.held.iter().take(work.told.into()).for_each(|held| held.start(now, work));
+        work.held_counts = self.held.len().min(u8::MAX.into()) as u8;
+        self.held.iter().take(work.held_counts.into()).for_each(|held| held.start(now, work));
     }
 
     /// Ends the work of a request that started at `started` and took `took_us` of a worker.
@@ -237,9 +238,9 @@ impl UnfinishedWork {
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
         self.slot(work).in_service.fetch_sub(1, Ordering::Relaxed);
         self.residual.finish(started, work);
-        let told = &self.held[..usize::from(work.told).min(self.held.len())];
+        let counted = &self.held[..usize::from(work.held_counts).min(self.held.len())];
         let due = self.slots[usize::from(work.slot)].held.is_some();
-        told.iter().for_each(|held| held.finish(started, work, (took_us, due)));
+        counted.iter().for_each(|held| held.finish(started, work, (took_us, due)));
         self.rule.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
@@ -325,8 +326,8 @@ impl UnfinishedWork {
         let nothing = Work {
             slot: slot as u16,
             tag: 0,
-            told: 0,
-            place: NO_PLACE,
+            held_counts: 0,
+            ring_part: IN_NO_PART,
             queued_us: 0,
             stretch: Work::ONCE,
             features: CostFeatures::default(),
@@ -350,7 +351,7 @@ impl SlotOf {
 
     /// The workers that are held longer than its requests can wait.
     fn holding(&self, held: &[Arc<HeldWorkers>], now: Option<Instant>) -> Holding {
-        self.held.map_or(Holding::default(), |place| held[place].holding(now))
+        self.held.map_or(Holding::default(), |index| held[index].holding(now))
     }
 
     /// The part of this waiting work of the same priority that goes before a request of another rank that comes now.

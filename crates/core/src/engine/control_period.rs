@@ -66,7 +66,7 @@ impl Engine {
         // No request arrives at the lane of `tick`, which is the last.
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
         let unseen = &mut self.sensors.unseen;
-        unseen.told(queue_waiting);
+        unseen.set_length(queue_waiting);
         let empty = (span.idle_samples, span.sample_seconds);
         self.sensors.classes.sample(lanes, empty, span.last_seconds, unseen);
         self.learn_from_refusals(now);
@@ -106,7 +106,7 @@ impl Engine {
                 capacity.lower(now);
             }
             if found.is_other {
-                self.loops.deadlines.doubt(plant);
+                self.loops.deadlines.lower_confidence(plant);
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {
                     costs[class].forget(level);

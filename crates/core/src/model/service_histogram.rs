@@ -64,8 +64,8 @@ impl ServiceHistogram {
     pub fn of(counts: &[(u16, f32)]) -> Self {
         let mut own = ServiceHistogram::default();
         for (bin, count) in counts {
-            if let Some(place) = own.counts.get_mut(usize::from(*bin)) {
-                *place += count;
+            if let Some(known) = own.counts.get_mut(usize::from(*bin)) {
+                *known += count;
                 own.total += f64::from(*count);
             }
         }

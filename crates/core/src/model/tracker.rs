@@ -242,7 +242,7 @@ impl Tracker {
         if off * off > LIMIT * variance || self.samples == 0 {
             Some((off, samples))
         } else if off * off > LIMIT * poisson {
-            self.doubt(latest, sample_seconds)
+            self.judge_run_in_doubt(latest, sample_seconds)
         } else {
             None
         }
@@ -252,7 +252,7 @@ impl Tracker {
     /// by themselves.
     #[cold]
     #[inline(never)]
-    fn doubt(&mut self, latest: f64, sample_seconds: f64) -> Option<(f64, u32)> {
+    fn judge_run_in_doubt(&mut self, latest: f64, sample_seconds: f64) -> Option<(f64, u32)> {
         self.doubt.add(self.samples - (self.run.samples - 1), latest);
         if !self.doubt.lasts() {
             return None;

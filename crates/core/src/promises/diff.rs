@@ -56,7 +56,7 @@ pub(crate) fn changes(old: &Registry, new: &Registry) -> Changes {
     }
     for (site, numbers) in new.promises.sites.iter().zip(&new.sites) {
         let before = old.sites.iter().position(|before| before.site == numbers.site);
-        let before = before.map(|place| &old.promises.sites[place]);
+        let before = before.map(|index| &old.promises.sites[index]);
         changes.sites.note(site.name.clone(), before.is_some(), true, before.is_some_and(|b| alike(b, site)));
         if let Some(before) = before {
             compare_classes(before, site, &mut changes.classes);

@@ -98,21 +98,21 @@ impl Site {
         self.deadline.into_iter().chain(self.classes.iter().filter_map(|class| class.deadline)).min()
     }
 
-    /// The relative deadline of the class at this place among its classes; `default` comes after its own.
-    pub(crate) fn deadline_of(&self, place: usize) -> Option<Duration> {
-        self.classes.get(place).and_then(|class| class.deadline).or(self.deadline)
+    /// The relative deadline of the class with this index among its classes; `default` comes after its own.
+    pub(crate) fn deadline_of(&self, index: usize) -> Option<Duration> {
+        self.classes.get(index).and_then(|class| class.deadline).or(self.deadline)
     }
 
     /// How many of a hundred admitted requests of that class keep their deadline.
-    pub fn in_time_of(&self, place: usize) -> f64 {
-        self.classes.get(place).and_then(|class| class.in_time).unwrap_or(self.in_time)
+    pub fn in_time_of(&self, index: usize) -> f64 {
+        self.classes.get(index).and_then(|class| class.in_time).unwrap_or(self.in_time)
     }
 
     /// The lowest level that the load may give to requests of that class. Where there is a deadline, it decides which
     /// requests are refused, and the load only how well the others are served. But a deadline does not hold a site to its
     /// contract on a server that has room, so a site that takes no part in the excess is refused by its level.
-    pub(crate) fn least_level(&self, place: usize) -> u8 {
-        u8::from(self.deadline_of(place).is_some() && self.held_to().is_none())
+    pub(crate) fn least_level(&self, index: usize) -> u8 {
+        u8::from(self.deadline_of(index).is_some() && self.held_to().is_none())
     }
 
     /// The contract beyond which it gets nothing, on an idle server neither.

@@ -180,11 +180,11 @@ impl Site {
     /// Checks the plants of its levels, where there are several.
     fn validate_plants(&self, wrong: &mut Vec<String>) {
         let (name, plants) = (&self.name, self.plants().collect::<Vec<_>>());
-        for (place, plant) in
-            plants.iter().enumerate().skip(2).filter(|(place, plant)| plants[place - 1] != **plant)
+        for (index, plant) in
+            plants.iter().enumerate().skip(2).filter(|(index, plant)| plants[index - 1] != **plant)
         {
-            if let Some(same) = plants[..place].iter().rposition(|other| other == plant) {
-                let [upper, between, lower] = [place, place - 1, same].map(|level| &self.levels[level].name);
+            if let Some(same) = plants[..index].iter().rposition(|other| other == plant) {
+                let [upper, between, lower] = [index, index - 1, same].map(|level| &self.levels[level].name);
                 wrong.push(format!(
                     "{name}: level {between} stands between {lower} and {upper}, but is served by another upstream; the levels \
                      of one upstream follow one another: move {between}, or give it the same upstream"

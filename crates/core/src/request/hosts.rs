@@ -43,7 +43,7 @@ impl Hosts {
             return self.site_of_capitals(host, has);
         }
         let named = self.names.binary_search_by(|(name, _)| name.as_str().cmp(host));
-        let named = named.ok().map(|place| self.names[place].1);
+        let named = named.ok().map(|index| self.names[index].1);
         let before = named.unwrap_or(usize::MAX);
         let open = self.open.iter().take_while(|site| **site < before).find(|site| has(**site, host));
         open.copied().or(named)
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn capitals_are_seen_wherever_they_stand() {
         for byte in 0..=127_u8 {
-            for place in 0..11 {
+            for index in 0..11 {
                 let mut host = *b"a-z.[@`{09~";
-                host[place] = byte;
+                host[index] = byte;
                 let host = core::str::from_utf8(&host).expect("ASCII");
                 assert_eq!(has_capitals(host), byte.is_ascii_uppercase(), "{host}");
             }

@@ -96,12 +96,12 @@ impl<'a> ShapeParts<'a> {
     pub(crate) fn tokens(&self, prefixes: &impl CrowdedPrefixes) -> Tokens {
         let mut tokens = [0; FEATURES];
         let mut parent = BASIS;
-        for (place, segment) in self.segments().enumerate() {
+        for (index, segment) in self.segments().enumerate() {
             let mut own = step(parent, b'/');
             normalize(segment, |byte| own = step(own, byte));
             let own = own.max(1);
             parent = if prefixes.is_apart(parent, own) { own } else { any_below(parent) };
-            tokens[place] = parent;
+            tokens[index] = parent;
         }
         tokens[EXTENSION] = token(self.extension());
         tokens[QUERY_KEY] = token(self.query_key);

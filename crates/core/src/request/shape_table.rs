@@ -135,7 +135,7 @@ impl ShapeTable {
     }
 
     /// The type of a request, which is `root` if no rule holds, and the handle of its shape.
-    pub(crate) fn place(&self, request: &impl RequestView, root: u16) -> (u16, u16) {
+    pub(crate) fn type_and_shape(&self, request: &impl RequestView, root: u16) -> (u16, u16) {
         let parts = ShapeParts::of(request);
         let tokens = parts.tokens(self);
         let rules = self.rules.iter().map_while(|word| TypeRule::unpacked(word.load(Ordering::Relaxed)));
@@ -276,8 +276,8 @@ impl ShapeText {
         let mut written = [0; LONGEST + 1];
         let (mut length, mut parent) = (0, ROOT);
         let mut push = |byte: u8| {
-            if let Some(place) = written.get_mut(length) {
-                (*place, length) = (byte, length + 1);
+            if let Some(next) = written.get_mut(length) {
+                (*next, length) = (byte, length + 1);
             }
         };
         for (segment, token) in self.parts().segments().zip(&tokens) {

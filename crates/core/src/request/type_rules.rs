@@ -30,7 +30,7 @@ impl TypeRules {
     pub(crate) fn features(&self, request: &impl RequestView) -> CostFeatures {
         let own = self.rules.iter().position(|rule| rule.holds(request));
         let request_type = own.unwrap_or_else(|| self.rules.len() + DefaultType::of(request) as usize) as u16;
-        let found = self.found.as_ref().map(|table| table.place(request, request_type));
+        let found = self.found.as_ref().map(|table| table.type_and_shape(request, request_type));
         let (request_type, shape) = found.unwrap_or((request_type, 0));
         let header = self.cost_header.as_ref().filter(|_| request.is_trusted());
         let announced_us = header.and_then(|name| microseconds(request.header(name)?)).unwrap_or(0);

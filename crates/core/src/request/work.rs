@@ -32,9 +32,9 @@ pub(crate) struct Work {
     /// The tag under which the admission law has reserved it.
     pub(crate) tag: u16,
     /// The number of deadlines for which its start was counted (`HeldWorkers`).
-    pub(crate) told: u8,
-    /// Its place among the waiting work of its rank by arrival (`WaitingByAge`).
-    pub(crate) place: u8,
+    pub(crate) held_counts: u8,
+    /// The part of the ring of waiting work by arrival in which it counts (`WaitingByAge`).
+    pub(crate) ring_part: u8,
     /// For how long it was expected to wait in the server when it started there (us).
     pub(crate) queued_us: u32,
     /// How many times as long such requests take on average if no time is cut at the longest deadline, in sixteenths; at 16 or
@@ -53,16 +53,21 @@ pub(crate) struct DeadlineTerms {
     pub(crate) in_time: f64,
     /// The quantile of the standard normal distribution for that part.
     pub(crate) deviations: f64,
-    /// The place of the promise, a deadline, its share and a priority, among those of its site.
-    pub(crate) place: u8,
+    /// The index of the promise, a deadline, its share and a priority, among those of its site.
+    pub(crate) promise_index: u8,
     /// Short waits are preferred to busy workers.
     pub(crate) prefers_delay: bool,
 }
 
 impl DeadlineTerms {
     /// Nothing was promised.
-    pub(crate) const NONE: DeadlineTerms =
-        DeadlineTerms { deadline: None, in_time: 0.0, deviations: 0.0, place: 0, prefers_delay: false };
+    pub(crate) const NONE: DeadlineTerms = DeadlineTerms {
+        deadline: None,
+        in_time: 0.0,
+        deviations: 0.0,
+        promise_index: 0,
+        prefers_delay: false,
+    };
 }
 
 /// A request is late once a service time of this many deviations below its mean would still end after the deadline.
@@ -83,7 +88,7 @@ impl Work {
     #[cfg(test)]
     pub(crate) fn of(cost: Cost) -> Self {
         let (stretch, features) = (Self::ONCE, CostFeatures::default());
-        Work { slot: 0, tag: 0, told: 0, place: u8::MAX, queued_us: 0, stretch, features, cost }
+        Work { slot: 0, tag: 0, held_counts: 0, ring_part: u8::MAX, queued_us: 0, stretch, features, cost }
     }
 
     /// The latest start with which the request may still be in time.

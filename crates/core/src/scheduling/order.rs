@@ -9,15 +9,25 @@ use core::cmp::Ordering;
 /// When a request is served if requests keep their order: the least is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueueTurn {
-    /// The rank with its deadline made absolute.
-    pub(super) rank: Rank,
+    band: u16,
+    /// The absolute deadline (ns).
+    due_ns: u64,
     arrived: Instant,
 }
 
 impl QueueTurn {
     pub(super) fn new(rank: Rank, arrived: Instant) -> Self {
-        let deadline_ns = arrived.as_nanos().saturating_add(rank.deadline_ns);
-        QueueTurn { rank: Rank { deadline_ns, ..rank }, arrived }
+        let due_ns = arrived.as_nanos().saturating_add(rank.deadline_ns);
+        QueueTurn { band: rank.band, due_ns, arrived }
+    }
+
+    fn kind(&self) -> u16 {
+        Rank::kind_of(self.band)
+    }
+
+    /// Whether the requests of a rank come after this turn, of whatever site they are: see [`Rank::is_above`].
+    pub(super) fn is_above(&self, rank: &Rank) -> bool {
+        Rank { band: self.band, ..*rank }.is_above(rank, false)
     }
 }
 
@@ -51,7 +61,7 @@ pub(super) struct Order {
 
 impl Order {
     pub(super) fn before(&self, other: &Order) -> bool {
-        let key = |order: &Order| (order.tier, order.turn.rank.kind(), order.share, order.turn, order.group);
+        let key = |order: &Order| (order.tier, order.turn.kind(), order.share, order.turn, order.group);
         match key(self).cmp(&key(other)) {
             Ordering::Equal => self.urgency > other.urgency,
             order => order == Ordering::Less,

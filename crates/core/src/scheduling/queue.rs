@@ -227,8 +227,7 @@ impl Queue {
         let mut highest: Option<Rank> = None;
         let mut best: Option<(Order, usize)> = None;
         for (index, fifo) in self.fifos.iter_mut().enumerate() {
-            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.turn.rank.is_above(&fifo.rank, false))
-            {
+            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.turn.is_above(&fifo.rank)) {
                 break;
             }
             if self.holds_exempt && fifo.rank == Rank::EXEMPT {

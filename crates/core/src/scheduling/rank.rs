@@ -39,7 +39,11 @@ impl Rank {
     /// What a request is by its rank: 0 if it is exempt, then inside a contract, beyond the contract of its site, and of a site
     /// without one.
     pub(crate) fn kind(&self) -> u16 {
-        self.band.div_ceil(PRIORITIES)
+        Rank::kind_of(self.band)
+    }
+
+    pub(super) fn kind_of(band: u16) -> u16 {
+        band.div_ceil(PRIORITIES)
     }
 
     /// Whether its site has a contract. Such sites take turns, so a priority counts among the requests of one site only.

@@ -28,12 +28,12 @@ impl Groups {
 
     pub(super) fn add(&mut self, group: usize, turn: QueueTurn) {
         let turns = &mut self.0[group].1;
-        let place = if turns.back().is_none_or(|last| *last <= turn) {
+        let index = if turns.back().is_none_or(|last| *last <= turn) {
             turns.len()
         } else {
             turns.partition_point(|other| *other <= turn)
         };
-        turns.insert(place, turn);
+        turns.insert(index, turn);
     }
 
     /// Uses the first turn, for whichever request of the group starts.
@@ -44,8 +44,8 @@ impl Groups {
     /// Takes out the turn of a request that leaves without a start; if another request has used it, the next one.
     pub(super) fn give_up(&mut self, group: usize, turn: QueueTurn) {
         let turns = &mut self.0[group].1;
-        let place = turns.partition_point(|other| *other < turn);
-        turns.remove(place.min(turns.len().saturating_sub(1)));
+        let index = turns.partition_point(|other| *other < turn);
+        turns.remove(index.min(turns.len().saturating_sub(1)));
     }
 
     pub(super) fn clear(&mut self) {

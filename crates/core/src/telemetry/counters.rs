@@ -366,7 +366,7 @@ mod tests {
     fn durations_are_counted_below_the_bound_that_is_above_them() {
         let lanes = [DurationCounters::default(), DurationCounters::default()];
         let given = [999_999, 1_000_000, 1_999_999, 2_000_000, 65_535_999_999, 65_536_000_000, u64::MAX];
-        given.iter().enumerate().for_each(|(place, ns)| lanes[place % 2].add(*ns));
+        given.iter().enumerate().for_each(|(index, ns)| lanes[index % 2].add(*ns));
         let histogram = durations(lanes.iter(), given.len() as u64, 7);
         let bounds: Vec<Duration> = DurationHistogram::bounds().collect();
         for (bucket, count) in histogram.buckets.iter().enumerate() {

@@ -446,7 +446,7 @@ mod tests {
         (0..400).for_each(|_| {
             serve(20);
         });
-        let after = (0..20).map(|place| serve(if place == 0 { 10_000 } else { 20 })).fold(0.0, f64::max);
+        let after = (0..20).map(|index| serve(if index == 0 { 10_000 } else { 20 })).fold(0.0, f64::max);
         assert!(after < 0.022, "one of 10 s: {after}");
         let stepped = (0..100).map(|_| serve(60)).last();
         assert!(stepped.is_some_and(|seconds| seconds > 0.055), "{stepped:?}");

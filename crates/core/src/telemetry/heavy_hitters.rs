@@ -181,8 +181,8 @@ mod tests {
                     at -= share;
                 }
                 if arrivals & ((1 << crowd.note_shift()) - 1) == 0 {
-                    let place = (arrivals >> crowd.note_shift()) as usize % RECENT;
-                    counters.recent[place].store(client, Ordering::Relaxed);
+                    let index = (arrivals >> crowd.note_shift()) as usize % RECENT;
+                    counters.recent[index].store(client, Ordering::Relaxed);
                 }
                 counters.arrivals.add(1);
             }

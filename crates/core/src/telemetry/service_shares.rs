@@ -30,10 +30,10 @@ impl ServiceShares {
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         let wanted = part * self.within.iter().sum::<f64>();
         let mut below = 0.0;
-        for (place, count) in self.within.iter().enumerate() {
+        for (index, count) in self.within.iter().enumerate() {
             if *count > 0.0 && below + count >= wanted {
                 let into = ((wanted - below) / count).clamp(0.0, 1.0);
-                return self.target * (place as f64 + into) / SERVICE_PARTS as f64;
+                return self.target * (index as f64 + into) / SERVICE_PARTS as f64;
             }
             below += count;
         }

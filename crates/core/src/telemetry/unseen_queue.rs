@@ -17,7 +17,7 @@ pub(crate) struct UnseenQueue {
 
 impl UnseenQueue {
     /// Takes the queue's length; `None` if no process has looked at it lately.
-    pub(crate) fn told(&mut self, length: Option<u32>) {
+    pub(crate) fn set_length(&mut self, length: Option<u32>) {
         let before = core::mem::replace(&mut self.length, length.unwrap_or(0));
         match length {
             Some(length) => self.growth += i64::from(length) - i64::from(before),
@@ -66,7 +66,7 @@ mod tests {
     fn what_has_come_is_what_was_taken_and_what_the_queue_has_grown_by() {
         let mut queue = UnseenQueue::default();
         let mut come = |length: Option<u32>, taken: u64| {
-            queue.told(length);
+            queue.set_length(length);
             queue.come_for_each([taken / 4, taken - taken / 4].into_iter())
         };
         assert_eq!(come(Some(0), 40), None);
@@ -86,7 +86,7 @@ mod tests {
         let classes = [taken(10), taken(30), taken(0)];
         queue.add_waiting(&classes, &mut waiting);
         assert_eq!(waiting, [1, 0, 0]);
-        queue.told(Some(100));
+        queue.set_length(Some(100));
         queue.add_waiting(&classes, &mut waiting);
         assert_eq!(waiting, [26, 75, 0]);
         queue.add_waiting(&[taken(0)], &mut waiting[..1]);

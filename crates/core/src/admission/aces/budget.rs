@@ -109,11 +109,11 @@ impl Budget {
         let mut parties: Vec<u16> = self.accounts.iter().map(|(band, _)| party(*band)).collect();
         parties.sort_unstable();
         parties.dedup();
-        let place = |band: u16| parties.iter().take_while(|own| **own < party(band)).count();
-        self.party_of_account = self.accounts.iter().map(|(band, _)| place(*band)).collect();
+        let party_index = |band: u16| parties.iter().take_while(|own| **own < party(band)).count();
+        self.party_of_account = self.accounts.iter().map(|(band, _)| party_index(*band)).collect();
         let share = |party: &u16| {
-            let place = priorities.binary_search(&Rank::priority(*party)?).ok()?;
-            shares.get(place).copied()
+            let index = priorities.binary_search(&Rank::priority(*party)?).ok()?;
+            shares.get(index).copied()
         };
         self.shares = parties.iter().map(|party| share(party).unwrap_or(Share::ANY)).collect();
     }

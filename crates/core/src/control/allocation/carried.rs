@@ -39,11 +39,11 @@ impl CarriedGroups {
         share_out(wants, target.load, target.drain, &[], shares);
         self.carried.fill(false);
         if let Some(carries) = &target.carries {
-            let lowest = |place: usize| wants.groups[place].offered(1.0, target.drain);
+            let lowest = |index: usize| wants.groups[index].offered(1.0, target.drain);
             let places = 0..wants.groups.len();
-            let beyond: Vec<usize> = places.filter(|place| lowest(*place) > shares[*place].load).collect();
+            let beyond: Vec<usize> = places.filter(|index| lowest(*index) > shares[*index].load).collect();
             self.judge(wants, target, carries, &beyond);
-            if beyond.iter().any(|place| self.carried[*place]) {
+            if beyond.iter().any(|index| self.carried[*index]) {
                 let least = self.least(wants, target, shares);
                 let before = shares.to_vec();
                 share_out(wants, target.load, target.drain, &least, shares);
@@ -67,11 +67,11 @@ impl CarriedGroups {
         for ((sustained, group), entitled) in followed.filter(|_| is_followed) {
             sustained.follow(group.offered(1.0, 0.0), entitled.load, steps);
         }
-        for place in beyond {
-            let (group, part) = (&wants.groups[*place], self.entitled[*place].load / carries.capacity);
+        for index in beyond {
+            let (group, part) = (&wants.groups[*index], self.entitled[*index].load / carries.capacity);
             let (arriving, backlog) = (group.offered(1.0, 0.0), group.backlog(1.0));
             let part = part.clamp(0.0, 1.0);
-            self.carried[*place] = carries.carries(part, &mut self.sustained[*place], arriving, backlog);
+            self.carried[*index] = carries.carries(part, &mut self.sustained[*index], arriving, backlog);
         }
     }
 
@@ -80,10 +80,10 @@ impl CarriedGroups {
     fn least(&self, wants: Wants<'_>, target: &LoadTarget, shares: &[GroupShare]) -> Vec<f64> {
         let of_site = |claim: &Claim| {
             let most = if self.carried[claim.groups.clone()].contains(&true) { f64::INFINITY } else { 1.0 };
-            let needed = |place: usize| {
-                let own = &wants.groups[place];
-                let kept = || own.solve(shares[place].load, target.drain).min(most);
-                own.offered(if self.carried[place] { 1.0 } else { kept() }, target.drain)
+            let needed = |index: usize| {
+                let own = &wants.groups[index];
+                let kept = || own.solve(shares[index].load, target.drain).min(most);
+                own.offered(if self.carried[index] { 1.0 } else { kept() }, target.drain)
             };
             claim.groups.clone().map(needed).sum()
         };
@@ -94,8 +94,8 @@ impl CarriedGroups {
     /// priority first.
     fn keep(&self, wants: Wants<'_>, before: &[GroupShare], shares: &mut [GroupShare]) {
         let needy = wants.claims.iter().filter(|claim| self.carried[claim.groups.clone()].contains(&true));
-        for place in needy.flat_map(|claim| claim.groups.clone()).filter(|place| !self.carried[*place]) {
-            shares[place].load = shares[place].load.min(before[place].load);
+        for index in needy.flat_map(|claim| claim.groups.clone()).filter(|index| !self.carried[*index]) {
+            shares[index].load = shares[index].load.min(before[index].load);
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
             let mut sharing = CarriedGroups::new(2);
             for _ in 0..50 {
                 sharing.share_out(Wants { claims: &claims, groups: &groups }, &target, &mut shares);
-                let levels = [0, 1].map(|place| groups[place].solve(shares[place].load, 0.0));
+                let levels = [0, 1].map(|index| groups[index].solve(shares[index].load, 0.0));
                 assert_eq!(levels, [1.0; 2], "{large}: {shares:?}");
             }
         }

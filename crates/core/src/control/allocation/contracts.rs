@@ -104,14 +104,14 @@ impl ContractShares {
         let set_point = plant.promised.set_point;
         let room = (1.0 - set_point).max(0.0);
         let (mut all, own_work) = (0.0, sense::own_work(plant, known.0, known.1.rejection));
-        for (place, (own, site)) in self.sites.iter_mut().zip(&plant.sites).enumerate() {
+        for (index, (own, site)) in self.sites.iter_mut().zip(&plant.sites).enumerate() {
             let at = |m: fn(u8) -> f64| {
                 let groups = &demand.groups[site.groups.clone()];
                 groups.iter().map(|group| group.offered(m(group.top), 0.0)).sum::<f64>()
             };
-            let fixed = demand.fixed[place].offered(0.0);
+            let fixed = demand.fixed[index].offered(0.0);
             own.wanted = if site.guarantee.is_some() {
-                fixed.max((fixed + at(f64::from)).min(demand.claimed[place]))
+                fixed.max((fixed + at(f64::from)).min(demand.claimed[index]))
             } else {
                 fixed + at(|_| 0.0)
             };
@@ -149,21 +149,21 @@ impl ContractShares {
         demand: &'a PlantDemand,
         known: (&Measurement<'_>, &RequestCosts<'_>),
     ) -> Cow<'a, PlantDemand> {
-        let has_contract = |place: usize| plant.sites[place].guarantee.is_some();
-        let need = |(place, own): (usize, &ContractShare)| {
-            let fixed = demand.fixed[place].offered(0.0) - demand.inside(plant, place, known).offered(0.0);
-            let least = if has_contract(place) { fixed.clamp(0.0, own.wanted) } else { own.wanted };
-            let weight = if own.planned > 0.0 { own.planned } else { demand.claimed[place] };
+        let has_contract = |index: usize| plant.sites[index].guarantee.is_some();
+        let need = |(index, own): (usize, &ContractShare)| {
+            let fixed = demand.fixed[index].offered(0.0) - demand.inside(plant, index, known).offered(0.0);
+            let least = if has_contract(index) { fixed.clamp(0.0, own.wanted) } else { own.wanted };
+            let weight = if own.planned > 0.0 { own.planned } else { demand.claimed[index] };
             Need { least, most: own.wanted, weight: weight.max(LEAST_WEIGHT) }
         };
         let needs: Vec<Need> = self.sites.iter().enumerate().map(need).collect();
         let (x, mut fitted) = (fill(&needs, line), Cow::Borrowed(demand));
-        for (place, need) in needs.iter().enumerate().filter(|(place, _)| has_contract(*place)) {
+        for (index, need) in needs.iter().enumerate().filter(|(index, _)| has_contract(*index)) {
             let part = need.at(x);
             let held = part < (1.0 - ROUNDING) * need.most;
-            self.changed |= core::mem::replace(&mut self.sites[place].held, held) != held;
+            self.changed |= core::mem::replace(&mut self.sites[index].held, held) != held;
             if held {
-                fitted.to_mut().hold(plant, (place, part), known);
+                fitted.to_mut().hold(plant, (index, part), known);
             }
         }
         fitted

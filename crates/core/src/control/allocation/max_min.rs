@@ -125,11 +125,12 @@ pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]
         weight: claim.weight,
     };
     let needs: Vec<Need> = claims.iter().map(need).collect();
-    let bends = bends(&needs);
+    let breakpoints = breakpoints(&needs);
     for (site, claim) in claims.iter().enumerate() {
         // As if it had no end.
-        let others = bends.iter().filter(|bend| bend.site != site || bend.change > 0.0);
-        let level = level_of(others, &needs, capacity).unwrap_or(f64::INFINITY);
+        let others =
+            breakpoints.iter().filter(|breakpoint| breakpoint.site != site || breakpoint.change > 0.0);
+        let level = water_level(others, &needs, capacity).unwrap_or(f64::INFINITY);
         spend(claim, groups, claim.weight * level - claim.fixed, 0.0, |group, load, _| {
             shares[group].load = load
         });
@@ -186,51 +187,55 @@ impl Need {
     }
 }
 
-/// The total is piecewise linear in the level of weighted max-min fairness: the share of a site begins to grow at one level,
-/// and stops at another.
+/// The total is piecewise linear in the water level of weighted max-min fairness: the share of a site begins to grow at one
+/// level, and stops at another.
 #[derive(Clone, Copy)]
-struct Bend {
+struct Breakpoint {
     level: f64,
     /// By how much the total grows faster from there on.
     change: f64,
     site: usize,
 }
 
-/// The bends of all sites, in order.
-fn bends(needs: &[Need]) -> Vec<Bend> {
+/// The breakpoints of all sites, in order.
+fn breakpoints(needs: &[Need]) -> Vec<Breakpoint> {
     let of_site = |(site, need): (usize, &Need)| {
-        [(need.least, need.weight), (need.most, -need.weight)].map(|(load, change)| Bend {
+        [(need.least, need.weight), (need.most, -need.weight)].map(|(load, change)| Breakpoint {
             level: load / need.weight,
             change,
             site,
         })
     };
-    let mut bends: Vec<Bend> = needs.iter().enumerate().flat_map(of_site).collect();
-    bends.sort_unstable_by(|a, b| a.level.total_cmp(&b.level));
-    bends
+    let mut breakpoints: Vec<Breakpoint> = needs.iter().enumerate().flat_map(of_site).collect();
+    breakpoints.sort_unstable_by(|a, b| a.level.total_cmp(&b.level));
+    breakpoints
 }
 
-/// The level at which all sites together get `total`, if the last of these bends is not enough; `None` where it is.
-fn level_of<'a>(bends: impl Iterator<Item = &'a Bend>, needs: &[Need], total: f64) -> Option<f64> {
+/// The water level at which all sites together get `total`, if the last breakpoint is not enough; `None` where it is.
+fn water_level<'a>(
+    breakpoints: impl Iterator<Item = &'a Breakpoint>,
+    needs: &[Need],
+    total: f64,
+) -> Option<f64> {
     let mut given: f64 = needs.iter().map(|need| need.least).sum();
     let (mut level, mut slope) = (0.0, 0.0);
-    for bend in bends {
-        let more = slope * (bend.level - level);
+    for breakpoint in breakpoints {
+        let more = slope * (breakpoint.level - level);
         if given + more >= total && slope > 0.0 {
             break;
         }
         given += more;
-        level = bend.level;
-        slope += bend.change;
+        level = breakpoint.level;
+        slope += breakpoint.change;
     }
     (slope > 0.0).then(|| level + ((total - given) / slope).max(0.0))
 }
 
-/// The level of weighted max-min fairness at which all sites together get `total`, or each has its most.
+/// The water level of weighted max-min fairness at which all sites together get `total`, or each has its most.
 pub(super) fn fill(needs: &[Need], total: f64) -> f64 {
-    let bends = bends(needs);
-    let last = bends.last().map_or(0.0, |bend| bend.level);
-    level_of(bends.iter(), needs, total).unwrap_or(last)
+    let breakpoints = breakpoints(needs);
+    let last = breakpoints.last().map_or(0.0, |breakpoint| breakpoint.level);
+    water_level(breakpoints.iter(), needs, total).unwrap_or(last)
 }
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ mod tests {
         demand.claimed[0] = 0.25;
         let mut allocation = Allocation::top(&own);
         let found = allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, true);
-        let [first, second] = [0, 1].map(|place| found.level_of(&own, &own.classes[place]));
+        let [first, second] = [0, 1].map(|index| found.level_of(&own, &own.classes[index]));
         // Each gets half of the load, 0.4.
         assert!((first - 0.8).abs() < 1e-6 && (second - 0.4).abs() < 1e-6, "{found:?}");
         assert!((found.site_level(&own, &own.classes[0]).expect("a contract") - 0.5).abs() < 1e-6);

@@ -212,7 +212,7 @@ impl FoundTypes {
         all
     }
 
-    /// The types that can be merged, by their place among the rules, and how each differs from the rest of its parent's
+    /// The types that can be merged, by their index among the rules, and how each differs from the rest of its parent's
     /// requests. A type within which others were found is one if these are told by longer prefixes than it is, so that
     /// they need it not.
     fn mergeable(&self) -> impl Iterator<Item = (usize, CostDifference)> {
@@ -222,20 +222,20 @@ impl FoundTypes {
         };
         let is_free = move |rule: &TypeRule| self.rules.iter().all(|other| !needs(rule, &other.rule));
         let free = self.rules.iter().enumerate().filter(move |(_, found)| is_free(&found.rule));
-        free.map(|(place, FoundRule { rule, .. })| {
+        free.map(|(index, FoundRule { rule, .. })| {
             let (own, rest) = (self.moments(rule.number.into()), self.moments(rule.parent.into()));
-            (place, CostDifference::between(&own, &rest))
+            (index, CostDifference::between(&own, &rest))
         })
     }
 
     /// Merges a type that costs like its parent.
     fn merge(&mut self) -> Option<Vec<Regrouped>> {
-        let (place, _) = self.mergeable().find(|(_, difference)| difference.is_gone())?;
-        Some(self.remove(place))
+        let (index, _) = self.mergeable().find(|(_, difference)| difference.is_gone())?;
+        Some(self.remove(index))
     }
 
-    fn remove(&mut self, place: usize) -> Vec<Regrouped> {
-        let TypeRule { number, parent, .. } = self.rules.remove(place).rule;
+    fn remove(&mut self, index: usize) -> Vec<Regrouped> {
+        let TypeRule { number, parent, .. } = self.rules.remove(index).rule;
         let orphans = self.rules.iter_mut().filter(|found| found.rule.parent == number);
         orphans.for_each(|found| found.rule.parent = parent);
         let (number, parent) = (usize::from(number), usize::from(parent));
@@ -260,8 +260,8 @@ impl FoundTypes {
             splits.max_by(|(.., a), (.., b)| a.explained.total_cmp(&b.explained))?;
         let Some(number) = self.free_number() else {
             let weakest = self.mergeable().min_by(|(_, a), (_, b)| a.explained.total_cmp(&b.explained));
-            let (place, weakest) = weakest?;
-            return (difference.explained > MORE * weakest.explained).then(|| self.remove(place));
+            let (index, weakest) = weakest?;
+            return (difference.explained > MORE * weakest.explained).then(|| self.remove(index));
         };
         let value = self.value(kind, token);
         let rule = TypeRule { number, parent: parent as u8, kind, token };
@@ -375,7 +375,7 @@ mod tests {
     }
 
     fn word(n: usize) -> String {
-        (0..4).map(|place| char::from(b'a' + (n / 26_usize.pow(place) % 26) as u8)).collect()
+        (0..4).map(|index| char::from(b'a' + (n / 26_usize.pow(index) % 26) as u8)).collect()
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct KnownTypes {
 /// The cost of a type's requests at a level, in microseconds; for announced costs in millionths of the announcement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownTypeCost {
-    /// The type's name; that of a found type is its place.
+    /// The type's name; that of a found type is its index.
     pub name: String,
     /// The name of the level at which these requests were served.
     pub level: String,
@@ -73,11 +73,11 @@ impl KnownTypes {
         let costs = self.costs.iter().all(KnownTypeCost::is_possible);
         let first = DEFAULT_TYPES.len() as u8;
         let is_before =
-            |place: usize, number: u8| self.found[..place].iter().any(|known| known.number == number);
-        let rules = self.found.iter().enumerate().all(|(place, rule)| {
+            |index: usize, number: u8| self.found[..index].iter().any(|known| known.number == number);
+        let rules = self.found.iter().enumerate().all(|(index, rule)| {
             (first..first + MOST_FOUND as u8).contains(&rule.number)
-                && !is_before(place, rule.number)
-                && (rule.parent < first || is_before(place, rule.parent))
+                && !is_before(index, rule.number)
+                && (rule.parent < first || is_before(index, rule.parent))
                 && rule.fits()
         });
         costs && rules && self.crowded.len() <= MOST_CROWDED && self.apart.len() <= MOST_APART

@@ -71,7 +71,7 @@ impl LatenessLaw {
     pub(super) fn step(&mut self, lateness: &Lateness, seen: &SeenRank) {
         let now = [lateness.refused_us(), lateness.late_us(), seen.refused_us];
         let last = core::mem::replace(&mut self.last, now);
-        let [refused, late, turned_away] = [0, 1, 2].map(|place| now[place].wrapping_sub(last[place]) as f64);
+        let [refused, late, turned_away] = [0, 1, 2].map(|index| now[index].wrapping_sub(last[index]) as f64);
         let kept = exp(-seen.seconds / MEMORY);
         let sums = [&mut self.refused, &mut self.late, &mut self.turned_away, &mut self.admitted];
         for (sum, came) in sums.into_iter().zip([refused, late, turned_away, seen.started_us]) {

@@ -6,7 +6,7 @@
 //! idle server. Once most of them are in time such a server takes [`MORE`] times as many: after a pause, in which all
 //! requests in service were late at once, the estimate is right again within a second.
 
-use super::types::PromisePlace;
+use super::types::DeadlinePromise;
 use crate::admission::estimates::{Alone, OwnTime, TypeEstimate};
 use crate::control::deadline::service_allowance::own_time;
 use crate::model::{Batch, ServiceHistogram, ServiceTime, SizeLaw, Sized, time_bin};
@@ -44,8 +44,8 @@ const MORE: u32 = 8;
 /// not hear of the last one.
 const SILENT: f64 = 60.0;
 
-/// The number of requests for which what is known of a type counts once it is doubted.
-const DOUBTED: f64 = 8.0;
+/// The number of requests for which what is known of a type counts once it may not hold any more.
+const LITTLE_KNOWN: f64 = 8.0;
 
 impl LearnedType {
     /// A type of which this much is known.
@@ -70,13 +70,13 @@ impl LearnedType {
         LearnedType { beyond, ..self }
     }
 
-    /// Learns from the requests released since the last call; returns whether there were any. `places` are the promises of its
+    /// Learns from the requests released since the last call; returns whether there were any. `promises` are those of its
     /// site, the shortest deadline first, none for announced costs; `longest_us` is the longest time that estimates count.
     pub(super) fn learn(
         &mut self,
         row: &TypeEstimate,
         seconds: f64,
-        places: &[PromisePlace],
+        promises: &[DeadlinePromise],
         longest_us: f64,
     ) -> bool {
         let seen = row.take();
@@ -100,25 +100,25 @@ impl LearnedType {
             // After a step the cost is that of as many requests as showed it.
             let remember = if stepped { self.time.weight() } else { f64::INFINITY };
             let counts: Vec<(usize, u32)> = row.take_times().collect();
-            let in_time = |place: &PromisePlace| {
-                let below = time_bin(place.deadline_us() as u64);
+            let in_time = |promise: &DeadlinePromise| {
+                let below = time_bin(promise.deadline_us() as u64);
                 counts.iter().filter(|(bin, _)| *bin < below).map(|(_, count)| count).sum::<u32>()
             };
             self.times.learn(remember, counts.iter().copied());
-            let is_late = |place: &&PromisePlace| {
-                self.own_time(place.deadline_us(), place.in_time).alone == Alone::Late
+            let is_late = |promise: &&DeadlinePromise| {
+                self.own_time(promise.deadline_us(), promise.in_time).alone == Alone::Late
             };
             let most = |in_time: u32| u64::from(in_time) * 2 >= seen.requests;
             // After one that was in time the next follows at once: a few of them show that the type has become cheaper. So it
             // does after late ones that cost little, as far as their cut times tell.
             let is_cheap = self.whole(longest_us).0 <= CHEAP_US;
-            let follows = |place: &PromisePlace| {
-                batch.sum <= requests * place.deadline_us() && (is_cheap || most(in_time(place)))
+            let follows = |promise: &DeadlinePromise| {
+                batch.sum <= requests * promise.deadline_us() && (is_cheap || most(in_time(promise)))
             };
-            if places.iter().rev().find(is_late).is_some_and(follows) {
+            if promises.iter().rev().find(is_late).is_some_and(follows) {
                 row.invite();
             }
-            let in_time = places.last().map_or(0, in_time);
+            let in_time = promises.last().map_or(0, in_time);
             if most(in_time) {
                 row.invite_if_idle(in_time.saturating_mul(MORE));
             }
@@ -135,10 +135,10 @@ impl LearnedType {
 
     /// Lets what is known count as that of a few requests, and lets the next one in whatever it takes: the times before were
     /// those of a server that was taken for another.
-    pub(super) fn doubt(&mut self, row: &TypeEstimate) {
+    pub(super) fn lower_confidence(&mut self, row: &TypeEstimate) {
         let (mean, variance, weight) = self.time.parts();
-        self.time = self.time.restored(mean, variance, weight.min(DOUBTED));
-        self.times.learn(DOUBTED, core::iter::empty());
+        self.time = self.time.restored(mean, variance, weight.min(LITTLE_KNOWN));
+        self.times.learn(LITTLE_KNOWN, core::iter::empty());
         row.invite();
     }
 

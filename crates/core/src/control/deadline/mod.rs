@@ -36,7 +36,7 @@ use core::cmp::Ordering;
 use found::{FoundTypes, room};
 pub use known::{KnownRule, KnownTypeCost, KnownTypes};
 use rates::PlantRates;
-use types::{PromisePlace, PromisedTypes, SiteTypes};
+use types::{DeadlinePromise, PromisedTypes, SiteTypes};
 
 /// The loop, for all sites and plants with deadlines.
 #[derive(Default)]
@@ -74,7 +74,7 @@ impl Loop for DeadlineLoop {
         let keeping = promises.keeping_deadlines();
         for (site, numbers) in promises.sites.iter().zip(&registry.sites) {
             let before = self.types.iter().position(|types| types.site == numbers.site);
-            let before = before.map(|place| self.types.swap_remove(place));
+            let before = before.map(|index| self.types.swap_remove(index));
             if site.plants().any(|plant| keeping[plant]) {
                 let promised = PromisedTypes {
                     site: numbers.site,
@@ -82,7 +82,7 @@ impl Loop for DeadlineLoop {
                     finds: site.types.is_empty(),
                     levels: site.levels.iter().map(|level| level.name.clone()).collect(),
                     unit_us: unit_us(site, &promises.plants[site.plant]),
-                    places: places_of(site),
+                    promises: promises_of(site),
                     longest_us: longest_deadline_us(promises, site),
                     plants: site.plants().collect(),
                     has_contract: site.guarantee.is_some(),
@@ -103,8 +103,11 @@ impl DeadlineLoop {
 
     /// Doubts what was learned at a plant of which the number of workers turned out to be another: a request that waits in the
     /// server for a worker seems to take long.
-    pub(crate) fn doubt(&mut self, plant: usize) {
-        self.types.iter_mut().filter(|types| types.plants.contains(&plant)).for_each(SiteTypes::doubt);
+    pub(crate) fn lower_confidence(&mut self, plant: usize) {
+        self.types
+            .iter_mut()
+            .filter(|types| types.plants.contains(&plant))
+            .for_each(SiteTypes::lower_confidence);
     }
 
     /// What the requests of a site are expected to cost.
@@ -140,16 +143,16 @@ impl DeadlineLoop {
 }
 
 /// What admission is to keep for a class.
-pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> DeadlineTerms {
-    let class = site.classes.get(place);
-    let deadline = site.deadline_of(place).filter(|_| !exempt);
+pub(crate) fn terms(site: &Site, class_index: usize, exempt: bool) -> DeadlineTerms {
+    let class = site.classes.get(class_index);
+    let deadline = site.deadline_of(class_index).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
     let priority = class.map_or(site.default_priority, |class| class.priority);
-    let in_time = site.in_time_of(place) / 100.0;
-    let own = deadline.map(|deadline| PromisePlace { deadline, in_time, priority });
-    let place = places_of(site).iter().position(|known| Some(*known) == own).unwrap_or(0) as u8;
+    let in_time = site.in_time_of(class_index) / 100.0;
+    let own = deadline.map(|deadline| DeadlinePromise { deadline, in_time, priority });
+    let promise_index = promises_of(site).iter().position(|known| Some(*known) == own).unwrap_or(0) as u8;
     let deviations = normal_quantile(in_time);
-    DeadlineTerms { deadline, in_time, deviations, place, prefers_delay: prefer == Prefer::Delay }
+    DeadlineTerms { deadline, in_time, deviations, promise_index, prefers_delay: prefer == Prefer::Delay }
 }
 
 /// Names and quanta of a site's types, and where none is told room for those that are found. A type knows its cost when it is
@@ -176,15 +179,15 @@ fn deadlines(site: &Site) -> impl Iterator<Item = Duration> + '_ {
 }
 
 /// The different promises of a site's classes, and one for a site without any.
-fn places_of(site: &Site) -> Vec<PromisePlace> {
-    let promise = |place: usize, deadline: Duration, priority: u8| PromisePlace {
+fn promises_of(site: &Site) -> Vec<DeadlinePromise> {
+    let promise = |index: usize, deadline: Duration, priority: u8| DeadlinePromise {
         deadline,
-        in_time: site.in_time_of(place) / 100.0,
+        in_time: site.in_time_of(index) / 100.0,
         priority,
     };
     let classes = site.classes.iter().enumerate();
     let own = classes
-        .filter_map(|(place, class)| Some(promise(place, class.deadline.or(site.deadline)?, class.priority)));
+        .filter_map(|(index, class)| Some(promise(index, class.deadline.or(site.deadline)?, class.priority)));
     let default = |deadline| promise(site.classes.len(), deadline, site.default_priority);
     let mut all: Vec<_> = own.chain(site.deadline.map(default)).collect();
     if all.is_empty() {

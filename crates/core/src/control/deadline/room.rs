@@ -4,7 +4,7 @@
 //! costly one of another. A costly request whose deadline is later by some time has so much more time itself, and needs
 //! less room.
 
-use super::types::{PromisePlace, SiteTypes};
+use super::types::{DeadlinePromise, SiteTypes};
 use crate::admission::headroom::Needs;
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ struct Beside {
 pub(super) fn keep_room(types: &[SiteTypes]) {
     let mut members: Vec<Beside> = Vec::new();
     for site in types {
-        for (promise, needs) in site.costliest_by_place() {
+        for (promise, needs) in site.costliest_by_promise() {
             for plant in &site.plants {
                 let of = (*plant, site.has_contract, promise.priority);
                 let deadline_us = promise.deadline_us();
@@ -33,7 +33,7 @@ pub(super) fn keep_room(types: &[SiteTypes]) {
         }
     }
     for site in types {
-        site.keep_room(|promise: &PromisePlace| {
+        site.keep_room(|promise: &DeadlinePromise| {
             let is_beside = |own: &&Beside| {
                 let (plant, has_contract, priority) = own.of;
                 site.plants.contains(&plant)

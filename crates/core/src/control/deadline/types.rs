@@ -23,14 +23,14 @@ pub(crate) struct SiteTypes {
     levels: Vec<String>,
     /// What a quantum of 1 takes before anything is known (us).
     unit_us: f64,
-    /// The promises of its classes, by place.
-    places: Vec<PromisePlace>,
+    /// The promises of its classes, by index.
+    promises: Vec<DeadlinePromise>,
     /// The longest deadline beside which its requests stand.
     longest_us: u64,
     /// The plants that serve it, and whether it has a contract.
     pub(super) plants: Vec<usize>,
     pub(super) has_contract: bool,
-    /// By row and place: the time (s) since a request came.
+    /// By row and index of the promise: the time (s) since a request came.
     absent: Vec<f64>,
     /// The time (s) since requests of known size or cost were last forgotten.
     remembered: f64,
@@ -49,7 +49,7 @@ pub(crate) struct PromisedTypes {
     pub(crate) finds: bool,
     pub(crate) levels: Vec<String>,
     pub(crate) unit_us: f64,
-    pub(crate) places: Vec<PromisePlace>,
+    pub(crate) promises: Vec<DeadlinePromise>,
     pub(crate) longest_us: u64,
     pub(crate) plants: Vec<usize>,
     pub(crate) has_contract: bool,
@@ -57,7 +57,7 @@ pub(crate) struct PromisedTypes {
 
 /// What a class was promised, the shortest deadline first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(crate) struct PromisePlace {
+pub(crate) struct DeadlinePromise {
     pub(crate) deadline: Duration,
     /// The part of its admitted requests that keeps the deadline.
     pub(crate) in_time: f64,
@@ -73,7 +73,7 @@ const AS_ANNOUNCED: f64 = 1e6;
 /// The relative deviation of an announced cost, until it is learned.
 const ANNOUNCED_VARIES: f64 = 0.05;
 
-impl PromisePlace {
+impl DeadlinePromise {
     pub(super) fn deadline_us(&self) -> f64 {
         self.deadline.as_secs_f64() * 1e6
     }
@@ -90,19 +90,19 @@ impl SiteTypes {
             }
             other => other,
         };
-        let PromisedTypes { site, types, finds, levels, unit_us, places, longest_us, plants, has_contract } =
+        let PromisedTypes { site, types, finds, levels, unit_us, promises, longest_us, plants, has_contract } =
             promised;
         let kept = before.as_mut().and_then(|known| known.found.take_if(|_| finds && known.levels == levels));
         let keeps = kept.is_some();
         let found = kept.or_else(|| finds.then(|| FoundTypes::new(levels.len())));
         let shapes = found.as_ref().map(|found| found.table.clone());
-        let estimates = Arc::new(Estimates::new(types.len(), levels.len(), places.len(), shapes));
+        let estimates = Arc::new(Estimates::new(types.len(), levels.len(), promises.len(), shapes));
         estimates.set_longest(longest_us);
         let known = |name: &str, level: &str, announced: bool| {
             let before = before.as_ref().filter(|_| keeps || !is_room(name))?;
-            let place = before.types.iter().position(|(known, _)| known == name)?;
+            let index = before.types.iter().position(|(known, _)| known == name)?;
             let level = before.levels.iter().position(|known| known == level)?;
-            let row = (usize::from(announced) * before.types.len() + place) * before.levels.len() + level;
+            let row = (usize::from(announced) * before.types.len() + index) * before.levels.len() + level;
             Some(before.rows[row].clone()).filter(|row| row.time.is_known())
         };
         let mut rows: Vec<LearnedType> = Vec::new();
@@ -119,7 +119,7 @@ impl SiteTypes {
             }
         }
         let absent = rows.iter().map(|row| if row.requests > 0 { 0.0 } else { OF_LATE });
-        let absent = absent.flat_map(|seconds| places.iter().map(move |_| seconds)).collect();
+        let absent = absent.flat_map(|seconds| promises.iter().map(move |_| seconds)).collect();
         let (remembered, reported) = (0.0, [0.0; 2]);
         let learned = SiteTypes {
             site,
@@ -127,7 +127,7 @@ impl SiteTypes {
             found,
             levels,
             unit_us,
-            places,
+            promises,
             longest_us,
             plants,
             has_contract,
@@ -146,19 +146,19 @@ impl SiteTypes {
         self.types == promised.types
             && self.levels == promised.levels
             && self.unit_us == promised.unit_us
-            && self.places == promised.places
+            && self.promises == promised.promises
     }
 
     /// The names of a row's type and level, and whether it is of announced costs.
     pub(super) fn row_names(&self, row: usize) -> (&str, &str, bool) {
         let levels = self.levels.len();
-        let place = (row / levels) % self.types.len();
-        (&self.types[place].0, &self.levels[row % levels], self.is_announced(row))
+        let index = (row / levels) % self.types.len();
+        (&self.types[index].0, &self.levels[row % levels], self.is_announced(row))
     }
 
     /// Counts the requests of a row as if some had come just now.
     pub(super) fn came_of_late(&mut self, row: usize) {
-        self.absent[row * self.places.len()..][..self.places.len()].fill(0.0);
+        self.absent[row * self.promises.len()..][..self.promises.len()].fill(0.0);
     }
 
     /// Whether a row is of announced costs.
@@ -175,20 +175,20 @@ impl SiteTypes {
         row.set(Cost { mean_us: us(mean), deviation_us: us(deviation) });
         row.set_stretch((f64::from(Work::ONCE) * whole / mean.max(1.0)).min(u16::MAX.into()) as u16);
         row.set_block(learned.size.slope());
-        for (place, promise) in self.places.iter().enumerate() {
+        for (index, promise) in self.promises.iter().enumerate() {
             // An announced cost is learned as a part of the announcement, whatever the deadline.
             let within = if self.is_announced(number) { f64::INFINITY } else { promise.deadline_us() };
-            self.estimates.set_own(number, place, learned.own_time(within, promise.in_time));
+            self.estimates.set_own(number, index, learned.own_time(within, promise.in_time));
         }
     }
 
     /// What the costliest types need of which requests with this promise came of late.
-    fn costliest(&self, place: usize) -> Needs {
+    fn costliest(&self, index: usize) -> Needs {
         let mut costliest = Needs::default();
         for row in 0..self.types.len() * self.levels.len() {
-            let own = self.estimates.own(row, place);
+            let own = self.estimates.own(row, index);
             // No room is kept for a type that would be late even alone.
-            if own.alone == Alone::Likely && self.absent[row * self.places.len() + place] < OF_LATE {
+            if own.alone == Alone::Likely && self.absent[row * self.promises.len() + index] < OF_LATE {
                 costliest = costliest.max(own.needs(self.rows[row].time.mean()));
             }
         }
@@ -198,18 +198,18 @@ impl SiteTypes {
     /// Learns from the requests released in the last `seconds`.
     pub(crate) fn learn(&mut self, seconds: f64) {
         for number in 0..self.rows.len() {
-            for place in 0..self.places.len() {
+            for index in 0..self.promises.len() {
                 let (absent, came) = (
-                    &mut self.absent[number * self.places.len() + place],
-                    self.estimates.take_came(number, place),
+                    &mut self.absent[number * self.promises.len() + index],
+                    self.estimates.take_came(number, index),
                 );
                 *absent = if came { 0.0 } else { *absent + seconds };
                 self.rows[number].has_deadline |= came;
             }
             // Whether an announced cost is in time depends on what was announced.
-            let places = if self.is_announced(number) { &[][..] } else { &self.places };
+            let promises = if self.is_announced(number) { &[][..] } else { &self.promises };
             let longest_us = self.longest_us(number);
-            if self.rows[number].learn(&self.estimates.rows()[number], seconds, places, longest_us) {
+            if self.rows[number].learn(&self.estimates.rows()[number], seconds, promises, longest_us) {
                 self.publish(number);
             }
         }
@@ -224,11 +224,11 @@ impl SiteTypes {
         self.expect();
     }
 
-    /// Doubts what was learned of the times of requests.
-    pub(super) fn doubt(&mut self) {
+    /// Lets what was learned of the times of requests count as little known.
+    pub(super) fn lower_confidence(&mut self) {
         let known = |row: &LearnedType| row.time.is_known();
         for number in (0..self.rows.len()).filter(|row| known(&self.rows[*row])).collect::<Vec<_>>() {
-            self.rows[number].doubt(&self.estimates.rows()[number]);
+            self.rows[number].lower_confidence(&self.estimates.rows()[number]);
             self.publish(number);
         }
     }
@@ -245,15 +245,15 @@ impl SiteTypes {
     }
 
     /// What the costliest requests of each of its promises need.
-    pub(super) fn costliest_by_place(&self) -> impl Iterator<Item = (PromisePlace, Needs)> + '_ {
-        let needs = |place| self.costliest(place).max(self.estimates.costliest_told(place));
-        self.places.iter().enumerate().map(move |(place, promise)| (*promise, needs(place)))
+    pub(super) fn costliest_by_promise(&self) -> impl Iterator<Item = (DeadlinePromise, Needs)> + '_ {
+        let needs = |index| self.costliest(index).max(self.estimates.costliest_told(index));
+        self.promises.iter().enumerate().map(move |(index, promise)| (*promise, needs(index)))
     }
 
     /// Keeps room for what requests with each of its promises stand beside.
-    pub(super) fn keep_room(&self, needs: impl Fn(&PromisePlace) -> Needs) {
-        let places = self.places.iter().enumerate();
-        places.for_each(|(place, promise)| self.estimates.set_costliest(place, needs(promise)));
+    pub(super) fn keep_room(&self, needs: impl Fn(&DeadlinePromise) -> Needs) {
+        let promises = self.promises.iter().enumerate();
+        promises.for_each(|(index, promise)| self.estimates.set_costliest(index, needs(promise)));
     }
 
     /// The longest time that the estimate of a row counts.
@@ -264,7 +264,7 @@ impl SiteTypes {
     /// Takes what the requests of a type took that are now together.
     fn regroup(&mut self, Regrouped { number, parent, ratio, moments }: &Regrouped) {
         for level in 0..self.levels.len() {
-            let [row, parent] = [number, parent].map(|place| place * self.levels.len() + level);
+            let [row, parent] = [number, parent].map(|index| index * self.levels.len() + level);
             let longest = self.longest_us(row);
             let known = moments.get(level).and_then(Moments::time);
             let requests = moments.get(level).map_or(0.0, |moments| moments.n);
@@ -279,7 +279,7 @@ impl SiteTypes {
             let beyond = known.map_or(0.0, |(mean, _)| (mean - longest).max(0.0));
             self.rows[row] = LearnedType::new(time).after(size, requests as u64).with_beyond(beyond);
             let absent = if known.is_some() { 0.0 } else { OF_LATE };
-            self.absent[row * self.places.len()..][..self.places.len()].fill(absent);
+            self.absent[row * self.promises.len()..][..self.promises.len()].fill(absent);
             self.publish(row);
         }
     }
@@ -290,7 +290,7 @@ impl SiteTypes {
         for level in 0..levels {
             let rows = || {
                 let promised = self.types.iter().enumerate().filter(|(_, (name, _))| !is_room(name));
-                promised.map(|(place, (_, quantum))| (*quantum, place * levels + level))
+                promised.map(|(index, (_, quantum))| (*quantum, index * levels + level))
             };
             let (mut work, mut units) = (0.0, 0.0);
             for (quantum, row) in rows().filter(|(_, row)| self.rows[*row].time.is_known()) {
@@ -312,13 +312,13 @@ impl SiteTypes {
     pub(crate) fn status(&self) -> Vec<TypeStatus> {
         let levels = self.levels.len();
         let row = |row: usize| {
-            let (place, level) = (row / levels, row % levels);
-            let (announced, place) = (place >= self.types.len(), place % self.types.len());
+            let (index, level) = (row / levels, row % levels);
+            let (announced, index) = (index >= self.types.len(), index % self.types.len());
             let (learned, scale) = (&self.rows[row], 1e-6);
             let (mean, deviation) = learned.whole(self.longest_us(row));
-            let deadline = Some(self.places[0]).filter(|_| !announced);
+            let deadline = Some(self.promises[0]).filter(|_| !announced);
             Some(TypeStatus {
-                name: self.name(place)?.into(),
+                name: self.name(index)?.into(),
                 level: self.levels[level].clone(),
                 announced,
                 requests: learned.requests,

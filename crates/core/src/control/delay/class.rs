@@ -143,8 +143,8 @@ impl DelayClass {
 
     /// Whether it is the class of this promise, at the same plant: another one has other service times.
     pub(super) fn is_of(&self, promise: &DelayPromise, parts: DelayParts) -> bool {
-        let place = |of: &DelayPromise| (of.class, of.plant);
-        (place(&self.promise), self.parts) == (place(promise), parts)
+        let class_and_plant = |of: &DelayPromise| (of.class, of.plant);
+        (class_and_plant(&self.promise), self.parts) == (class_and_plant(promise), parts)
     }
 
     /// The same class, whose rank, delay, or classes below it may have changed. With another delay it begins a new window, and
@@ -177,7 +177,7 @@ impl DelayClass {
     }
 
     /// The plant, and the rank there.
-    pub(super) fn place(&self) -> (usize, Rank) {
+    pub(super) fn plant_and_rank(&self) -> (usize, Rank) {
         (self.promise.plant, self.promise.rank)
     }
 

@@ -126,7 +126,7 @@ impl Loop for DelayLoop {
         }
         self.quotas.clear();
         let mut spare = Spare::default();
-        for equals in self.classes.chunk_by_mut(|one, next| one.place() == next.place()) {
+        for equals in self.classes.chunk_by_mut(|one, next| one.plant_and_rank() == next.plant_and_rank()) {
             let plant = equals[0].promise.plant;
             let workers = f64::from((input.workers)(plant));
             if spare.plant != Some(plant) {
@@ -160,7 +160,7 @@ impl Loop for DelayLoop {
         for promise in promises {
             let known = before.iter().position(|known| known.is_of(&promise, parts));
             self.classes.push(match known {
-                Some(place) => before.swap_remove(place).with(promise),
+                Some(index) => before.swap_remove(index).with(promise),
                 None => DelayClass::new(promise, parts),
             });
         }

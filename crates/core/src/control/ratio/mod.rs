@@ -204,9 +204,9 @@ impl SiteRatios {
 
     /// Takes over the members of before that are still promised a ratio, whatever it is now.
     fn go_on_from(&mut self, before: &mut SiteRatios) {
-        let place = |class: usize| before.members.iter().position(|known| known.promise.class == class);
-        let places: Vec<_> = self.members.iter().map(|member| place(member.promise.class)).collect();
-        let delta = |place: Option<usize>| place.map(|known| before.members[known].promise.delta);
+        let index = |class: usize| before.members.iter().position(|known| known.promise.class == class);
+        let places: Vec<_> = self.members.iter().map(|member| index(member.promise.class)).collect();
+        let delta = |index: Option<usize>| index.map(|known| before.members[known].promise.delta);
         let is_changed = |(own, known): (&Member, &Option<usize>)| Some(own.promise.delta) != delta(*known);
         let is_other = self.members.iter().zip(&places).any(is_changed);
         self.law = before.law.of_known(&places, self.members[0].promise.longest_hold);

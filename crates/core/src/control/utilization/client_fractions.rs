@@ -60,13 +60,13 @@ impl ClientFractions {
     }
 
     /// By class of the view: the calibration of its service level.
-    pub(super) fn calibration(&self, place: usize) -> f64 {
-        self.calibrations[place].log_ratio()
+    pub(super) fn calibration(&self, index: usize) -> f64 {
+        self.calibrations[index].log_ratio()
     }
 
     /// Goes on from what was learned of a class of the view, and from the service level that was set.
-    pub(super) fn restore(&mut self, place: usize, calibration: f64, set: f64, top: f64) {
-        self.calibrations[place].restore(calibration, set, top);
+    pub(super) fn restore(&mut self, index: usize, calibration: f64, set: f64, top: f64) {
+        self.calibrations[index].restore(calibration, set, top);
     }
 
     /// The levels that apply the allocation.

@@ -217,8 +217,8 @@ pub(crate) fn idles(sensed: &Sensed, measured: &Measurement<'_>, set_point: f64)
 
 impl RequestCosts<'_> {
     /// Cost of one request at a level, of the class with this index in the view, as computed for this period.
-    pub(crate) fn priced(&self, place: usize, level: usize) -> f64 {
-        self.by_class[place][level]
+    pub(crate) fn priced(&self, index: usize, level: usize) -> f64 {
+        self.by_class[index][level]
     }
 
     /// The relative standard error of the arriving load at the lowest level, as far as the costs make it that were measured.
@@ -229,8 +229,8 @@ impl RequestCosts<'_> {
             return 0.0;
         }
         let (mut load, mut variance) = (0.0, 0.0);
-        for (place, class) in plant.classes.iter().enumerate() {
-            let own = class.rate(measured) * self.priced(place, 1);
+        for (index, class) in plant.classes.iter().enumerate() {
+            let own = class.rate(measured) * self.priced(index, 1);
             let known = &self.learned.classes[class.class].by_level[1];
             let error = if known.seconds().is_some() { own * (1.0 - known.confidence()) } else { 0.0 };
             load += own;
@@ -242,8 +242,8 @@ impl RequestCosts<'_> {
     /// The relative standard error of a period's arriving load at the lowest level that the number of its arrivals makes.
     pub(crate) fn arrivals_error(&self, plant: &PlantView, measured: &Measurement<'_>) -> f64 {
         let (mut load, mut variance) = (0.0, 0.0);
-        for (place, class) in plant.classes.iter().enumerate() {
-            let cost = self.priced(place, 1);
+        for (index, class) in plant.classes.iter().enumerate() {
+            let cost = self.priced(index, 1);
             let own = class.rate(measured) * cost;
             load += own;
             variance += own * cost / measured.seconds;

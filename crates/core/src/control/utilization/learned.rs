@@ -36,10 +36,10 @@ impl UtilizationLoop {
     pub(crate) fn class_states(&self, plant: usize, applied: &[Cascade]) -> Vec<ClassLoopState> {
         let owned = self.view.classes.iter().enumerate();
         let owned = owned.filter(|(_, class)| !class.exempt);
-        let state = |(place, class): (usize, &super::view::ClassView)| ClassLoopState {
+        let state = |(index, class): (usize, &super::view::ClassView)| ClassLoopState {
             class: class.class,
             allocated: self.allocation.wanted(&self.view, class),
-            calibration: self.fractions.calibration(place),
+            calibration: self.fractions.calibration(index),
             plant,
             set: applied[class.class].at(plant).unwrap_or(class.top as f64),
         };
@@ -55,14 +55,14 @@ impl UtilizationLoop {
         self.status.service_level = self.allocation.level;
         let mut lowest = self.allocation.level;
         for own in classes {
-            let place = self.view.classes.iter().position(|class| class.class == own.class);
-            let Some(place) = place else { continue };
-            let class = &self.view.classes[place];
+            let index = self.view.classes.iter().position(|class| class.class == own.class);
+            let Some(index) = index else { continue };
+            let class = &self.view.classes[index];
             if self.view.is_shared {
                 self.allocation.set_group_level(&self.view, class, own.allocated.max(0.0));
                 lowest = lowest.min(own.allocated);
             }
-            self.fractions.restore(place, own.calibration, own.set, self.view.top);
+            self.fractions.restore(index, own.calibration, own.set, self.view.top);
         }
         self.allocation.rejects = lowest < 1.0;
     }

@@ -264,8 +264,8 @@ impl PlantView {
     fn turned_away(&self, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> f64 {
         let own = self.classes.iter().enumerate().filter(|(_, class)| class.base == 0);
         let active = own.filter(|(_, class)| measured.classes[class.class].active);
-        let load = |(place, class): (usize, &ClassView)| {
-            measured.classes[class.class].window.counts.rejected() as f64 * costs.priced(place, 1)
+        let load = |(index, class): (usize, &ClassView)| {
+            measured.classes[class.class].window.counts.rejected() as f64 * costs.priced(index, 1)
         };
         active.map(load).sum::<f64>() / measured.seconds
     }

@@ -50,19 +50,19 @@ impl PlantDemand {
         let busy = classes.filter(|(_, class)| !is_quiet(class, measured));
         if plant.is_shared {
             self.clear();
-            for (place, class) in busy {
-                self.add(class, measured, |level| load(plant, place, level, measured, costs));
+            for (index, class) in busy {
+                self.add(class, measured, |level| load(plant, index, level, measured, costs));
             }
-            for (place, site) in plant.sites.iter().enumerate() {
+            for (index, site) in plant.sites.iter().enumerate() {
                 let rate = |class: usize| measured.classes[class].rate;
                 let Some(contract) = &site.guarantee else { continue };
                 let Some(assumed) = costs.assumed(plant, site, rate) else {
-                    self.promised[place] = None;
+                    self.promised[index] = None;
                     continue;
                 };
                 let load = utilization(&plant.promised, contract, &assumed.known);
-                self.promised[place] = assumed.told.then_some(load);
-                self.claimed[place] = load.max(self.lightest(place, site).min(load * assumed.most));
+                self.promised[index] = assumed.told.then_some(load);
+                self.claimed[index] = load.max(self.lightest(index, site).min(load * assumed.most));
             }
             self.whole = self.as_function_of_one_m(plant);
         } else {
@@ -70,10 +70,10 @@ impl PlantDemand {
             let top = tops.max().unwrap_or(0);
             self.whole =
                 Demand { top: top as u8, is_undecided: self.whole.is_undecided, ..Demand::default() };
-            for (place, class) in busy {
+            for (index, class) in busy {
                 for (level, whole) in self.whole.levels[..=top].iter_mut().enumerate() {
                     let given = if class.exempt { class.top } else { level.min(class.top) };
-                    whole.add(1.0, load(plant, place, given, measured, costs));
+                    whole.add(1.0, load(plant, index, given, measured, costs));
                 }
             }
         }
@@ -83,9 +83,9 @@ impl PlantDemand {
     /// The load of a site of whose requests those outside its contract that can be degraded are. While its costs are not
     /// told its claim is at least this much, if they may be as high: requests are not rejected because the load inside the
     /// contract seems to use it up, since it is their lighter versions that tell the costs.
-    fn lightest(&self, place: usize, site: &SiteView) -> f64 {
+    fn lightest(&self, index: usize, site: &SiteView) -> f64 {
         let lowest = |group: &Demand| group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0);
-        self.fixed[place].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()
+        self.fixed[index].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()
     }
 
     fn clear(&mut self) {
@@ -113,11 +113,11 @@ impl PlantDemand {
     pub(crate) fn inside(
         &self,
         plant: &PlantView,
-        place: usize,
+        index: usize,
         (measured, costs): (&Measurement<'_>, &RequestCosts<'_>),
     ) -> LoadParts {
         let mut inside = LoadParts::default();
-        for class in plant.sites[place].classes.clone() {
+        for class in plant.sites[index].classes.clone() {
             let own = &plant.classes[class];
             inside.add(share_inside(own, measured), load(plant, class, own.top, measured, costs));
         }
@@ -128,14 +128,14 @@ impl PlantDemand {
     pub(crate) fn hold(
         &mut self,
         plant: &PlantView,
-        (place, claim): (usize, f64),
+        (index, claim): (usize, f64),
         known: (&Measurement<'_>, &RequestCosts<'_>),
     ) {
-        self.claimed[place] = claim;
-        let inside = self.inside(plant, place, known);
-        self.fixed[place].add(-1.0, inside);
+        self.claimed[index] = claim;
+        let inside = self.inside(plant, index, known);
+        self.fixed[index].add(-1.0, inside);
         let (measured, costs) = known;
-        for class in plant.sites[place].classes.clone() {
+        for class in plant.sites[index].classes.clone() {
             let own = &plant.classes[class];
             let (share, group) = (share_inside(own, measured), &mut self.groups[own.group]);
             for (level, sum) in group.levels[..=own.top].iter_mut().enumerate().filter(|_| share > 0.0) {
@@ -150,8 +150,8 @@ impl PlantDemand {
         let mut constant = LoadParts::default();
         let mut whole = Demand { top, is_undecided: self.whole.is_undecided, ..Demand::default() };
         let loads = &mut whole.levels[..=usize::from(top)];
-        for (place, site) in plant.sites.iter().enumerate() {
-            constant.add(1.0, self.fixed[place]);
+        for (index, site) in plant.sites.iter().enumerate() {
+            constant.add(1.0, self.fixed[index]);
             if site.shares_excess {
                 for group in &self.groups[site.groups.clone()] {
                     for (level, load) in loads.iter_mut().enumerate() {
@@ -159,7 +159,7 @@ impl PlantDemand {
                     }
                 }
             } else {
-                let claim = Claim::new(site, self.claimed[place], self.fixed[place].offered(0.0));
+                let claim = Claim::new(site, self.claimed[index], self.fixed[index].offered(0.0));
                 own_levels(&claim, &self.groups, 0.0, |group, m| {
                     let own = &self.groups[group];
                     constant.add(1.0, LoadParts { waiting: own.backlog(m), ..own.parts(m) });
@@ -186,20 +186,20 @@ fn is_quiet(class: &ClassView, measured: &Measurement<'_>) -> bool {
 /// The load of the class with this index in the view if it is served at a level.
 fn load(
     plant: &PlantView,
-    place: usize,
+    index: usize,
     level: usize,
     measured: &Measurement<'_>,
     costs: &RequestCosts<'_>,
 ) -> LoadParts {
-    let class = &plant.classes[place];
+    let class = &plant.classes[index];
     let rate = class.rate(measured);
     let (arriving, link) = if class.exempt {
-        sent_here(class, place, measured, costs)
+        sent_here(class, index, measured, costs)
     } else if level == 0 {
         (rate * costs.rejection, 0.0)
     } else {
         let bytes = if level > class.base { costs.bytes(class, level) } else { 0.0 };
-        (rate * costs.priced(place, level), rate * bytes)
+        (rate * costs.priced(index, level), rate * bytes)
     };
     // Exempt requests that wait for their own share of the places are no load, so none that others should make room for.
     let waiting = match measured.waiting[class.class] {
@@ -208,7 +208,7 @@ fn load(
         _ if level == 0 && plant.promised.waits_unseen => 0.0,
         waiting => class
             .level_at(level)
-            .map_or(0.0, |level| f64::from(waiting) / measured.nominal_seconds * costs.priced(place, level)),
+            .map_or(0.0, |level| f64::from(waiting) / measured.nominal_seconds * costs.priced(index, level)),
     };
     let link = plant.promised.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
     LoadParts { arriving, link, waiting }
@@ -217,13 +217,13 @@ fn load(
 /// Work and bytes per second of exempt requests, which no loop moves: as much as started here.
 fn sent_here(
     class: &ClassView,
-    place: usize,
+    index: usize,
     measured: &Measurement<'_>,
     costs: &RequestCosts<'_>,
 ) -> (f64, f64) {
     let at = |level| {
         let rate = starts(class, measured, level);
-        (rate * costs.priced(place, level), rate * costs.bytes(class, level))
+        (rate * costs.priced(index, level), rate * costs.bytes(class, level))
     };
     class.levels_here().map(at).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
 }

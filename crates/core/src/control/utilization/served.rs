@@ -49,14 +49,14 @@ impl ServedLoad {
         self.sites.resize(plant.sites.len(), SiteLoad::default());
         // Arrivals inside the contract, and all arrivals, of the site `own`.
         let (mut guaranteed, mut own) = ((0.0, 0.0), 0);
-        for (place, class) in plant.classes.iter().enumerate() {
+        for (index, class) in plant.classes.iter().enumerate() {
             let measurement = &measured.classes[class.class];
             if !measurement.active {
                 continue;
             }
             let mut served = 0.0;
             for level in class.levels_here() {
-                let work = starts(class, measured, level) * costs.priced(place, level);
+                let work = starts(class, measured, level) * costs.priced(index, level);
                 (served, total) = (served + work, total + work);
             }
             let window = &measurement.window;

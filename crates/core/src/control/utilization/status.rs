@@ -33,7 +33,7 @@ impl UtilizationLoop {
         &self.status
     }
 
-    /// The sites whose own plant it is, by their place in the promises.
+    /// The sites whose own plant it is, by their index in the promises.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (usize, &SiteStatus)> {
         let sites = self.view.sites.iter().zip(&self.sites);
         sites.filter(|(site, _)| site.is_own).map(|(site, status)| (site.number, status))

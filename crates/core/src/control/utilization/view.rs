@@ -48,7 +48,7 @@ pub(crate) struct ClassView {
 
 /// A site of which the plant serves some level.
 pub(crate) struct SiteView {
-    /// Its place among the promises' sites.
+    /// Its index among the promises' sites.
     pub(crate) number: usize,
     pub(crate) name: String,
     /// Whether it is the site's own plant, where its contract is held.

@@ -178,7 +178,7 @@ impl WorkersLaw {
     }
 
     /// Goes on with the search from the reported number, which may not hold any more.
-    pub(crate) fn doubt(&mut self) {
+    pub(crate) fn resume_search(&mut self) {
         self.reported = false;
     }
 
@@ -505,7 +505,7 @@ mod tests {
             (0..4 * 60).for_each(|_| quarter(&mut law, (3.0, 10.0), 30.0, &mut random));
             assert_eq!((law.workers(), law.limit(), law.found()), (expected, expected, true));
         }
-        law.doubt();
+        law.resume_search();
         (0..4 * 60).for_each(|_| quarter(&mut law, (3.0, 10.0), 30.0, &mut random));
         assert!((3..=5).contains(&law.limit()), "{}", law.limit());
     }

@@ -139,7 +139,7 @@ impl Loop for WorkerSearch {
     /// Within the same bounds the search goes on from what was found, else it begins anew at the present limit.
     fn reload(&mut self, (bounds, guard): Self::Promises<'_>) {
         if self.law.bounds() == bounds {
-            self.law.doubt();
+            self.law.resume_search();
             self.guard = guard;
         } else {
             *self = WorkerSearch::new(bounds, self.law.limit(), guard);

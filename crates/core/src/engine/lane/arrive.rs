@@ -185,8 +185,8 @@ impl Lane {
     fn reject(&self, target: &Target, permit: &mut Permit, refusal: Refusal) -> Rejection {
         self.end_stream(permit);
         let Refusal { reason, at_least } = refusal;
-        let (place, request) = ((permit.plant(), target.class), (permit.arrived, target.client));
-        let retry_after = self.published.retry_after(place, request, at_least);
+        let (plant_and_class, request) = ((permit.plant(), target.class), (permit.arrived, target.client));
+        let retry_after = self.published.retry_after(plant_and_class, request, at_least);
         let counters = &self.counters.classes[usize::from(target.class)];
         counters.reasons[reason as usize].add(1);
         counters.unserved.add(1);

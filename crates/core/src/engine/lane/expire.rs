@@ -44,7 +44,7 @@ pub(super) fn drop_waiting(
     counters.unserved.add(1);
     counters.timing.dropped.add(1);
     let wait = (reason == Reason::Late).then(|| plant.unfinished.wait_of(waiting.rank, plant.workers(None)));
-    let place = (number, waiting.class);
-    let retry_after = published.retry_after(place, (waiting.arrived, waiting.client), wait);
+    let plant_and_class = (number, waiting.class);
+    let retry_after = published.retry_after(plant_and_class, (waiting.arrived, waiting.client), wait);
     Verdict::Drop(waiting.token, Rejection { reason, retry_after })
 }
