@@ -39,12 +39,21 @@ fn start(slow: &Slow, promises: &Promises) -> Gateway {
 
 /// One request is served, its client leaves, and another one comes for the one place.
 fn one_leaves_and_one_comes(slow: &Slow, gateway: &Gateway) -> Peer {
+    one_sends_more_and_leaves(slow, gateway, "")
+}
+
+/// The same, where the first client sends `more` before it leaves.
+fn one_sends_more_and_leaves(slow: &Slow, gateway: &Gateway, more: &str) -> Peer {
     let mut leaver = client(gateway);
     leaver.send(GET).expect("sent");
     eventually("it is served", || slow.begun.load(SeqCst) == 1);
     let mut next = client(gateway);
     next.send(GET).expect("sent");
     eventually("another one waits", || gateway.status().plants[0].waiting == 1);
+    if !more.is_empty() {
+        leaver.send(more).expect("sent");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     drop(leaver);
     next
 }
@@ -71,14 +80,21 @@ fn the_place_is_held_until_the_upstream_has_finished() {
     assert_eq!(class.counts.bytes, 6, "nobody was delivered the first response");
 }
 
-/// The twin: an upstream that is said to stop gets the next request at once, and works on two.
+/// The twin: an upstream that is said to stop gets the next request at once, and works on two. A client that has sent more
+/// behind its request is seen to leave as well.
 #[test]
 fn the_place_is_free_at_once_where_the_upstream_stops() {
+    for more in ["", "\r\n", GET] {
+        the_next_one_is_begun_when_one_leaves_behind(more);
+    }
+}
+
+fn the_next_one_is_begun_when_one_leaves_behind(more: &str) {
     let slow = slow(b"served");
     let mut promises = promises(1);
     promises.plants[0].stops_when_abandoned = true;
     let gateway = start(&slow, &promises);
-    let mut next = one_leaves_and_one_comes(&slow, &gateway);
+    let mut next = one_sends_more_and_leaves(&slow, &gateway, more);
     eventually("the next one is begun", || slow.begun.load(SeqCst) == 2);
     slow.go.store(true, SeqCst);
     assert_eq!(next.answer(), (200, b"served".to_vec()));

@@ -153,7 +153,7 @@ impl<W: Wire> Exchange<'_, W> {
         moved
     }
 
-    /// Reads the client's bytes: its body, then whatever follows, and above all its end.
+    /// Reads the client's bytes: its body, whatever follows, and above all its end, for which only a read without bytes waits.
     fn watch(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
         let complete = self.request.is_complete();
         // A full buffer waits for the upstream, or holds a next request that is too long to read past.
@@ -165,8 +165,8 @@ impl<W: Wire> Exchange<'_, W> {
             Poll::Pending => None,
             Poll::Ready(Err(_) | Ok(0)) => self.abandon(),
             Poll::Ready(Ok(count)) => {
+                *moved = true;
                 if !complete {
-                    *moved = true;
                     let owed = self.client_owes();
                     self.progress.client_sent(self.worker.coarse(), count as u64, owed);
                     self.awaited.moved(count as u64);
