@@ -342,17 +342,16 @@ impl<W: Wire> Exchange<'_, W> {
         if fault == Fault::Silent && retry::is_worth_another_connection(&lease, &self.request, may_retry) {
             return Some(End::Retry);
         }
-        if self.response.is_committed() {
-            drop(lease);
-            self.release_unfinished();
-            self.cut_short = true;
-            return None;
-        }
         // The silent end of a kept connection is no failure of the server.
         if fault != Fault::Silent || !lease.reused {
             lease.erred(self.worker.coarse());
         }
         drop(lease);
+        if self.response.is_committed() {
+            self.release_unfinished();
+            self.cut_short = true;
+            return None;
+        }
         let why = match fault {
             Fault::Malformed(why) => why,
             Fault::Silent | Fault::CutShort | Fault::Absent => {
