@@ -4,6 +4,7 @@ use crate::support::{self, *};
 use plimsoll_core::promises::{Mode, Promises, Tunnels};
 use plimsoll_gateway::{Gateway, Settings};
 use std::collections::VecDeque;
+use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -179,12 +180,17 @@ fn a_cut_short_body_resets_an_http10_client() {
         let _ = peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     });
     let gateway = gateway(&origin);
-    let mut client = client(&gateway);
-    client.send("GET / HTTP/1.0\r\n\r\n").expect("sent");
-    client.head().expect("a head");
-    let mut rest = Vec::new();
-    let end = std::io::Read::read_to_end(&mut client.stream, &mut rest);
-    assert_eq!(end.map_err(|error| error.kind()), Err(std::io::ErrorKind::ConnectionReset));
+    for more in ["", "\r\n", "GET / HTTP/1.0\r\n\r\n"] {
+        let mut client = client(&gateway);
+        client.send(format!("GET / HTTP/1.0\r\n\r\n{more}")).expect("sent");
+        client.head().expect("a head");
+        assert_eq!(how_it_ends(&mut client), Err(ErrorKind::ConnectionReset), "behind the request: {more:?}");
+    }
+}
+
+/// How the bytes end.
+fn how_it_ends(client: &mut Peer) -> Result<usize, ErrorKind> {
+    client.stream.read_to_end(&mut Vec::new()).map_err(|error| error.kind())
 }
 
 /// Bytes that the upstream did not take must not be read as the next request.

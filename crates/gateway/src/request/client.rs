@@ -3,6 +3,7 @@
 use crate::accounting::permit_guard::PermitGuard;
 use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers;
+use crate::client::inbox::Inbox;
 use crate::client::pace::Taking;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
@@ -61,10 +62,12 @@ impl<W: Wire> Client<W> {
     }
 
     /// Ends a response that its client does not take, or that cannot be finished, and says what became of it: its last bytes
-    /// may have been on their way.
+    /// may have been on their way. What the client has sent behind the request is thrown away: the connection would linger
+    /// over it, which begins with a plain end.
     pub(super) async fn abort(&mut self, worker: &Worker, outcome: Outcome) -> Outcome {
         self.io.abort();
         self.outbox.clear();
+        self.inbox = Inbox::default();
         self.slot.arm(Some(worker.after(LAST_FRAME)));
         let is_whole = poll_fn(|context| match self.io.poll_aborted(context) {
             Poll::Pending if self.slot.expired() => Poll::Ready(false),
