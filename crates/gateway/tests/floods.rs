@@ -84,6 +84,61 @@ fn frames_that_ask_for_nothing_end_the_connection() {
     assert_eq!((code, ended(&gateway, "pings")), (None, 1));
 }
 
+/// Clients of gRPC measure their line so: they answer each message that comes with a window update and a PING.
+#[test]
+fn a_client_that_answers_each_message_of_a_stream_floods_nothing() {
+    const MESSAGES: usize = 300;
+    let origin = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            let _ = peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            for _ in 0..MESSAGES {
+                std::thread::sleep(Duration::from_millis(5));
+                let _ = peer.send(format!("32\r\n{}\r\n", "x".repeat(50)));
+            }
+            let _ = peer.send("0\r\n\r\n");
+        }
+    });
+    let gateway = plain(&origin);
+    let mut peer = raw(address(&gateway));
+    // Most of what the account holds is spent before, so that few messages tell.
+    peer.send(frame(PING, 0, 0, &[7; 8]).repeat(900)).expect("sent");
+    peer.send(frame(HEADERS, 5, 1, &get_fields())).expect("sent");
+    let mut bytes = 0;
+    loop {
+        let head = peer.exactly(9);
+        let payload = peer.exactly(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize);
+        assert_ne!(head[3], GOAWAY, "after {bytes} bytes");
+        if head[3] != DATA {
+            continue;
+        }
+        bytes += payload.len();
+        if head[4] & 1 == 1 {
+            break;
+        }
+        let window = frame(WINDOW_UPDATE, 0, 0, &(payload.len() as u32).to_be_bytes());
+        peer.send([window, frame(PING, 0, 0, &[7; 8])].concat()).expect("sent");
+    }
+    assert_eq!(bytes, 50 * MESSAGES);
+}
+
+/// A stream of messages pays for no windows of a byte, each of which makes a frame of a byte.
+#[test]
+fn windows_of_a_byte_end_the_connection() {
+    static BODY: [u8; 20_000] = [b'x'; 20_000];
+    let origin = Origin::serving(&BODY);
+    let gateway = plain(&origin);
+    let window = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let code = flood(&gateway, 10_000, |number| match number {
+        0 => [window.clone(), frame(HEADERS, 5, 1, &get_fields())].concat(),
+        _ => {
+            std::thread::sleep(Duration::from_micros(100));
+            frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes())
+        }
+    });
+    assert_eq!((code, ended(&gateway, "windows")), (Some(ENHANCE_YOUR_CALM), 1));
+    settled(&gateway);
+}
+
 #[test]
 fn heads_without_an_end_end_the_connection() {
     let origin = Origin::serving(b"page");

@@ -188,6 +188,23 @@ fn a_cut_short_body_resets_an_http10_client() {
     }
 }
 
+/// The last requests that the gateway does not wait for any longer end in the same way.
+#[test]
+fn a_stop_resets_an_http10_client_whose_body_has_not_ended() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+        peer.rest();
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.0\r\n\r\n").expect("sent");
+    client.head().expect("a head");
+    assert_eq!(client.exactly(3), b"abc");
+    gateway.shutdown();
+    assert_eq!(how_it_ends(&mut client), Err(ErrorKind::ConnectionReset));
+}
+
 /// How the bytes end.
 fn how_it_ends(client: &mut Peer) -> Result<usize, ErrorKind> {
     client.stream.read_to_end(&mut Vec::new()).map_err(|error| error.kind())

@@ -5,7 +5,8 @@
 //!
 //! [`retry`] carries a request through one exchange or several and has the rule of what is tried again. An exchange is the
 //! [`moves`] of bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`], for nobody
-//! if its client has left ([`abandoned`]). [`head`] writes heads for clients, in which [`redirect`] maps places back.
+//! if its client has left ([`abandoned`]), at most until the gateway stops ([`stopped`]). [`head`] writes heads for clients, in
+//! which [`redirect`] maps places back.
 //!
 //! Not here: which connection that is (`upstream`), and what comes before and after (`request`).
 
@@ -17,3 +18,4 @@ pub(crate) mod redirect;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod retry;
+mod stopped;

@@ -48,7 +48,7 @@ pub(crate) enum End {
     Broken(Outcome),
 }
 
-pub(crate) struct Exchange<'a, W> {
+pub(crate) struct Exchange<'a, W: Wire> {
     pub worker: &'a Worker,
     pub client: &'a mut Client<W>,
     pub request: RequestSide<'a>,
