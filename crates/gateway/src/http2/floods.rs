@@ -2,8 +2,10 @@
 //!
 //! Each connection has an account of [`ALLOWANCE`] units, into which [`A_SECOND`] come back each second. A frame of these kinds
 //! takes from it; a request that was answered brings [`AN_ANSWER`] in, and each [`BYTES_A_UNIT`] bytes that were written bring
-//! one, since a client that takes much must say so often. Where the account is empty the connection ends with
-//! `ENHANCE_YOUR_CALM`, and is counted by the kind of its last frame.
+//! one, since a client that takes much must say so often. A message, which is all that a server has sent at a moment, brings
+//! [`A_MESSAGE`]: clients of gRPC answer each with a `PING` and up to two window updates, by which they measure their line. It
+//! is not each `DATA` frame that does, since a client makes as many of these as it likes with windows of a byte. Where the
+//! account is empty the connection ends with `ENHANCE_YOUR_CALM`, and is counted by the kind of its last frame.
 //!
 //! | frame | takes | the flood |
 //! |---|---|---|
@@ -24,6 +26,8 @@ pub const ALLOWANCE: u32 = 1000;
 pub const A_SECOND: u32 = 100;
 /// What an answered request brings.
 pub const AN_ANSWER: u32 = 4;
+/// What a part of a response brings that was handed over as it came, to the last byte that the server had sent.
+pub const A_MESSAGE: u32 = 3;
 /// How many written bytes bring one unit.
 pub const BYTES_A_UNIT: u64 = 512;
 
@@ -113,6 +117,11 @@ impl FrameAccount {
         self.add(u64::from(AN_ANSWER) * UNIT);
     }
 
+    /// The last byte that a server had sent of a response was handed over.
+    pub fn passed_message(&mut self) {
+        self.add(u64::from(A_MESSAGE) * UNIT);
+    }
+
     /// Bytes were written.
     pub fn wrote(&mut self, bytes: u64) {
         self.written += bytes;
@@ -185,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn time_answers_and_bytes_bring_units_up_to_the_allowance() {
+    fn time_answers_messages_and_bytes_bring_units_up_to_the_allowance() {
         let mut account = FrameAccount::default();
         account.wait(Duration::from_secs(1000));
         let ping = frame(kind::PING, 0, 8);
@@ -194,6 +203,8 @@ mod tests {
         assert_eq!(allowed(&mut account, ping).0, A_SECOND / 2);
         (0..10).for_each(|_| account.answered());
         assert_eq!(allowed(&mut account, ping).0, 10 * AN_ANSWER);
+        (0..10).for_each(|_| account.passed_message());
+        assert_eq!(allowed(&mut account, ping).0, 10 * A_MESSAGE);
         (0..10).for_each(|_| account.wrote(BYTES_A_UNIT / 2));
         assert_eq!(allowed(&mut account, ping).0, 5);
     }

@@ -253,7 +253,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         worker.ready.set(worker.ready.get() + 1);
         let slot = worker.slots.borrow_mut().add();
         let (parts, receive) = request.into_parts();
-        let io = Stream::new(receive, respond);
+        let io = Stream::new(receive, respond, self.meter.clone());
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
         let client = Client { io, inbox, outbox, slot: slot.clone(), besides: 0 };
         let way = Way::new(worker.clone(), client, self.source);

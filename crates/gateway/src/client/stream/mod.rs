@@ -13,11 +13,13 @@ use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
 use super::wire::Wire;
 use crate::http1::body::Framing;
+use crate::http2::metered::Meter;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use incoming::RequestFrames;
 use outgoing::ResponseFrames;
 use std::io;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 pub(crate) struct Stream {
@@ -28,8 +30,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(receive: RecvStream, respond: SendResponse<Chunk>) -> Self {
-        let (incoming, outgoing) = (RequestFrames::new(receive), ResponseFrames::new(respond));
+    pub(crate) fn new(receive: RecvStream, respond: SendResponse<Chunk>, meter: Rc<Meter>) -> Self {
+        let (incoming, outgoing) = (RequestFrames::new(receive), ResponseFrames::new(respond, meter));
         Stream { incoming, outgoing, is_tunnel: false }
     }
 

@@ -10,6 +10,7 @@ use crate::http1::body::{Decoder, Framing};
 use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::http2::head;
+use crate::http2::metered::Meter;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use std::io;
@@ -39,10 +40,12 @@ pub(super) struct ResponseFrames {
     flight: Rc<Flight>,
     /// Bytes on their way that were counted when they were taken.
     counted: u64,
+    /// The connection's, which is told of each message that passes.
+    meter: Rc<Meter>,
 }
 
 impl ResponseFrames {
-    pub(super) fn new(respond: SendResponse<Chunk>) -> Self {
+    pub(super) fn new(respond: SendResponse<Chunk>, meter: Rc<Meter>) -> Self {
         ResponseFrames {
             sending: Sending::Head(respond),
             to_head: false,
@@ -55,6 +58,7 @@ impl ResponseFrames {
             is_cut: false,
             flight: Rc::default(),
             counted: 0,
+            meter,
         }
     }
 
@@ -92,6 +96,9 @@ impl ResponseFrames {
         let count = ready!(self.poll_room(bytes.len(), context))?.min(bytes.len());
         self.send(bytes[..count].to_vec(), false)?;
         self.counted += count as u64;
+        if count == bytes.len() {
+            self.meter.account(|account| account.passed_message());
+        }
         Poll::Ready(Ok(count))
     }
 
@@ -124,7 +131,11 @@ impl ResponseFrames {
         outbox: &mut Outbox,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Written>> {
+        let before = self.flight.pending();
         let all = self.poll_hand_over(outbox, context)?;
+        if all.is_ready() && self.flight.pending() > before {
+            self.meter.account(|account| account.passed_message());
+        }
         let bytes = self.flight.take_written();
         let known = bytes.min(self.counted);
         self.counted -= known;
