@@ -198,7 +198,7 @@ impl Engine {
     fn deadline_status(&self, class: usize, plant: usize) -> Option<DeadlineStatus> {
         let (own, plant) = (&self.published().classes[class], &self.published().plants[plant]);
         let deadline = own.terms.deadline?;
-        let missed = sum_over(&self.sensors.counters, class, |counters| &counters.timing.late);
+        let missed = sum_over(&self.sensors.counters, class, |counters| &counters.past_deadline);
         let rank = own.rank(Standing::Ordinary);
         let wait = plant.unfinished.wait_of(rank, plant.workers(None));
         let accepted = plant.unfinished.accepted_lateness(rank, AcceptedLateness::promised(&own.terms));

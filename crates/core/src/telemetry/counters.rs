@@ -57,7 +57,7 @@ pub(crate) const RECENT: usize = 256;
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct TimingCounters {
-    /// Responses that took longer than D_ref, or than the deadline; and clients that hung up after D_ref.
+    /// Responses that took longer than D_ref, and clients that hung up after it.
     pub(crate) late: Counter,
     /// Delivered answers. What failed is no answer, however quick it was.
     pub(crate) answered: Counter,
@@ -187,6 +187,9 @@ pub struct ClassCounters {
     pub(crate) waited_ns: Counter,
     /// Responses by the first digit of their status, from 1.
     pub(crate) responses: [Counter; STATUS_CLASSES],
+    /// Requests that were started, and released or left by their clients later than their deadline. A class may have a D_ref
+    /// too, by which `timing` counts.
+    pub(crate) past_deadline: Counter,
 }
 
 impl Default for ClassCounters {
@@ -211,6 +214,7 @@ impl Default for ClassCounters {
             service_times: DurationCounters::default(),
             waited_ns: Counter::default(),
             responses: Default::default(),
+            past_deadline: Counter::default(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::{Request, engine, get, ms};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{
-    Admission, Class, Condition, Costs, Mode, Plant, Promises, QueueBounds, RequestType, Site,
+    Admission, Class, Condition, Costs, Delay, Mode, Plant, Promises, QueueBounds, RequestType, Site,
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::{
@@ -125,6 +125,47 @@ fn a_request_that_can_no_longer_be_in_time_is_dropped_as_late() {
     lane.depart(ms(2000), permit, Outcome::Completed, &mut verdicts);
     assert_eq!(unfinished(&engine), 0.0);
     assert_eq!(engine.status().classes[1].deadline.map(|own| own.missed), Some(1));
+}
+
+/// 200 requests one after another before a class with a delay and a deadline, each tenth of which takes `slow_ms`, the others
+/// 10 ms: the share that was later than the delay, and the requests that missed the deadline.
+fn delay_beside_deadline(delay_ms: u64, percentile: f64, deadline_ms: u64, slow_ms: u64) -> (f64, u64) {
+    let mut promises = promises(4, Some(Duration::from_millis(deadline_ms)));
+    let delay = Delay { target: Duration::from_millis(delay_ms), percentile: Some(percentile) };
+    promises.sites[0].default_delay = Some(delay);
+    let (mut engine, mut lane) = engine(&promises);
+    let mut verdicts = Verdicts::new();
+    engine.tick(ms(0), &Readings::default(), &mut verdicts);
+    let mut now = 0;
+    for request in 0..200 {
+        let Arrival::Serve(mut permit) =
+            lane.arrive(ms(now), target(&lane, "/script"), Token(request), &mut verdicts)
+        else {
+            panic!("the plant is idle")
+        };
+        now += if request % 10 == 9 { slow_ms } else { 10 };
+        let service = Service { response_bytes: 1000, representative: true, cost: None };
+        lane.release(ms(now), &mut permit, service, &mut verdicts);
+        lane.depart(ms(now), permit, Outcome::Completed, &mut verdicts);
+        engine.tick(ms(now), &Readings::default(), &mut verdicts);
+    }
+    let status = &engine.status().classes[1];
+    let [late, missed] = [status.response.map(|own| own.late), status.deadline.map(|own| own.missed as f64)];
+    (late.expect("a delay"), missed.expect("a deadline") as u64)
+}
+
+/// A class may have both, since a site's deadline holds for all its classes. An answer that is later than the one promise may
+/// keep the other, and one that breaks both is late once for each.
+#[test]
+fn a_delay_and_a_deadline_of_one_class_are_counted_apart() {
+    let (late, missed) = delay_beside_deadline(200, 95.0, 1000, 250);
+    assert!((late - 0.1).abs() < 0.01, "{late} later than 200 ms");
+    assert_eq!(missed, 0, "none is later than 1 s");
+    let (late, missed) = delay_beside_deadline(300, 99.0, 300, 400);
+    assert!((late - 0.1).abs() < 0.01, "{late} later than 300 ms");
+    assert_eq!(missed, 20);
+    let (late, missed) = delay_beside_deadline(1000, 95.0, 300, 400);
+    assert_eq!((late, missed), (0.0, 20), "later than the deadline, sooner than the delay");
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Lane {
     /// Counts a request that has gone on for longer than its deadline.
     pub(super) fn count_late(&self, now: Instant, permit: &Permit) {
         if self.is_late(now, permit) {
-            self.counters.classes[usize::from(permit.class)].timing.late.add(1);
+            self.counters.classes[usize::from(permit.class)].past_deadline.add(1);
         }
     }
 
