@@ -49,8 +49,9 @@ const EVEN_BELOW: f64 = 0.9;
 /// The part of a deadline that a request may wait where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;
 
-/// An arriving request, as admission by deadline sees it.
+/// A request that comes to a plant, as admission by deadline sees it.
 pub(crate) struct Candidate {
+    /// When it came to this plant.
     pub(crate) arrived: Instant,
     pub(crate) rank: Rank,
     /// Its class, if that was promised a delay.
@@ -68,6 +69,13 @@ pub(crate) struct WouldBeLate {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// Reserves the work of a request as far as its site's costs are known, and decides nothing.
+pub(crate) fn reserve(unfinished: &UnfinishedWork, estimates: &Estimates, candidate: &Candidate) -> Work {
+    let Candidate { arrived, rank, quota_of, features, level, .. } = *candidate;
+    let (cost, stretch) = (estimates.cost(features, level), estimates.stretch(features, level));
+    unfinished.reserve(arrived, (rank, quota_of), (features, cost, stretch))
+}
+
 /// Reserves the work of an arriving request and decides whether it is admitted. The work stays reserved either way: the
 /// caller gives it back for a request that it turns away.
 pub(crate) fn admit(
@@ -75,11 +83,10 @@ pub(crate) fn admit(
     (estimates, terms): (&Estimates, &DeadlineTerms),
     candidate: &Candidate,
 ) -> (Work, Result<(), WouldBeLate>) {
-    let Candidate { arrived, rank, quota_of, features, level, exempt } = *candidate;
-    let cost = estimates.cost(features, level);
+    let Candidate { features, level, exempt, .. } = *candidate;
     let own = estimates.own_time(features, level, terms);
-    let stretch = estimates.stretch(features, level);
-    let work = unfinished.reserve(arrived, (rank, quota_of), (features, cost, stretch));
+    let work = reserve(unfinished, estimates, candidate);
+    let cost = work.cost;
     let retry_after = match will_be_in_time((unfinished, workers), (estimates, terms), (&work, level), own) {
         Err(retry_after) if !exempt => retry_after,
         _ => return (work, Ok(())),

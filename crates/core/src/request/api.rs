@@ -12,7 +12,7 @@
 //! arrive to depart. Every permit departs exactly once.
 
 use crate::request::Reason;
-use crate::request::work::Work;
+use crate::request::work::{CostFeatures, Work};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -73,6 +73,14 @@ pub struct Target {
     /// The number of the request's shape, by which types are found; 0 if the site has types of its own, or no deadline is
     /// promised.
     pub shape: u16,
+}
+
+impl Target {
+    /// What its cost is estimated from.
+    pub(crate) fn features(&self) -> CostFeatures {
+        let Target { request_type, announced_us, blocks, shape, .. } = *self;
+        CostFeatures { request_type, announced_us, blocks, shape }
+    }
 }
 
 /// The shell's own name for a request, handed back in verdicts. The engine does not read it. No two requests that wait may have

@@ -317,6 +317,7 @@ mod tests {
             rank: Rank::ordinary(1, None),
             pace_ns: 0,
             arrived: at(token),
+            features: Default::default(),
             work: None,
             streams: false,
             latest_start: Instant::FAR,

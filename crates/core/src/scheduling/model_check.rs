@@ -30,6 +30,7 @@ fn waiting() -> Waiting {
         rank: Rank::ordinary(1, None),
         pace_ns: 0,
         arrived: NOW,
+        features: Default::default(),
         work: None,
         streams: false,
         latest_start: Instant::FAR,

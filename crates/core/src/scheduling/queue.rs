@@ -32,7 +32,7 @@
 //! thousand.
 
 use crate::request::Token;
-use crate::request::work::Work;
+use crate::request::work::{CostFeatures, Work};
 use crate::scheduling::fifo::{Fifo, OwnClass};
 use crate::scheduling::order::{BY_RANK, IN_QUOTA, Order, QueueTurn};
 use crate::scheduling::quota::Quota;
@@ -55,6 +55,8 @@ pub(crate) struct Waiting {
     /// The time in which its site's contract promises one request (ns); 0 without a contract.
     pub(crate) pace_ns: u64,
     pub(crate) arrived: Instant,
+    /// What its cost is estimated from.
+    pub(crate) features: CostFeatures,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
     /// It holds a right to stream.
@@ -403,6 +405,7 @@ mod tests {
             rank,
             pace_ns: 0,
             arrived: at(ms),
+            features: Default::default(),
             work: None,
             streams: false,
             latest_start: Instant::FAR,

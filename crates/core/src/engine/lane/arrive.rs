@@ -14,7 +14,6 @@ use crate::admission::deadline::{self, Candidate};
 use crate::engine::published_state::{PublishedClass, PublishedState};
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
-use crate::request::work::CostFeatures;
 use crate::request::{Arrival, Permit, Reason, Rejection, Stage, Target, Token, Verdicts};
 use crate::scheduling::rank::Standing;
 use crate::telemetry::counters::{ClassCounters, RECENT};
@@ -160,8 +159,7 @@ impl Lane {
         let class = &published.classes[usize::from(target.class)];
         let plant = &published.plants[permit.plant()];
         let (Some(estimates), true) = (&class.estimates, published.mode != Mode::Off) else { return Ok(()) };
-        let Target { request_type, announced_us, blocks, shape, exempt, .. } = *target;
-        let features = CostFeatures { request_type, announced_us, blocks, shape };
+        let (exempt, features) = (target.exempt, target.features());
         let (arrived, level) = (permit.arrived, permit.level);
         let quota_of = class.quota_of(target.class).filter(|_| !exempt);
         let candidate = Candidate { arrived, rank: class.rank(standing), quota_of, features, level, exempt };

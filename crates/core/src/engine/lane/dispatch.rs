@@ -4,8 +4,9 @@ use super::arrive::{LevelQuery, level_of_request, permit};
 use super::expire::drop_waiting;
 use super::start::{Start, account_busy_time, places, start};
 use super::{Lane, unreserve};
+use crate::admission::deadline::{self, Candidate};
 use crate::admission::stream_limits::most_streams;
-use crate::engine::published_state::PublishedState;
+use crate::engine::published_state::{PublishedClass, PublishedPlant, PublishedState};
 use crate::promises::Mode;
 use crate::request::{Reason, Verdict, Verdicts};
 use crate::scheduling::gate::Entry;
@@ -92,12 +93,9 @@ impl Lane {
         let from = &published.plants[plant];
         let to = &published.plants[number];
         let (limit, shared) = places(published, number);
-        let features = waiting.work.map(|work| (work.features, work.cost, work.stretch));
         unreserve(from, waiting.work.take());
         if to.has_deadlines() {
-            let quota_of = published.classes[usize::from(waiting.class)].quota_of(waiting.class);
-            let rank = (waiting.rank, quota_of.filter(|_| waiting.standing != Standing::Exempt));
-            waiting.work = features.map(|work| to.unfinished.reserve(now, rank, work));
+            reserve_below((now, to), &published.classes[usize::from(waiting.class)], &mut waiting, level);
         }
         let drop =
             |waiting: &Waiting, reason| drop_waiting(published, &self.counters, waiting, number, reason);
@@ -134,5 +132,88 @@ impl Lane {
     pub(crate) fn touch(&mut self, now: Instant, plant: usize) {
         let own = &self.published.plants[plant];
         account_busy_time(own, &self.counters.plants[plant], own.gate.touch(now));
+    }
+}
+
+/// Reserves the work of a request that was passed down to a plant with deadlines: what it takes at its level there. The plant
+/// at which it waited may keep none, and has no work of it then.
+fn reserve_below(
+    (now, plant): (Instant, &PublishedPlant),
+    class: &PublishedClass,
+    waiting: &mut Waiting,
+    level: u8,
+) {
+    let Some(estimates) = &class.estimates else { return };
+    let exempt = waiting.standing == Standing::Exempt;
+    let quota_of = class.quota_of(waiting.class).filter(|_| !exempt);
+    let (rank, features) = (waiting.rank, waiting.features);
+    let candidate = Candidate { arrived: now, rank, quota_of, features, level, exempt };
+    let work = deadline::reserve(&plant.unfinished, estimates, &candidate);
+    waiting.latest_start = work.latest_start(waiting.arrived, &class.terms);
+    waiting.work = Some(work);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Engine;
+    use crate::promises::{Plant, Promises, Site};
+    use crate::request::work::Cost;
+    use crate::request::{Arrival, Outcome, Service, Target, Token, Verdicts};
+    use crate::scheduling::rank::Standing;
+    use crate::time::{Duration, Instant};
+
+    /// What a page takes at the levels light and full (us).
+    const COSTS: [u32; 2] = [20_000, 100_000];
+
+    /// The waiting work (us) of each plant after a page that waited at the upper one was passed down to where another waits, and
+    /// after its client left.
+    fn waiting_work(own: Option<Duration>) -> [[u64; 2]; 2] {
+        let mut shop = Site { deadline: own, ..Site::new("shop", &["light", "full"]) };
+        shop.levels[0].plant = Some(1);
+        let blog = Site { plant: 1, deadline: Some(Duration::from_secs(60)), ..Site::new("blog", &["full"]) };
+        let promises = Promises {
+            plants: alloc::vec![Plant::new("app", 1), Plant::new("static", 1)],
+            sites: alloc::vec![shop, blog],
+            ..Promises::default()
+        };
+        let (engine, mut lanes) = Engine::new(&promises, 1, 42).expect("valid promises");
+        let (lane, mut verdicts) = (&mut lanes[0], Verdicts::new());
+        let of_site = |site: usize| {
+            let own = |number: usize| engine.registry.classes().find(|own| own.site_number == number);
+            let class = own(site).expect("its default class").class as u16;
+            Target { class, site: site as u16, client: 7, ..Target::default() }
+        };
+        let (page, post) = (of_site(0), of_site(1));
+        let classes = &engine.published().classes;
+        let shop = &classes[usize::from(page.class)];
+        for (number, row) in shop.estimates.iter().flat_map(|known| known.rows()).enumerate() {
+            row.set(Cost { mean_us: COSTS[number % COSTS.len()], deviation_us: 0 });
+        }
+        let band = shop.rank(Standing::Ordinary).band;
+        let waiting_work =
+            || [0, 1].map(|plant| engine.published().plants[plant].unfinished.waiting_us(band));
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut arrive = |target, number| lane.arrive(at(number), target, Token(number), &mut verdicts);
+        let (Arrival::Serve(mut first), Arrival::Serve(_post), Arrival::Wait(second)) =
+            (arrive(page, 1), arrive(post, 2), arrive(page, 3))
+        else {
+            panic!("one worker each")
+        };
+        // All clients have the light level now.
+        shop.words.service_level.set(1.0);
+        lane.release(at(50), &mut first, Service::default(), &mut verdicts);
+        assert!(verdicts.is_empty(), "it waits at the lower plant: {verdicts:?}");
+        let passed_down = waiting_work();
+        lane.depart(at(60), second, Outcome::Abandoned, &mut verdicts);
+        [passed_down, waiting_work()]
+    }
+
+    /// The lower plant has a deadline to keep, of another site at least. What it is to do is known by what the page takes at
+    /// its level there, whether the upper plant keeps deadlines or not.
+    #[test]
+    fn a_request_that_is_passed_down_brings_the_work_of_its_level_there() {
+        for own in [None, Some(Duration::from_secs(60))] {
+            assert_eq!(waiting_work(own), [[0, u64::from(COSTS[0])], [0, 0]], "deadline {own:?}");
+        }
     }
 }

@@ -98,6 +98,7 @@ impl Lane {
             rank,
             pace_ns,
             arrived: now,
+            features: target.features(),
             work,
             streams,
             latest_start,
