@@ -43,6 +43,7 @@ mod pauses;
 mod percentiles;
 mod prediction;
 mod process_pools;
+mod ratio_cold;
 mod ratio_rare;
 mod ratio_silence;
 mod ratios;

@@ -238,6 +238,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         name: name.to_owned(),
         workers,
         find_workers: search,
+        reports_workers: capacity.workers_from.is_some(),
         max_connections,
         // `set_load_lines` fills in a load line that is not configured, since it depends on the sites.
         set_point: capacity.load_line.as_ref().map_or(Plant::LOAD_LINE, |line| line.value.0),
@@ -351,6 +352,7 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         name: name.to_owned(),
         workers: capacity.workers.as_ref().map_or(threads, |workers| workers.value.0 as u32),
         find_workers: None,
+        reports_workers: false,
         max_connections: keys.max_connections.value.0 as u32,
         set_point: capacity.load_line.value.0,
         // The gateway's own CPU: a thread that waits for a slow client is not busy, which gap estimation would think.

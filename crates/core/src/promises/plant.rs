@@ -15,6 +15,9 @@ pub struct Plant {
     /// If given, the engine searches the number of workers between these bounds, and starts no more requests at once
     /// than it found.
     pub find_workers: Option<WorkerBounds>,
+    /// Whether it reports how many workers it has, which are not searched for then. The last number that it reported stays in
+    /// force over a reload.
+    pub reports_workers: bool,
     /// The most requests in service at once, over all threads; further requests wait. At least 1.
     pub max_connections: u32,
     /// The load line: the utilization U* to hold, in (0, 1].
@@ -93,6 +96,7 @@ impl Plant {
             name: name.into(),
             workers,
             find_workers: None,
+            reports_workers: false,
             max_connections: workers,
             set_point: Plant::LOAD_LINE,
             sense: Sense::Gap,

@@ -111,12 +111,12 @@ impl Case {
     pub(crate) fn judges(self, promise: Promise, beside: Promise) -> bool {
         let is_delay = |one| matches!(one, Promise::Mean | Promise::Percentile);
         match self {
-            Case::Usual | Case::DearOthers | Case::Parties => true,
+            Case::Usual | Case::FoundWorkers | Case::DearOthers | Case::Parties => true,
             Case::HeavyTails => !is_delay(promise) && promise != Promise::Levels,
             Case::LowerDeadline => {
                 promise != Promise::Ratio && (promise, beside) != (Promise::Levels, Promise::Levels)
             }
-            Case::FoundWorkers | Case::LowerDelay => promise != Promise::Ratio,
+            Case::LowerDelay => promise != Promise::Ratio,
         }
     }
 

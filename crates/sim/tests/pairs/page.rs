@@ -152,7 +152,6 @@ than under a percentile, as before status says that it is missed. In every overl
 
 A cell has the figure nearest to the bound. A dash stands where the promise is not kept in some pair, and so is not judged:
 
-- Found workers: a ratio stays wrong by up to 30 % for ten minutes after an overload from a cold start.
 - Heavy tails: mean delays are up to 12 % too long, 6 % instead of 5 % are late under two percentiles, and up to 4 % of the
   requests of a site with lighter levels are not answered within a second.
 - Lower deadline, lower delay: a ratio is infeasible, and status says so: few requests wait. Two sites with lighter levels beside a

@@ -127,6 +127,13 @@ struct KeptWorkers {
     found: bool,
     highest: u32,
     evidence: Vec<f64>,
+    #[serde(default = "whole")]
+    found_with: f64,
+}
+
+/// What is there of a plant in states that do not say.
+fn whole() -> f64 {
+    1.0
 }
 
 impl StateDocument {
@@ -239,8 +246,8 @@ impl From<KeptClass> for LearnedClass {
 impl From<LearnedPlant> for KeptPlant {
     fn from(own: LearnedPlant) -> Self {
         let workers = own.workers.map(|found| {
-            let KnownWorkers { workers, limit, possible, found, highest, evidence } = found;
-            KeptWorkers { workers, limit, possible, found, highest, evidence }
+            let KnownWorkers { workers, limit, possible, found, highest, evidence, found_with } = found;
+            KeptWorkers { workers, limit, possible, found, highest, evidence, found_with }
         });
         KeptPlant { name: own.name, service_level: own.service_level, bias: own.bias, workers }
     }
@@ -249,8 +256,8 @@ impl From<LearnedPlant> for KeptPlant {
 impl From<KeptPlant> for LearnedPlant {
     fn from(own: KeptPlant) -> Self {
         let workers = own.workers.map(|found| {
-            let KeptWorkers { workers, limit, possible, found, highest, evidence } = found;
-            KnownWorkers { workers, limit, possible, found, highest, evidence }
+            let KeptWorkers { workers, limit, possible, found, highest, evidence, found_with } = found;
+            KnownWorkers { workers, limit, possible, found, highest, evidence, found_with }
         });
         LearnedPlant { name: own.name, service_level: own.service_level, bias: own.bias, workers }
     }

@@ -67,6 +67,8 @@ pub struct KnownWorkers {
     pub highest: u32,
     /// What speaks for each number in service against the one below it.
     pub evidence: Vec<f64>,
+    /// The share of the plant that was there when the number was found, in (0, 1].
+    pub found_with: f64,
 }
 
 /// The law of one plant.
@@ -120,7 +122,7 @@ impl WorkersLaw {
     pub(crate) fn known(&self) -> KnownWorkers {
         let WorkersLaw { workers, limit, possible, found, .. } = *self;
         let (highest, evidence) = (self.evidence.highest, self.evidence.gains());
-        KnownWorkers { workers, limit, possible, found, highest, evidence }
+        KnownWorkers { workers, limit, possible, found, highest, evidence, found_with: 1.0 }
     }
 
     pub(crate) fn restore(&mut self, known: &KnownWorkers) -> bool {

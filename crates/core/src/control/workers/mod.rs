@@ -22,7 +22,7 @@ use evidence::Counted;
 pub(crate) use guard::Guard;
 pub use law::KnownWorkers;
 use law::WorkersLaw;
-pub(crate) use refusals::{RefusalInput, RefusalLoop};
+pub(crate) use refusals::{FoundRefusals, RefusalInput, RefusalLoop};
 
 /// The most workers that may be there, as a multiple of the number that was found: one more than seven. A wider doubt would
 /// let an overload wait for long.
@@ -62,6 +62,14 @@ struct Sums {
     squares: u64,
     overtaken: u64,
     refused_us: u64,
+}
+
+/// What is promised of a plant whose workers are searched for.
+pub(crate) struct SearchPromise {
+    pub(crate) bounds: WorkerBounds,
+    pub(crate) guard: Guard,
+    /// Whether the server reports its number of workers.
+    pub(crate) reports: bool,
 }
 
 /// What a step observes.
@@ -106,7 +114,7 @@ pub(crate) struct FoundWorkers {
 impl Loop for WorkerSearch {
     type Inputs<'a> = SearchInput<'a>;
     type Outputs<'a> = FoundWorkers;
-    type Promises<'a> = (WorkerBounds, Guard);
+    type Promises<'a> = SearchPromise;
 
     fn due(&self) -> Due {
         Due::Sample
@@ -125,24 +133,27 @@ impl Loop for WorkerSearch {
         if is_lower {
             (self.lowered, self.overtaken) = (now, f64::from(input.in_service));
         }
-        // What was found while some servers were out is of their share.
-        let whole = |n: u32| if self.law.found() { (f64::from(n) / self.found_with + 0.5) as u32 } else { n };
-        let (workers, limit) = (whole(self.law.workers()), whole(self.law.limit()));
+        let (workers, limit, is_known) = self.capacity();
         let limit = input.ceiling.map_or(limit, |most| limit.min(most.max(1)));
         let is_other = workers.abs_diff(self.measured_with) * 4 > self.measured_with;
         if is_other {
             self.measured_with = workers;
         }
-        FoundWorkers { workers, limit, is_known: self.law.found(), is_lower, is_other }
+        FoundWorkers { workers, limit, is_known, is_lower, is_other }
     }
 
-    /// Within the same bounds the search goes on from what was found, else it begins anew at the present limit.
-    fn reload(&mut self, (bounds, guard): Self::Promises<'_>) {
+    /// Within the same bounds the search goes on from what was found, else it begins anew at the present limit. A number that
+    /// the server reported stays, as long as it is promised to report one.
+    fn reload(&mut self, SearchPromise { bounds, guard, reports }: Self::Promises<'_>) {
+        let reported = (reports && self.law.is_reported()).then(|| self.law.workers());
         if self.law.bounds() == bounds {
             self.law.resume_search();
             self.guard = guard;
         } else {
             *self = WorkerSearch::new(bounds, self.law.limit(), guard);
+        }
+        if let Some(workers) = reported {
+            self.report(workers);
         }
     }
 }
@@ -200,19 +211,24 @@ impl WorkerSearch {
 
     /// What was found, to be kept.
     pub(crate) fn known(&self) -> KnownWorkers {
-        self.law.known()
+        KnownWorkers { found_with: self.found_with, ..self.law.known() }
     }
 
     /// Goes on from what was found before; false if that cannot be, or lies outside the bounds.
     pub(crate) fn restore(&mut self, known: &KnownWorkers) -> bool {
-        let restored = self.law.restore(known);
-        self.measured_with = self.law.workers();
+        let share = known.found_with;
+        let restored = share > 0.0 && share <= 1.0 && self.law.restore(known);
+        self.found_with = if restored { share } else { self.found_with };
+        self.measured_with = self.capacity().0;
         restored
     }
 
-    /// The number of workers, the most requests in service at once, and whether the number is known.
+    /// The number of workers, the most requests in service at once, and whether the number is known. What was found while some
+    /// servers were out is of their share.
     pub(crate) fn capacity(&self) -> (u32, u32, bool) {
-        (self.law.workers(), self.law.limit(), self.law.found())
+        let is_known = self.law.found();
+        let whole = |n: u32| if is_known { (f64::from(n) / self.found_with + 0.5) as u32 } else { n };
+        (whole(self.law.workers()), whole(self.law.limit()), is_known)
     }
 
     /// Takes the number of workers that the server reports.
@@ -324,7 +340,12 @@ mod tests {
             one.step(Instant::ZERO, input(true)),
             FoundWorkers { workers: 5, limit: 5, is_known: true, is_lower: false, is_other: true }
         );
-        one.reload((WorkerBounds { least: 8, ..bounds }, Guard::new(Duration::MAX)));
+        let reloaded = |bounds, reports| SearchPromise { bounds, guard: Guard::new(Duration::MAX), reports };
+        one.reload(reloaded(bounds, true));
+        one.reload(reloaded(WorkerBounds { most: 32, ..bounds }, true));
+        assert!(one.is_reported(), "the last number that it reported stays in force");
+        assert_eq!(one.capacity(), (5, 5, true));
+        one.reload(reloaded(WorkerBounds { least: 8, ..bounds }, false));
         assert!(!one.is_reported());
         assert_eq!(
             one.step(Instant::ZERO, input(true)),
@@ -343,9 +364,10 @@ mod tests {
             found: true,
             highest: 9,
             evidence: alloc::vec![0.0; LOADS],
+            found_with: 0.5,
         };
+        assert!(!one.restore(&KnownWorkers { found_with: 0.0, ..known.clone() }));
         assert!(one.restore(&known));
-        one.found_with = 0.5;
         let input = |ceiling| SearchInput {
             lanes: &[],
             plant: 0,
@@ -365,5 +387,8 @@ mod tests {
         };
         assert_eq!(found(None), (16, 18));
         assert_eq!(found(Some(12)), (16, 12), "it refuses beyond twelve");
+        let mut again = WorkerSearch::new(bounds, 8, Guard::new(Duration::MAX));
+        assert!(again.restore(&one.known()));
+        assert_eq!(again.capacity(), (16, 18, true), "after a restart too");
     }
 }

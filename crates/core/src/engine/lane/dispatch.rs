@@ -165,8 +165,8 @@ mod tests {
     /// What a page takes at the levels light and full (us).
     const COSTS: [u32; 2] = [20_000, 100_000];
 
-    /// The waiting work (us) of each plant after a page that waited at the upper one was passed down to where another waits, and
-    /// after its client left.
+    /// The waiting work (us) of each plant after a page that waited at the upper one was passed down to where another waits,
+    /// and after its client left.
     fn waiting_work(own: Option<Duration>) -> [[u64; 2]; 2] {
         let mut shop = Site { deadline: own, ..Site::new("shop", &["light", "full"]) };
         shop.levels[0].plant = Some(1);

@@ -7,7 +7,7 @@ use crate::control::Loop;
 use crate::control::delay::DelayPromise;
 use crate::control::ratio::RatioPromise;
 use crate::control::utilization::{PlantReload, UtilizationLoop};
-use crate::control::workers::{Guard, RefusalLoop, WorkerSearch};
+use crate::control::workers::{Guard, RefusalLoop, SearchPromise, WorkerSearch};
 use crate::engine::Engine;
 use crate::engine::control_period::publish_turns;
 use crate::promises::Promises;
@@ -56,7 +56,9 @@ impl Engine {
         for ((search, plant), guard) in self.loops.searches.iter_mut().zip(plants).zip(guards) {
             match (plant.find_workers, &mut *search) {
                 (None, _) => *search = None,
-                (Some(bounds), Some(known)) => known.reload((bounds, guard)),
+                (Some(bounds), Some(known)) => {
+                    known.reload(SearchPromise { bounds, guard, reports: plant.reports_workers })
+                }
                 (Some(bounds), None) => *search = Some(WorkerSearch::new(bounds, plant.workers, guard)),
             }
         }

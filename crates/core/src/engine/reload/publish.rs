@@ -7,6 +7,7 @@ use crate::actuator::retry_after::LONGEST;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::deadline::terms;
+use crate::control::workers::FoundRefusals;
 use crate::engine::Engine;
 use crate::engine::published_state::{ClassWords, PublishedClass, PublishedPlant, PublishedState};
 use crate::promises::registry::RegisteredClass;
@@ -39,7 +40,7 @@ impl Engine {
                 stream_share: plant.stream_share,
                 tunnels: known.map_or_else(Arc::default, |known| known.tunnels.clone()),
                 tunnel_terms: plant.tunnels,
-                capacity: capacity(plant, known),
+                capacity: capacity(plant, known, &self.loops.refusals[number].output()),
                 queue: plant.queue,
                 returns: known.map_or_else(Arc::default, |known| known.returns.clone()),
                 place_loads: self.place_loads(number, known),
@@ -196,8 +197,8 @@ fn quota(
 }
 
 /// The workers of a plant, and the most requests that it is given at once; numbers that were found are kept, within the
-/// bounds.
-fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
+/// bounds, and so is the number beyond which it refuses.
+fn capacity(plant: &Plant, before: Option<&PublishedPlant>, refusals: &FoundRefusals) -> Arc<Capacity> {
     let (workers, most) = promised_capacity(plant);
     let known = before.map(|plant| &plant.capacity);
     let with_share = |new: Capacity| {
@@ -205,7 +206,10 @@ fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
         new
     };
     let Some(bounds) = plant.find_workers else {
-        return Arc::new(with_share(Capacity::new(workers, most, false)));
+        let ceiling = refusals.ceiling.unwrap_or(u32::MAX);
+        let told = with_share(Capacity::new(workers.min(ceiling), most.min(ceiling), false));
+        told.set_refuses(refusals.refuses, refusals.tried_from);
+        return Arc::new(told);
     };
     let known = known.filter(|capacity| capacity.is_searched);
     let fit = |n: u32| n.clamp(bounds.least, bounds.most).min(most);
@@ -229,6 +233,16 @@ mod tests {
     use crate::request::{Arrival, Outcome, Service, Target, Token, Verdicts};
     use crate::telemetry::Readings;
     use crate::time::{Duration, Instant};
+
+    #[test]
+    fn a_plant_that_refuses_is_given_no_more_after_a_reload() {
+        let found = |refuses, ceiling| {
+            capacity(&Plant::new("app", 16), None, &FoundRefusals { refuses, ceiling, tried_from: None })
+        };
+        let (never, nine) = (found(false, None), found(true, Some(9)));
+        assert_eq!((never.limit(), never.refuses()), (16, false));
+        assert_eq!((nine.workers(), nine.limit(), nine.refuses()), (9, 9, true));
+    }
 
     /// A lane reads a reload at its next call only, which may be the end of a request from before it.
     #[test]
