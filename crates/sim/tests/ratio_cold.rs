@@ -1,5 +1,5 @@
-//! A ratio before a server of which nothing is told but its address, overloaded from the first request on: while its workers are
-//! found, requests are answered within a second. A ratio needs the order of arrival, and a queue that fills while no request is
+//! A ratio before a server of which only the address is told, overloaded from the first request on: while workers are found,
+//! requests are answered within a second. A ratio needs the order of arrival, and a queue that fills while no request is
 //! rejected yet would let all of them wait for too long.
 
 use crate::waits::{Answer, Flow, Heard, Scene, mean};

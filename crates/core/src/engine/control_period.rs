@@ -10,9 +10,11 @@ use crate::control::cost::class::ClassCosts;
 use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
-use crate::control::ratio::ClassTurn;
+use crate::control::ratio::{ClassTurn, RatioLoop};
 use crate::control::server_queue::PromisedTimes;
-use crate::control::utilization::{HeldContracts, PlantInput, SeenQueue, UsualCosts, UtilizationLoop};
+use crate::control::utilization::{
+    HeldContracts, PlantInput, RejectedClasses, SeenQueue, UsualCosts, UtilizationLoop,
+};
 use crate::control::workers::{RefusalInput, SearchInput};
 use crate::promises::Mode;
 use crate::scheduling::queue::RejectedWaits;
@@ -308,13 +310,7 @@ impl Engine {
         }
         own.returns.set(output.returns);
         if let Some(rejected) = &output.rejected {
-            let longest = queue.max_wait.or(output.longest_wait);
-            let classes: Vec<usize> = rejected.numbers().collect();
-            for (class, delta) in loops.ratios.relative_deltas(plant) {
-                let bound = longest.filter(|_| classes.contains(&class)).map(|wait| wait.mul_f64(delta));
-                state.classes[class].quota.iter().for_each(|quota| quota.set_bound(bound));
-            }
-            gate.set_rejected(RejectedWaits { longest, keep_order: rejected.keep_order() }, &classes);
+            publish_rejected((state, plant), output.longest_wait, rejected, &loops.ratios);
         }
         if self.registry.promises.plants[plant].decides_itself {
             own.place_loads.own.set(loops.utilization[plant].place_load());
@@ -374,6 +370,23 @@ fn publish_usual_costs(
             state.classes[class].words.set_usual(level, cost * scale);
         });
     }
+}
+
+/// Publishes which classes of a plant are rejected for the load, and how long their requests wait at most.
+fn publish_rejected(
+    (state, plant): (&PublishedState, usize),
+    longest_unpromised: Option<Duration>,
+    rejected: &RejectedClasses<'_>,
+    ratios: &RatioLoop,
+) {
+    let longest = state.plants[plant].queue.max_wait.or(longest_unpromised);
+    let classes: Vec<usize> = rejected.numbers().collect();
+    for (class, delta) in ratios.relative_deltas(plant) {
+        let bound = longest.filter(|_| classes.contains(&class)).map(|wait| wait.mul_f64(delta));
+        state.classes[class].quota.iter().for_each(|quota| quota.set_bound(bound));
+    }
+    let waits = RejectedWaits { longest, keep_order: rejected.keep_order() };
+    state.plants[plant].gate.set_rejected(waits, &classes);
 }
 
 /// Publishes what the delay loop gives out.

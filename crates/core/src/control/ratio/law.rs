@@ -97,7 +97,7 @@ const ENOUGH: f64 = 100.0;
 const SLOW: f64 = 0.1;
 /// The unit is at most this many times as long as the mean, and as short: errors of the first requests of an overload would be
 /// hundreds of times a unit from before it, and drive the weights to the ends of their range, from where the way back is long.
-const WITHIN: f64 = 2.0;
+const WITHIN: f64 = 1.5;
 /// The largest |ln w|; two classes this far apart are served nearly by strict priority.
 const REACH: f64 = 3.0;
 /// The ln w from which on the order counts as strict priority. Where ratios cannot be reached, |ln w| is bounded by the sum
