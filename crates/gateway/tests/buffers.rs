@@ -1,10 +1,12 @@
 //! Bodies of slow clients: they wait in memory or in a file, whole and in order, and their requests hold no place meanwhile.
 
+use crate::support::http2::{DATA, HEADERS, WINDOW_UPDATE, frame, get_fields, raw};
 use crate::support::*;
 use plimsoll_core::promises::Tunnels;
 use plimsoll_core::request::{Pattern, Reason};
-use plimsoll_gateway::Gateway;
+use plimsoll_gateway::{Gateway, Settings};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -134,6 +136,49 @@ fn what_finds_no_room_streams() {
     writer.send(&body[1_000_000..]).expect("sent");
     assert!(writer.answer() == (200, body));
     settled(&gateway);
+}
+
+/// A long response whose reader is slow all along takes no more room than what is unread, and leaves the rest to others.
+#[test]
+fn what_was_read_of_a_file_makes_room_for_what_comes() {
+    let origin = origin();
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut settings = Settings { h2c: true, admin, ..settings(&[origin.address]) };
+    (settings.limits.buffer_files, settings.limits.response_buffer) = (4 << 20, 1 << 20);
+    let gateway = Gateway::start(settings, &promises(2)).expect("a gateway");
+    let in_files = || metric(&gateway, "plimsoll_buffer_bytes{in=\"files\"}") as u64;
+    // A client of HTTP/2 takes as much at a time as it gives a window for.
+    let mut reader = raw(address(&gateway));
+    let path = [&get_fields()[..2], &[4, 7], b"/length", &get_fields()[3..]].concat();
+    reader.send(frame(HEADERS, 5, 1, &path)).expect("sent");
+    eventually("the file is full", || in_files() >= 1 << 20);
+    let (mut body, mut looked) = (Vec::new(), 0);
+    while body.len() < 16 << 20 {
+        let head = reader.exactly(9);
+        let payload = reader.exactly(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize);
+        if head[3] != DATA {
+            continue;
+        }
+        let window = (payload.len() as u32).to_be_bytes();
+        reader
+            .send([frame(WINDOW_UPDATE, 0, 0, &window), frame(WINDOW_UPDATE, 0, 1, &window)].concat())
+            .expect("sent");
+        body.extend(payload);
+        if body.len() - looked > 1 << 18 {
+            looked = body.len();
+            let bytes = in_files();
+            assert!(bytes <= 2 << 20, "{bytes} bytes are in files after {looked}");
+        }
+    }
+    assert!(body == pattern(LONG)[..body.len()]);
+    let (before, upload) = (in_files(), pattern(1_300_000));
+    let mut other = client(&gateway);
+    let head = format!("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n", upload.len());
+    other.send([head.as_bytes(), &upload[..1_200_000]].concat()).expect("sent");
+    eventually("it is stored", || in_files() > before + 1_000_000);
+    assert_eq!(gateway.status().plants[0].in_service, 1, "it holds no place before it is there");
+    other.send(&upload[1_200_000..]).expect("sent");
+    assert!(other.answer() == (200, upload));
 }
 
 /// Little memory sends bodies to files early, and changes nothing else.

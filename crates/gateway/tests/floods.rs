@@ -49,15 +49,6 @@ fn flood(gateway: &Gateway, most: u32, mut piece: impl FnMut(u32) -> Vec<u8>) ->
     code
 }
 
-/// The value of a metric with its labels, as the operator is told.
-fn metric(gateway: &Gateway, name: &str) -> f64 {
-    let mut operator = Peer::connect(gateway.admin_addr().expect("the operator's listener"));
-    let (_, page) = operator.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let page = String::from_utf8(page).expect("text");
-    let line = page.lines().find_map(|line| line.strip_prefix(name)).expect("the metric");
-    line.trim().parse().expect("a number")
-}
-
 /// How many connections were ended for this flood.
 fn ended(gateway: &Gateway, flood: &str) -> u32 {
     metric(gateway, &format!("plimsoll_http2_connections_ended_total{{flood=\"{flood}\"}}")) as u32

@@ -3,14 +3,22 @@
 //! A file has no name: it is gone with its last handle, also after a crash. All files together hold at most
 //! `limits.buffer_files` bytes, and one connection in [`CONNECTIONS_A_FILE`] may have one, so that files leave descriptors
 //! for connections. A file is written and read on the worker's thread, into and out of the page cache.
+//!
+//! **Room.** A file is used in segments, and one that was read is written again before the file grows: a long response whose
+//! client is slow all along holds as much as was ever unread of it, and not all that has passed. To give what was read back to
+//! the file system instead (by punching holes) would have some kernels write it to the disk first, and wait for that.
 
 use crate::settings::{CONNECTIONS_A_FILE, Limits};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// How many bytes of a file are written anew at once.
+const SEGMENT: u64 = 256 * 1024;
 
 /// What is buffered, and how often a file failed. Shared by all threads.
 #[derive(Debug, Default)]
@@ -91,8 +99,15 @@ fn most_files(connections: usize) -> usize {
 pub(crate) struct Store {
     storage: Arc<Storage>,
     file: File,
+    /// How many bytes were read, and appended, since the beginning.
     read: u64,
     written: u64,
+    /// All segments of the file in the order in which they are read: first those in use, then those to be written next.
+    segments: VecDeque<u32>,
+    /// How many segments were read before the first of these.
+    passed: u64,
+    /// How much room the file takes.
+    length: u64,
 }
 
 impl Store {
@@ -102,7 +117,10 @@ impl Store {
         let fits = |files: usize| (files < most).then_some(files + 1);
         storage.files.fetch_update(Relaxed, Relaxed, fits).map_err(|_| StorageFault::Full)?;
         match tempfile::tempfile_in(folder()) {
-            Ok(file) => Ok(Store { storage: storage.clone(), file, read: 0, written: 0 }),
+            Ok(file) => {
+                let (storage, segments) = (storage.clone(), VecDeque::new());
+                Ok(Store { storage, file, read: 0, written: 0, segments, passed: 0, length: 0 })
+            }
             Err(error) => {
                 storage.files.fetch_sub(1, Relaxed);
                 Err(storage.failed(error))
@@ -115,15 +133,40 @@ impl Store {
         self.written - self.read
     }
 
+    /// Where in the file the `at`th byte lies, and how many bytes its segment has from there on.
+    fn place(&self, at: u64) -> (u64, u64) {
+        let segment = self.segments[(at / SEGMENT - self.passed) as usize];
+        (u64::from(segment) * SEGMENT + at % SEGMENT, SEGMENT - at % SEGMENT)
+    }
+
+    /// The parts of `bytes` that lie in one segment each once they are appended, with their places.
+    fn parts<'a>(&self, mut bytes: &'a [u8]) -> impl Iterator<Item = (&'a [u8], u64)> {
+        let mut at = self.written;
+        std::iter::from_fn(move || {
+            let (place, room) = (!bytes.is_empty()).then(|| self.place(at))?;
+            let (part, rest) = bytes.split_at((bytes.len() as u64).min(room) as usize);
+            at += part.len() as u64;
+            bytes = rest;
+            Some((part, place))
+        })
+    }
+
     /// Appends all of `bytes`, or nothing. `most`: what all files together may hold.
     pub(crate) fn append(&mut self, bytes: &[u8], most: u64) -> Result<(), StorageFault> {
-        let count = bytes.len() as u64;
-        self.storage.reserve(count, most)?;
-        if let Err(error) = self.file.write_all_at(bytes, self.written) {
-            self.storage.in_files.fetch_sub(count, Relaxed);
+        let end = self.written + bytes.len() as u64;
+        while (self.passed + self.segments.len() as u64) * SEGMENT < end {
+            self.segments.push_back(self.segments.len() as u32);
+        }
+        let ends = self.parts(bytes).map(|(part, place)| place + part.len() as u64);
+        let length = ends.fold(self.length, u64::max);
+        let more = length - self.length;
+        self.storage.reserve(more, most)?;
+        let written = self.parts(bytes).try_for_each(|(part, place)| self.file.write_all_at(part, place));
+        if let Err(error) = written {
+            self.storage.in_files.fetch_sub(more, Relaxed);
             return Err(self.storage.failed(error));
         }
-        self.written += count;
+        (self.length, self.written) = (length, end);
         Ok(())
     }
 
@@ -132,18 +175,24 @@ impl Store {
         self.read += count as u64;
     }
 
-    /// The last `count` bytes that were read are read once more.
+    /// The last `count` bytes that were read are read once more. They were read by the last read, or were skipped since.
     pub(crate) fn unread(&mut self, count: usize) {
         self.read -= count as u64;
     }
 
     /// Reads the next bytes; zero only if there are none, or `into` is empty.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.len()).map_or(into.len(), |len| len.min(into.len()));
-        if most == 0 {
+        if self.len() == 0 || into.is_empty() {
             return Ok(0);
         }
-        match self.file.read_at(&mut into[..most], self.read) {
+        // What was read before is not asked for again.
+        while (self.passed + 1) * SEGMENT <= self.read {
+            self.segments.rotate_left(1);
+            self.passed += 1;
+        }
+        let (place, room) = self.place(self.read);
+        let most = usize::try_from(self.len().min(room)).map_or(into.len(), |most| most.min(into.len()));
+        match self.file.read_at(&mut into[..most], place) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 self.read += count as u64;
@@ -159,7 +208,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.storage.in_files.fetch_sub(self.written, Relaxed);
+        self.storage.in_files.fetch_sub(self.length, Relaxed);
         self.storage.files.fetch_sub(1, Relaxed);
     }
 }
@@ -195,6 +244,37 @@ mod tests {
         assert_eq!(&rest[..5], b"cdefg");
         assert_eq!((store.len(), store.read(&mut rest).expect("nothing")), (0, 0));
         assert_eq!(storage.buffered().in_files, 7);
+        drop(store);
+        assert_eq!(storage.buffered().in_files, 0);
+    }
+
+    #[test]
+    fn what_was_read_is_written_anew_before_the_file_grows() {
+        let storage = Arc::<Storage>::default();
+        let mut store = Store::create(&storage, 8).expect("a file");
+        let byte = |at: u64| (at.wrapping_mul(2_654_435_761) >> 24) as u8;
+        let (mut written, mut read, mut ahead) = (0, 0, 100_000);
+        for round in 0..400 {
+            // How much is ahead changes, so that the file grows while segments in its middle are used again.
+            ahead = if round % 100 == 0 { ahead * 2 } else { ahead };
+            while written < read + ahead {
+                let piece: Vec<u8> = (written..written + 70_001).map(byte).collect();
+                store.append(&piece, 4 << 20).expect("room");
+                written += 70_001;
+            }
+            let mut into = vec![0; 80_000];
+            let count = store.read(&mut into).expect("bytes");
+            let again = count / 3;
+            store.unread(again);
+            let count = (count - again) as u64;
+            assert!(
+                into[..count as usize].iter().zip(read..).all(|(own, at)| *own == byte(at)),
+                "after {read}"
+            );
+            read += count;
+        }
+        assert!(read > 7_000_000 && storage.buffered().in_files < ahead + 3 * SEGMENT, "{read}");
+        assert_eq!(store.len(), written - read);
         drop(store);
         assert_eq!(storage.buffered().in_files, 0);
     }

@@ -309,3 +309,12 @@ pub fn upstream(gateway: &Gateway) -> serde_json::Value {
     let mut all: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     all["upstreams"][0].take()
 }
+
+/// The value of a metric with its labels, as the operator is told.
+pub fn metric(gateway: &Gateway, name: &str) -> f64 {
+    let mut operator = Peer::connect(gateway.admin_addr().expect("the operator's listener"));
+    let (_, page) = operator.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let page = String::from_utf8(page).expect("text");
+    let line = page.lines().find_map(|line| line.strip_prefix(name)).expect("the metric");
+    line.trim().parse().expect("a number")
+}
