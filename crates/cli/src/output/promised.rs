@@ -26,7 +26,7 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
         priority: class.priority,
         delay: class.delay,
         ratio: class.ratio,
-        deadline: class.deadline.or(site.deadline),
+        deadline: site.deadline_of(place),
         in_time: site.in_time_of(place),
     });
     classes.chain([Promised {
@@ -34,7 +34,7 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
         priority: site.default_priority,
         delay: site.default_delay,
         ratio: site.default_ratio,
-        deadline: site.deadline,
+        deadline: site.deadline_of(site.classes.len()),
         in_time: site.in_time,
     }])
 }

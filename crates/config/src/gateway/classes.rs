@@ -24,7 +24,7 @@ section! { "[[site.class]]"
         /// clients of the lower one may all be rejected although light pages for everybody would fit. If that is not meant,
         /// give both the same priority, or make the lower one a site of its own with a `guarantee`.
         priority: Whole<1, 100>, optional;
-        /// As the site's, for this class.
+        /// As the site's, for this class. It does not go beside a `ratio`.
         deadline: Duration, optional;
         /// As the site's, for this class.
         in_time: Percentile, optional;
@@ -36,7 +36,7 @@ section! { "[[site.class]]"
         /// The percentage of responses that keep the `delay`. Without it the `delay` is a bound on the average.
         percentile: Percentile, optional;
         /// How long its responses take relative to those of the site's other classes that have a ratio: a class with 2 has
-        /// twice the response time of a class with 1. It takes the place of a `delay`.
+        /// twice the response time of a class with 1. It takes the place of a `delay` and of a `deadline`, the site's too.
         ratio: Ratio, optional;
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn classes(site: &SiteKeys, decides_itself: bool, findings: &mut Find
     check_reach(keys, findings);
     let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
         let ResponsePromise { delay, ratio } = response_times::of_class(class, site, findings);
-        let promised = delay.is_some() || class.deadline.is_some() || site.deadline.is_some();
+        let promised = delay.is_some() || class.deadline.is_some() || deadlines::has_the_sites(class, site);
         Class {
             name: text_of(class.name.as_ref()),
             condition: match_condition(class.condition.as_ref(), findings),

@@ -1,6 +1,6 @@
 //! Deadlines: what they prefer, and the types that tell requests apart.
 
-use super::classes::{MatchKeys, match_condition};
+use super::classes::{ClassKeys, MatchKeys, match_condition};
 use super::control::ControlKeys;
 use super::file::unique;
 use super::sites::{SiteKeys, name_of, text_of};
@@ -31,6 +31,12 @@ pub(super) fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings
             "a deadline that nothing meets", help: "write something above zero, such as `\"500ms\"`");
     }
     Some(deadline.value)
+}
+
+/// Whether a class without a deadline of its own has its site's. Not beside a ratio: its turns with other classes decide when
+/// its requests start.
+pub(super) fn has_the_sites(class: &ClassKeys, site: &SiteKeys) -> bool {
+    site.deadline.is_some() && class.ratio.is_none()
 }
 
 /// Shares of a budget.
@@ -77,23 +83,14 @@ pub(super) fn types(site: &SiteKeys, findings: &mut Findings) -> Vec<RequestType
 pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     let Located { value: site, sound, .. } = keys;
     let classes = &site.class.value.0;
-    for class in classes.iter().map(|class| &class.value) {
-        if let (Some(prefer), None, None) = (&class.prefer, &class.deadline, &site.deadline) {
-            refuse!(findings, Conflict at &prefer.span,
-                "`prefer` says what a deadline prefers, and this class has none",
-                help: "write the deadline beside it, such as `deadline = \"1s\"`");
-        }
-        if let (Some(in_time), None, None) = (&class.in_time, &class.deadline, &site.deadline) {
-            refuse!(findings, Conflict at &in_time.span,
-                "`in_time` says how many requests keep a deadline, and this class has none",
-                help: "write the deadline beside it, such as `deadline = \"1s\"`");
-        }
-        if let (Some(deadline), Some(ratio)) = (&class.deadline, &class.ratio) {
-            refuse!(findings, Conflict at &ratio.span,
-                "a ratio lets a class wait for others, a deadline does not",
-                help: "keep `deadline` for a time that is kept, `ratio` for one relative to the site's other classes",
-                beside &deadline.span => "`deadline` is given");
-        }
+    classes.iter().for_each(|class| check_class(&class.value, site, findings));
+    let has_own = |class: &Located<ClassKeys>| class.value.deadline.is_some() || class.value.ratio.is_some();
+    if let (Some(deadline), Some(_), true) = (&site.deadline, &site.default_ratio, *sound)
+        && classes.iter().all(has_own)
+    {
+        refuse!(findings, Unreachable at &deadline.span,
+            "every class of this site has a deadline or a ratio of its own",
+            help: "leave this out, or the ratio of a class that is to keep it");
     }
     // Where something was refused, it may be what seems to be missing.
     let has_deadline = site.deadline.is_some() || classes.iter().any(|class| class.value.deadline.is_some());
@@ -109,5 +106,28 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
         refuse!(findings, Conflict at &site.prefer.span,
             "`prefer` says what a deadline prefers, and this site has none",
             help: "write the deadline beside it, such as `deadline = \"1s\"`");
+    }
+}
+
+/// The same of a class.
+fn check_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) {
+    let is_without = class.deadline.is_none() && !has_the_sites(class, site);
+    let help = match class.ratio {
+        Some(_) => "leave it out: a class with a `ratio` has no deadline, its site's neither",
+        None => "write the deadline beside it, such as `deadline = \"1s\"`",
+    };
+    if let Some(prefer) = class.prefer.as_ref().filter(|_| is_without) {
+        refuse!(findings, Conflict at &prefer.span,
+            "`prefer` says what a deadline prefers, and this class has none", help: help);
+    }
+    if let Some(in_time) = class.in_time.as_ref().filter(|_| is_without) {
+        refuse!(findings, Conflict at &in_time.span,
+            "`in_time` says how many requests keep a deadline, and this class has none", help: help);
+    }
+    if let (Some(deadline), Some(ratio)) = (&class.deadline, &class.ratio) {
+        refuse!(findings, Conflict at &ratio.span,
+            "a ratio lets a class wait for others, a deadline does not",
+            help: "keep `deadline` for a time that is kept, `ratio` for one relative to the site's other classes",
+            beside &deadline.span => "`deadline` is given");
     }
 }

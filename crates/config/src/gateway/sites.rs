@@ -60,8 +60,9 @@ section! { "[[site]]"
         strict_ratios: bool, default(false);
         /// The time within which each of its requests that is admitted is answered, from arrival to the server's last byte.
         /// A request that could not be in time is refused at once, with a `Retry-After` that tells when it could. Admission
-        /// goes by the cost of requests, not by their number. It holds for each of its classes that has none of its own,
-        /// `default` too. With it the capacity plan allows contracts only 0.58 of the server.
+        /// goes by the cost of requests, not by their number. It holds for each of its classes that has neither a `deadline`
+        /// nor a `ratio` of its own, `default` too. With it the capacity plan allows
+        /// contracts only 0.58 of the server.
         deadline: Duration, optional;
         /// The percentage of admitted requests that are answered within their `deadline`. The higher it is, the sooner
         /// requests are refused.
@@ -189,7 +190,7 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     let exempt = exempt.map(|keys| condition(keys, &keys.value, EXEMPT_ALL, findings)).collect();
     let ResponsePromise { delay: default_delay, ratio: default_ratio } =
         response_times::of_default(keys, findings);
-    let promised = default_delay.is_some() || keys.deadline.is_some();
+    let promised = default_delay.is_some() || (keys.deadline.is_some() && default_ratio.is_none());
     let decides_itself = decides_itself(plants, plant);
     let site = Site {
         name: text_of(keys.name.as_ref()),

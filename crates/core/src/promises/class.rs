@@ -23,7 +23,7 @@ pub struct Class {
     /// The delay that was promised (QM).
     pub delay: Option<Delay>,
     /// delta: its mean response time, relative to those of the other classes of its site that have a ratio (PR). A class
-    /// has a delay or a ratio, not both.
+    /// has a ratio, or a delay or a deadline.
     pub ratio: Option<f64>,
 }
 

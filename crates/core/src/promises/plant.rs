@@ -1,6 +1,6 @@
 //! A plant: a server whose utilization is held at a set point.
 
-use super::{Class, Site};
+use super::Site;
 use crate::time::Duration;
 use alloc::string::String;
 
@@ -68,13 +68,12 @@ impl Plant {
     /// promise may stand beside them, since the queue answers them in time or not at all. A ratio or a contract needs the
     /// room above the line, unless every class has a time.
     pub fn usual_load_line(number: usize, sites: &[Site]) -> f64 {
-        let has_time = |class: &Class| class.delay.is_some() || class.deadline.is_some();
-        let all = |site: &Site| {
-            site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(has_time))
+        let has_time = |site: &Site, place: usize| {
+            let delay = site.classes.get(place).map_or(site.default_delay, |class| class.delay);
+            delay.is_some() || site.deadline_of(place).is_some()
         };
-        let some = |site: &Site| {
-            site.deadline.is_some() || site.default_delay.is_some() || site.classes.iter().any(has_time)
-        };
+        let all = |site: &Site| (0..=site.classes.len()).all(|place| has_time(site, place));
+        let some = |site: &Site| (0..=site.classes.len()).any(|place| has_time(site, place));
         let needs_room = |site: &Site| {
             let has_ratio =
                 site.default_ratio.is_some() || site.classes.iter().any(|class| class.ratio.is_some());

@@ -32,7 +32,7 @@ pub struct Site {
     pub share_excess: bool,
     /// Priority of the class `default`.
     pub default_priority: u8,
-    /// The relative deadline of classes that have none of their own: see [`Class::deadline`].
+    /// The relative deadline of classes that have none of their own and no ratio: see [`Class::deadline`].
     pub deadline: Option<Duration>,
     /// How many of a hundred admitted requests keep their deadline, where a class does not say.
     pub in_time: f64,
@@ -95,12 +95,20 @@ impl Site {
     }
 
     pub(crate) fn shortest_deadline(&self) -> Option<Duration> {
-        self.deadline.into_iter().chain(self.classes.iter().filter_map(|class| class.deadline)).min()
+        self.deadlines().map(|(_, deadline)| deadline).min()
     }
 
-    /// The relative deadline of the class with this index among its classes; `default` comes after its own.
-    pub(crate) fn deadline_of(&self, index: usize) -> Option<Duration> {
-        self.classes.get(index).and_then(|class| class.deadline).or(self.deadline)
+    /// The relative deadline of the class with this index among its classes; `default` comes after its own. A class with a ratio
+    /// does not have its site's: the turns of the ratio decide when its requests start.
+    pub fn deadline_of(&self, index: usize) -> Option<Duration> {
+        let (own, ratio) =
+            self.classes.get(index).map_or((None, self.default_ratio), |class| (class.deadline, class.ratio));
+        own.or(self.deadline.filter(|_| ratio.is_none()))
+    }
+
+    /// The indexes of the classes with a deadline, and their deadlines.
+    pub(crate) fn deadlines(&self) -> impl Iterator<Item = (usize, Duration)> + '_ {
+        (0..=self.classes.len()).filter_map(|index| Some((index, self.deadline_of(index)?)))
     }
 
     /// How many of a hundred admitted requests of that class keep their deadline.

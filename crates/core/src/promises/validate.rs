@@ -229,6 +229,11 @@ impl Site {
         if all.iter().any(|(delay, ratio, _)| delay.is_some() && ratio.is_some()) {
             wrong.push(format!("{name}: a class has a delay or a ratio, not both"));
         }
+        if self.classes.iter().any(|class| class.deadline.is_some() && class.ratio.is_some()) {
+            wrong.push(format!(
+                "{name}: a class has a deadline or a ratio, not both: its turns with other classes may let it wait for too long"
+            ));
+        }
         let ratios: Vec<_> =
             all.iter().filter_map(|(_, ratio, at)| ratio.map(|ratio| (ratio, *at))).collect();
         if ratios.iter().any(|(ratio, _)| !(ratio.is_finite() && *ratio > 0.0)) {
@@ -287,6 +292,33 @@ mod tests {
         assert!(why.contains("shop: level light stands between text and full"), "{why}");
         let why = says([1, 0, 0], true).expect("a delay");
         assert!(why.contains("serve all levels by one upstream"), "{why}");
+    }
+
+    /// The queue gives the turns of one class to another by their ratio, of which admission by deadline knows nothing.
+    #[test]
+    fn a_class_has_a_ratio_or_a_deadline() {
+        let (second, condition) = (Some(Duration::from_secs(1)), Condition::default);
+        let of_class = |name, ratio, deadline| Class { ratio, deadline, ..Class::new(name, condition()) };
+        let site = |silver, deadline| Site {
+            classes: vec![
+                of_class("gold", Some(1.0), None),
+                of_class("silver", Some(2.0), silver),
+                of_class("urgent", None, second),
+            ],
+            deadline,
+            ..Site::new("shop", &["full"])
+        };
+        let says = |site: &Site| Promises::of(Plant::new("app", 8), site.clone()).validate();
+        let why = says(&site(second, None)).expect_err("silver has both").join("; ");
+        assert!(why.contains("shop: a class has a deadline or a ratio, not both"), "{why}");
+        let beside = site(None, Some(Duration::from_secs(9)));
+        assert_eq!(says(&beside), Ok(()), "a site's deadline is for the others");
+        let all = |site: &Site| [0, 1, 2, 3].map(|place| site.deadline_of(place).map(|own| own.as_secs()));
+        assert_eq!(all(&beside), [None, None, Some(1), Some(9)]);
+        let default = Site { default_ratio: Some(3.0), ..beside };
+        assert_eq!(all(&default), [None, None, Some(1), None]);
+        // Those with a ratio have no time, and a ratio needs room above the load line.
+        assert_eq!(Plant::usual_load_line(0, &[default]), Plant::LOAD_LINE);
     }
 
     #[test]

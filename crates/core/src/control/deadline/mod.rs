@@ -173,11 +173,6 @@ fn unit_us(site: &Site, plant: &Plant) -> f64 {
     promised.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
 }
 
-/// The deadlines of a site's classes.
-fn deadlines(site: &Site) -> impl Iterator<Item = Duration> + '_ {
-    site.classes.iter().filter_map(|class| class.deadline).chain(site.deadline)
-}
-
 /// The different promises of a site's classes, and one for a site without any.
 fn promises_of(site: &Site) -> Vec<DeadlinePromise> {
     let promise = |index: usize, deadline: Duration, priority: u8| DeadlinePromise {
@@ -185,13 +180,12 @@ fn promises_of(site: &Site) -> Vec<DeadlinePromise> {
         in_time: site.in_time_of(index) / 100.0,
         priority,
     };
-    let classes = site.classes.iter().enumerate();
-    let own = classes
-        .filter_map(|(index, class)| Some(promise(index, class.deadline.or(site.deadline)?, class.priority)));
-    let default = |deadline| promise(site.classes.len(), deadline, site.default_priority);
-    let mut all: Vec<_> = own.chain(site.deadline.map(default)).collect();
+    let priority =
+        |index: usize| site.classes.get(index).map_or(site.default_priority, |class| class.priority);
+    let mut all: Vec<_> =
+        site.deadlines().map(|(index, deadline)| promise(index, deadline, priority(index))).collect();
     if all.is_empty() {
-        all.push(default(Duration::MAX));
+        all.push(promise(site.classes.len(), Duration::MAX, site.default_priority));
     }
     all.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
     all.dedup();
@@ -201,6 +195,6 @@ fn promises_of(site: &Site) -> Vec<DeadlinePromise> {
 /// The longest deadline of the sites that share a plant with a site (us).
 fn longest_deadline_us(promises: &Promises, site: &Site) -> u64 {
     let beside = |other: &&Site| other.plants().any(|plant| site.plants().any(|own| own == plant));
-    let longest = promises.sites.iter().filter(beside).flat_map(deadlines).max();
+    let longest = promises.sites.iter().filter(beside).flat_map(Site::deadlines).map(|(_, own)| own).max();
     longest.map_or(u64::MAX, |deadline| deadline.as_micros() as u64)
 }

@@ -193,9 +193,7 @@ fn ceiling(promises: &Promises, number: usize, plant: &Plant) -> (f64, Ceiling) 
         None if plant.set_point > HIGHEST_CEILING => (HIGHEST_CEILING, Ceiling::Chance),
         None => (plant.set_point, Ceiling::LoadLine),
     };
-    let has_deadline =
-        |site: &Site| site.deadline.is_some() || site.classes.iter().any(|class| class.deadline.is_some());
-    let deadlines = promises.sites.iter().any(|site| site.plant == number && has_deadline(site));
+    let deadlines = promises.sites.iter().any(|site| site.plant == number && site.has_deadlines());
     if deadlines && usual.0 > DEADLINE_CEILING { (DEADLINE_CEILING, Ceiling::Deadlines) } else { usual }
 }
 
