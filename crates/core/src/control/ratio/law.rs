@@ -95,9 +95,9 @@ const PROPORTIONAL: f64 = 20.0;
 const ENOUGH: f64 = 100.0;
 /// How the unit follows, per window.
 const SLOW: f64 = 0.1;
-/// The unit is at most this many times as long as the mean, and as short: errors of the first requests of an overload would be
-/// hundreds of times a unit from before it, and drive the weights to the ends of their range, from where the way back is long.
-const WITHIN: f64 = 1.5;
+/// The unit differs from the mean by no larger part: errors of the first requests of an overload would be hundreds of times a
+/// unit from before it, and drive the weights to the ends of their range, from where the way back is long.
+const NEAR: f64 = 0.5;
 /// The largest |ln w|; two classes this far apart are served nearly by strict priority.
 const REACH: f64 = 3.0;
 /// The ln w from which on the order counts as strict priority. Where ratios cannot be reached, |ln w| is bounded by the sum
@@ -127,7 +127,8 @@ impl RatioLaw {
         let fresh = reached.iter().map(|one| one.fresh.0).sum::<f64>() / window;
         let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
         let mean = mean_normalized(reached);
-        self.unit = (self.unit + follows * (mean - self.unit)).clamp(mean / WITHIN, mean * WITHIN);
+        self.unit =
+            (self.unit + follows * (mean - self.unit)).clamp((1.0 - NEAR) * mean, (1.0 + NEAR) * mean);
         let steps = steps(reached, self.unit, window);
         // Where the ratios cannot be reached, larger weights change little, and returning from them takes long.
         let reach = if self.learned.is_infeasible() { NEARLY + SPENT } else { REACH };
