@@ -158,6 +158,11 @@ deadline_seconds: number,
  */
 in_time: number, 
 /**
+ * A request is admitted now if its chance to be in time is at least so many in a hundred: less than `in_time` where
+ * requests of lower priorities are in the way.
+ */
+admitted_from: number, 
+/**
  * What a request that came now would wait.
  */
 expected_wait_seconds: number, 

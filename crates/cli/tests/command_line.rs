@@ -45,6 +45,22 @@ fn commands() -> Vec<String> {
 }
 
 /// After a change of the command line: `make generate`.
+/// A state is written in the place of its file, which is no other one.
+#[test]
+fn a_state_is_not_written_in_the_place_of_something_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("site.toml");
+    let text = "[gateway]\nlisten = \"127.0.0.1:0\"\nstate = \"site.toml\"\n[upstream.app]\naddress = \"127.0.0.1:1\"\n";
+    std::fs::write(&file, text).expect("it can be written");
+    for command in ["check", "run"] {
+        let found = plimsoll(&[command, file.to_str().expect("text")]);
+        let said = String::from_utf8_lossy(&found.stderr);
+        assert_eq!(found.status.code(), Some(2), "{said}");
+        assert!(said.contains("site.toml is no state of a gateway"), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), text);
+}
+
 #[test]
 fn the_reference_is_what_help_prints() {
     let mut written =

@@ -13,7 +13,7 @@ use crate::service::open_files::{fit_connections, open_now};
 use crate::service::reload::Reload;
 use crate::service::resolve::{self, Found};
 use crate::service::signals::{Requested, Signals};
-use crate::service::state::{KnownState, StateFile, seed};
+use crate::service::state::{self, KnownState, StateFile, seed};
 use crate::service::supervisor::{self, Watchdog};
 use crate::service::upgrade::{Start, Upgrade};
 use crate::service::what_if::WhatIfDesk;
@@ -117,6 +117,7 @@ impl First {
         let configuration = source::read(file)?;
         log::follow(configuration.gateway.log);
         own_listeners::refuse(&configuration)?;
+        state::refuse_other_file(&configuration, file)?;
         level_order::warnings(&configuration).iter().for_each(|warning| tracing::warn!("{warning}"));
         let found = resolve::look_all_up(&configuration, |_| None)?;
         let mut settings = resolve::settings_with(&configuration, &found)?;

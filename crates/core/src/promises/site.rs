@@ -98,8 +98,8 @@ impl Site {
         self.deadlines().map(|(_, deadline)| deadline).min()
     }
 
-    /// The relative deadline of the class with this index among its classes; `default` comes after its own. A class with a ratio
-    /// does not have its site's: the turns of the ratio decide when its requests start.
+    /// The relative deadline of the class with this index among its classes; `default` comes after its own. A class with a
+    /// ratio does not have that of its site: the turns of the ratio decide when its requests start.
     pub fn deadline_of(&self, index: usize) -> Option<Duration> {
         let (own, ratio) =
             self.classes.get(index).map_or((None, self.default_ratio), |class| (class.deadline, class.ratio));

@@ -11,7 +11,7 @@
 mod document;
 pub(crate) mod seed;
 
-use crate::output::failure;
+use crate::output::failure::{self, Failure};
 use document::StateDocument;
 use plimsoll_config::{Configuration, StatePlace};
 use plimsoll_core::LearnedState;
@@ -87,6 +87,21 @@ impl KnownState {
             tracing::info!("goes on from what an earlier run has learned ({path})");
         }
     }
+}
+
+/// Refuses a file that is something else, such as a configuration or a key: the state would be written in its place. A state,
+/// a damaged one too, begins as a JSON object does.
+pub(crate) fn refuse_other_file(configuration: &Configuration, file: &Path) -> Result<(), Failure> {
+    let Some(path) = path(configuration, file) else { return Ok(()) };
+    let Ok(bytes) = fs::read(&path) else { return Ok(()) };
+    if bytes.trim_ascii_start().first().is_none_or(|first| *first == b'{') {
+        return Ok(());
+    }
+    let name = path.display();
+    Err(Failure::Input(format!(
+        "{name} is no state of a gateway, and would be replaced by one: name a file of its own (`state` under [gateway]), or \
+         remove this one"
+    )))
 }
 
 /// Reads the file, and the seed in it; nothing if there is none, or if it is none of ours.

@@ -19,6 +19,10 @@ const RISKY: f64 = 0.5;
 const SATURATED: f64 = 0.8;
 /// Up to this part of its load line a plant has hardly a queue.
 const LOADED: f64 = 0.95;
+/// A ratio is kept within this part of it.
+const RATIO_KEPT: f64 = 0.05;
+/// A contract is broken if more than this part of what it is for is not served in full.
+const NOT_IN_FULL: f64 = 0.01;
 /// Requests that fail or are turned away put a promise at risk where less than this part of what may be lost is left.
 const LITTLE: f64 = 0.1;
 /// A delay is held at what was promised, so that it is a little more or less at any time. It is at risk beyond this part of the
@@ -194,13 +198,17 @@ fn served_there(class: &ClassStatus, recent: &Recent, number: usize, name: &str)
 }
 
 /// A site's contract: within it the site's requests have full quality whatever the load is.
-fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) -> Option<PromiseRow> {
+pub(super) fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) -> Option<PromiseRow> {
     let plan = status.plan.iter().find(|plan| plan.rows.iter().any(|row| row.site == site.name))?;
     let row = plan.rows.iter().find(|row| row.site == site.name)?;
     let is_own = |class: &ClassStatus| class.site == site.name && !class.is_gone();
     let own: Vec<_> = status.classes.iter().zip(recent).filter(|(class, _)| is_own(class)).collect();
     let rate: f64 = own.iter().map(|(class, _)| class.request_rate).sum();
+    let came: u64 = own.iter().map(|(_, recent)| recent.arrivals).sum();
+    let full: u64 = own.iter().filter_map(|(_, recent)| recent.served.last()).sum();
+    let is_broken = rate <= row.guarantee.rate && (full as f64) < (1.0 - NOT_IN_FULL) * came as f64;
     let state = match plan.verdict {
+        Feasibility::Exceeds if is_broken => PromiseState::Missed,
         Feasibility::Exceeds => PromiseState::AtRisk,
         _ if rate == 0.0 => PromiseState::Idle,
         Feasibility::Fits | Feasibility::Unverified => PromiseState::Kept,
@@ -328,6 +336,7 @@ impl JudgedClass<'_> {
             _ if held.infeasible && is_loaded => PromiseState::Missed,
             None => PromiseState::Idle,
             Some(_) if held.infeasible || self.recent.arrivals == 0 => PromiseState::Idle,
+            Some(reached) if (reached / ratio - 1.0).abs() > RATIO_KEPT => PromiseState::AtRisk,
             Some(_) => PromiseState::Kept,
         };
         let now = held
@@ -337,7 +346,11 @@ impl JudgedClass<'_> {
         let sentence = match state {
             PromiseState::Missed => format!("the ratio cannot be had at this load: {fate}"),
             _ if held.infeasible => format!("hardly anybody waits, so there are no times to divide: {fate}"),
+            PromiseState::Idle if held.ratio_reached.is_some() => {
+                "no requests in the last ten seconds".to_owned()
+            }
             PromiseState::Idle => "no requests yet to judge it by".to_owned(),
+            PromiseState::AtRisk => format!("turns in the queue bring it nearer: {fate}"),
             _ => format!("held by turns in the queue: {fate}"),
         };
         let guarantee = format!("response time in ratio {ratio}");
@@ -345,8 +358,9 @@ impl JudgedClass<'_> {
     }
 
     fn deadline(&self, promised: &DeadlineStatus) -> PromiseRow {
+        // A request that failed was not answered in time.
         let answered = self.recent.responses.count();
-        let late = self.recent.late as f64;
+        let late = (self.recent.late + self.recent.failed).min(answered) as f64;
         let promised_share = promised.in_time / 100.0;
         let allowed = (1.0 - promised_share) * answered as f64;
         // Beyond three standard deviations of a Poisson count it is no chance.
@@ -374,6 +388,12 @@ impl JudgedClass<'_> {
             ..self.row(PromiseKind::Deadline, state)
         }
     }
+}
+
+/// The row of the first class's ratio.
+#[cfg(test)]
+pub(super) fn ratio_row(status: &Status, recent: &Recent, held: &ResponseStatus) -> Option<PromiseRow> {
+    JudgedClass { status, class: &status.classes[0], recent }.ratio(held)
 }
 
 /// The row of the first class's deadline.

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::admin::tests::empty;
-use plimsoll_core::promises::Delay;
-use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
+use plimsoll_core::promises::plan::{ContractRow, DelayRow, Feasibility, PlantPlan};
+use plimsoll_core::promises::{Delay, Guarantee};
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::{
     ClassStatus, Counts, DeadlineStatus, HeardPlaces, PartStatus, PlacesStatus, PlantStatus, ResponseStatus,
+    SiteStatus,
 };
 
 /// A second of a site with a delay of 100 ms.
@@ -187,6 +188,37 @@ fn delay_row(change: impl Fn(ResponseStatus) -> ResponseStatus) -> PromiseRow {
 }
 
 #[test]
+fn a_ratio_that_is_not_reached_is_not_kept() {
+    let status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+    let recent = Recent { arrivals: 100, ..Recent::default() };
+    let state = |reached: f64| {
+        let held =
+            ResponseStatus { ratio: Some(2.0), ratio_reached: Some(reached), ..ResponseStatus::default() };
+        promise::ratio_row(&status, &recent, &held).map(|row| row.state)
+    };
+    assert_eq!(state(1.95), Some(PromiseState::Kept));
+    assert_eq!([1.5, 2.5].map(state), [Some(PromiseState::AtRisk); 2]);
+}
+
+/// More is guaranteed than the server can keep, and the site asks for no more than its contract.
+#[test]
+fn a_contract_within_which_requests_are_not_served_in_full_is_missed() {
+    let site = SiteStatus { name: "shop".to_owned(), ..SiteStatus::default() };
+    let row = |rate: f64, full: u64| {
+        let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+        status.classes[0].request_rate = rate;
+        status.plan[0].verdict = Feasibility::Exceeds;
+        let guarantee = Guarantee::new(100.0, 1e9);
+        status.plan[0].rows = vec![ContractRow { site: "shop".to_owned(), guarantee, utilization: None }];
+        let recent = Recent { arrivals: 1000, served: vec![0, 0, full], ..Recent::default() };
+        promise::contract(&status, &[recent], &site).map(|row| row.state)
+    };
+    assert_eq!(row(73.0, 995), Some(PromiseState::AtRisk));
+    assert_eq!(row(73.0, 550), Some(PromiseState::Missed));
+    assert_eq!(row(150.0, 550), Some(PromiseState::AtRisk), "it asks for more than its contract");
+}
+
+#[test]
 fn a_mean_is_at_risk_on_the_way_to_a_miss_and_not_where_the_loop_holds_it() {
     for (response, at_limit, expected) in [
         (0.02, true, PromiseState::Kept),
@@ -218,6 +250,13 @@ fn a_deadline_is_judged_by_the_hundredth_part_that_may_be_late() {
         [PromiseState::Kept, PromiseState::AtRisk, PromiseState::Missed]
     );
     assert!(row(9).margin.is_some_and(|margin| (margin - 0.1).abs() < 1e-9));
+    let failing = |failed: u64| {
+        let mut recent = Recent { failed, ..Recent::default() };
+        recent.responses.buckets[0] = 1000;
+        let status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+        promise::deadline_row(&status, &recent, &deadline).state
+    };
+    assert_eq!([failing(0), failing(1000)], [PromiseState::Kept, PromiseState::Missed]);
 }
 
 #[test]
