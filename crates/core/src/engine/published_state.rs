@@ -188,7 +188,7 @@ pub(crate) struct PublishedClass {
     /// The level below those of the plant of the highest one: its clients are passed down to the next plant. 0 where one plant
     /// serves all levels.
     pub(crate) base: u8,
-    /// The plant of each level; index 0 is not used.
+    /// The plant of each level. A request that has none asks for room at that of the lowest.
     pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
     /// The token buckets of the site's contract, if it has one.
     pub(crate) contract: Option<Arc<TokenBucket>>,

@@ -123,9 +123,10 @@ impl Engine {
 
     /// A class without promises: its words, levels and plants.
     fn published_class(&self, class: usize, site: &Site) -> PublishedClass {
-        let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
-        for (level, plant) in plants_of(site).into_iter().enumerate() {
-            plant_of_level[level + 1] = plant as u16;
+        let plants = plants_of(site);
+        let mut plant_of_level = [plants[0] as u16; MAX_LEVELS + 1];
+        for (own, plant) in plant_of_level[1..].iter_mut().zip(plants) {
+            *own = plant as u16;
         }
         let applied = &self.loops.applied[class];
         let words = ClassWords::new(applied);
