@@ -65,12 +65,8 @@ impl Engine {
             return;
         }
         let span = SampledSpan::new(sampled_ns, &mut self.timers);
-        // No request arrives at the lane of `tick`, which is the last.
-        let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
-        let unseen = &mut self.sensors.unseen;
-        unseen.set_length(queue_waiting);
-        let empty = (span.idle_samples, span.sample_seconds);
-        self.sensors.classes.sample(lanes, empty, span.last_seconds, unseen);
+        self.sensors.unseen.set_length(queue_waiting);
+        self.sensors.sample((span.idle_samples, span.sample_seconds), span.last_seconds);
         self.learn_from_refusals(now);
         if !self.loops.samples_only_rates {
             self.search_workers(now);
@@ -332,7 +328,8 @@ impl Engine {
         }
     }
 
-    /// Searches for heavy clients, and publishes which they are. No request arrives at the lane of `tick`.
+    /// Searches for heavy clients, and publishes which they are. Only clients that are turned away where no lane is asked are
+    /// counted at the lane of `tick`, and one that is known as heavy is not among them.
     fn find_heavy(&mut self) {
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
         let classes = &self.lane.published.classes;

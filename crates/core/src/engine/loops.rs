@@ -21,7 +21,8 @@ use alloc::{sync::Arc, vec::Vec};
 pub(crate) struct Sensors {
     /// By lane, the ticker's own last.
     pub(crate) counters: Vec<Arc<LaneCounters>>,
-    /// Whether the lane of `tick` has counted requests: it started or dropped some that waited. It seldom does.
+    /// Whether the lane of `tick` has counted requests: it started or dropped some that waited, or clients were turned away
+    /// where no lane was asked. It seldom does.
     pub(crate) has_counted: bool,
     pub(crate) classes: Monitors,
     /// By plant.
@@ -46,6 +47,12 @@ impl Sensors {
     /// How many lanes may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
     fn counting(&self) -> usize {
         self.counters.len() - usize::from(!self.has_counted)
+    }
+
+    /// Samples the rates of all classes, as [`Monitors::sample`].
+    pub(crate) fn sample(&mut self, empty: (u64, f64), last_seconds: f64) {
+        let counting = self.counting();
+        self.classes.sample(&self.counters[..counting], empty, last_seconds, &mut self.unseen);
     }
 
     /// Measures each class over the period that ends; returns whether anything happened in it.

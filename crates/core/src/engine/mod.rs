@@ -54,7 +54,7 @@ pub struct Engine {
     /// What it shares with the processes of a server.
     words: Option<SharedWords>,
     published: Arc<Published<PublishedState>>,
-    /// The lane of `tick` itself: its counters take what `tick` accounts.
+    /// The lane of `tick` itself: its counters take what `tick` accounts, and clients that were turned away without a lane.
     lane: Lane,
     sensors: Sensors,
     loops: Loops,
@@ -205,6 +205,7 @@ impl Engine {
     /// addresses do not tell classes any more.
     pub fn count_rejected_client(&mut self, now: Instant, client: IpAddr) {
         self.lane.count_rejected_client(now, client);
+        self.sensors.has_counted = true;
     }
 
     /// The counted changes of rates, by hour of the day, where admission by budget forecasts them.

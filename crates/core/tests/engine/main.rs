@@ -8,6 +8,7 @@ mod idle;
 mod put_off;
 mod reload;
 mod request_api;
+mod shed;
 
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::RequestView;
