@@ -49,8 +49,8 @@ fn beyond_a_contract_it_is_when_another_request_is_promised() {
     assert!(said.iter().all(|told| *told == Duration::from_secs(5)), "{said:?}");
 }
 
-/// What requests are told in the last of ten seconds at four times what the light version's server takes. Another server has the
-/// full version, and its plant is the site's.
+/// What requests are told in the last of ten seconds at four times what the light version's server takes. Another server has
+/// the full version, and its plant is the site's.
 fn told_where_the_light_version_is_elsewhere() -> Vec<Duration> {
     let mut site = Site::new("site", &["light", "full"]);
     site.levels[0].plant = Some(1);

@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const CLIENTS: u32 = 2000;
 
-/// Two hundred requests a second, a tenth from each of `CLIENTS` clients, at a plant that carries a hundred, for 60 seconds. From
-/// this second on the clients that would be rejected are shed. The plant's status at the end of each second.
+/// Two hundred requests a second, a tenth from each of `CLIENTS` clients, at a plant that carries a hundred, for 60 seconds.
+/// From this second on the clients that would be rejected are shed. The plant's status at the end of each second.
 fn periods(shed_from: u64) -> Vec<PlantStatus> {
     let promises = Promises::of(Plant::new("server", 2), Site::new("site", &["full"]));
     let (mut engine, mut lane) = engine(&promises);
