@@ -49,6 +49,15 @@ pub(crate) struct ServiceCounters {
     pub(crate) bytes: Counter,
 }
 
+/// Requests released at one level of a class with a deadline and no D_ref.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct ClippedServiceCounters {
+    pub(crate) requests: Counter,
+    /// The sum of their service times, each clipped at the deadline.
+    pub(crate) service_ns: Counter,
+}
+
 /// The number of recent clients that a lane notes of a class. The heavy hitters are found among them.
 pub(crate) const RECENT: usize = 256;
 
@@ -190,6 +199,7 @@ pub struct ClassCounters {
     /// Requests that were started, and released or left by their clients later than their deadline. A class may have a D_ref
     /// too, by which `timing` counts.
     pub(crate) past_deadline: Counter,
+    pub(crate) clipped_services: [ClippedServiceCounters; MAX_LEVELS + 1],
 }
 
 impl Default for ClassCounters {
@@ -215,6 +225,7 @@ impl Default for ClassCounters {
             waited_ns: Counter::default(),
             responses: Default::default(),
             past_deadline: Counter::default(),
+            clipped_services: Default::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a delay or a
 //! deadline has half of it for its own requests. Those of others beside it may take far longer, and say nothing of it:
 //! judged by the mean of all, a search beside requests of ten times the promised time lowered its limit to one worker of eight.
+//! Where a class with a deadline has levels at several plants, each of these is judged by the levels that it serves.
 
 use crate::promises::Delay;
 use crate::telemetry::counters::LaneCounters;
@@ -10,6 +11,7 @@ use crate::telemetry::recent_service::RecentService;
 use crate::telemetry::snapshot::sum_over;
 use crate::time::Duration;
 use alloc::{sync::Arc, vec::Vec};
+use core::ops::RangeInclusive;
 
 /// What of the service times is kept at each look: they are those of some two looks.
 const KEPT: f64 = 0.5;
@@ -25,9 +27,18 @@ struct GuardedClass {
     class: usize,
     /// The most that its service may take (s).
     most: f64,
+    of: GuardedService,
     /// How many came up to the last look.
     arrivals: u64,
     service: RecentService,
+}
+
+/// Which service of a class is looked at.
+pub(crate) enum GuardedService {
+    /// All of a class with a delay or a ratio, which has one plant.
+    All,
+    /// That of a class with a deadline alone at these levels, those that the plant serves.
+    AtLevels(RangeInclusive<usize>),
 }
 
 /// The part of a promised mean that service may take. A mean of twice the service itself leaves it little room: half of it is
@@ -47,14 +58,14 @@ impl Guard {
     }
 
     /// Adds a class whose requests may take so long.
-    pub(crate) fn add(&mut self, class: usize, most: Duration) {
+    pub(crate) fn add(&mut self, class: usize, most: Duration, of: GuardedService) {
         let (most, service) = (most.as_secs_f64(), RecentService::default());
-        self.classes.push(GuardedClass { class, most, arrivals: 0, service });
+        self.classes.push(GuardedClass { class, most, of, arrivals: 0, service });
     }
 
     /// By how much service could take longer and still be within the guard (s); negative where it takes longer now.
     /// `service_time` is that of all requests; no class has answers after less than `silent`.
-    pub(super) fn slack(&mut self, lanes: &[Arc<LaneCounters>], service_time: Duration, silent: f64) -> f64 {
+    pub(crate) fn slack(&mut self, lanes: &[Arc<LaneCounters>], service_time: Duration, silent: f64) -> f64 {
         let all = self.all.as_secs_f64() - service_time.as_secs_f64();
         self.classes
             .iter_mut()
@@ -68,14 +79,30 @@ impl GuardedClass {
     /// still in service, what was seen last is kept: no answer is no sign of health.
     fn service_seconds(&mut self, lanes: &[Arc<LaneCounters>]) -> f64 {
         let arrivals = sum_over(lanes, self.class, |class| &class.arrivals);
-        let come = self.service.come([
-            sum_over(lanes, self.class, |class| &class.released),
-            sum_over(lanes, self.class, |class| &class.timing.service_ns),
-        ]);
+        let come = self.service.come(self.of.sums(lanes, self.class));
         if core::mem::replace(&mut self.arrivals, arrivals) == arrivals || come[0] > 0 {
             self.service.remember(come, KEPT);
         }
         self.service.mean_seconds()
+    }
+}
+
+impl GuardedService {
+    /// Requests released, and their service times (ns).
+    fn sums(&self, lanes: &[Arc<LaneCounters>], class: usize) -> [u64; 2] {
+        match self {
+            GuardedService::All => [
+                sum_over(lanes, class, |class| &class.released),
+                sum_over(lanes, class, |class| &class.timing.service_ns),
+            ],
+            GuardedService::AtLevels(levels) => {
+                let counters =
+                    lanes.iter().flat_map(|lane| &lane.classes[class].clipped_services[levels.clone()]);
+                counters.fold([0, 0], |[requests, service_ns]: [u64; 2], own| {
+                    [requests.wrapping_add(own.requests.get()), service_ns.wrapping_add(own.service_ns.get())]
+                })
+            }
+        }
     }
 }
 
@@ -91,7 +118,7 @@ mod tests {
             lanes[0].classes[class].timing.service_ns.add(requests * ms * 1_000_000);
         };
         let mut guard = Guard::new(Duration::from_secs(10));
-        guard.add(1, Duration::from_millis(50));
+        guard.add(1, Duration::from_millis(50), GuardedService::All);
         let mut slack = |silent| guard.slack(&lanes, Duration::from_secs(1), silent);
         release(0, 100, 5000);
         release(1, 10, 500);

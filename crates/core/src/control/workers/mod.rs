@@ -19,7 +19,7 @@ use crate::telemetry::counters::{LOADS, LaneCounters, LoadCounters};
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use evidence::Counted;
-pub(crate) use guard::Guard;
+pub(crate) use guard::{Guard, GuardedService};
 pub use law::KnownWorkers;
 use law::WorkersLaw;
 pub(crate) use refusals::{FoundRefusals, RefusalInput, RefusalLoop};

@@ -198,7 +198,10 @@ impl Lane {
         }
         if let Some(deadline) = class.terms.deadline.filter(|_| !permit.has_quota) {
             let service_ns = now.nanos_since(permit.started).min(deadline.as_nanos() as u64);
-            self.counters.classes[usize::from(permit.class)].timing.service_ns.add(service_ns);
+            let counters = &self.counters.classes[usize::from(permit.class)];
+            let at_level = &counters.clipped_services[usize::from(permit.level)];
+            at_level.requests.add(1);
+            at_level.service_ns.add(service_ns);
         }
         let Some(estimates) = class.estimates.as_ref().filter(|_| self.may_teach(permit, service)) else {
             return;

@@ -1,17 +1,17 @@
 //! The loops take new promises, and keep what they learned.
 
-use super::classes::moved;
+use super::classes::{moved, plants_of};
 use super::{ranks, response_promise};
 use crate::actuator::cascade::parts;
 use crate::control::Loop;
 use crate::control::delay::DelayPromise;
 use crate::control::ratio::RatioPromise;
 use crate::control::utilization::{PlantReload, UtilizationLoop};
-use crate::control::workers::{Guard, RefusalLoop, SearchPromise, WorkerSearch};
+use crate::control::workers::{Guard, GuardedService, RefusalLoop, SearchPromise, WorkerSearch};
 use crate::engine::Engine;
 use crate::engine::control_period::publish_turns;
-use crate::promises::Promises;
 use crate::promises::registry::{RegisteredClass, Registry};
+use crate::promises::{Plant, Promises};
 use crate::telemetry::monitor::PlantMonitor;
 use crate::time::Duration;
 use alloc::vec::Vec;
@@ -39,18 +39,8 @@ impl Engine {
 
     /// The worker searches; a number that was found stays while the bounds stay.
     fn reload_searches(&mut self) {
+        let guards = guards(&self.registry);
         let plants = &self.registry.promises.plants;
-        let mut guards: Vec<Guard> = plants
-            .iter()
-            .map(|plant| Guard::new(plant.response_time_limit.unwrap_or(Duration::MAX)))
-            .collect();
-        for member in self.registry.classes() {
-            if let (Some(delay), _) = response_promise(member.site, member.index) {
-                guards[member.site.plant].add(member.class, Guard::most(delay));
-            } else if let Some(deadline) = member.site.deadline_of(member.index).filter(|_| !member.exempt) {
-                guards[member.site.plant].add(member.class, deadline / 2);
-            }
-        }
         self.loops.searches.resize_with(plants.len(), || None);
         self.loops.refusals.resize_with(plants.len(), RefusalLoop::new);
         for ((search, plant), guard) in self.loops.searches.iter_mut().zip(plants).zip(guards) {
@@ -96,6 +86,26 @@ impl Engine {
     }
 }
 
+/// The guard of each plant's search: how long service of the promised classes may take there.
+fn guards(registry: &Registry) -> Vec<Guard> {
+    let plants = &registry.promises.plants;
+    let guard = |plant: &Plant| Guard::new(plant.response_time_limit.unwrap_or(Duration::MAX));
+    let mut guards: Vec<Guard> = plants.iter().map(guard).collect();
+    for member in registry.classes() {
+        let (delay, ratio) = response_promise(member.site, member.index);
+        let deadline = member.site.deadline_of(member.index).filter(|_| !member.exempt);
+        let Some(most) = delay.map(Guard::most).or(deadline.map(|deadline| deadline / 2)) else { continue };
+        if delay.is_some() || ratio.is_some() {
+            guards[member.site.plant].add(member.class, most, GuardedService::All);
+            continue;
+        }
+        for (plant, base, top) in parts(&plants_of(member.site)) {
+            guards[plant].add(member.class, most, GuardedService::AtLevels(base + 1..=top));
+        }
+    }
+    guards
+}
+
 /// The part of the longest wait for which a request may be held for a ratio: one that is held longer would expire.
 const HELD_OF_WAIT: f64 = 0.5;
 
@@ -112,4 +122,43 @@ fn order(promises: &Promises) -> Vec<usize> {
     let mut order: Vec<usize> = (0..depths.len()).collect();
     order.sort_by_key(|plant| depths[*plant]);
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::{Site, WorkerBounds};
+    use crate::request::{Arrival, Outcome, Service, Target, Token, Verdicts};
+    use crate::time::Instant;
+
+    #[test]
+    fn a_plant_is_judged_by_its_own_service_where_a_class_has_levels_at_several() {
+        let mut site = Site::new("shop", &["light", "full"]);
+        (site.levels[0].plant, site.deadline) = (Some(1), Some(Duration::from_secs(1)));
+        let bounds = WorkerBounds { least: 1, most: 64 };
+        let plant = |name: &str| Plant { find_workers: Some(bounds), ..Plant::new(name, 8) };
+        let plants = alloc::vec![plant("app"), plant("static")];
+        let promises = Promises { plants, sites: alloc::vec![site], ..Promises::default() };
+        let (mut engine, mut lanes) = Engine::new(&promises, 1, 42).expect("valid promises");
+        let mut guards = guards(&engine.registry);
+        let mut slack = |engine: &Engine| {
+            [0, 1].map(|plant| guards[plant].slack(&engine.sensors.counters, Duration::ZERO, 0.0))
+        };
+        assert_eq!(slack(&engine), [0.5, 0.5], "half of the deadline");
+        let (lane, mut verdicts) = (&mut lanes[0], Verdicts::new());
+        let now = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        for (m, level, ms) in [(2.0, 2, 80), (1.0, 1, 900)] {
+            engine.loops.applied[0].set(0, m, 2.0 - m);
+            engine.published().classes[0].words.set_levels(&engine.loops.applied[0]);
+            let target = Target { class: 0, client: 7, ..Target::default() };
+            let Arrival::Serve(mut permit) = lane.arrive(now(1), target, Token(0), &mut verdicts) else {
+                panic!("workers are free")
+            };
+            assert_eq!(permit.level(), level);
+            lane.release(now(1 + ms), &mut permit, Service::default(), &mut verdicts);
+            lane.depart(now(1 + ms), permit, Outcome::Completed, &mut verdicts);
+        }
+        let [upper, lower] = slack(&engine);
+        assert!((upper - 0.42).abs() < 1e-9 && (lower + 0.4).abs() < 1e-9, "{upper} and {lower} s");
+    }
 }
