@@ -260,6 +260,40 @@ fn a_level_keeps_its_cost_and_m_its_place_by_name() {
     assert_eq!(row(&engine.status(), "shop", "default").level_cost_seconds, [None]);
 }
 
+/// A lighter level at another plant changes nothing for the clients that had the only level: their share goes on having it, and
+/// the others are passed down.
+#[test]
+fn a_lighter_level_at_another_plant_leaves_the_first_what_it_has() {
+    let mut promises = shop_and_blog();
+    promises.plants[0].workers = 1;
+    promises.sites[0].levels.remove(0);
+    let (mut engine, mut lane) = engine(&promises);
+    let before = overload(&mut engine, &mut lane, 0, 20);
+    let m = row(&before, "shop", "default").service_level;
+    assert!((0.3..0.7).contains(&m), "{m}");
+
+    promises.sites[0].levels.insert(0, Level { name: "light".into(), plant: Some(1), cost_ratio: None });
+    promises.plants.iter_mut().for_each(|plant| plant.queue.max_waiting = 5000);
+    engine.reload(&promises).expect("valid promises");
+    let of_plant = engine.status().plants[0].service_level - before.plants[0].service_level;
+    assert!((of_plant - 1.0).abs() < 1e-9, "m of the plant moved by {of_plant}");
+    let full = (0..2000).filter(|client| {
+        let target = lane.classify(&Request { host: "shop", ..get("/", *client) }).expect("a site");
+        match lane.arrive(ms(20_000), target, Token(0), &mut Verdicts::new()) {
+            Arrival::Serve(permit) | Arrival::Wait(permit) => permit.level() == 2,
+            _ => false,
+        }
+    });
+    let share = full.count() as f64 / 2000.0;
+    assert!((share - m).abs() < 0.05, "{share} of the clients have full pages, and had {m}");
+
+    // And back: what the level at the other plant was for comes to nothing, and not to the first plant.
+    promises.sites[0].levels.remove(0);
+    engine.reload(&promises).expect("valid promises");
+    let after = row(&engine.status(), "shop", "default").service_level;
+    assert!((after - m).abs() < 1e-9, "{after}, before {m}");
+}
+
 #[test]
 fn costs_that_a_reload_tells_replace_what_traffic_has_taught() {
     let mut promises = shop_and_blog();

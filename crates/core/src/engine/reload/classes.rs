@@ -1,6 +1,6 @@
 //! What was learned of classes is kept for new promises.
 
-use crate::actuator::cascade::Cascade;
+use crate::actuator::cascade::{Cascade, parts};
 use crate::control::cost::class::ClassCosts;
 use crate::engine::Engine;
 use crate::engine::status::ClassRow;
@@ -66,7 +66,7 @@ impl Engine {
             }
             // A plant that served no level before begins where the clients were on average.
             let was = &self.loops.applied[class];
-            let m = |plant: usize| moved(&row.levels, site, was.at(plant).unwrap_or_else(|| was.mean()));
+            let m = |plant: usize| moved((row, site), plant, was.at(plant).unwrap_or_else(|| was.mean()));
             let now = Cascade::new(&plants, m);
             self.loops.applied[class] = now;
         }
@@ -107,13 +107,19 @@ pub(super) fn plants_of(site: &Site) -> Vec<usize> {
     site.plants().collect()
 }
 
-/// m among the new levels: it stays between the same two levels, by name, and full quality stays full quality.
-pub(super) fn moved(old: &[String], site: &Site, m: f64) -> f64 {
-    let top = site.levels.len() as f64;
+/// m at a plant among the new levels: it stays between the same two levels, by name, and full quality stays full quality. Below
+/// the plant's lowest level is whatever follows there, so that as many of its clients keep that level as before.
+pub(super) fn moved((row, site): (&ClassRow, &Site), plant: usize, m: f64) -> f64 {
+    let (old, top) = (&row.levels, site.levels.len() as f64);
     if m >= old.len() as f64 {
         return top;
     }
+    let base = |plants: &[usize]| parts(plants).find(|part| part.0 == plant).map(|(_, base, _)| base);
+    let bases = base(&row.plants).zip(base(&plants_of(site)));
     let new_level = |level: usize| -> f64 {
+        if let Some((_, now)) = bases.filter(|(was, _)| *was == level) {
+            return now as f64;
+        }
         let name = level.checked_sub(1).and_then(|index| old.get(index));
         match name.map(|name| site.levels.iter().position(|level| level.name == *name)) {
             Some(Some(now)) => (now + 1) as f64,

@@ -22,11 +22,12 @@ impl Engine {
         let known =
             self.registry.promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
         self.loops.rejection.promised = known.reduce(f64::max);
-        let m = |class: usize, m: f64| {
-            let site = self.registry.classes().find(|member| member.class == class).map(|member| member.site);
-            site.map_or(m, |site| moved(&self.rows[class].levels, site, m))
-        };
         for (number, one) in self.loops.utilization.iter_mut().enumerate() {
+            let m = |class: usize, m: f64| {
+                let mut members = self.registry.classes();
+                let site = members.find(|member| member.class == class).map(|member| member.site);
+                site.map_or(m, |site| moved((&self.rows[class], site), number, m))
+            };
             one.reload(PlantReload { was: &was.promises, registry: &self.registry, number, m: &m });
         }
         self.reload_searches();
