@@ -132,6 +132,12 @@ impl ClassWords {
         self.usual.iter().zip(&other.usual).for_each(follow32);
     }
 
+    /// Takes over for a level what other words say of one: its size, and what its requests usually cost.
+    pub(crate) fn follow_level(&self, level: usize, (other, of): (&Self, usize)) {
+        self.full_bytes[level].store(other.full_bytes[of].load(Relaxed), Relaxed);
+        self.usual[level].store(other.usual[of].load(Relaxed), Relaxed);
+    }
+
     /// Publishes the service levels.
     pub(crate) fn set_levels(&self, levels: &Cascade) {
         let words = core::iter::once(&self.service_level).chain(&self.lower);

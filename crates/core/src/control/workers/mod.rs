@@ -15,7 +15,7 @@ mod simultaneous_starts;
 
 use crate::control::{Due, Loop};
 use crate::promises::WorkerBounds;
-use crate::telemetry::counters::{LOADS, LaneCounters, LoadCounters};
+use crate::telemetry::counters::{Counter, LOADS, LaneCounters, LoadCounters};
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use evidence::Counted;
@@ -150,7 +150,8 @@ impl Loop for WorkerSearch {
             self.law.resume_search();
             self.guard = guard;
         } else {
-            *self = WorkerSearch::new(bounds, self.law.limit(), guard);
+            let before = self.before.clone();
+            *self = WorkerSearch { before, ..WorkerSearch::new(bounds, self.law.limit(), guard) };
         }
         if let Some(workers) = reported {
             self.report(workers);
@@ -186,16 +187,6 @@ impl WorkerSearch {
     }
 
     pub(crate) fn new(bounds: WorkerBounds, start: u32, guard: Guard) -> Self {
-        let none = || alloc::vec![0; LOADS];
-        let before = Sums {
-            time_ns: none(),
-            work: none(),
-            service_ns: none(),
-            work_started: none(),
-            squares: 0,
-            overtaken: 0,
-            refused_us: 0,
-        };
         let law = WorkersLaw::new(bounds, start);
         WorkerSearch {
             measured_with: law.workers(),
@@ -205,8 +196,13 @@ impl WorkerSearch {
             lowered: Instant::ZERO,
             overtaken: 0.0,
             recent: (0.0, 0.0),
-            before,
+            before: Sums::of(&[], 0, 0),
         }
+    }
+
+    /// Counts from now on: what the lanes have counted before is no news.
+    pub(crate) fn begin(&mut self, lanes: &[Arc<LaneCounters>], plant: usize, refused_us: u64) {
+        self.before = Sums::of(lanes, plant, refused_us);
     }
 
     /// What was found, to be kept.
@@ -298,6 +294,27 @@ impl WorkerSearch {
     }
 }
 
+impl Sums {
+    /// What was counted of a plant up to now.
+    fn of(lanes: &[Arc<LaneCounters>], plant: usize, refused_us: u64) -> Self {
+        let sum = |of: &dyn Fn(&LoadCounters) -> u64| {
+            lanes.iter().map(|lane| of(&lane.plants[plant].by_load)).fold(0, u64::wrapping_add)
+        };
+        let by_load = |of: fn(&LoadCounters) -> &[Counter; LOADS]| {
+            (0..LOADS).map(|bin| sum(&|counters| of(counters)[bin].get())).collect()
+        };
+        Sums {
+            time_ns: by_load(|counters| &counters.time_ns),
+            work: by_load(|counters| &counters.work),
+            service_ns: by_load(|counters| &counters.service_ns),
+            work_started: by_load(|counters| &counters.work_started),
+            squares: sum(&|counters| counters.squares.get()),
+            overtaken: sum(&|counters| counters.overtaken.get()),
+            refused_us,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,6 +368,49 @@ mod tests {
             one.step(Instant::ZERO, input(true)),
             FoundWorkers { workers: 8, limit: 8, is_known: false, is_lower: false, is_other: false }
         );
+    }
+
+    #[test]
+    fn a_search_that_begins_anew_counts_nothing_from_before() {
+        let lanes = [Arc::new(LaneCounters::default().grown(1, 1))];
+        let depart = || {
+            lanes[0].plants[0].by_load.depart([2, 3], 40_000_000, 20);
+            lanes[0].plants[0].by_load.time_ns[load_bin(3)].add(500_000_000);
+        };
+        let bounds = WorkerBounds { least: 1, most: 64 };
+        let guard = || Guard::new(Duration::MAX);
+        let input = SearchInput {
+            lanes: &lanes,
+            plant: 0,
+            waits: false,
+            refused_us: 7,
+            in_service: 0,
+            held_back: false,
+            service_time: Duration::ZERO,
+            silent: 0.0,
+            limits: true,
+            available: 1.0,
+            ceiling: None,
+        };
+        let is_empty = |counted: &Counted| {
+            let sums = [&counted.seconds, &counted.work, &counted.service, &counted.work_started];
+            sums.iter().all(|sums| **sums == [0.0; LOADS]) && counted.squares == 0.0 && !counted.waits
+        };
+        depart();
+        let mut one = WorkerSearch::new(bounds, 16, guard());
+        assert_eq!(one.count(&input).work[load_bin(3)], 20.0);
+        one.reload(SearchPromise {
+            bounds: WorkerBounds { most: 32, ..bounds },
+            guard: guard(),
+            reports: false,
+        });
+        assert!(is_empty(&one.count(&input)), "other bounds");
+        depart();
+        let mut next = WorkerSearch::new(bounds, 16, guard());
+        next.begin(&lanes, 0, 7);
+        assert!(is_empty(&next.count(&input)), "the workers were promised until now");
+        depart();
+        assert_eq!(next.count(&input).work[load_bin(3)], 20.0);
     }
 
     #[test]

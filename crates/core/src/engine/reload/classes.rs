@@ -54,9 +54,8 @@ impl Engine {
                 continue;
             }
             let cost = |(level, plant): (&Level, &usize)| {
-                let old = row.levels.iter().position(|name| *name == level.name);
-                let old = old.filter(|old| row.plants[*old] == *plant);
-                old.map_or_else(Default::default, |old| self.loops.costs[class].by_level[old + 1].clone())
+                let old = level_before(row, level, *plant);
+                old.map_or_else(Default::default, |old| self.loops.costs[class].by_level[old].clone())
             };
             let costs: Vec<_> = site.levels.iter().zip(&plants).map(cost).collect();
             self.sensors.classes.relevel(class, costs.len(), &lanes);
@@ -105,6 +104,12 @@ pub(super) fn level_names(site: &Site) -> Vec<String> {
 /// The plant of each level 1..=M.
 pub(super) fn plants_of(site: &Site) -> Vec<usize> {
     site.plants().collect()
+}
+
+/// The number that a level of a class had, if it stays at its plant.
+pub(super) fn level_before(row: &ClassRow, level: &Level, plant: usize) -> Option<usize> {
+    let old = row.levels.iter().position(|name| *name == level.name);
+    old.filter(|old| row.plants[*old] == plant).map(|old| old + 1)
 }
 
 /// m at a plant among the new levels: it stays between the same two levels, by name, and full quality stays full quality. Below

@@ -44,13 +44,19 @@ impl Engine {
         let plants = &self.registry.promises.plants;
         self.loops.searches.resize_with(plants.len(), || None);
         self.loops.refusals.resize_with(plants.len(), RefusalLoop::new);
-        for ((search, plant), guard) in self.loops.searches.iter_mut().zip(plants).zip(guards) {
+        let searches = self.loops.searches.iter_mut().zip(plants).zip(guards);
+        for (number, ((search, plant), guard)) in searches.enumerate() {
             match (plant.find_workers, &mut *search) {
                 (None, _) => *search = None,
                 (Some(bounds), Some(known)) => {
                     known.reload(SearchPromise { bounds, guard, reports: plant.reports_workers })
                 }
-                (Some(bounds), None) => *search = Some(WorkerSearch::new(bounds, plant.workers, guard)),
+                (Some(bounds), None) => {
+                    let known = self.lane.published.plants.get(number);
+                    let refused_us = known.map_or(0, |plant| plant.unfinished.refused_us());
+                    let new = search.insert(WorkerSearch::new(bounds, plant.workers, guard));
+                    new.begin(&self.sensors.counters, number, refused_us);
+                }
             }
         }
     }

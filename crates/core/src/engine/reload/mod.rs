@@ -72,18 +72,19 @@ impl Engine {
     }
 
     /// Brings promises into force for all lanes: each reads them from its next call on. The order is: counters for new numbers,
-    /// the sensors and costs of classes, the loops, what the status shows, the published state, and last what reads that
-    /// state: the promised costs, the loops of delays and ratios, and the timers.
+    /// the sensors and costs of classes, the loops, the published state, what the status shows, by which the levels from before
+    /// are known until then, and last what reads the published state: the promised costs, the loops of delays and ratios, and
+    /// the timers.
     pub fn apply(&mut self, reload: Reload) -> Changes {
         let Reload { registry, changes } = reload;
         let was = core::mem::replace(&mut self.registry, registry);
         self.grow_counters();
         self.reload_classes();
         self.reload_loops(&was);
-        self.rows = self.next_rows();
         self.loops.deadlines.reload(&self.registry);
         self.loops.budgets.reload(&self.registry);
         self.publish();
+        self.rows = self.next_rows();
         self.take_promised_costs(None, false);
         self.reload_departures();
         (0..self.registry.promises.plants.len()).for_each(|plant| self.bound_server_queue(plant, None));

@@ -1,6 +1,6 @@
 //! The next generation of the published state.
 
-use super::classes::plants_of;
+use super::classes::{level_before, plants_of};
 use super::{ranks, response_promise};
 use crate::actuator::capacity::Capacity;
 use crate::actuator::retry_after::LONGEST;
@@ -129,11 +129,8 @@ impl Engine {
             *own = plant as u16;
         }
         let applied = &self.loops.applied[class];
-        let words = ClassWords::new(applied);
-        words
-            .set_heavy(self.sensors.heavy.class(class).heavy(), self.sensors.heavy.class(class).note_shift());
         PublishedClass {
-            words,
+            words: self.class_words(class, site),
             top_level: site.levels.len() as u8,
             choice: site.choice,
             base: applied.parts()[0].base as u8,
@@ -145,6 +142,21 @@ impl Engine {
             terms: DeadlineTerms::NONE,
             estimates: None,
         }
+    }
+
+    /// The words of a class. A level that stays at its plant keeps what its requests usually cost: in another unit, they would
+    /// seem to do more or less work than before.
+    fn class_words(&self, class: usize, site: &Site) -> ClassWords {
+        let (words, heavy) = (ClassWords::new(&self.loops.applied[class]), self.sensors.heavy.class(class));
+        words.set_heavy(heavy.heavy(), heavy.note_shift());
+        if let Some((known, row)) = self.published().classes.get(class).zip(self.rows.get(class)) {
+            for (index, (level, plant)) in site.levels.iter().zip(site.plants()).enumerate() {
+                if let Some(old) = level_before(row, level, plant) {
+                    words.follow_level(index + 1, (&known.words, old));
+                }
+            }
+        }
+        words
     }
 
     /// The classes with a delay that a plant with deadlines may be asked to serve, with rank and quota.
@@ -256,6 +268,22 @@ mod tests {
         counts_what_is_in_service(&[None, Some(150)]);
         counts_what_is_in_service(&[None, Some(150), Some(200)]);
         counts_what_is_in_service(&[Some(200), None, Some(150)]);
+    }
+
+    #[test]
+    fn what_requests_usually_cost_stays_with_their_level() {
+        let promises = |levels: &[&str]| Promises::of(Plant::new("app", 8), Site::new("shop", levels));
+        let (mut engine, _) = Engine::new(&promises(&["light", "full"]), 1, 42).expect("valid promises");
+        let usual = |engine: &Engine| [1, 2, 3].map(|level| engine.published().classes[0].words.usual(level));
+        let unknown = ClassWords::USUAL as u32;
+        engine.published().classes[0].words.set_usual(1, 3000.0);
+        engine.published().classes[0].words.set_usual(2, 40_000.0);
+        engine.reload(&promises(&["light", "full"])).expect("valid promises");
+        assert_eq!(usual(&engine), [3000, 40_000, unknown]);
+        engine.reload(&promises(&["text", "light", "full"])).expect("valid promises");
+        assert_eq!(usual(&engine), [unknown, 3000, 40_000]);
+        engine.reload(&promises(&["text", "full"])).expect("valid promises");
+        assert_eq!(usual(&engine), [unknown, 40_000, unknown]);
     }
 
     /// Brings these delays (ms) into force one after the other while eight requests are in service, which end then.
