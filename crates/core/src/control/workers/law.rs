@@ -1,14 +1,15 @@
 //! The law of the search: the limit of requests in service, and the number of workers, from the [`Evidence`].
 //!
 //! The limit is the largest s that the evidence allows: a request started too soon waits a little in the server instead of
-//! here, but a limit that is one too low leaves a worker idle. No request is rejected for an experiment.
+//! here, but a limit that is one too low leaves a worker idle. While service takes longer than the guard (`guard.rs`), it is
+//! the middle between the likeliest s and the largest. No request is rejected for an experiment.
 //!
 //! Where the traffic itself does not vary the number in service, the limit does. It rises while throughput rises with it and
 //! requests wait. It falls, to what the evidence allows or by a quarter, while throughput does not fall. It does not rise
-//! while service takes longer than the guard (`guard.rs`), nor by more than a place at a time where service would if
-//! throughput did not rise with it: before a server that has just become slower, requests that were promised a time would
-//! stand behind all that its workers have no room for. Where the guard leaves no room for twice the limit, half of it is
-//! tried first, as before a slow server. The tests are repeated several times a second for as long as the process runs, so
+//! while service takes longer than the guard, unless throughput fell when it was lowered, nor by more than a place at a time
+//! where service would if throughput did not rise with it: before a server that has just become slower, requests that were
+//! promised a time would stand behind all that its workers have no room for. Where the guard leaves no room for twice the
+//! limit, half of it is tried first, as before a slow server. The tests are repeated several times a second for as long as the process runs, so
 //! they require more than three deviations: with two, one in twenty servers of eight workers was taken for one of five within
 //! a minute.
 //!
@@ -217,7 +218,10 @@ impl WorkersLaw {
         if let Some(narrowed) = narrows.then(|| self.narrow(fit)).flatten() {
             (next, self.trial) = (narrowed, None);
         } else if fit.flat && fit.lower_seen {
-            next = self.search_above(fit, bound, counted.held_back && counted.slack >= 0.0);
+            // What is let in beyond the workers waits in the server, before promised requests too.
+            let upper = if counted.slack < 0.0 { self.workers } else { fit.upper };
+            let fit = Fit { upper, ..*fit };
+            next = self.search_above(&fit, bound, counted.held_back && counted.slack >= 0.0);
         } else if bound && fit.flat {
             if fit.upper < self.limit {
                 next = fit.upper;
@@ -238,8 +242,10 @@ impl WorkersLaw {
                 next = self.limit / 2;
             }
         } else if bound && counted.slack < 0.0 && fit.best > self.limit && fit.against_limit >= DOUBT {
-            // Throughput has fallen with the limit, so service takes long for another reason than too many in it.
-            next = fit.best.min(self.evidence.highest);
+            // Throughput has fallen with the limit, so service takes long for another reason than too many in it. If it rose up
+            // to the highest number that was seen, there may be more.
+            let highest = self.evidence.highest;
+            next = if fit.best < highest { fit.best } else { up(highest, UP) };
         } else if bound && (counted.slack < 0.0 || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling))
         {
             // It may not rise, and a limit that stays tells nothing.
