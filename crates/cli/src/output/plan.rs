@@ -74,7 +74,7 @@ pub(crate) fn text(configuration: &Configuration) -> String {
 /// What is right and may surprise.
 fn warnings(configuration: &Configuration) -> Vec<String> {
     let mut warnings = level_order::warnings(configuration);
-    warnings.extend(promised::short_deadlines(&configuration.promises));
+    warnings.extend(configuration.gateway.warnings.iter().cloned());
     warnings.extend(open_exemptions(&configuration.promises));
     for site in &configuration.promises.sites {
         warnings.extend(open_classes(site, &configuration.gateway.settings));
@@ -165,7 +165,8 @@ fn plans(promises: &Promises) -> Vec<PlantPlan> {
 pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     let plans = plans(promises);
     let broken = plans.iter().filter(|plan| plan.verdict == Feasibility::Exceeds).map(contracts);
-    let tables: Vec<String> = broken.chain(plans.iter().filter_map(promised::refusal)).collect();
+    let late = plans.iter().filter_map(promised::refusal).chain(promised::short_deadlines(promises));
+    let tables: Vec<String> = broken.chain(late).collect();
     if tables.is_empty() {
         return Ok(());
     }

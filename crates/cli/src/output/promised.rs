@@ -108,12 +108,12 @@ impl Promised<'_> {
     }
 }
 
-/// Deadlines that leave less time than a request takes: hardly any request could be admitted.
-pub(crate) fn short_deadlines(promises: &Promises) -> Vec<String> {
+/// Deadlines that leave less time than a request takes, a line each: hardly any request could be admitted.
+pub(crate) fn short_deadlines(promises: &Promises) -> Option<String> {
     let sentence = |site: &Site, promised: &Promised<'_>| {
         Some(format!(
             "site {}: class {} has {} to be done, and a request takes {} of a worker on the mean (`costs`), at the lightest level: \
-             those that take so long are all rejected; allow more time, or serve a lighter level (`[[site.level]]`)",
+             this deadline cannot be kept: allow more time, or serve a lighter level (`[[site.level]]`)\n",
             site.name,
             promised.class,
             time(promised.deadline?.as_secs_f64()),
@@ -121,7 +121,9 @@ pub(crate) fn short_deadlines(promises: &Promises) -> Vec<String> {
         ))
     };
     let sites = promises.sites.iter();
-    sites.flat_map(|site| of(site).filter_map(move |promised| sentence(site, &promised))).collect()
+    let all: String =
+        sites.flat_map(|site| of(site).filter_map(move |promised| sentence(site, &promised))).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
@@ -160,10 +162,7 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
             let strict = if site.strict_ratios && promised.ratio.is_some() { ", strict" } else { "" };
             let plan = match planned {
                 Some(row) => says(row, &promises.plants[site.plant]),
-                None if promised.ratio.is_none() => match promised.too_long(site, promises) {
-                    Some(least) => format!("too short: a request takes {}", time(least)),
-                    None => "enforced at admission".to_owned(),
-                },
+                None if promised.ratio.is_none() => "enforced at admission".to_owned(),
                 None => "told by status while it runs".to_owned(),
             };
             table = table.row([
@@ -304,22 +303,26 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_leaves_less_than_a_request_takes_is_warned_of() {
+    fn a_deadline_that_leaves_less_than_a_request_takes_is_refused() {
         let deadline = |text: &str| {
             PREMIUM.replace("delay = \"200ms\"\npercentile = 95", &format!("deadline = \"{text}\""))
         };
-        let short = table(&deadline("10ms"));
-        for part in
-            ["too short: a request takes 40 ms", "warning: site shop: class premium has 10 ms", "takes 40 ms"]
-        {
+        let short = refused(&deadline("10ms"));
+        for part in [
+            "test.toml: more is promised",
+            "site shop: class premium has 10 ms",
+            "takes 40 ms",
+            "cannot be kept: allow more time, or serve a lighter level",
+        ] {
             assert!(short.contains(part), "{part} in\n{short}");
         }
-        assert!(!table(&deadline("50ms")).contains("warning"));
+        let on_site = deadline("1s").replace("name = \"shop\"", "name = \"shop\"\ndeadline = \"30ms\"");
+        assert!(refused(&on_site).contains("class default has 30 ms"));
+        assert!(table(&deadline("50ms")).contains("enforced at admission"));
         // At a light level a request takes 8 ms; what one takes whose cost is not told, nobody knows.
         let levels = "[[site.level]]\nname = \"light\"\nprefix = \"/l\"\ncost = 0.2\n[[site.level]]\nname = \"full\"\n";
         for levels in [levels.to_owned(), levels.replace("cost = 0.2\n", "")] {
-            let levelled = deadline("10ms").replace("[[site.class]]", &format!("{levels}[[site.class]]"));
-            assert!(!table(&levelled).contains("warning"), "{}", table(&levelled));
+            table(&deadline("10ms").replace("[[site.class]]", &format!("{levels}[[site.class]]")));
         }
     }
 
