@@ -389,6 +389,30 @@ mod tests {
     }
 
     #[test]
+    fn a_priority_that_default_has_too_is_warned_of() {
+        let class = "[[site.class]]\nname = \"premium\"\nmatch.path = \"/p/*\"\npriority = 1\n";
+        let with = |keys: &str| {
+            let site = format!("name = \"shop\"\n{keys}\n");
+            let source = TWO_LEVELS.replace("name = \"shop\"\n", &site) + class;
+            text(&understand(&source, "test.toml").unwrap())
+        };
+        for promise in ["deadline", "delay"] {
+            let plan = with(&format!("{promise} = \"1s\""));
+            for part in [
+                "warning: site shop: class premium has priority 1, and so has `default`",
+                promise,
+                "write `default_priority = 2` under [[site]] if premium is to",
+            ] {
+                assert!(plan.contains(part), "{part} in\n{plan}");
+            }
+        }
+        for keys in ["", "deadline = \"1s\"\ndefault_priority = 2", "deadline = \"1s\"\ndefault_priority = 1"]
+        {
+            assert!(!with(keys).contains("warning"), "{}", with(keys));
+        }
+    }
+
+    #[test]
     fn contracts_that_do_not_fit_are_refused_with_what_would() {
         // 100/s of 8 ms take 0.8 of it, and as many again do not fit below 0.85.
         let one =

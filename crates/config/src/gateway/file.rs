@@ -280,7 +280,9 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let signing_keys = control::signing_keys(keys, name, findings);
     let admin_tokens = control::admin_tokens(keys, name, findings);
     let (backends, log) = (plants.backends, file.log.value.log());
-    let gateway = Gateway { settings, backends, trends, seed, state, signing_keys, admin_tokens, log };
+    let warnings = sites::warnings(file, &sites);
+    let gateway =
+        Gateway { settings, backends, trends, seed, state, signing_keys, admin_tokens, log, warnings };
     let promises = Promises { plants: plants.plants, sites, control };
     control::suits(&file.control.value, &promises, findings);
     Configuration { promises, gateway }

@@ -51,6 +51,8 @@ pub struct Gateway {
     pub admin_tokens: Option<PathBuf>,
     /// The operator's log.
     pub log: Log,
+    /// What is right and may surprise, where only the file's own keys tell it.
+    pub warnings: Vec<String>,
 }
 
 /// Where the learned state is kept.

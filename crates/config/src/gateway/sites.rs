@@ -138,6 +138,27 @@ pub(super) fn resolve(
     all
 }
 
+/// Priorities that set nothing apart: `default` has the same one since it was promised a time.
+pub(super) fn warnings(file: &ConfigurationKeys, sites: &[Site]) -> Vec<String> {
+    let of_site = |(keys, site): (&Located<SiteKeys>, &Site)| {
+        let Located { value: keys, .. } = keys;
+        let has_it = |class: &&Located<ClassKeys>| {
+            class.value.priority.as_ref().is_some_and(|own| own.value.0 as u8 == site.default_priority)
+        };
+        let class = keys.class.value.0.iter().filter(|_| keys.default_priority.is_none()).find(has_it)?;
+        let promise = if site.default_delay.is_some() { "delay" } else { "deadline" };
+        Some(format!(
+            "site {}: class {} has priority {}, and so has `default`, since the site's `{promise}` holds for it: neither goes \
+             first; write `default_priority = {}` under [[site]] if {1} is to",
+            site.name,
+            text_of(class.value.name.as_ref()),
+            site.default_priority,
+            site.default_priority + 1
+        ))
+    };
+    file.site.value.0.iter().zip(sites).filter_map(of_site).collect()
+}
+
 fn decides_itself(plants: &Plants, plant: usize) -> bool {
     plants.plants.get(plant).is_some_and(|plant| plant.decides_itself)
 }
