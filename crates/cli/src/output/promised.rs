@@ -174,7 +174,24 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
             ]);
         }
     }
-    if table.rows.is_empty() { String::new() } else { text::table(&table) + "\n" }
+    let beside: String = promises.sites.iter().filter_map(beside_ratios).collect();
+    if table.rows.is_empty() { String::new() } else { text::table(&table) + &beside + "\n" }
+}
+
+/// For whom a site's deadline holds, where others have a ratio.
+fn beside_ratios(site: &Site) -> Option<String> {
+    let deadline = time(site.deadline?.as_secs_f64());
+    let named = |is_meant: &dyn Fn(&Promised<'_>) -> bool| {
+        of(site).filter(is_meant).map(|promised| promised.class).collect::<Vec<_>>().join(", ")
+    };
+    let ratios = named(&|promised| promised.ratio.is_some());
+    let others = named(&|promised| promised.deadline == site.deadline);
+    (!ratios.is_empty()).then(|| {
+        format!(
+            "site {}: its deadline of {deadline} is not promised to classes with a `ratio` ({ratios}), only to: {others}\n",
+            site.name
+        )
+    })
 }
 
 fn priority(priority: u8) -> String {
@@ -324,6 +341,19 @@ mod tests {
         for levels in [levels.to_owned(), levels.replace("cost = 0.2\n", "")] {
             table(&deadline("10ms").replace("[[site.class]]", &format!("{levels}[[site.class]]")));
         }
+    }
+
+    #[test]
+    fn a_deadline_beside_ratios_names_those_for_whom_it_holds() {
+        let classes = "[[site.class]]\nname = \"gold\"\nmatch.path = \"/g/*\"\nratio = 1\n\
+                       [[site.class]]\nname = \"silver\"\nmatch.path = \"/s/*\"\nratio = 2\n";
+        let deadline = PREMIUM.replace("delay = \"200ms\"\npercentile = 95", "") + classes;
+        let deadline = deadline.replace("name = \"shop\"", "name = \"shop\"\ndeadline = \"1s\"");
+        let said = "site shop: its deadline of 1 s is not promised to classes with a `ratio` (gold, silver), only to: \
+                    premium, default\n";
+        assert!(table(&deadline).contains(said), "{}", table(&deadline));
+        let alone = deadline.replace(classes, "");
+        assert!(!table(&alone).contains("not promised"), "{}", table(&alone));
     }
 
     #[test]
