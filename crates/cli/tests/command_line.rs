@@ -332,6 +332,15 @@ fn names_and_folders_that_are_not_here_are_warned_of() {
         said.contains("warning: there is no folder ") && said.contains("`plimsoll run` does not start"),
         "{said}"
     );
+    let strict = |file: &str| plimsoll(&["check", "--strict", file]);
+    let said = text(&strict(&file).stderr);
+    assert!(said.contains("has a warning, which `--strict` does not let pass"), "{said}");
+    assert_eq!(strict(&file).status.code(), Some(1));
+    let (_folder, plain) = written(&with_lines(""));
+    assert_eq!(strict(&plain).status.code(), Some(0), "{}", text(&strict(&plain).stderr));
+    let open = "[[site]]\nname = \"shop\"\nexempt = [{ path = \"/healthz\" }]\n";
+    let (_folder, open) = written(&[with_lines(""), open.into()].concat());
+    assert_eq!(strict(&open).status.code(), Some(1), "a warning of the plan");
 }
 
 #[test]

@@ -74,7 +74,7 @@ what the servers carry and what the sites serve.
 Example:
   plimsoll check examples/one-site.toml
 
-Exit codes: 0 FILE is right, 2 it is not.";
+Exit codes: 0 FILE is right, 1 it is and there are warnings (with --strict), 2 it is not.";
 
 /// Say what is wrong with FILE, or what it means
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -85,6 +85,9 @@ pub(crate) struct CheckArguments {
     /// Print the plan as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Exit with 1 if there are warnings
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 const DEMO_AFTER: &str = "\

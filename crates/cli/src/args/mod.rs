@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn options_are_taken_in_any_order() {
-        let check = Command::Check(CheckArguments { file: "a.toml".into(), json: true });
+        let check = Command::Check(CheckArguments { file: "a.toml".into(), json: true, strict: false });
         assert_eq!(parsed("check --json a.toml").unwrap(), check);
         let demo = DemoArguments {
             seconds: Some(30),

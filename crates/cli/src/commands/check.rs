@@ -14,11 +14,21 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let certificates = certificates::check(&configuration)?;
     resolve::admin_tokens(&configuration)?;
     resolve::signed(&configuration)?;
-    let warnings = certificates::warnings(&certificates, &configuration.promises);
-    for warning in warnings.into_iter().chain(resolve::missing_here(&configuration)) {
+    let mut warnings = certificates::warnings(&certificates, &configuration.promises);
+    warnings.extend(resolve::missing_here(&configuration));
+    for warning in &warnings {
         log::tell(format_args!("warning: {warning}"));
     }
     json::print_or(arguments.json, &plan::facts(&configuration), || {
         format!("{} is right.\n\n{}", arguments.file.display(), plan::text(&configuration))
-    })
+    })?;
+    let count = warnings.len() + plan::warnings(&configuration).len();
+    if arguments.strict && count > 0 {
+        let what = if count == 1 { "a warning".to_owned() } else { format!("{count} warnings") };
+        return Err(Failure::Failed(format!(
+            "{} has {what}, which `--strict` does not let pass",
+            arguments.file.display()
+        )));
+    }
+    Ok(())
 }

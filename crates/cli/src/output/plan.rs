@@ -72,7 +72,7 @@ pub(crate) fn text(configuration: &Configuration) -> String {
 }
 
 /// What is right and may surprise.
-fn warnings(configuration: &Configuration) -> Vec<String> {
+pub(crate) fn warnings(configuration: &Configuration) -> Vec<String> {
     let mut warnings = level_order::warnings(configuration);
     warnings.extend(configuration.gateway.warnings.iter().cloned());
     warnings.extend(open_exemptions(&configuration.promises));
