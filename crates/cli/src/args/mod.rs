@@ -24,6 +24,7 @@ pub(crate) use profile::ProfileArguments;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
+use std::iter;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -41,7 +42,7 @@ in the source of this version, `cargo install --locked --path crates/cli` builds
 /// A gateway that holds a web server at its load line: under load it serves a part of the clients a lighter version, and
 /// rejects only when even that is not enough
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, after_help = AFTER, max_term_width = 88)]
+#[command(name = "plimsoll", version, after_help = AFTER, max_term_width = 88, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -115,11 +116,7 @@ pub(crate) fn definition() -> clap::Command {
 /// # Errors
 /// What clap prints instead: a page of help, or what is wrong and what to write.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
-    let mut words: Vec<OsString> = words.into_iter().collect();
-    if words.is_empty() {
-        words.push("--help".into());
-    }
-    words.insert(0, "plimsoll".into());
+    let words = iter::once("plimsoll".into()).chain(words);
     let mut definition = definition();
     let matches = definition.try_get_matches_from_mut(words)?;
     let mut command = CommandLine::from_arg_matches(&matches)?.command;
@@ -181,11 +178,14 @@ mod tests {
 
     #[test]
     fn help_is_found_everywhere() {
-        for line in ["", "--help", "-h", "help"] {
+        for line in ["--help", "-h", "help"] {
             let page = parsed(line).unwrap_err();
             assert_eq!((page.kind(), page.exit_code()), (ErrorKind::DisplayHelp, 0), "{line}");
             assert!(page.to_string().contains("Commands:"), "{page}");
         }
+        let page = parsed("").unwrap_err();
+        assert_eq!((page.use_stderr(), page.exit_code()), (true, 2));
+        assert!(page.to_string().contains("Commands:"), "{page}");
         for line in ["demo --seed 1 --help", "help demo", "demo -h"] {
             let page = parsed(line).unwrap_err();
             assert_eq!((page.kind(), page.exit_code()), (ErrorKind::DisplayHelp, 0), "{line}");
