@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 const RISKY: f64 = 0.5;
 /// Beyond this part of the way the line is not held.
 const SATURATED: f64 = 0.8;
+/// What is over its line by less is not seen in two digits.
+const VISIBLE: f64 = 0.005;
 /// Up to this part of its load line a plant has hardly a queue.
 const LOADED: f64 = 0.95;
 /// A ratio is kept within this part of it.
@@ -155,6 +157,10 @@ fn load_line(
             format!("{} answers slower than its limit and counts as full: {fate}", plant.name)
         }
         PromiseState::AtRisk => format!("above {line:.2}: {fate}"),
+        // A line at which a plant is held is passed a little now and then.
+        PromiseState::Kept if utilization > line + VISIBLE => {
+            format!("holding {line:.2}, at risk above {:.2}: {fate}", line + RISKY * (1.0 - line))
+        }
         PromiseState::Kept if own.iter().any(|(class, recent)| recent.is_hit(class.levels.len())) => {
             format!("holding {line:.2}: {fate}")
         }
@@ -240,6 +246,21 @@ pub(super) fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) ->
     })
 }
 
+/// How far a delay may be exceeded before it is at risk, as a part of what is allowed.
+fn tolerance(delay: Delay) -> f64 {
+    let miss = if delay.percentile.is_some() { Delay::MISSED_SHARE } else { Delay::MISSED_MEAN };
+    CHANCE * (miss - 1.0)
+}
+
+/// The same in words: `above 105 ms`.
+fn at_risk_beyond(delay: Delay) -> String {
+    let times = 1.0 + tolerance(delay);
+    match delay.percentile {
+        Some(part) => format!("below {}", percent(1.0 - (1.0 - part / 100.0) * times)),
+        None => format!("above {}", time(delay.target.as_secs_f64() * times)),
+    }
+}
+
 /// A class with its last seconds.
 struct JudgedClass<'a> {
     status: &'a Status,
@@ -298,11 +319,10 @@ impl JudgedClass<'_> {
         let workers = self.status.plants.get(self.class.plant).map_or(0, |plant| plant.workers);
         // The quota is shown with one digit, and what is shown as all of them is all.
         let has_all = held.at_limit || held.quota.is_some_and(|quota| quota > f64::from(workers) - 0.05);
-        let miss = if row.delay.percentile.is_some() { Delay::MISSED_SHARE } else { Delay::MISSED_MEAN };
         let state = match held {
             _ if held.missed => PromiseState::Missed,
             _ if held.response == 0.0 || self.status.mode == Mode::Off => PromiseState::Idle,
-            _ if spare < LITTLE || kept_by < if has_all { 0.0 } else { -CHANCE * (miss - 1.0) } => {
+            _ if spare < LITTLE || kept_by < if has_all { 0.0 } else { -tolerance(row.delay) } => {
                 PromiseState::AtRisk
             }
             _ => PromiseState::Kept,
@@ -321,6 +341,9 @@ impl JudgedClass<'_> {
             }
             PromiseState::Missed => format!("missed, and more is given to it: {quota}; {fate}"),
             PromiseState::AtRisk => format!("just kept: {quota}; {fate}"),
+            PromiseState::Kept if kept_by < 0.0 => {
+                format!("held, at risk {}: {quota}; {fate}", at_risk_beyond(row.delay))
+            }
             PromiseState::Kept => format!("kept: {quota}; {fate}"),
         };
         let margin = (state != PromiseState::Idle).then_some(margin);

@@ -94,6 +94,18 @@ fn a_promise_that_is_kept_says_what_the_loop_does() {
     assert!(delay.margin.is_some_and(|margin| (margin - 0.5).abs() < 1e-9), "{delay:?}");
 }
 
+/// What is held at a promise exceeds it a little now and then: beside a margin below 0 stands from where on that counts.
+#[test]
+fn what_is_kept_beyond_its_promise_says_where_the_risk_begins() {
+    let view = seen(&mut Journal::default(), &seconds(1, 20, 0.92, 0.05, 38));
+    let line = view.promises.iter().find(|row| row.kind == PromiseKind::LoadLine).unwrap();
+    assert_eq!((line.state, line.margin.is_some_and(|margin| margin < 0.0)), (PromiseState::Kept, true));
+    assert!(line.sentence.starts_with("holding 0.85, at risk above 0.93: 38 % of requests"), "{line:?}");
+    let delay = delay_row(|held| ResponseStatus { response: 0.104, ..held });
+    assert_eq!((delay.state, delay.margin.is_some_and(|margin| margin < 0.0)), (PromiseState::Kept, true));
+    assert!(delay.sentence.starts_with("held, at risk above 105 ms: 2.0 of 8 workers"), "{delay:?}");
+}
+
 #[test]
 fn a_missed_promise_comes_first_at_once_and_is_kept_again_once_that_lasts() {
     let mut journal = Journal::default();
