@@ -212,6 +212,17 @@ fn a_ratio_that_is_not_reached_is_not_kept() {
     assert_eq!([1.5, 2.5].map(state), [Some(PromiseState::AtRisk); 2]);
 }
 
+#[test]
+fn a_ratio_without_requests_says_so_beside_what_was_reached() {
+    let status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+    let held = ResponseStatus { ratio: Some(2.0), ratio_reached: Some(1.6), ..ResponseStatus::default() };
+    let row = promise::ratio_row(&status, &Recent::default(), &held).expect("a row");
+    assert_eq!(
+        (row.state, row.sentence.as_str()),
+        (PromiseState::Idle, "no requests in the last ten seconds")
+    );
+}
+
 /// More is guaranteed than the server can keep, and the site asks for no more than its contract.
 #[test]
 fn a_contract_within_which_requests_are_not_served_in_full_is_missed() {
