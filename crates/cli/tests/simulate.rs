@@ -684,6 +684,22 @@ fn a_log_out_of_order_is_sorted_where_it_is_asked() {
     assert_eq!(piped["runs"], expected["runs"]);
 }
 
+/// `tac` of a log: figures of it would be of a load that never was.
+#[test]
+fn a_log_that_runs_backwards_is_refused() {
+    let minutes = (0..20).map(|minute| log(10).replace("10:00:", &format!("10:{minute:02}:")));
+    let lines = minutes.collect::<String>();
+    let reversed: String = lines.lines().rev().map(|line| format!("{line}\n")).collect();
+    let log = temporary("backwards.log", &reversed);
+    let arguments = ["--log", name(&log), "--capacity", "20/s"];
+    refused(
+        &arguments,
+        &["backwards.log is not in order of time", "of 12,000 lines", "help: `--sort` puts all"],
+    );
+    let sorted = plimsoll(&[&arguments[..], &["--sort"]].concat());
+    assert_eq!(sorted.status.code(), Some(0), "{}", said(&sorted));
+}
+
 /// What is read stays, and so does an old report where nothing came of the new one.
 #[test]
 fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {

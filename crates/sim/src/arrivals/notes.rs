@@ -52,7 +52,18 @@ pub struct LogNotes {
     pub format: Option<FoundFormat>,
 }
 
+/// A log is out of order beyond repair if more than this part of its lines come later than their time.
+const LATE: f64 = 0.01;
+
 impl LogNotes {
+    /// Whether it is so far out of order that what came of it is wrong: too many lines come later than their time, or most
+    /// stand behind later ones and the clock goes back again and again, as in a log that runs backwards.
+    pub fn is_beyond_repair(&self) -> bool {
+        let lines = self.lines as f64;
+        let runs_backwards = self.restarts > 1 && (self.moved + self.backwards) as f64 > 0.5 * lines;
+        !self.sorted && (self.backwards as f64 > LATE * lines || runs_backwards)
+    }
+
     /// Counts the line just read as not understood; the first is kept.
     pub(super) fn skip(&mut self, line: &[u8], why: &str) {
         self.skipped += 1;
@@ -134,6 +145,17 @@ mod tests {
         assert_eq!(excerpt("ä".repeat(121).as_bytes()), "ä".repeat(120) + "…");
         assert_eq!(excerpt("😀".repeat(20_000).as_bytes()), "😀".repeat(120) + "…");
         assert_eq!(excerpt(b"a\x1b[31m\xffb"), "a\u{fffd}[31m\u{fffd}b");
+    }
+
+    #[test]
+    fn a_log_is_beyond_repair_if_many_lines_are_late_or_it_runs_backwards() {
+        let notes = LogNotes { lines: 1000, ..LogNotes::default() };
+        assert!(!notes.is_beyond_repair());
+        // Rotated logs in the wrong order, whose lines stand where they belong.
+        assert!(!LogNotes { restarts: 9, moved: 400, backwards: 10, ..notes.clone() }.is_beyond_repair());
+        assert!(LogNotes { backwards: 11, ..notes.clone() }.is_beyond_repair());
+        assert!(LogNotes { restarts: 2, moved: 501, ..notes.clone() }.is_beyond_repair());
+        assert!(!LogNotes { moved: 999, sorted: true, ..notes }.is_beyond_repair());
     }
 
     #[test]

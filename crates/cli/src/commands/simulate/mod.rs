@@ -18,7 +18,7 @@ mod watch;
 use crate::args::{SimulateArguments, source};
 use crate::output::failure::{self, Failure};
 use crate::output::new_file::NewFile;
-use crate::output::units::printable;
+use crate::output::units::{grouped, printable};
 use crate::output::{json, text};
 use crate::service::background::{self, ProgressLines};
 use crate::service::signals::{Interrupt, Signals};
@@ -52,6 +52,10 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
         let outputs = Outputs { interrupt: &interrupt, trace: trace.as_mut(), lines: lines.as_mut() };
         let run = run_one(&inputs, number, seed, outputs)?;
         let complete = run.complete;
+        // Beside a gateway the log is its own, and another program asks, which has no option to sort it.
+        if complete && !arguments.background {
+            in_order(&inputs, &run)?;
+        }
         runs.push(run);
         if !complete {
             break;
@@ -65,6 +69,21 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     // The file is written after the figures are printed, so that a full disk does not cost the figures.
     file.map_or(Ok(()), |file| file.fill(&page.to_html()))?;
     trace.map_or(Ok(()), Trace::finish)
+}
+
+/// Refuses a log so far out of order that the figures would be wrong.
+fn in_order(inputs: &Inputs, run: &Run) -> Result<(), Failure> {
+    let Some((stream, notes)) = run.notes.iter().find(|(_, notes)| notes.is_beyond_repair()) else {
+        return Ok(());
+    };
+    let name = &inputs.contenders[0].workload.streams[*stream].name;
+    let (late, moved, lines) = (grouped(notes.backwards), grouped(notes.moved), grouped(notes.lines));
+    Err(Failure::Input(format!(
+        "error: {name} is not in order of time, and what comes of it would be wrong: of {lines} lines {moved} stood behind later \
+         ones, {late} lines were too late for that, by more than a minute, and the clock went back {} times\n  help: `--sort` \
+         puts all in order first",
+        notes.restarts
+    )))
 }
 
 /// Refuses a run of which nothing can be told, because no request is for a site of the configuration.
