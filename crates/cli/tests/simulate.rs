@@ -700,6 +700,18 @@ fn a_log_that_runs_backwards_is_refused() {
     assert_eq!(sorted.status.code(), Some(0), "{}", said(&sorted));
 }
 
+#[test]
+fn a_log_that_is_packed_otherwise_names_the_command_that_unpacks_it() {
+    let log = temporary("access.log.xz", "");
+    fs::write(&log, b"\xfd7zXZ\0\0\x04\xe6").expect("it can be written");
+    refused(
+        &["--log", name(&log)],
+        &["it is compressed by xz", "access.log.xz | plimsoll simulate --log -`"],
+    );
+    fs::write(&log, b"\x80\x01\xff\x07\0\x10").expect("it can be written");
+    refused(&["--log", name(&log)], &["Line 1 is `(no text)`"]);
+}
+
 /// What is read stays, and so does an old report where nothing came of the new one.
 #[test]
 fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {

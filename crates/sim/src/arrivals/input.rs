@@ -15,6 +15,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const LONGEST: usize = 64 * 1024;
 const BUFFER: usize = 64 * 1024;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// The name of what is piped in.
+const STANDARD_INPUT: &str = "standard input";
+/// The first bytes of what is not unpacked here, what made it, and the command that unpacks it.
+const PACKED: [(&[u8], &str, &str); 4] = [
+    (b"\xfd7zXZ\0", "xz", "xzcat"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstdcat"),
+    (b"BZh91A", "bzip2", "bzcat"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4cat"),
+];
 
 /// What is read.
 pub(super) struct Text {
@@ -45,7 +54,7 @@ impl Text {
     pub(super) fn open(input: &Input) -> io::Result<Self> {
         match input {
             Input::File(path) if path == Path::new("-") => {
-                Text::over("standard input".to_owned(), Box::new(io::stdin()), None)
+                Text::over(STANDARD_INPUT.to_owned(), Box::new(io::stdin()), None)
             }
             Input::File(path) => {
                 let name = path.display().to_string();
@@ -68,7 +77,17 @@ impl Text {
         let metered = Metered { source, taken: Arc::clone(&taken) };
         let reader: Box<dyn BufRead + Send> = Box::new(BufReader::with_capacity(BUFFER, metered));
         let mut text = Text { name, reader, taken, size };
-        if text.peek(GZIP.len())? == GZIP {
+        let head = text.peek(PACKED[0].0.len())?;
+        if let Some((_, by, unpack)) = PACKED.iter().find(|(magic, ..)| head.starts_with(magic)) {
+            let name = &text.name;
+            let from = if name == STANDARD_INPUT { String::new() } else { format!(" {name}") };
+            let what = format!(
+                "{name}: it is compressed by {by}, and only gzip is unpacked here\nUnpack it first: `{unpack}{from} | plimsoll \
+                 simulate --log -`."
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        if head.starts_with(&GZIP) {
             // Several compressed files one after the other are one, as for gunzip.
             let placeholder: Box<dyn BufRead + Send> = Box::new(io::empty());
             let packed = std::mem::replace(&mut text.reader, placeholder);
@@ -196,6 +215,18 @@ mod tests {
         bytes.extend(packed("o\nthree\n"));
         let names: Vec<String> = lines(over(&bytes)).into_iter().map(|(line, _)| line).collect();
         assert_eq!(names, ["one", "two", "three"]);
+    }
+
+    #[test]
+    fn what_is_packed_otherwise_names_the_command_that_unpacks_it() {
+        for (bytes, command) in
+            [(&b"\xfd7zXZ\0\0\x04"[..], "`xzcat test |"), (b"(\xb5/\xfd\x04X", "`zstdcat test |")]
+        {
+            let bytes = Box::new(Cursor::new(bytes.to_vec()));
+            let error = Text::over("test".to_owned(), bytes, None).err().expect("it is refused");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(error.to_string().contains(command), "{error}");
+        }
     }
 
     #[test]

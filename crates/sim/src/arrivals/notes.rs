@@ -7,6 +7,11 @@ use std::fmt;
 /// The most characters of a line that are shown.
 const SHOWN: usize = 120;
 
+/// A line is no text if one in so many of its letters is none, or if one is 0.
+const BINARY: usize = 3;
+/// What is shown of such a line: its bytes tell nobody anything.
+const NO_TEXT: &str = "(no text)";
+
 /// What a log turned out to hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogNotes {
@@ -129,6 +134,11 @@ fn excerpt(line: &[u8]) -> String {
     let head = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN + 4)]);
     let printable = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
     let mut shown: String = head.chars().take(SHOWN).map(printable).collect();
+    let letters = shown.chars().count();
+    let odd = shown.chars().filter(|letter| *letter == char::REPLACEMENT_CHARACTER).count();
+    if BINARY * odd > letters || line.contains(&0) {
+        return NO_TEXT.to_owned();
+    }
     if head.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }
@@ -145,6 +155,14 @@ mod tests {
         assert_eq!(excerpt("ä".repeat(121).as_bytes()), "ä".repeat(120) + "…");
         assert_eq!(excerpt("😀".repeat(20_000).as_bytes()), "😀".repeat(120) + "…");
         assert_eq!(excerpt(b"a\x1b[31m\xffb"), "a\u{fffd}[31m\u{fffd}b");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_not_shown() {
+        for line in [&b"\xfd7zXZ\x00\x00\x04\xe6"[..], b"GET /\x00", b"\x80\x99a\x07b"] {
+            assert_eq!(excerpt(line), NO_TEXT);
+        }
+        assert_eq!(excerpt(b""), "");
     }
 
     #[test]
