@@ -18,6 +18,9 @@ STEP_INSTRUCTIONS := 2016000
 # What is built once is built sooner without what an incremental build would keep.
 export CARGO_INCREMENTAL ?= 0
 
+# A first build takes minutes, of which a person wants to see that they pass.
+BUILD := $(CARGO) build $(shell test -t 2 || echo --quiet)
+
 .DEFAULT_GOAL := help
 .PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench attacks soak frameworks dashboard generate fmt module release shipped deb deb-test static static-test book
 
@@ -125,18 +128,18 @@ fmt: ## format the code
 	$(CARGO) fmt --all
 
 module: ## build libplimsoll, mod_plimsoll, libplimsoll_preload and a wheel for Python into target/module: a server's own processes decide (docs/module.md)
-	$(CARGO) build --quiet --profile shipped --locked -p plimsoll-ffi -p plimsoll-preload --examples
+	$(BUILD) --profile shipped --locked -p plimsoll-ffi -p plimsoll-preload --examples
 	@.ci/module $(TARGET)/shipped/examples $(TARGET)/module
 	@.ci/wheel $(TARGET)/module
 
 release: ## build the binary, optimized crate by crate
-	$(CARGO) build --quiet --release --locked -p plimsoll
+	$(BUILD) --release --locked -p plimsoll
 
 shipped: ## build the binary as it is packaged and measured, optimized as a whole, which takes longer: target/shipped/plimsoll
-	$(CARGO) build --quiet --profile shipped --locked -p plimsoll
+	$(BUILD) --profile shipped --locked -p plimsoll
 
 deb: ## the Debian package, left in target/; without adapt and impact, which need a library in C
-	$(CARGO) build --quiet --profile shipped --locked -p plimsoll --no-default-features
+	$(BUILD) --profile shipped --locked -p plimsoll --no-default-features
 	packaging/deb $(SHIPPED) $(TARGET)
 
 # Not part of `test`: it needs root and an optimized build.
@@ -147,7 +150,7 @@ STATIC := x86_64-unknown-linux-musl
 
 static: ## the program without shared libraries, for containers: target/x86_64-unknown-linux-musl/shipped/plimsoll
 	rustup target add $(STATIC)
-	$(CARGO) build --quiet --profile shipped --locked -p plimsoll --no-default-features --target $(STATIC)
+	$(BUILD) --profile shipped --locked -p plimsoll --no-default-features --target $(STATIC)
 
 # Not part of `test`: it needs root and another optimized build.
 static-test: deps static ## what the container claims: the static program in an otherwise empty root, as another user
