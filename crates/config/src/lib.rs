@@ -27,6 +27,9 @@ pub use gateway::addresses::{comes_to, listening_address};
 pub use gateway::{Backend, Gateway, LeastLevel, LineFormat, Log, StatePlace};
 pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_workload_as, replay};
 
+use diagnostic::Findings;
+use gateway::addresses::check_listens;
+use gateway::file::ConfigurationKeys;
 use plimsoll_core::promises::Promises;
 
 /// A configuration: the promises, and the gateway's own settings.
@@ -45,7 +48,7 @@ pub struct Configuration {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    let Configuration { promises, mut gateway } = parse_whole(source, name)?;
+    let Configuration { promises, mut gateway } = parse_whole(source, name, check_listens)?;
     for (decided_inside, rewrites) in promises.decided_inside().zip(&mut gateway.settings.rewrites) {
         if decided_inside {
             rewrites.drain(..rewrites.len().saturating_sub(1));
@@ -54,17 +57,24 @@ pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
     Ok(Configuration { promises: promises.before_servers(), gateway })
 }
 
-/// Reads a configuration as the processes of a server keep it ([`Promises::inside_servers`]).
+/// Reads a configuration as the processes of a server keep it ([`Promises::inside_servers`]): clients connect to the server
+/// itself, so that `listen` may be absent.
 ///
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_inside(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    let Configuration { promises, gateway } = parse_whole(source, name)?;
+    let Configuration { promises, gateway } = parse_whole(source, name, |_, _| ())?;
     Ok(Configuration { promises: promises.inside_servers(), gateway })
 }
 
-fn parse_whole(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    syntax::read_file(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
+/// Reads all of it; `check` says what else its reader needs.
+fn parse_whole(
+    source: &str,
+    name: &str,
+    check: fn(&ConfigurationKeys, &mut Findings),
+) -> Result<Configuration, Diagnostics> {
+    syntax::read_file(source, name, |file: &ConfigurationKeys, findings| {
+        check(file, findings);
         Some(gateway::file::resolve(file, name, findings))
     })
 }

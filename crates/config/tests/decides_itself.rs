@@ -26,6 +26,18 @@ fn a_file_without_the_key_says_the_same_to_both() {
     assert_eq!(parse(&file, "both.toml"), parse_inside(&file, "both.toml"));
 }
 
+#[test]
+fn inside_a_server_nothing_listens() {
+    let file = FILE.lines().filter(|line| !line.starts_with("listen")).map(|line| format!("{line}\n"));
+    let file: String = file.collect();
+    assert_eq!(
+        parse(&file, "inside.toml").expect_err("a gateway has clients").to_string().matches("error[").count(),
+        1
+    );
+    assert!(parse_inside(&file, "inside.toml").is_ok());
+    assert!(parse_inside("[upstream.server]\naddress = \"127.0.0.1:81\"\n", "inside.toml").is_ok());
+}
+
 /// Else all others would be turned away before a class with a promised mean got one lighter page; and full pages take longer.
 #[test]
 fn a_promised_time_is_no_priority_before_a_server_that_decides_itself() {

@@ -209,13 +209,14 @@ fn beside(name: &str, path: &Path) -> PathBuf {
 }
 
 /// Where clients connect, by a file whose name is `name`.
-pub(super) fn listen(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Vec<Listener> {
-    let keys = &file.gateway.value;
-    if keys.listen.is_none() && file.tls.is_none() && file.gateway.sound {
-        refuse!(findings, MissingKey at &file.gateway.span,
-            "`[gateway]` needs the key `listen`", help: "write where clients connect: `listen = \"127.0.0.1:8080\"`");
-    }
-    let plain = keys.listen.iter().flat_map(|listen| &listen.value.0).map(|address| (&address.value, false));
+pub(super) fn listen(file: &ConfigurationKeys, name: &str) -> Vec<Listener> {
+    let plain = file
+        .gateway
+        .value
+        .listen
+        .iter()
+        .flat_map(|listen| &listen.value.0)
+        .map(|address| (&address.value, false));
     let secure = tls::addresses(file.tls.as_ref());
     let all = plain.chain(secure.iter().map(|address| (&address.value, true)));
     all.map(|(address, tls)| {
@@ -226,6 +227,15 @@ pub(super) fn listen(file: &ConfigurationKeys, name: &str, findings: &mut Findin
         Listener { address, tls }
     })
     .collect()
+}
+
+/// Refuses a gateway without clients.
+pub(crate) fn check_listens(file: &ConfigurationKeys, findings: &mut Findings) {
+    if file.gateway.value.listen.is_none() && file.tls.is_none() && file.gateway.sound {
+        refuse!(findings, MissingKey at &file.gateway.span,
+            "`[gateway]` needs the key `listen`",
+            help: "write where clients connect: `listen = \"127.0.0.1:8080\"`; only `plimsoll control` does without");
+    }
 }
 
 /// Every address that the gateway listens on.

@@ -69,7 +69,7 @@ section! { "[gateway]"
     /// Where the gateway listens, and whether it acts.
     GatewayKeys {
         /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too, `"unix:/run/plimsoll.sock"` a
-        /// Unix socket. It may be absent where `[tls]` listens.
+        /// Unix socket. It may be absent where `[tls]` listens, and for `plimsoll control`.
         listen: OneOrMany<Address>, optional;
         /// Where the dashboard, `/metrics`, `/status`, `/events`, `/incidents`, `/healthz` and `POST /reload` are served, or
         /// `"off"`. On another address than loopback it needs `admin_token_file`.
@@ -235,7 +235,7 @@ section! { "[timeouts]"
 
 /// The configuration that `file` means. Not to be used if there are findings.
 pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Configuration {
-    let listen = addresses::listen(file, name, findings);
+    let listen = addresses::listen(file, name);
     let mut plants = plants::resolve(file, name, findings);
     let (sites, rewrites) = sites::resolve(file, &plants, findings);
     let stream_share = file.limits.value.stream_share.value.0;
