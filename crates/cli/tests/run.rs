@@ -353,15 +353,16 @@ fn a_request_under_way_is_finished_first_unless_a_second_signal_comes() {
 fn an_address_in_use_is_exit_code_1_and_what_to_do() {
     let (origin, owner) = (origin(), TcpListener::bind("127.0.0.1:0").expect("a port is free"));
     let taken = owner.local_addr().expect("it is bound").to_string();
-    let Output { status, stderr, .. } = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .arg("run")
-        .arg(configuration("taken", &taken, origin.address()))
-        .output()
-        .expect("the binary runs");
+    let file = configuration("taken", &taken, origin.address());
+    let state = file.with_extension("state");
+    let _ = std::fs::remove_file(&state);
+    let Output { status, stderr, .. } =
+        Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("run").arg(&file).output().expect("the binary runs");
     let said = String::from_utf8_lossy(&stderr);
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(
         said.contains(&format!("cannot listen on {taken}")) && said.contains("Stop what listens there"),
         "{said}"
     );
+    assert!(!state.exists(), "a start that failed leaves nothing behind");
 }

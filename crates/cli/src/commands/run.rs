@@ -45,14 +45,17 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let First { configuration, found, mut settings, seed, known, state } = first;
     let forecast = configuration.gateway.trends.as_deref();
     let open_files = open_now();
-    fit_connections(&mut settings, &configuration.promises, open_files)?;
+    let fits = fit_connections(&mut settings, &configuration.promises, open_files);
     let mut before = Before {
         sockets: std::mem::take(&mut start.inherited),
         learned: state.learned(),
         ..Before::default()
     };
-    let gateway = Gateway::start_after(&mut before, settings, &configuration.promises)
-        .map_err(|error| Failure::not_started("gateway", &error, "under [gateway]"))?;
+    let started = fits.and_then(|()| {
+        Gateway::start_after(&mut before, settings, &configuration.promises)
+            .map_err(|error| Failure::not_started("gateway", &error, "under [gateway]"))
+    });
+    let gateway = started.inspect_err(|_| state.forget_new(seed))?;
     state.tell_left_out(&before.left_out);
     tell_addresses(&gateway);
     let reload = Reload {
@@ -121,10 +124,10 @@ impl First {
         level_order::warnings(&configuration).iter().for_each(|warning| tracing::warn!("{warning}"));
         let found = resolve::look_all_up(&configuration, |_| None)?;
         let mut settings = resolve::settings_with(&configuration, &found)?;
+        let known = configuration.gateway.trends.as_deref().map(forecast_file::read).transpose()?;
         let state = KnownState::find(&configuration, file, handed_over);
         let seed = seed::draw(&configuration, &state);
         (settings.hash_seed, settings.hash_seed_from) = seed;
-        let known = configuration.gateway.trends.as_deref().map(forecast_file::read).transpose()?;
         Ok(First { configuration, found, settings, seed, known, state })
     }
 }

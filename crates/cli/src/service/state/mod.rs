@@ -35,6 +35,8 @@ pub(crate) struct KnownState {
     document: Option<StateDocument>,
     /// The seed that was drawn, which is known also where nothing else can be read.
     seed: Option<u64>,
+    /// There was no file.
+    is_new: bool,
 }
 
 impl KnownState {
@@ -46,13 +48,22 @@ impl KnownState {
             (None, Some(path)) => read(path),
             (None, None) => (None, None),
         };
-        KnownState { path, document, seed }
+        let is_new = handed_over.is_none() && path.as_ref().is_some_and(|path| !path.exists());
+        KnownState { path, document, seed, is_new }
     }
 
     /// That of a file.
     pub(crate) fn find_at(path: &Path) -> Self {
         let (document, seed) = read(path);
-        KnownState { path: Some(path.to_owned()), document, seed }
+        KnownState { path: Some(path.to_owned()), document, seed, is_new: !path.exists() }
+    }
+
+    /// Removes the file that a start made for its seed, and which nobody needs after it has failed.
+    pub(crate) fn forget_new(&self, (seed, _): seed::Known) {
+        if let Some(path) = self.path.as_ref().filter(|path| self.is_new && read(path).1 == Some(seed)) {
+            // A file that cannot be removed harms nobody.
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// Where it is kept.
