@@ -10,6 +10,7 @@ use crate::output::facts::{Facts, compare};
 use crate::output::failure::{self, Failure};
 use crate::output::terminal::{TerminalScreen, has_colours, is_end, not_drawn};
 use crate::output::text;
+use crate::output::units::grouped;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_report::Table;
 use ratatui::crossterm::event::{self, Event};
@@ -22,6 +23,8 @@ pub(crate) const CALM: f64 = 0.5;
 const CLIENTS: u32 = 2500;
 /// Lengths of calm, crowd, calm (s).
 pub(crate) const LENGTHS: [u64; 3] = [12, 33, 15];
+/// If more than this part of the requests cannot be sent, the crowd was not the one that is shown.
+const NOT_SENT: f64 = 0.01;
 /// A key or a signal is noticed within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -59,12 +62,31 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     drop(screen);
     let table = table(&crowd_seen);
     let path = report.map_or_else(new_file, |path| Ok(path.to_owned()))?;
-    failure::write(&path, &page::page(&show.moments, table.clone()).to_html())?;
+    let too_busy = too_busy(&crowd_seen);
+    let mut page = page::page(&show.moments, table.clone());
+    page.subtitle = too_busy.clone().unwrap_or(page.subtitle);
+    failure::write(&path, &page.to_html())?;
     let crowd = match crowd_seen[0].ended() {
         0 => "It ended before the crowd came.\n".to_owned(),
         _ => format!("While the crowd was there:\n\n{}", text::table(&table)),
     };
-    text::print(summary(&crowd, crowd_seen[0].local + crowd_seen[1].local, &path).trim_end())
+    let first = too_busy.as_ref().map_or_else(String::new, |what| format!("\n{what}\n"));
+    text::print(first + summary(&crowd, &path).trim_end())?;
+    too_busy.map_or(Ok(()), |_| Err(Failure::Failed("the demo shows nothing: this machine was too busy".to_owned())))
+}
+
+/// What is said first where this machine could not send the crowd.
+fn too_busy(seen: &[Seen; 2]) -> Option<String> {
+    let not_sent: u64 = seen.iter().map(|side| side.local).sum();
+    let due = not_sent + seen.iter().map(Seen::ended).sum::<u64>();
+    (not_sent as f64 > NOT_SENT * due as f64).then(|| {
+        format!(
+            "This machine was too busy, and the figures are not the gateway's: {} of {} requests were not sent, since no sockets were \
+             left. Try it when less else runs, or with a smaller `--capacity`.",
+            grouped(not_sent),
+            grouped(due)
+        )
+    })
 }
 
 enum Screen {
@@ -130,15 +152,9 @@ fn table(crowd: &[Seen; 2]) -> Table {
     compare("while the crowd was there", &sides)
 }
 
-fn summary(crowd: &str, not_sent: u64, report: &Path) -> String {
-    let note = match not_sent {
-        0 => String::new(),
-        count => format!(
-            "\n{count} more were not sent: this machine had no sockets left. Try a smaller `--capacity`.\n"
-        ),
-    };
+fn summary(crowd: &str, report: &Path) -> String {
     format!(
-        "\n{crowd}{note}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
+        "\n{crowd}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
          {CLIENTS} clients came from as many addresses; each kept its level while the load stayed.\n\n\
          The report, to open in a browser: {}\n\n\
          Next:\n  \
@@ -147,4 +163,17 @@ fn summary(crowd: &str, not_sent: u64, report: &Path) -> String {
          plimsoll run examples/one-site.toml            in front of your own server\n",
         report.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_cannot_send_the_crowd_is_told_first() {
+        let seen = |local| [0, local].map(|local| Seen { local, errors: 49_500, ..Seen::default() });
+        assert_eq!(too_busy(&seen(1_000)), None);
+        let told = too_busy(&seen(1_100)).expect("more than a hundredth");
+        assert!(told.starts_with("This machine was too busy") && told.contains("1,100 of 100,100 requests"), "{told}");
+    }
 }
