@@ -684,6 +684,24 @@ fn a_log_out_of_order_is_sorted_where_it_is_asked() {
     assert_eq!(piped["runs"], expected["runs"]);
 }
 
+/// How far the server is from its capacity is asked of the busiest moments.
+#[test]
+fn what_was_offered_is_told_with_its_peaks() {
+    let busy = log(2).replace("10:00:", "10:01:");
+    let busy: String = busy
+        .lines()
+        .flat_map(|line| [line, "\n"].repeat(1 + 9 * usize::from(line.contains("10:01:07"))))
+        .collect();
+    let log = temporary("offered.log", &(log(2) + &busy));
+    let arguments = ["--log", name(&log), "--capacity", "100/s"];
+    let offered = &json(&arguments)["offered"];
+    let of = |key: &str| offered[key].as_f64().expect("a rate");
+    assert!((2.0..2.3).contains(&of("mean")) && (2.2..2.4).contains(&of("busiest_minute")), "{offered}");
+    assert!((18.0..=20.0).contains(&of("busiest_second")), "{offered}");
+    let text = said(&plimsoll(&arguments));
+    assert!(text.contains("(seed 1); offered: mean 2.2/s, busiest minute 2.3/s, busiest second "), "{text}");
+}
+
 /// `tac` of a log: figures of it would be of a load that never was.
 #[test]
 fn a_log_that_runs_backwards_is_refused() {

@@ -29,4 +29,4 @@ pub use heavy_hitters::{COUNTERS, Heavy};
 pub use plant::{Busy, Done, Overflow, Server, Work};
 pub use record::{ClassRow, Held, MOST_ROWS, PlantRow, Recorded, Row};
 pub use request::Request;
-pub use run::{Error, Event, Progress, Run, Setup, Watch};
+pub use run::{ArrivalPeaks, Error, Event, Progress, Run, Setup, Watch};

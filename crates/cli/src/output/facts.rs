@@ -82,6 +82,11 @@ impl Figure {
         Figure { is_trouble: true, ..self }
     }
 
+    /// `busiest second 9.0/s`.
+    pub(crate) fn per_second(&self) -> String {
+        format!("{} {}/s", self.label, self.value.text())
+    }
+
     fn verdict(&self) -> Verdict {
         match (self.is_trouble, self.value.is_zero()) {
             (false, _) => Verdict::Neutral,

@@ -11,10 +11,12 @@ mod connecting;
 mod due;
 mod flight;
 mod outcome;
+mod peaks;
 mod requests;
 mod ticks;
 
 pub use outcome::{Error, Event, Progress, Run, Watch};
+pub use peaks::ArrivalPeaks;
 
 use crate::arrivals::{self, Source};
 use crate::fault::tells_what_is_there;
@@ -29,6 +31,7 @@ use clients::ClientTimers;
 use connecting::Connecting;
 use due::{Due, Next};
 use flight::Flights;
+use peaks::ArrivalCounter;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::random::Random;
 use plimsoll_core::request::{Outcome, Service, Token};
@@ -129,6 +132,7 @@ struct Simulation<'a> {
     /// Busy time of each plant when its last report was read, and when.
     reported: Vec<(Instant, Duration)>,
     requests: u64,
+    arrivals: ArrivalCounter,
     unmatched: u64,
     unmatched_host: Option<String>,
     /// What a rejection costs where it costs most (s of the whole machine); 0 where it costs nothing.
@@ -183,6 +187,7 @@ impl<'a> Simulation<'a> {
             tick_due: Instant::ZERO,
             reported: vec![(Instant::ZERO, Duration::ZERO); wanted],
             requests: 0,
+            arrivals: ArrivalCounter::default(),
             unmatched: 0,
             unmatched_host: None,
             rejection_seconds,

@@ -1,6 +1,6 @@
 //! What a run reports: progress and events to a watcher, and the result at its end.
 
-use super::{Coming, Simulation};
+use super::{ArrivalPeaks, Coming, Simulation};
 use crate::arrivals::LogNotes;
 use crate::front::{Decision, Order};
 use crate::heavy_hitters::Heavy;
@@ -26,6 +26,8 @@ pub struct Run {
     pub classes: Vec<ClassRow>,
     /// Requests that arrived, those for no site included, and those that came again.
     pub requests: u64,
+    /// When most of them came.
+    pub peaks: ArrivalPeaks,
     /// Requests of clients that tried again.
     pub retries: u64,
     /// Requests whose host belongs to no site.
@@ -125,6 +127,7 @@ impl Simulation<'_> {
             classes: sums(&rows),
             rows,
             requests: self.requests,
+            peaks: self.arrivals.peaks(),
             retries: self.clients.returned(),
             unmatched: self.unmatched,
             unmatched_host: self.unmatched_host,

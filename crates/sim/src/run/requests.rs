@@ -15,6 +15,7 @@ use plimsoll_core::time::Duration;
 impl Simulation<'_> {
     pub(super) fn arrive(&mut self, request: &Request, visit: Visit) {
         self.requests += 1;
+        self.arrivals.count(self.now);
         let Some(target) = self.front.classify(request) else {
             self.unmatched += 1;
             if request.files_left.is_some() {

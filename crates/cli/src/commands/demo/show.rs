@@ -72,7 +72,9 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     };
     let first = too_busy.as_ref().map_or_else(String::new, |what| format!("\n{what}\n"));
     text::print(first + summary(&crowd, &path).trim_end())?;
-    too_busy.map_or(Ok(()), |_| Err(Failure::Failed("the demo shows nothing: this machine was too busy".to_owned())))
+    too_busy.map_or(Ok(()), |_| {
+        Err(Failure::Failed("the demo shows nothing: this machine was too busy".to_owned()))
+    })
 }
 
 /// What is said first where this machine could not send the crowd.
@@ -174,6 +176,9 @@ mod tests {
         let seen = |local| [0, local].map(|local| Seen { local, errors: 49_500, ..Seen::default() });
         assert_eq!(too_busy(&seen(1_000)), None);
         let told = too_busy(&seen(1_100)).expect("more than a hundredth");
-        assert!(told.starts_with("This machine was too busy") && told.contains("1,100 of 100,100 requests"), "{told}");
+        assert!(
+            told.starts_with("This machine was too busy") && told.contains("1,100 of 100,100 requests"),
+            "{told}"
+        );
     }
 }

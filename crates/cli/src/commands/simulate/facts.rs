@@ -22,6 +22,8 @@ pub(crate) struct SimulationReport {
     pub(crate) assumptions: Vec<String>,
     pub(crate) arrivals: String,
     pub(crate) seed: u64,
+    /// How many requests came, a second.
+    pub(crate) offered: Facts,
     pub(crate) runs: Vec<RunFacts>,
     logs: Vec<Facts>,
     /// The types that the configuration found, as its sections to paste.
@@ -78,12 +80,28 @@ impl SimulationReport {
             assumptions: inputs.assumptions.iter().cloned().chain(of_logs).collect(),
             arrivals: inputs.arrivals.clone(),
             seed: *seed,
+            offered: offered(&runs[0]),
             runs: contenders.map(|(run, contender)| RunFacts::of(run, contender)).collect(),
             logs: runs[0].notes.iter().map(|(stream, notes)| log(&streams[*stream].name, notes)).collect(),
             found_types: found_types(&runs[0]),
             notes: notes(simulated),
         }
     }
+}
+
+/// The rates at which requests came: the mean, and those of the busiest minute and second.
+fn offered(run: &Run) -> Facts {
+    let seconds = run.ended.as_secs_f64();
+    let rate = |count: u64, seconds: f64| {
+        let rate = count as f64 / seconds.max(f64::MIN_POSITIVE);
+        Value::Number((rate * 10.0).round() / 10.0, Unit::Plain(1))
+    };
+    // A run shorter than a minute has no busiest one.
+    let minute =
+        (seconds >= 60.0).then(|| figure("busiest_minute", "busiest minute", rate(run.peaks.minute, 60.0)));
+    let mean = figure("mean", "mean", rate(run.requests, seconds));
+    let second = figure("busiest_second", "busiest second", rate(run.peaks.second, 1.0));
+    Facts([mean].into_iter().chain(minute).chain([second]).collect())
 }
 
 fn found_types(run: &Run) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::facts::{RunFacts, SimulationReport};
 use super::{Simulated, charts, promises};
-use crate::output::facts::{Facts, compare, list};
+use crate::output::facts::{Facts, Figure, compare, list};
 use crate::output::units::{grouped, short, span};
 use plimsoll_report::{Block, Cell, Column, Fact, Page, Section, Table};
 
@@ -44,11 +44,12 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     Page {
         title: format!("{} under {}", short(&inputs.contenders[0].name), short(&inputs.arrivals)),
         subtitle: format!(
-            "{}: {} requests in {} of virtual time (seed {})",
+            "{}: {} requests in {} of virtual time (seed {}); offered: {}",
             inputs.arrivals,
             grouped(runs[0].requests),
             span(runs[0].ended.as_secs_f64()),
-            simulated.seed
+            simulated.seed,
+            report.offered.0.iter().map(Figure::per_second).collect::<Vec<_>>().join(", ")
         ),
         assumptions: report.assumptions.clone(),
         lead,
