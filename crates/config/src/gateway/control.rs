@@ -26,7 +26,7 @@ section! { "[control]"
         /// The time, in whole seconds, that every rejected client is told in `Retry-After`. Default: when there will be
         /// room by the loop's forecast, for each client another time, so that they do not come all at once; two minutes at
         /// the most, also after a short burst, because it may come again. With `"5s"` all of them come back after five
-        /// seconds, at once.
+        /// seconds, at once. A request that no shorter wait puts in time for its `deadline` is told a longer one.
         retry_after: Duration, optional;
         /// The parts of the law of a `delay` that run: prediction, feedback, or both.
         delay_law: DelayParts, default(DelayParts::default());

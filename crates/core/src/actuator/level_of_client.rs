@@ -1,8 +1,8 @@
 //! The level of a client, chosen from its hash (UC 4.2).
 //!
 //! At the service level m = I + F a client whose hash, 56 bits, is below F 2^56 is served level I + 1, every other client
-//! level I. So a client keeps its level while m stands still, unless it is a heavy client, whose level is drawn by request; and
-//! raising m never lowers the level of any client. `request/client_hash.rs` makes the hash.
+//! level I. So a client keeps its level while m stands still, unless it is a heavy client or its class chooses at random: then
+//! its level is drawn by request. And raising m never lowers the level of any client. `request/client_hash.rs` makes the hash.
 //!
 //! Where the operator wants that it is not always the same clients, the hashes turn: each has the same number added, which
 //! goes once round in the time that was promised. At any moment as few clients enter the fraction as leave it, and in a whole

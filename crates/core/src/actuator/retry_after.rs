@@ -7,7 +7,8 @@ use crate::random::Random;
 use crate::time::{Duration, Instant};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Clients that are not to come before some time come within this part of it after it.
+/// A client that is to stay away for a time t is told an instant between t and t + t / LATER, or up to the latest of the
+/// forecast if that is later.
 const LATER: u32 = 4;
 
 /// The longest that the load tells a request to stay away (s): no load is known that far ahead. Ten seconds at three times the

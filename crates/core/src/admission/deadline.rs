@@ -11,7 +11,7 @@
 //! first term of Cornish and Fisher's expansion, by which the quantile of a skewed sum is larger:
 //!
 //! ```text
-//! skew = (z^2 - 1) / 6 * third central moment / variance
+//! skew = (z^2 - 1) / 6 * third central moment of the wait / variance of wait and service together
 //! ```
 //!
 //! The margins of wait and service, which are independent, are combined as those of normal times are.

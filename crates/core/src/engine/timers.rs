@@ -105,8 +105,8 @@ impl Timers {
         self.set(Timer::Period, (self.due(Timer::Period) + self.period).max(now + self.period / 2));
     }
 
-    /// Whether a period of this length was that of a gateway that stood still. The second of two in a row counts: a machine
-    /// on which every tick is late is controlled too.
+    /// Whether a period of this length was that of a gateway that stood still: one of more than 1.5 T, if the one before was
+    /// not passed over. So every second one of a machine counts on which all ticks are late, and it is controlled too.
     pub(crate) fn stood_still(&mut self, elapsed: Duration) -> bool {
         self.is_passed_over = !self.is_passed_over && elapsed > self.period + self.period / 2;
         self.is_passed_over

@@ -5,8 +5,9 @@
 //! are QM eq. 3.) Response time is `D_q + S`.
 //!
 //! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. At a >= s the
-//! delay is infinite. Below one worker that is too few waits: a worker that is there for a share s of the time and busy for a
-//! share a is free with s - a, so C would be 1 - s + a, 0.8 instead of 0.55 at s = 0.5 and a = 0.3.
+//! delay is infinite. Below one worker this makes the chance to wait too small, which is not corrected: a worker that is there
+//! for a share s of the time and busy for a share a is free with s - a, so C would be 1 - s + a, 0.8 instead of 0.55 at s =
+//! 0.5, a = 0.3.
 
 use libm::{exp, fabs, pow};
 

@@ -5,7 +5,7 @@
 //! - `gate`: how many requests a plant has in service, and whether any wait, in one word
 //! - `queue`: the waiting requests of a plant, and which one is next
 //! - `fifo`: the waiting requests of one rank or class
-//! - `order`: which fifo's first request starts next; of classes with a ratio, which one uses the turn that comes
+//! - `order`: compares two fifos: whose first request goes first; of classes with a ratio, which one uses the turn that comes
 //! - `rank`: the band and the deadline that a request waits with
 //! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
 //! - `arrival_gaps`: the times between the arrivals of a class, without idle ones

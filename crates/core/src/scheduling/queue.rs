@@ -7,26 +7,27 @@
 //!
 //! 1. exempt requests, while they have less than half of the places (`gate.rs`);
 //! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed, but not before
-//!    a higher priority: while one of a site without a contract waits, lower quotas are in tier 3. A request that would be
-//!    late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a step of the load from
-//!    departures only;
+//!    a higher priority: while one of a site without a contract waits, lower quotas are served by rank (3.). A request that
+//!    would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a step of the
+//!    load from departures only;
 //! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one. Sites with a
 //!    contract take turns by their shares (`shares.rs`); within a site, and among sites without a contract, by priority, then
 //!    by deadline, then by arrival. The classes of one site with a ratio exchange their turns (`turns.rs`): the longest
 //!    normalized response time uses the next one;
 //! 4. classes with a delay whose whole quota is in service: they get a worker that would idle otherwise.
 //!
-//! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns
-//! the fractional part of a worker; once a whole worker is earned, one more of its requests starts in tier 2 (dithering).
+//! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns the
+//! fractional part of a worker; once a whole worker is earned, one more of its requests starts as one within its quota, 2.
+//! (dithering).
 //!
 //! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and
 //! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take
 //! the server for an answer that its client no longer awaits. Beside a ratio, which divides a queue in the order of arrival,
 //! they only wait less long, and so do those of the ratio's classes.
 //!
-//! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces the
-//! oldest request of the lowest rank below its own, or of the site with a contract that waits for more of its share. So a flood
-//! of best-effort requests does not keep requests inside a contract out of the queue.
+//! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces
+//! the oldest request of the lowest rank below its own, or of the site with a contract that waits for more of its share. So a
+//! flood of best-effort requests does not keep requests inside a contract out of the queue.
 //!
 //! A choice looks at the first request of each fifo, so it takes as long with ten waiting requests as with ten
 //! thousand.

@@ -10,10 +10,10 @@
 //!
 //! **A server that cannot be reached** is ejected at the first failure, whatever the number of those that are: no request
 //! is served there either way. The time doubles with each failure in a row, from half a second to half a minute, and begins
-//! anew once the server was in use for as long as it was out.
+//! anew once the server was in use for as long as its last ejection lasted.
 //!
-//! **A server that answers with errors** (500 and more, or no answer) is ejected if it is an outlier: if as many in a row would
-//! come by chance once in a million, by the share of errors of the others; five at least. So an application that fails
+//! **A server that answers with errors** (500 and more, or no answer) is ejected if it is an outlier: if as many in a row
+//! would come by chance once in a million, by the share of errors of the others; five at least. So an application that fails
 //! everywhere ejects nobody. And such an ejection leaves at least half of the servers in use: errors may be the requests' own
 //! fault. Both are checked in one step, under the lock that guards the roster.
 //!
@@ -22,8 +22,8 @@
 //! **If all are out, all are used** ([`choose`](super::choice::choose)); so the only server of an upstream is always used. The
 //! first that answers is in use again.
 //!
-//! **A server that comes into use starts slowly**: its share grows over as long as it was out, at most over `slow_start`, which
-//! is what a new one takes. At the start of the gateway all are new, and none is passed over for another.
+//! **A server that comes into use starts slowly**: its share grows over as long as it was out, at most over `slow_start`,
+//! which is what a new one takes. At the start of the gateway all are new, and none is passed over for another.
 //!
 //! Time is an argument, and nothing here is a socket.
 
@@ -262,8 +262,8 @@ impl Roster {
     }
 
     /// The share of the servers that is in use, in (0, 1]. A server that comes back counts by the part of its turns that it
-    /// gets beside the others. One that is new counts once it gets all of them, since the others carried what there was without
-    /// it. If all are out, all are used.
+    /// gets beside the others. One that is new counts once it gets all of them, since the others carried what there was
+    /// without it. If all are out, all are used.
     pub(crate) fn share(&self, now: Instant) -> f64 {
         let (mut there, mut most, mut all) = (0.0, 0.0_f64, 0_u32);
         for member in &self.members {

@@ -13,13 +13,13 @@
 //!    gets: there is a level x so that each site spends `max(what its contract carries, min(all that it wants, weight x))`. A
 //!    site without a contract has U* = 0 and its load is all excess. A site spends its total by priority again. So m is
 //!    never below m_site. This is UC's max(m_site, m_best_effort) with one m_best_effort for each site: a site whose
-//!    contract carries more than its share of the plant is held to the contract while others are overloaded, and takes
-//!    what they leave. (One m_best_effort for all sites would give most to the site that asks most.)
+//!    contract already carries more than weight x gets just that. When the others want less, x rises, and the site has a
+//!    part of the excess too. (One m_best_effort for all sites would give most to the site that asks most.)
 //!
 //! No site has an integrator: m_site and m follow from rates and costs in each period, and the one bias of the plant moves T.
-//! So no integrator can wind up while another one acts, and none must track another as in the paper. A negative bias takes from
-//! the excess first. When no excess is left, it takes from what contracts spend beyond the fixed load, from all by the same
-//! factor.
+//! So no integrator can wind up while another one acts, and none must track another as in the paper. A negative bias takes
+//! from the excess first. When no excess is left, it takes from what contracts spend beyond the fixed load, from all by the
+//! same factor.
 //!
 //! Where a plant has two resources (UC eq. 9), each group counts with the one that it uses more. The sum of maxima is at
 //! least the maximum of sums, so where sites differ in their bottleneck a little of the plant stays unused.

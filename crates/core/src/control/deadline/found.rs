@@ -6,8 +6,8 @@
 //!
 //! - a type whose requests cost like the rest of its parent's is merged into it;
 //! - else the feature that explains most of the variance within some type, significantly, becomes a type
-//!   ([`best_split`]). If there are [`MOST_FOUND`], it takes the place of the one that explains least, once it explains
-//!   twice as much.
+//!   ([`best_split`]). If there are [`MOST_FOUND`], the one that explains least is removed, if the new one explains twice as
+//!   much, which is then made at a later look.
 //!
 //! Sums are kept by shape, so a new type knows its cost from the requests before it, and so does what is left of its parent.
 //! The sums forget: they are halved when they are of more than [`MEMORY`] requests and a minute has passed.

@@ -6,28 +6,28 @@
 //!
 //! Where the traffic itself does not vary the number in service, the limit does. It rises while throughput rises with it and
 //! requests wait. It falls, to what the evidence allows or by a quarter, while throughput does not fall. It does not rise
-//! while service takes longer than the guard, unless throughput fell when it was lowered, nor by more than a place at a time
-//! where service would if throughput did not rise with it: before a server that has just become slower, requests that were
-//! promised a time would stand behind all that its workers have no room for. Where the guard leaves no room for twice the
-//! limit, half of it is tried first, as before a slow server. The tests are repeated several times a second for as long as the process runs, so
-//! they require more than three deviations: with two, one in twenty servers of eight workers was taken for one of five within
-//! a minute.
+//! while service takes longer than the guard, unless by little, and throughput fell when the limit was lowered. Nor does it
+//! rise by more than a place at a time where service would take longer if throughput did not rise with it: before a server
+//! that has just become slower, requests that were promised a time would stand behind all that its workers have no room for.
+//! Where the guard leaves no room for twice the limit, half of it is tried first, as before a slow server. The tests are
+//! repeated several times a second for as long as the process runs, so they require more than three deviations: with two, one
+//! in twenty servers of eight workers was taken for one of five within a minute.
 //!
 //! Where requests wait before a slow server (`Counted::departs_rarely`), departures are few, and what each decision waits for
 //! is most of the time of the search. So there a limit does not rise where the times that requests took speak for half as many
 //! workers (`crowded_starts.rs`): half of it is tried instead. Nor does it rise before what was counted at it has been judged.
-//! Once throughput has levelled off, half of the likeliest number takes turns with one between that and the largest that the
-//! evidence allows, until half of it does less and the two are close. If half of a limit does less work, fifty departures show
-//! it; at three quarters it takes three hundred.
+//! Once throughput has levelled off, the limit goes from the likeliest number to half of it or to the middle between it and
+//! the largest that the evidence allows, in turn, and back, until half does less and the largest is close to the likeliest. If
+//! half of a limit does less work, fifty departures show it; at three quarters it takes three hundred.
 //!
-//! Whenever the load is held back, by waiting, by lighter levels or by rejections, a higher limit is tried from time to time. A
-//! number that is too low shows in nothing else: what it turns away is not there to be counted. A trial goes on while it
+//! Whenever the load is held back, by waiting, by lighter levels or by rejections, a higher limit is tried from time to time.
+//! A number that is too low shows in nothing else: what it turns away is not there to be counted. A trial goes on while it
 //! speaks for more workers, and one that does not is repeated after a longer pause.
 //!
 //! If the server reports its number of workers, the limit is that number and nothing is fitted.
 //!
-//! A gradient limiter would use the ratio of a response time to the least one seen instead; but the least drifts, and the limit
-//! with it.
+//! A gradient limiter would use the ratio of a response time to the least one seen instead; but the least drifts, and the
+//! limit with it.
 
 use super::evidence::{Counted, Evidence, Fit, STRETCH};
 use crate::promises::WorkerBounds;
@@ -242,10 +242,10 @@ impl WorkersLaw {
                 next = self.limit / 2;
             }
         } else if bound && counted.slack < 0.0 && fit.best > self.limit && fit.against_limit >= DOUBT {
-            // Throughput has fallen with the limit, so service takes long for another reason than too many in it. If it rose up
-            // to the highest number that was seen, there may be more.
+            // Throughput has fallen with the limit, so service takes long for another reason than too many in it.
             let highest = self.evidence.highest;
-            next = if fit.best < highest { fit.best } else { up(highest, UP) };
+            let goes_beyond = fit.best >= highest && !self.has_far_too_many(counted.slack);
+            next = if goes_beyond { up(highest, UP) } else { fit.best.min(highest) };
         } else if bound && (counted.slack < 0.0 || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling))
         {
             // It may not rise, and a limit that stays tells nothing.
@@ -304,13 +304,19 @@ impl WorkersLaw {
         if self.settled < SETTLED { u32::MAX } else { self.limit.saturating_add((room as u32).max(1)) }
     }
 
+    /// Whether service exceeds the guard by more than a step down would mend if too many in service were the reason.
+    fn has_far_too_many(&self, slack: f64) -> bool {
+        let (departures, seconds) = self.served;
+        -slack * departures > (1.0 - DOWN) * f64::from(self.limit) * seconds
+    }
+
     /// The most that the limit may be.
     fn most(&self) -> u32 {
         self.ceiling.map_or(self.bounds.most, |ceiling| ceiling.clamp(self.bounds.least, self.bounds.most))
     }
 
-    /// The limit where the evidence allows no more than `fit.upper`: that, or another one while it is tried. Trials of a higher
-    /// limit take turns with those of the likeliest number, for at the limit itself throughput tells nothing.
+    /// The limit where the evidence allows no more than `fit.upper`: that, or another one while it is tried. Trials of a
+    /// higher limit take turns with those of the likeliest number, for at the limit itself throughput tells nothing.
     fn search_above(&mut self, fit: &Fit, bound: bool, tries: bool) -> u32 {
         match self.trial {
             Some(_) if self.untried < SETTLED_LONG => self.limit,

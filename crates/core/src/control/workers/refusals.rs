@@ -6,24 +6,25 @@
 //! in service, because one of its pages is broken or all of it is down, would be helped by no limit.
 //!
 //! *Where.* Each request that was answered or refused is counted by how many were in service right after its start. For each c
-//! the counts are compared with two shares of refusals, one up to c and a higher one beyond it, against one share for all: G(c)
-//! is the gain in the logarithm of the binomial likelihood. The best c beyond which hardly any request is answered is a
+//! the counts are compared with two shares of refusals, one up to c and a higher one beyond it, against one share for all:
+//! G(c) is the gain in the logarithm of the binomial likelihood. The best c beyond which hardly any request is answered is a
 //! candidate, if its G exceeds chance by five deviations, for it is the best of many and is looked for several times a second.
 //! A bin of several numbers may hold the boundary, and both answers and refusals; then the candidate is the most below it.
 //! Each bin remembers its latest outcomes only. Between two numbers at which nothing was seen the lower one is taken. Where
 //! refusals come late, as connections that time out, they fill the limit and all requests start at one number: that tells
 //! nothing, and half of the number was tried and given up, since a page that breaks in bursts looks the same for seconds.
 //!
-//! *Whether.* A candidate is an experiment, for the number in service is no cause by itself: a broken page that is asked for in
-//! bursts fills the server, and fails where many are in service. The plant is given no more than the candidate, and the share
-//! of all requests that is refused must fall below half of what it was. Otherwise the limit goes back, and the next experiment
-//! comes after a pause that is twice as long. That is asked for as long as the ceiling holds, of as many of its latest requests
-//! as the share before it was taken of: an experiment begins in a burst, so that a longer mean since would always be less.
+//! *Whether.* A candidate is an experiment, for the number in service is no cause by itself: a broken page that is asked for
+//! in bursts fills the server, and fails where many are in service. The plant is given no more than the candidate, and the
+//! share of all requests that is refused must fall below half of what it was. Otherwise the limit goes back, and the next
+//! experiment comes after a pause that is twice as long. This is tested for as long as the ceiling holds, over as many of its
+//! latest requests as the share before it was measured over: an experiment begins in a burst, so a longer mean would always be
+//! less.
 //!
 //! *Back.* While requests wait below a ceiling, a number a little above it is tried from time to time, after longer and longer
 //! pauses. The first refusal beyond the ceiling ends the trial at once, in the lane that meets it: the next sample would come
-//! too late, since a plant refuses a whole queue within milliseconds. If the plant takes a few, the ceiling is that number, and
-//! the next is tried soon. It is given up once a trial has lasted for long without a request beyond it.
+//! too late, since a plant refuses a whole queue within milliseconds. If the plant takes a few, the ceiling is that number,
+//! and the next is tried soon. It is given up once a trial has lasted for long without a request beyond it.
 
 use crate::control::{Due, Loop};
 use crate::telemetry::counters::{LOADS, LaneCounters, bin_loads, load_bin};

@@ -5,10 +5,11 @@
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
 //!   What is followed begins as the mean of its periods, at a start, after idle times, when costs begin anew and when the load
-//!   steps above the capacity: a few periods tell an overload, but only one beyond their own error.
+//!   steps above the capacity. A mean of few periods tells an overload only if it is beyond the capacity by more than its own
+//!   error.
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
-//!   tell the load to a quarter. An excess beyond the chance of arrivals that has filled the queue lasts until a period has
-//!   none.
+//!   tell the load to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not carried
+//!   until a period has no such excess.
 //! - What a pause of the plant has left waits, where no class was promised a time: while the plant carries what arrives at
 //!   the lowest level, and the backlog takes at most half of the time that a request may wait, no request is rejected.
 
