@@ -36,36 +36,42 @@ pub struct LearnedState {
 
 /// The learned request types of a site.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LearnedSite {
     /// The site's name in the configuration.
     pub site: String,
     /// The types, found ones too, with their costs.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub types: KnownTypes,
 }
 
 /// The learned state of a class.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LearnedClass {
     /// The name of the site to which the class belongs.
     pub site: String,
     /// The class's name in the configuration, or `default`.
     pub class: String,
+    /// m as applied and as allocated, at the site's own plant.
+    pub service_level: [f64; 2],
+    /// The natural logarithm of the part of its requests behind a fraction of its clients.
+    pub calibration: f64,
     /// The cost of its requests at each level 1..=M.
     pub levels: Vec<LearnedLevel>,
     /// Work as a linear function of size, over all levels.
     pub line: KnownLine,
     /// The costs that were promised then: a, b and c.
+    #[cfg_attr(feature = "serde", serde(rename = "promised_costs"))]
     pub promised: Option<[f64; 3]>,
-    /// m as applied and as allocated, at the site's own plant.
-    pub service_level: [f64; 2],
-    /// The natural logarithm of the part of its requests behind a fraction of its clients.
-    pub calibration: f64,
     /// The service levels at the other plants that serve some of its levels.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub lower: Vec<LearnedPart>,
 }
 
 /// The learned service level of a class at one more plant.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LearnedPart {
     /// The name of the plant that serves these levels.
     pub plant: String,
@@ -77,17 +83,20 @@ pub struct LearnedPart {
 
 /// The learned cost of a level.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LearnedLevel {
     /// The level's name in the configuration.
     pub name: String,
     /// The name of the plant that serves it.
     pub plant: String,
     /// The cost of a request.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub cost: KnownCost,
 }
 
 /// The learned state of a plant.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LearnedPlant {
     /// The plant's name in the configuration.
     pub name: String,

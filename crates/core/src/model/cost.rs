@@ -44,8 +44,10 @@ struct CostRun {
 
 /// The state of a cost that is kept: a [`CostEstimate`] without the run that may become a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownCost {
     /// How many requests it is the mean of, the latest counting most; 0 while none was seen.
+    #[cfg_attr(feature = "serde", serde(rename = "requests"))]
     pub weight: f64,
     /// Mean work of a request [server seconds].
     pub seconds: f64,

@@ -30,12 +30,14 @@ pub struct LinearModel {
 
 /// The state of a line that is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownLine {
     /// a [s per request] and b [s per KiB].
     pub theta: [f64; 2],
     /// The information behind them, by row: first, off-diagonal, last.
     pub information: [f64; 3],
     /// Variance of one request's work around the line [s^2].
+    #[cfg_attr(feature = "serde", serde(rename = "variance"))]
     pub residual_variance: f64,
     /// Periods that it was learned from.
     pub periods: u32,

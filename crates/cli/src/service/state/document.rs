@@ -4,9 +4,7 @@
 //! seed most clients would get another level. The next state that is written takes its place. What belongs to other names
 //! than the configuration has is left out by the engine, which says so.
 
-use plimsoll_core::control::{KnownRule, KnownTypeCost, KnownTypes, KnownWorkers};
-use plimsoll_core::model::{KnownCost, KnownLine};
-use plimsoll_core::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState};
+use plimsoll_core::{LearnedClass, LearnedPlant, LearnedSite, LearnedState};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
@@ -28,112 +26,11 @@ pub(crate) struct StateDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rate_forecasts: Option<String>,
     #[serde(default)]
-    classes: Vec<KeptClass>,
+    classes: Vec<LearnedClass>,
     #[serde(default)]
-    plants: Vec<KeptPlant>,
+    plants: Vec<LearnedPlant>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    sites: Vec<KeptSite>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptClass {
-    site: String,
-    class: String,
-    /// m as applied and as allocated.
-    service_level: [f64; 2],
-    calibration: f64,
-    levels: Vec<KeptLevel>,
-    line: KeptLine,
-    promised_costs: Option<[f64; 3]>,
-    /// The service levels at the other plants that serve some of its levels.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    lower: Vec<KeptPart>,
-}
-
-/// What the types of a site's requests cost, where deadlines are promised, and which were found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptSite {
-    site: String,
-    costs: Vec<KeptTypeCost>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    found: Vec<KeptRule>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    crowded: Vec<u32>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    apart: Vec<u32>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptTypeCost {
-    name: String,
-    level: String,
-    announced: bool,
-    requests: u64,
-    mean: f64,
-    variance: f64,
-    weight: f64,
-    block: f64,
-    times: Vec<(u16, f32)>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptRule {
-    name: String,
-    value: String,
-    number: u8,
-    parent: u8,
-    kind: u8,
-    token: u32,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptPart {
-    plant: String,
-    service_level: [f64; 2],
-    calibration: f64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptLevel {
-    name: String,
-    plant: String,
-    requests: f64,
-    seconds: f64,
-    bytes: f64,
-    variance: f64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptLine {
-    theta: [f64; 2],
-    information: [f64; 3],
-    variance: f64,
-    periods: u32,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptPlant {
-    name: String,
-    service_level: f64,
-    bias: f64,
-    workers: Option<KeptWorkers>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptWorkers {
-    workers: u32,
-    limit: u32,
-    possible: u32,
-    found: bool,
-    highest: u32,
-    evidence: Vec<f64>,
-    #[serde(default = "whole")]
-    found_with: f64,
-}
-
-/// What is there of a plant in states that do not say.
-fn whole() -> f64 {
-    1.0
+    sites: Vec<LearnedSite>,
 }
 
 impl StateDocument {
@@ -144,9 +41,9 @@ impl StateDocument {
             written: now(),
             seed,
             rate_forecasts,
-            classes: learned.classes.into_iter().map(KeptClass::from).collect(),
-            plants: learned.plants.into_iter().map(KeptPlant::from).collect(),
-            sites: learned.sites.into_iter().map(KeptSite::from).collect(),
+            classes: learned.classes,
+            plants: learned.plants,
+            sites: learned.sites,
         }
     }
 
@@ -181,9 +78,9 @@ impl StateDocument {
     pub(super) fn learned(&self) -> (LearnedState, bool) {
         let at_once = now().abs_diff(self.written) <= AT_ONCE.as_secs();
         let learned = LearnedState {
-            classes: self.classes.iter().cloned().map(LearnedClass::from).collect(),
-            plants: self.plants.iter().cloned().map(LearnedPlant::from).collect(),
-            sites: self.sites.iter().cloned().map(LearnedSite::from).collect(),
+            classes: self.classes.clone(),
+            plants: self.plants.clone(),
+            sites: self.sites.clone(),
         };
         (learned, at_once)
     }
@@ -193,120 +90,12 @@ fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-impl From<LearnedClass> for KeptClass {
-    fn from(own: LearnedClass) -> Self {
-        let level = |LearnedLevel { name, plant, cost }| {
-            let KnownCost { weight, seconds, bytes, variance } = cost;
-            KeptLevel { name, plant, requests: weight, seconds, bytes, variance }
-        };
-        let part = |LearnedPart { plant, service_level, calibration }| KeptPart {
-            plant,
-            service_level,
-            calibration,
-        };
-        let KnownLine { theta, information, residual_variance, periods } = own.line;
-        KeptClass {
-            site: own.site,
-            class: own.class,
-            service_level: own.service_level,
-            calibration: own.calibration,
-            levels: own.levels.into_iter().map(level).collect(),
-            line: KeptLine { theta, information, variance: residual_variance, periods },
-            promised_costs: own.promised,
-            lower: own.lower.into_iter().map(part).collect(),
-        }
-    }
-}
-
-impl From<KeptClass> for LearnedClass {
-    fn from(own: KeptClass) -> Self {
-        let level = |KeptLevel { name, plant, requests, seconds, bytes, variance }| {
-            let cost = KnownCost { weight: requests, seconds, bytes, variance };
-            LearnedLevel { name, plant, cost }
-        };
-        let part = |KeptPart { plant, service_level, calibration }| LearnedPart {
-            plant,
-            service_level,
-            calibration,
-        };
-        let KeptLine { theta, information, variance, periods } = own.line;
-        LearnedClass {
-            site: own.site,
-            class: own.class,
-            levels: own.levels.into_iter().map(level).collect(),
-            line: KnownLine { theta, information, residual_variance: variance, periods },
-            promised: own.promised_costs,
-            lower: own.lower.into_iter().map(part).collect(),
-            service_level: own.service_level,
-            calibration: own.calibration,
-        }
-    }
-}
-
-impl From<LearnedPlant> for KeptPlant {
-    fn from(own: LearnedPlant) -> Self {
-        let workers = own.workers.map(|found| {
-            let KnownWorkers { workers, limit, possible, found, highest, evidence, found_with } = found;
-            KeptWorkers { workers, limit, possible, found, highest, evidence, found_with }
-        });
-        KeptPlant { name: own.name, service_level: own.service_level, bias: own.bias, workers }
-    }
-}
-
-impl From<KeptPlant> for LearnedPlant {
-    fn from(own: KeptPlant) -> Self {
-        let workers = own.workers.map(|found| {
-            let KeptWorkers { workers, limit, possible, found, highest, evidence, found_with } = found;
-            KnownWorkers { workers, limit, possible, found, highest, evidence, found_with }
-        });
-        LearnedPlant { name: own.name, service_level: own.service_level, bias: own.bias, workers }
-    }
-}
-
-impl From<LearnedSite> for KeptSite {
-    fn from(LearnedSite { site, types }: LearnedSite) -> Self {
-        let cost = |own: KnownTypeCost| {
-            let KnownTypeCost { name, level, announced, requests, mean, variance, weight, block, times } =
-                own;
-            KeptTypeCost { name, level, announced, requests, mean, variance, weight, block, times }
-        };
-        let rule = |KnownRule { name, value, number, parent, kind, token }| KeptRule {
-            name,
-            value,
-            number,
-            parent,
-            kind,
-            token,
-        };
-        let KnownTypes { costs, found, crowded, apart } = types;
-        let (costs, found) = (costs.into_iter().map(cost).collect(), found.into_iter().map(rule).collect());
-        KeptSite { site, costs, found, crowded, apart }
-    }
-}
-
-impl From<KeptSite> for LearnedSite {
-    fn from(KeptSite { site, costs, found, crowded, apart }: KeptSite) -> Self {
-        let cost = |own: KeptTypeCost| {
-            let KeptTypeCost { name, level, announced, requests, mean, variance, weight, block, times } = own;
-            KnownTypeCost { name, level, announced, requests, mean, variance, weight, block, times }
-        };
-        let rule = |KeptRule { name, value, number, parent, kind, token }| KnownRule {
-            name,
-            value,
-            number,
-            parent,
-            kind,
-            token,
-        };
-        let (costs, found) = (costs.into_iter().map(cost).collect(), found.into_iter().map(rule).collect());
-        LearnedSite { site, types: KnownTypes { costs, found, crowded, apart } }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use plimsoll_core::Engine;
+    use plimsoll_core::control::{KnownRule, KnownTypeCost, KnownTypes};
+    use plimsoll_core::model::KnownCost;
     use plimsoll_core::promises::{Plant, Promises, Site, WorkerBounds};
 
     #[test]

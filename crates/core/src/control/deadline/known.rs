@@ -16,19 +16,24 @@ use alloc::{string::String, vec::Vec};
 
 /// The state of a site's types.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownTypes {
     /// The costs of requests, by type and level.
     pub costs: Vec<KnownTypeCost>,
     /// The types that were found, parents before their children.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub found: Vec<KnownRule>,
     /// Prefixes below which not all segments are told apart, by their tokens.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub crowded: Vec<u32>,
     /// The prefixes below them that are.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub apart: Vec<u32>,
 }
 
 /// The cost of a type's requests at a level, in microseconds; for announced costs in millionths of the announcement.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownTypeCost {
     /// The type's name; that of a found type is its index.
     pub name: String,
@@ -52,6 +57,7 @@ pub struct KnownTypeCost {
 
 /// A type that was found: the requests of another type that have a feature.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownRule {
     /// Its name among the site's types.
     pub name: String,

@@ -55,6 +55,7 @@ const WIDE: f64 = 1.5;
 
 /// What was found of a plant's workers, to be kept.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownWorkers {
     /// How many there are.
     pub workers: u32,
@@ -69,7 +70,14 @@ pub struct KnownWorkers {
     /// What speaks for each number in service against the one below it.
     pub evidence: Vec<f64>,
     /// The share of the plant that was there when the number was found, in (0, 1].
+    #[cfg_attr(feature = "serde", serde(default = "whole"))]
     pub found_with: f64,
+}
+
+/// The share in states that do not say.
+#[cfg(feature = "serde")]
+fn whole() -> f64 {
+    1.0
 }
 
 /// The law of one plant.
