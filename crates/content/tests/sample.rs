@@ -336,6 +336,25 @@ fn tags_rules_and_depth() {
     fs::remove_dir_all(root).unwrap();
 }
 
+/// The most viewed page with an image is cut, so another one keeps it.
+#[test]
+fn an_image_is_kept_by_a_page_that_is_not_cut() {
+    let root = scratch("cut");
+    let site = root.join("site");
+    write(&site, "index.html", "<a href=one.html>1</a>");
+    write(&site, "one.html", "<img src=a.jpg alt=a><a href=far.html>far</a>");
+    write(&site, "far.html", "<img src=a.jpg alt=a>");
+    write(&site, "a.jpg", photo(1));
+    let views = BTreeMap::from([("far.html".to_owned(), 100), ("one.html".to_owned(), 10)]);
+    let policy = Policy { depth: Some(1), ..Policy::default() };
+    let out = root.join("trees");
+    adapt(&Job { policy, views: Some(views), ..job(&site, &out) }, &Unwatched, &no_pages).unwrap();
+    let lean = fs::read_to_string(out.join("lean/one.html")).unwrap();
+    assert!(lean.contains("src=a.jpg"), "{lean}");
+    assert!(!out.join("lean/far.html").exists());
+    fs::remove_dir_all(root).unwrap();
+}
+
 /// A photo as WebP, twice as wide where `wide`.
 fn webp(seed: usize, wide: bool) -> Vec<u8> {
     let jpeg = photo(seed);

@@ -81,13 +81,6 @@ impl<'a> Decisions<'a> {
     ) -> Decisions<'a> {
         let (owner, cut) = (BTreeMap::new(), BTreeSet::new());
         let mut decisions = Decisions { site, policy, level, roles: roles(site, policy), owner, cut };
-        if decisions.takes(Step::OnePage) {
-            for (path, page) in site.ranked(views) {
-                for image in &page.images {
-                    decisions.owner.entry(image).or_insert(path);
-                }
-            }
-        }
         if let (Some(depth), Some(first)) = (policy.depth, site.first()) {
             let depths = site.survey.depths(&first, true);
             let far = depths.into_iter().filter(|(_, links)| *links > depth).map(|(path, _)| path);
@@ -96,6 +89,16 @@ impl<'a> Decisions<'a> {
             for (path, page) in &site.survey.pages {
                 if decisions.is_important(path) {
                     decisions.cut.retain(|cut| !page.links.contains(*cut));
+                }
+            }
+        }
+        if decisions.takes(Step::OnePage) {
+            // A page that is cut keeps no image for the others.
+            for (path, page) in site.ranked(views) {
+                if !decisions.cut.contains(path.as_str()) {
+                    for image in &page.images {
+                        decisions.owner.entry(image).or_insert(path);
+                    }
                 }
             }
         }
