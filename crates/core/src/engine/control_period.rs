@@ -206,6 +206,7 @@ impl Engine {
             self.loops.utilization.iter_mut().for_each(|own| own.end_idle(idle_periods));
         }
         if self.timers.stood_still(elapsed) {
+            self.loops.rejection.pass_over(readings.gateway_cpu);
             return self.pass_over(now);
         }
         let classes = self.sensors.classes.measurements();

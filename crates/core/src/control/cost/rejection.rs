@@ -22,9 +22,12 @@ pub(crate) struct RejectionCost {
     /// c as promised, which counts until enough requests were rejected.
     pub(crate) promised: Option<f64>,
     last_cpu: Option<Duration>,
-    rejected: f64,
+    /// The rejections that the line was learned from. It learns nothing of a period in which nobody was served.
+    learned_from: f64,
     /// The CPU time per rejection in periods of which rejections were the most: c is not more.
     most: Option<f64>,
+    /// The rejections of these periods.
+    most_from: f64,
 }
 
 impl RejectionCost {
@@ -46,28 +49,41 @@ impl RejectionCost {
             let sum = |count: fn(&ClassMeasurement) -> u64| classes.iter().map(count).sum::<u64>() as f64;
             let rejected = sum(|class| class.window.counts.rejected());
             let served = sum(|class| class.window.started);
-            self.rejected += rejected;
             let arrived = sum(|class| class.window.counts.arrivals);
             let in_period = fabs(arrived - served - rejected) <= Self::WAITED * arrived;
             let used = cpu.saturating_sub(last).as_secs_f64();
             if in_period && rejected > served.max(Self::MANY) {
                 let most = self.most.get_or_insert(used / rejected);
                 *most += Self::LATE * (used / rejected - *most);
+                self.most_from += rejected;
             }
             if in_period && rejected > 0.0 {
                 let bytes = rejected * Self::COLUMN;
-                self.line.learn([Served { requests: served, bytes, work_seconds: used }].into_iter());
+                if self.line.learn([Served { requests: served, bytes, work_seconds: used }].into_iter()) {
+                    self.learned_from += rejected;
+                }
             }
         }
         self.last_cpu = Some(cpu);
     }
 
+    /// Leaves out a period, whose CPU time is then not taken for the next one's.
+    pub(crate) fn pass_over(&mut self, cpu: Option<Duration>) {
+        self.last_cpu = cpu.or(self.last_cpu);
+    }
+
     /// c [s of the whole machine]; `None` while it is not known. An estimate that is larger than all that was used for each
-    /// rejection is noise and is cut; where no period tells that, one that is larger than the cost of serving.
+    /// rejection is noise and is cut; where no period tells that, one that is larger than the cost of serving. While all are
+    /// rejected, what was used for each is all that is known.
     pub(crate) fn per_rejection_seconds(&self) -> Option<f64> {
-        let (served, rejected) = self.line.costs();
-        let known = (rejected * Self::COLUMN).min(self.most.unwrap_or(served));
-        if self.rejected < Self::ENOUGH { self.promised } else { Some(known) }
+        if self.learned_from >= Self::ENOUGH {
+            let (served, rejected) = self.line.costs();
+            Some((rejected * Self::COLUMN).min(self.most.unwrap_or(served)))
+        } else if self.most_from >= Self::ENOUGH {
+            self.most
+        } else {
+            self.promised
+        }
     }
 }
 
@@ -142,5 +158,58 @@ mod tests {
         }
         let known = cost.per_rejection_seconds().expect("learned");
         assert!((14e-6..17e-6).contains(&known), "{known}");
+    }
+
+    /// Periods of this many served and rejected, of which so many were rejected after they had waited; each served takes 200 us
+    /// of the CPU, each rejected 40.
+    fn learn(cost: &mut RejectionCost, cpu: &mut Duration, (served, rejected, waited): (u64, u64, u64)) {
+        let mut class = ClassMeasurement::default();
+        class.window.started = served;
+        class.window.counts.arrivals = served + rejected - waited;
+        class.window.counts.reasons[Reason::Overload as usize] = rejected;
+        *cpu += Duration::from_micros(200 * served + 40 * rejected);
+        cost.learn(core::slice::from_ref(&class), Some(*cpu));
+    }
+
+    #[test]
+    fn what_was_promised_counts_until_something_was_learned() {
+        let (mut cost, mut cpu) =
+            (RejectionCost { promised: Some(0.5), ..RejectionCost::default() }, Duration::ZERO);
+        cost.learn(&[], Some(cpu));
+        // Most of these waited first, so that nothing is learned of them.
+        (0..20).for_each(|_| learn(&mut cost, &mut cpu, (10, 90, 60)));
+        assert_eq!(cost.per_rejection_seconds(), Some(0.5));
+        (0..20).for_each(|period| learn(&mut cost, &mut cpu, (10 + period % 7, 90 + 9 * (period % 4), 0)));
+        let known = cost.per_rejection_seconds().expect("learned");
+        assert!((known - 40e-6).abs() < 2e-6, "{known}");
+    }
+
+    #[test]
+    fn periods_in_which_all_is_rejected_tell_the_cost() {
+        for promised in [None, Some(0.5)] {
+            let (mut cost, mut cpu) =
+                (RejectionCost { promised, ..RejectionCost::default() }, Duration::ZERO);
+            cost.learn(&[], Some(cpu));
+            learn(&mut cost, &mut cpu, (0, 50, 0));
+            assert_eq!(cost.per_rejection_seconds(), promised, "too few");
+            (0..20).for_each(|_| learn(&mut cost, &mut cpu, (0, 500, 0)));
+            let known = cost.per_rejection_seconds().expect("learned");
+            assert!((known - 40e-6).abs() < 1e-9, "{known}");
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_period_that_is_left_out_is_not_the_next_ones() {
+        let (mut cost, mut cpu) = (RejectionCost::default(), Duration::ZERO);
+        cost.learn(&[], Some(cpu));
+        for period in 0..60 {
+            if period % 3 == 0 {
+                cpu += Duration::from_millis(500);
+                cost.pass_over(Some(cpu));
+            }
+            learn(&mut cost, &mut cpu, (10 + period % 7, 90 + 9 * (period % 4), 0));
+        }
+        let known = cost.per_rejection_seconds().expect("learned");
+        assert!((known - 40e-6).abs() < 2e-6, "{known}");
     }
 }
