@@ -19,10 +19,11 @@ pub struct PaperPi {
     gain_margin: f64,
 }
 
-/// The least process gain and the least f. At f -> 0 and at R -> 0 the process gain would vanish, and the controller's gains,
-/// which divide by it, would grow without bound.
+/// The least process gain. Where rejections take all of U*, and at R -> 0, the process gain vanishes, and the controller's
+/// gains, which divide by it, would grow without bound.
 const SMALLEST_GAIN: f64 = 0.05;
-const SMALLEST_FRACTION: f64 = 0.05;
+/// The least f. At f -> 0 the process gain grows without bound and the controller's gains vanish, so that m would stick at 0.
+const SMALLEST_FRACTION: f64 = 0.001;
 
 impl PaperPi {
     /// The law with design parameter `gain_margin`.
@@ -109,5 +110,14 @@ mod tests {
         assert_eq!(four[0], 1.0, "open loop at first");
         let (four, ten) = (settled(&four), settled(&ten));
         assert!((2..=8).contains(&four) && ten > four && ten <= 20, "settled after {four} and {ten} periods");
+    }
+
+    #[test]
+    fn an_overload_of_any_size_settles_at_the_set_point() {
+        for (load, periods) in [(15.0, 10), (40.0, 12), (400.0, 15)] {
+            let utilization = step_response(4.0, load);
+            let late = &utilization[periods..];
+            assert!(late.iter().all(|u| (u - 0.58).abs() < 0.02), "{late:?} at {load} times the capacity");
+        }
     }
 }
