@@ -125,7 +125,7 @@ impl Engine {
             self.published().plants.iter().for_each(|plant| plant.gate.start_clock(now));
             self.timers.start(now);
         }
-        self.read(readings);
+        self.read(now, readings);
         let unix_time = readings.unix_time.unwrap_or(now.since(Instant::ZERO));
         if self.timers.ends_sample(now) {
             self.sample(now, readings.queue_waiting);
@@ -145,10 +145,10 @@ impl Engine {
     }
 
     /// Takes the readings that plants report.
-    fn read(&mut self, readings: &Readings) {
+    fn read(&mut self, now: Instant, readings: &Readings) {
         for (plant, utilization) in &readings.utilization {
             if let Some(monitor) = self.sensors.plants.get_mut(*plant) {
-                monitor.reported.add(*utilization);
+                monitor.reported.add(now, *utilization);
             }
         }
         for (plant, share) in &readings.available {

@@ -5,7 +5,7 @@
 use crate::model::{Served, Tracker};
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::measurement::ClassMeasurement;
-use crate::telemetry::readings::Mean;
+use crate::telemetry::readings::ReportedMean;
 use crate::telemetry::snapshot::{ClassSnapshot, PlantSnapshot, ServiceSnapshot};
 use crate::telemetry::unseen_queue::UnseenQueue;
 use alloc::{sync::Arc, vec::Vec};
@@ -189,7 +189,7 @@ impl ClassMonitor {
 #[derive(Default)]
 pub(crate) struct PlantMonitor {
     totals: PlantSnapshot,
-    pub(crate) reported: Mean,
+    pub(crate) reported: ReportedMean,
 }
 
 impl PlantMonitor {

@@ -1,12 +1,13 @@
 //! Readings: what only input or output can sense, pushed into `tick` by a shell.
 
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
 /// Senses that need input or output, pushed into `tick`.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    /// One per plant that reports: its index and its utilization in [0, 1] since the last tick. A period takes the mean.
+    /// One per plant that reports: its index and its utilization in [0, 1] since its last reading. A period takes their mean,
+    /// weighted by the time of each.
     pub utilization: Vec<(usize, f64)>,
     /// CPU time that the gateway's process has used since its start, divided by the machine's cores: for the cost c of a
     /// rejection, in seconds of the whole machine.
@@ -32,26 +33,34 @@ pub struct Readings {
     pub unix_time: Option<Duration>,
 }
 
-/// The mean of what was reported since the last period.
+/// The mean over time of what was reported since the last period.
 #[derive(Clone, Default)]
-pub(crate) struct Mean {
-    sum: f64,
-    count: u32,
+pub(crate) struct ReportedMean {
+    /// The last reading.
+    last: Option<Instant>,
+    mean: Option<f64>,
+    /// The time that it is of.
+    seconds: f64,
 }
 
-impl Mean {
-    pub(crate) fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.count += 1;
+impl ReportedMean {
+    /// Takes a reading, of the time since the last one. How long the first one's was is not known: it counts until there is
+    /// another.
+    pub(crate) fn add(&mut self, now: Instant, value: f64) {
+        let seconds = self.last.replace(now).map_or(0.0, |last| now.since(last).as_secs_f64());
+        self.seconds += seconds;
+        let weight = if self.seconds > 0.0 { seconds / self.seconds } else { 1.0 };
+        let mean = self.mean.get_or_insert(value);
+        *mean += weight * (value - *mean);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
+        self.mean.is_none()
     }
 
     pub(crate) fn take(&mut self) -> Option<f64> {
-        let mean = core::mem::take(self);
-        (mean.count > 0).then(|| mean.sum / f64::from(mean.count))
+        self.seconds = 0.0;
+        self.mean.take()
     }
 }
 
@@ -61,11 +70,30 @@ mod tests {
 
     #[test]
     fn a_period_takes_the_mean_of_what_was_reported_since_the_last() {
-        let mut reported = Mean::default();
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut reported = ReportedMean::default();
         assert!(reported.is_empty());
         assert_eq!(reported.take(), None);
-        [0.25, 0.5, 0.75].into_iter().for_each(|value| reported.add(value));
+        reported.add(at(100), 0.75);
+        assert_eq!(reported.take(), Some(0.75), "of a time that nobody knows");
+        [(500, 0.25), (900, 0.5), (1300, 0.75)]
+            .into_iter()
+            .for_each(|(ms, value)| reported.add(at(ms), value));
         assert!(!reported.is_empty());
         assert_eq!((reported.take(), reported.take()), (Some(0.5), None));
+    }
+
+    /// A tick that follows the last one at once, as after a wake-up, says little of a period.
+    #[test]
+    fn a_reading_counts_by_its_time() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut reported = ReportedMean::default();
+        reported.add(at(0), 0.0);
+        for (ms, value) in [(10, 1.0), (990, 0.2), (1000, 1.0), (1000, 0.0)] {
+            reported.add(at(ms), value);
+        }
+        assert!(reported.take().is_some_and(|mean| (mean - (0.98 * 0.2 + 0.02)).abs() < 1e-12));
+        reported.add(at(2000), 0.3);
+        assert_eq!(reported.take(), Some(0.3));
     }
 }
