@@ -187,9 +187,15 @@ impl PlantAdmission {
         }
     }
 
-    /// The client of one that waits has left.
+    /// The client of one that waits has left. By the corrected reading the period is no longer charged for it, as it was since
+    /// the request was admitted or since the period began. One that is dropped stays charged: whoever came in its stead would
+    /// wait behind a queue that was full just now.
     pub(super) fn forget(&mut self, place: Place) {
-        self.queues.remove(place);
+        if let Some(waiter) = self.queues.remove(place).filter(|_| self.budget == BudgetReading::Corrected) {
+            let Account { used, carried, .. } = &mut self.accounts[place.0];
+            let charged = if waiter.period == self.period { used } else { carried };
+            *charged = (*charged - waiter.estimate).max(0.0);
+        }
     }
 }
 
@@ -301,5 +307,26 @@ mod tests {
         admission.advance(at(1.0));
         // The one in service has used up its estimate.
         assert!((admission.accounts[0].carried - 0.01).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_period_is_not_charged_for_a_client_that_left() {
+        let settings = AcesSettings { queue: 20, ..AcesSettings::default() };
+        let mut own = admission(&settings, 1);
+        assert_eq!(offer(&mut own, 0.0, 0, 0..21), 21);
+        // Admitted in this period, and gone in it.
+        own.forget((0, 1));
+        assert!((own.accounts[0].used - 0.2).abs() < 1e-12, "{:?}", own.accounts);
+        own.advance(at(1.0));
+        assert!((own.accounts[0].carried - 0.19).abs() < 1e-12);
+        // Admitted in the period before.
+        own.forget((0, 2));
+        assert!((own.accounts[0].carried - 0.18).abs() < 1e-12 && own.accounts[0].used == 0.0);
+        // As printed nothing is taken back.
+        let printed = AcesSettings { budget: BudgetReading::Printed, ..settings };
+        let mut own = admission(&printed, 1);
+        assert_eq!(offer(&mut own, 0.0, 0, 0..21), 21);
+        own.forget((0, 1));
+        assert!((own.accounts[0].used - 0.21).abs() < 1e-12);
     }
 }

@@ -75,10 +75,8 @@ impl Queues {
     }
 
     /// Removes a request whose client has left.
-    pub(super) fn remove(&mut self, place: Place) {
-        if self.primary.remove(&place).is_none() {
-            self.backup.remove(&place);
-        }
+    pub(super) fn remove(&mut self, place: Place) -> Option<Waiter> {
+        self.primary.remove(&place).or_else(|| self.backup.remove(&place))
     }
 
     /// All requests that wait.
