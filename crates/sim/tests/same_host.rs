@@ -3,9 +3,9 @@
 //! take nothing of it.
 
 use crate::scenario::Scenario;
-use plimsoll_core::promises::{Mode, Plant, Promises, Site};
+use plimsoll_core::promises::{Mode, Plant, Promises, Sense, Site};
 use plimsoll_sim::settling::mean;
-use plimsoll_sim::workload::Law;
+use plimsoll_sim::workload::{Arrivals, Law, Phase, Process};
 use plimsoll_sim::{Setup, workload::Workload};
 use std::time::Duration;
 
@@ -83,4 +83,33 @@ fn the_twin_without_control_is_full() {
     scenario.promises.control.mode = Mode::Off;
     let (busy, rejected, _) = held(&(scenario, workload));
     assert!(busy > 0.98 && rejected == 0.0, "{busy} {rejected}");
+}
+
+/// A plant that reports what its machine does, rejections included: their part of it is charged once, and not to the requests
+/// too, of which fewer and fewer would be served.
+#[test]
+fn what_a_plant_reports_of_rejections_is_not_taken_for_a_cost_of_requests() {
+    for seed in SEEDS.take(3) {
+        let (mut scenario, mut workload) = overloaded(1.0, SERVICE.mul_f64(0.35), seed);
+        (scenario.promises.plants[0].sense, workload.plants[0].reports) = (Sense::Reported, true);
+        // At 1.5 times the capacity `a R f + c R (1 - f)` is the line at this f.
+        workload.streams[0].arrivals = Arrivals::Process {
+            process: Process::Poisson,
+            rate: vec![Phase { from: Duration::ZERO, rate: 300.0, to: None }],
+        };
+        let long = Duration::from_secs(330);
+        (scenario.duration, workload.duration) = (long, Some(long));
+        let could = (LINE - 1.5 * 0.35) / (1.5 * (1.0 - 0.35));
+        let setup = Setup { promises: &scenario.promises, workload: &workload, seed };
+        let rows = setup.run().expect("the promises are valid").rows;
+        for begin in [30, 130, 230] {
+            let part = &rows[begin..begin + 90];
+            let sum = |of: fn(&plimsoll_sim::Row) -> u64| part.iter().map(of).sum::<u64>() as f64;
+            let rejected = sum(|row| row.classes[0].rejected) / sum(|row| row.classes[0].arrivals);
+            let busy = mean(&part.iter().map(|row| row.plants[0].utilization).collect::<Vec<_>>());
+            println!("from {begin} s: served {:.3} of {could:.3}, workers {busy:.3}", 1.0 - rejected);
+            assert!((1.0 - rejected - could).abs() < 0.05, "{} from {begin} s, seed {seed}", 1.0 - rejected);
+            assert!((LINE - 0.04..=LINE + 0.04).contains(&busy), "{busy} from {begin} s, seed {seed}");
+        }
+    }
 }

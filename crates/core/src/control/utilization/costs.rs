@@ -1,7 +1,7 @@
 //! What requests cost at one plant: as promised, learned from service times, or learned from what the plant reports.
 
 use super::output::DoubtedCost;
-use super::sense::{Sensed, served_here};
+use super::sense::{Sensed, rejected, served_here};
 use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
 use crate::model::{CommonFall, CostEstimate, EVIDENCE, LinearModel, Served};
@@ -23,7 +23,8 @@ type LevelCosts = [f64; MAX_LEVELS + 1];
 
 /// What is learned of one plant's costs.
 pub(crate) struct CostModel {
-    /// U T = a n + b bytes over all classes, where the plant reports U.
+    /// U T = a n + b bytes over all classes, where the plant reports U. What rejections took of that U on the same machine is
+    /// no cost of the requests that were served: the load counts `c R` itself.
     reported_line: Option<LinearModel>,
     /// By class of the view.
     by_class: Vec<LevelCosts>,
@@ -153,7 +154,8 @@ impl CostModel {
             let served = plant.classes.iter().map(|c| served_here(c, &measured.classes[c.class]));
             let (requests, bytes) =
                 served.fold((0.0, 0.0), |(n, bytes), s| (n + s.requests, bytes + s.bytes));
-            let work_seconds = reported * measured.seconds;
+            let rejecting = self.rejection * rejected(plant, measured);
+            let work_seconds = (reported - rejecting).max(0.0) * measured.seconds;
             line.learn([Served { requests, bytes, work_seconds }].into_iter());
         }
         let (reported_line, workers) = (self.reported_line.as_ref(), self.workers);
