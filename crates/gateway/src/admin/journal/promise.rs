@@ -5,7 +5,7 @@
 
 use super::recent::Recent;
 use super::sentence::{fate, percent, time};
-use plimsoll_core::promises::plan::{DelayRow, Feasibility};
+use plimsoll_core::promises::plan::{ContractRow, DelayRow, Feasibility};
 use plimsoll_core::promises::{Delay, Mode};
 use plimsoll_core::telemetry::status::{
     ClassStatus, DeadlineStatus, PlantStatus, ResponseStatus, SiteStatus, Status,
@@ -213,10 +213,14 @@ pub(super) fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) ->
     let came: u64 = own.iter().map(|(_, recent)| recent.arrivals).sum();
     let full: u64 = own.iter().filter_map(|(_, recent)| recent.served.last()).sum();
     let is_broken = rate <= row.guarantee.rate && (full as f64) < (1.0 - NOT_IN_FULL) * came as f64;
+    let loses = status.mode == Mode::Control && rate <= row.guarantee.rate && loses_inside(&own, row);
     let state = match plan.verdict {
         Feasibility::Exceeds if is_broken => PromiseState::Missed,
         Feasibility::Exceeds => PromiseState::AtRisk,
         _ if rate == 0.0 => PromiseState::Idle,
+        // Which of them exceeded the bandwidth nobody has counted.
+        _ if loses && row.guarantee.bandwidth_bytes_per_second.is_some() => PromiseState::AtRisk,
+        _ if loses => PromiseState::Missed,
         Feasibility::Fits | Feasibility::Unverified => PromiseState::Kept,
     };
     let fate = fate(&own, status.mode);
@@ -227,6 +231,12 @@ pub(super) fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) ->
             "with the costs as they are now more is guaranteed than {} can keep ({:.2} of {:.2}); {fate}",
             plan.plant, plan.sum, plan.ceiling
         ),
+        (PromiseState::Missed, _) => format!("requests inside the contract are turned away: {fate}"),
+        (PromiseState::AtRisk, _) => {
+            format!(
+                "requests are turned away that are inside the contract unless their bytes exceed it: {fate}"
+            )
+        }
         (_, Feasibility::Unverified) => {
             format!("{inside} inside the contract; costs are not known yet: {fate}")
         }
@@ -259,6 +269,14 @@ fn at_risk_beyond(delay: Delay) -> String {
         Some(part) => format!("below {}", percent(1.0 - (1.0 - part / 100.0) * times)),
         None => format!("above {}", time(delay.target.as_secs_f64() * times)),
     }
+}
+
+/// Whether more than a small part of a site's requests was turned away, while no more came than its contract is for.
+fn loses_inside(own: &[(&ClassStatus, &Recent)], row: &ContractRow) -> bool {
+    let seconds = own.iter().map(|(_, recent)| recent.seconds).fold(0.0, f64::max);
+    let came: u64 = own.iter().map(|(_, recent)| recent.arrivals).sum();
+    let lost: u64 = own.iter().map(|(_, recent)| recent.rejected()).sum();
+    came as f64 <= row.guarantee.rate * seconds && lost as f64 > NOT_IN_FULL * came as f64
 }
 
 /// A class with its last seconds.

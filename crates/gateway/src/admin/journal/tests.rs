@@ -3,7 +3,7 @@
 use super::*;
 use crate::admin::tests::empty;
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, Feasibility, PlantPlan};
-use plimsoll_core::promises::{Delay, Guarantee};
+use plimsoll_core::promises::{Delay, Guarantee, Mode};
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::{
     ClassStatus, Counts, DeadlineStatus, HeardPlaces, PartStatus, PlacesStatus, PlantStatus, ResponseStatus,
@@ -239,6 +239,40 @@ fn a_contract_within_which_requests_are_not_served_in_full_is_missed() {
     assert_eq!(row(73.0, 995), Some(PromiseState::AtRisk));
     assert_eq!(row(73.0, 550), Some(PromiseState::Missed));
     assert_eq!(row(150.0, 550), Some(PromiseState::AtRisk), "it asks for more than its contract");
+}
+
+/// All that is guaranteed fits, and the server hangs: of 50 requests a second, half of the contract, none is served.
+#[test]
+fn a_contract_whose_requests_are_turned_away_is_not_kept() {
+    let site = SiteStatus { name: "shop".to_owned(), ..SiteStatus::default() };
+    let state = |bandwidth: Option<f64>, came: u64, lost: [u64; 2], verdict: Feasibility, mode: Mode| {
+        let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
+        (status.classes[0].request_rate, status.plan[0].verdict, status.mode) = (50.0, verdict, mode);
+        let guarantee = Guarantee { bandwidth_bytes_per_second: bandwidth, ..Guarantee::new(100.0, 1e9) };
+        status.plan[0].rows = vec![ContractRow { site: "shop".to_owned(), guarantee, utilization: None }];
+        let full = came - lost.iter().sum::<u64>();
+        let mut recent =
+            Recent { seconds: 10.0, arrivals: came, served: vec![0, 0, full], ..Recent::default() };
+        recent.reasons[Reason::QueueFull as usize] = lost[0];
+        recent.reasons[Reason::WaitTimeout as usize] = lost[1];
+        promise::contract(&status, &[recent], &site).map(|row| (row.state, row.sentence))
+    };
+    for verdict in [Feasibility::Fits, Feasibility::Unverified] {
+        let of = |bandwidth, came, lost| {
+            state(bandwidth, came, lost, verdict, Mode::Control).map(|(state, _)| state)
+        };
+        assert_eq!(of(None, 500, [400, 100]), Some(PromiseState::Missed));
+        assert_eq!(of(None, 500, [0, 20]), Some(PromiseState::Missed));
+        assert_eq!(of(Some(1e9), 500, [400, 100]), Some(PromiseState::AtRisk), "their bytes may exceed it");
+        assert_eq!(of(None, 500, [0, 3]), Some(PromiseState::Kept), "a few by chance");
+        assert_eq!(of(None, 1500, [800, 0]), Some(PromiseState::Kept), "more came than the contract is for");
+        assert_eq!(state(None, 500, [500, 0], verdict, Mode::Off).map(|row| row.0), Some(PromiseState::Kept));
+    }
+    let (_, sentence) = state(None, 500, [400, 100], Feasibility::Fits, Mode::Control).expect("a row");
+    assert_eq!(
+        sentence,
+        "requests inside the contract are turned away: 100 % rejected, mostly for queue-full"
+    );
 }
 
 #[test]
