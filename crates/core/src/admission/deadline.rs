@@ -102,6 +102,10 @@ pub(crate) fn admit(
             return (work, Ok(()));
         }
         estimates.refuse_too_long(features, level);
+        // Where it might be in time alone, it is the rule that has no room for it.
+        if own.alone != Alone::Likely {
+            unfinished.rule.refuse_too_long(work.slot.into(), cost.mean_us.into());
+        }
     }
     unfinished.headroom(&work).refuse(cost.mean_us.into());
     (work, Err(WouldBeLate { retry_after }))

@@ -57,6 +57,13 @@ impl AdmissionRule {
         }
     }
 
+    /// A request whose work is reserved is refused because it takes too long even alone.
+    pub(crate) fn refuse_too_long(&self, slot: usize, work_us: u64) {
+        if let AdmissionRule::Budget(rule) = self {
+            rule.not_requested(slot, work_us);
+        }
+    }
+
     /// Gives back the work of a request that will not start.
     pub(crate) fn unreserve(&self, slot: usize, tag: u16, work_us: u64) {
         match self {

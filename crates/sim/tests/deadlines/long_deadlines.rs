@@ -37,3 +37,22 @@ fn a_budget_of_short_periods_does_not_refuse_long_requests_on_an_idle_server() {
         assert!(good >= 0.75, "{good}");
     }
 }
+
+/// Requests of the high class take three times the deadline, and are refused but for those that are tried on an idle server.
+/// They reserve nothing of the low class's, which has nearly all of the time that these leave.
+#[test]
+fn a_budget_keeps_no_room_for_requests_that_are_refused_for_their_own_time() {
+    for seed in 8731..=8733 {
+        let film = Kind::new("/film-*", 1.0, ms(3000), Law::Deterministic);
+        let page = Kind::new("/page-*", 1.0, ms(20), Law::Lognormal { variation: 0.3 });
+        let films = Flow::new("films", 1.2, vec![film]).priority(1);
+        let pages = Flow::new("pages", 20.0, vec![page]).priority(2);
+        let mut scene = Scene::new(1, vec![films, pages], 300.0, seed);
+        scene.admission = Admission::Budget;
+        let heard = scene.run();
+        let tried = heard.of(0, 60.0).filter(|film| film.is_admitted()).count();
+        let (left, good) = (1.0 - 3.0 * tried as f64 / 240.0, heard.in_time(1, 1.0, (60.0, 299.0)));
+        println!("{tried} films leave {left:.3} of the time, pages {good:.3} in time");
+        assert!(good >= 0.3 && good >= 0.75 * left, "{good} of {left}");
+    }
+}

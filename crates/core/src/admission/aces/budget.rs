@@ -49,7 +49,8 @@ pub(crate) struct AccountWords {
     used: Tagged,
     predicted: AtomicU64,
     carried: AtomicU64,
-    /// The work that was requested in the period, admitted or not.
+    /// The work that was requested in the period, admitted or not, but for requests that take too long even alone: no period
+    /// serves them, so none keeps room for them.
     requests: AtomicU64,
     requested_us: AtomicU64,
 }
@@ -133,6 +134,16 @@ impl Budget {
         words.requests.fetch_add(1, Ordering::Relaxed);
         words.requested_us.fetch_add(work_us, Ordering::Relaxed);
         words.used.join(work_us)
+    }
+
+    /// A request whose work is reserved takes too long even alone: it does not count as requested.
+    pub(crate) fn not_requested(&self, slot: usize, work_us: u64) {
+        let words = &self.accounts[self.account_of_slot[slot]].1;
+        for (word, counted) in [(&words.requests, 1), (&words.requested_us, work_us)] {
+            // A period may have begun since it was counted.
+            let less = |own: u64| Some(own.saturating_sub(counted));
+            let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
     }
 
     /// Corrects the charge of a request that took more, less, or nothing.
