@@ -6,8 +6,10 @@ use super::agent::{AgentFront, AgentSettings};
 use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Words, name_of};
 use super::limit::{Aimd, Cac, Gradient, Gradient2, Limited, Limiter, Queue, Rate, StaticLimit};
 use super::pools::{PoolSettings, Pools};
-use super::products::{self, MakeRules, ProductFront};
+use super::products;
+use super::rules::MakeRules;
 use super::sac::{Sac, SacSettings};
+use super::shell::RuledFront;
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
@@ -18,26 +20,21 @@ use std::path::Path;
 pub struct Comparator(Scheme);
 
 enum Scheme {
-    /// One limiter for each plant.
-    Limit(Box<MakeLimiter>),
     /// The paper AC's own scheme.
     Aces(AcesSettings),
     /// The agent beside a server, from its own file.
     Agent(Box<AgentSettings>),
     /// PR's process pools.
     Pools(PoolSettings),
-    /// A product by its own directives.
-    Product(MakeRules),
+    /// Rules for each plant: a limiter, or a product by its own directives.
+    Rules(MakeRules),
     /// What AC is compared with.
     Sac(SacSettings),
 }
 
-/// Makes a limiter from the plant's truth and a seed of its own.
-type MakeLimiter = dyn Fn(&Plant, u64) -> Result<Box<dyn Limiter>, String>;
-
 impl Scheme {
     fn limit<L: Limiter + 'static>(make: impl Fn(&Plant, u64) -> L + 'static) -> Scheme {
-        Scheme::Limit(Box::new(move |plant, seed| Ok(Box::new(make(plant, seed)))))
+        Scheme::Rules(Box::new(move |plant, seed| Box::new(Limited::new(make(plant, seed)))))
     }
 }
 
@@ -95,7 +92,7 @@ impl Comparator {
     /// One sentence: what is wrong, and how a comparator is written.
     pub fn parse(text: &str) -> Result<Comparator, String> {
         if let Some(rules) = products::parse(text) {
-            return rules.map(|rules| Comparator(Scheme::Product(rules)));
+            return rules.map(|rules| Comparator(Scheme::Rules(rules)));
         }
         let mut words = Words::new(text)?;
         let scheme = read(&mut words)?;
@@ -112,9 +109,7 @@ impl Comparator {
     pub fn memory(&self) -> Option<&Path> {
         match &self.0 {
             Scheme::Aces(settings) => settings.trends.as_deref(),
-            Scheme::Agent(_) | Scheme::Limit(_) | Scheme::Pools(_) | Scheme::Product(_) | Scheme::Sac(_) => {
-                None
-            }
+            Scheme::Agent(_) | Scheme::Pools(_) | Scheme::Rules(_) | Scheme::Sac(_) => None,
         }
     }
 
@@ -133,17 +128,12 @@ impl Comparator {
             Scheme::Aces(settings) => Ok(Box::new(Aces::new(settings, promises, workload, seed)?)),
             Scheme::Agent(settings) => Ok(Box::new(AgentFront::new(settings, promises, workload, seed)?)),
             Scheme::Pools(settings) => Ok(Box::new(Pools::new(settings, promises, workload, seed)?)),
-            Scheme::Product(make) => {
-                let rules = (1..=workload.plants.len() as u64).map(|number| make(own_seed(seed, number)));
-                Ok(Box::new(ProductFront::new(promises, workload, seed, rules.collect())?))
+            Scheme::Rules(make) => {
+                let rules =
+                    (1..).zip(&workload.plants).map(|(number, plant)| make(plant, own_seed(seed, number)));
+                Ok(Box::new(RuledFront::new(promises, workload, seed, rules.collect())?))
             }
             Scheme::Sac(settings) => Ok(Box::new(Sac::new(*settings, promises, workload, seed)?)),
-            Scheme::Limit(make) => {
-                let seeded = |(number, plant): (u64, &Plant)| make(plant, own_seed(seed, number));
-                let limiters = (1..).zip(&workload.plants).map(seeded).collect::<Result<_, _>>();
-                let limiters = limiters.map_err(|wrong| vec![wrong])?;
-                Ok(Box::new(Limited::new(promises, workload, seed, limiters)?))
-            }
         }
     }
 }
@@ -242,9 +232,8 @@ mod tests {
             Scheme::Aces(settings) => format!("{settings:?}"),
             Scheme::Agent(settings) => format!("{settings:?}"),
             Scheme::Pools(settings) => format!("{settings:?}"),
-            Scheme::Product(make) => format!("{:?}", make(7)),
+            Scheme::Rules(make) => format!("{:?}", make(&workload().plants[0], 7)),
             Scheme::Sac(settings) => format!("{settings:?}"),
-            Scheme::Limit(make) => format!("{:?}", make(&workload().plants[0], 7).unwrap()),
         }
     }
 

@@ -14,7 +14,9 @@ mod limit;
 mod pools;
 mod priorities;
 mod products;
+mod rules;
 mod sac;
+mod shell;
 mod slots;
 
 pub use agent::{AgentSettings, ShownCounters};

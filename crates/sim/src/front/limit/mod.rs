@@ -1,4 +1,4 @@
-//! What other gateways do against overload, one algorithm a file, and the shell that makes each a [`Front`](super::Front).
+//! What other gateways do against overload, one algorithm a file, and what makes each of them [`Rules`](super::rules::Rules).
 //!
 //! A limiter answers one question, whether one more request may start now, and hears of each that ends. It knows
 //! neither tokens nor classes. Why not one `Front` per algorithm: the books about requests would be written eight

@@ -81,7 +81,7 @@ pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
         });
         Ok(())
     })?;
-    Ok(Box::new(move |seed| {
+    Ok(Box::new(move |_, seed| {
         let filter = |keys: &FilterKeys| match *keys {
             FilterKeys::Concurrency { update, probe } => {
                 Filter::Concurrency(Gradient::new(update, probe, seed))
@@ -177,7 +177,7 @@ impl Rules for Envoy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{request, rules, wrong};
+    use super::super::tests::{asked, request, rules, wrong};
     use super::*;
 
     fn at(seconds: f64) -> Instant {
@@ -188,7 +188,7 @@ mod tests {
     fn rejected(text: &str, later: f64) -> f64 {
         let mut chain = rules(text);
         let one = request("/", 1);
-        let asked = Asked { request: &one, priority: 1 };
+        let asked = asked(&one, 1);
         let started: Vec<Ruling> = (0..100).map(|_| chain.arrive(at(0.0), asked)).collect();
         for (n, ruling) in started.iter().enumerate() {
             let Ruling::Start(holds) = *ruling else { panic!("nothing has failed yet") };
@@ -220,7 +220,7 @@ mod tests {
         let one = request("/", 1);
         let passed = |text: &str| {
             let mut chain = rules(text);
-            let asked = Asked { request: &one, priority: 1 };
+            let asked = asked(&one, 1);
             let first: Vec<bool> =
                 (0..100).map(|_| chain.arrive(at(0.0), asked) != Ruling::Reject(Reason::Overload)).collect();
             assert_eq!(first.iter().filter(|passed| **passed).count(), 3, "{text}");

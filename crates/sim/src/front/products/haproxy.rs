@@ -37,21 +37,21 @@ pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
     if rules.most == 0 {
         return Err(format!("haproxy needs maxconn; it is written {WRITTEN}"));
     }
-    Ok(Box::new(move |_| Box::new(rules)))
+    Ok(Box::new(move |_, _| Box::new(rules)))
 }
 
 impl Rules for HaProxy {
-    fn arrive(&mut self, _now: Instant, asked: Asked<'_>) -> Ruling {
-        if self.dequeue() {
-            return Ruling::Start(0);
+    fn arrive(&mut self, now: Instant, asked: Asked<'_>) -> Ruling {
+        if let Some(holds) = self.dequeue(now, asked.service) {
+            return Ruling::Start(holds);
         }
         Ruling::Wait(if self.by_priority { asked.priority.into() } else { 0 })
     }
 
-    fn dequeue(&mut self) -> bool {
+    fn dequeue(&mut self, _now: Instant, _service: Duration) -> Option<u32> {
         let has_room = self.in_flight < self.most;
         self.in_flight += u32::from(has_room);
-        has_room
+        has_room.then_some(0)
     }
 
     fn released(&mut self, _now: Instant, _gone: Gone) {
@@ -65,7 +65,7 @@ impl Rules for HaProxy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{request, rules, wrong};
+    use super::super::tests::{asked, request, rules, wrong};
     use super::*;
     use plimsoll_core::request::Outcome;
 
@@ -73,14 +73,15 @@ mod tests {
     fn one_more_than_maxconn_waits_by_its_priority() {
         let mut server = rules(WRITTEN.replace("64", "1").as_str());
         let one = request("/", 1);
-        let mut arrive = |priority| server.arrive(Instant::ZERO, Asked { request: &one, priority });
+        let mut arrive = |priority| server.arrive(Instant::ZERO, asked(&one, priority));
         assert_eq!([arrive(2), arrive(2), arrive(1)], [Ruling::Start(0), Ruling::Wait(2), Ruling::Wait(1)]);
-        assert!(!server.dequeue());
+        let next = |server: &mut dyn Rules| server.dequeue(Instant::ZERO, Duration::ZERO);
+        assert_eq!(next(&mut *server), None);
         server.released(Instant::ZERO, Gone { holds: 0, started: Instant::ZERO, ended: Outcome::Completed });
-        assert!(server.dequeue() && !server.dequeue());
+        assert_eq!([next(&mut *server), next(&mut *server)], [Some(0), None]);
         let mut plain = rules("haproxy: maxconn 1; timeout queue 200");
-        plain.arrive(Instant::ZERO, Asked { request: &one, priority: 1 });
-        assert_eq!(plain.arrive(Instant::ZERO, Asked { request: &one, priority: 9 }), Ruling::Wait(0));
+        plain.arrive(Instant::ZERO, asked(&one, 1));
+        assert_eq!(plain.arrive(Instant::ZERO, asked(&one, 9)), Ruling::Wait(0));
         assert_eq!(plain.wait(), Duration::from_millis(200));
     }
 

@@ -53,7 +53,7 @@ pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
         }
         Ok(())
     })?;
-    Ok(Box::new(move |_| Box::new(rules.clone())))
+    Ok(Box::new(move |_, _| Box::new(rules.clone())))
 }
 
 impl ModQos {
@@ -109,7 +109,7 @@ impl Rules for ModQos {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{request, rules, wrong};
+    use super::super::tests::{asked, request, rules, wrong};
     use super::*;
     use plimsoll_core::request::Outcome;
 
@@ -117,7 +117,7 @@ mod tests {
 
     fn ask(rules: &mut dyn Rules, path: &str, client: u8) -> Ruling {
         let one = request(path, client);
-        rules.arrive(Instant::ZERO, Asked { request: &one, priority: 1 })
+        rules.arrive(Instant::ZERO, asked(&one, 1))
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
         }
         Ok(())
     })?;
-    Ok(Box::new(move |_| Box::new(rules.clone())))
+    Ok(Box::new(move |_, _| Box::new(rules.clone())))
 }
 
 /// `200r/s` or `90r/m`, in thousandths of a request a second.
@@ -159,7 +159,7 @@ impl Rules for Nginx {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{request, rules, wrong};
+    use super::super::tests::{asked, request, rules, wrong};
     use super::*;
     use plimsoll_core::request::Outcome;
 
@@ -170,7 +170,7 @@ mod tests {
     /// What becomes of so many requests at once.
     fn at_once(rules: &mut dyn Rules, ms: u64, count: usize) -> Vec<Ruling> {
         let one = request("/", 1);
-        (0..count).map(|_| rules.arrive(at(ms), Asked { request: &one, priority: 1 })).collect()
+        (0..count).map(|_| rules.arrive(at(ms), asked(&one, 1))).collect()
     }
 
     const OVER: Ruling = Ruling::Reject(Reason::Overload);
@@ -209,7 +209,7 @@ mod tests {
             rules("nginx: limit_conn 1 key=$binary_remote_addr; limit_req rate=1r/s key=$binary_remote_addr");
         let mut ask = |client, ms| {
             let one = request("/", client);
-            server.arrive(at(ms), Asked { request: &one, priority: 1 })
+            server.arrive(at(ms), asked(&one, 1))
         };
         assert_eq!(
             [ask(1, 0), ask(2, 0), ask(1, 5), ask(1, 2000)],
