@@ -9,7 +9,7 @@ use super::pools::{PoolSettings, Pools};
 use super::products;
 use super::rules::MakeRules;
 use super::sac::{Sac, SacSettings};
-use super::shell::RuledFront;
+use super::shell::PlantRules;
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
@@ -131,7 +131,7 @@ impl Comparator {
             Scheme::Rules(make) => {
                 let rules =
                     (1..).zip(&workload.plants).map(|(number, plant)| make(plant, own_seed(seed, number)));
-                Ok(Box::new(RuledFront::new(promises, workload, seed, rules.collect())?))
+                Ok(Box::new(PlantRules::front(promises, workload, seed, rules.collect())?))
             }
             Scheme::Sac(settings) => Ok(Box::new(Sac::new(*settings, promises, workload, seed)?)),
         }

@@ -5,6 +5,7 @@
 
 mod aces;
 mod agent;
+mod books;
 mod comparator;
 mod form;
 mod full_quality;

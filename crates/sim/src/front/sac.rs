@@ -14,16 +14,13 @@
 //! period are taken, as for the paper's own algorithm (eq. 4). Whoever comes when the queue is full is turned away, of either
 //! priority, and uses no unit. Admission while the CPU is idle (said under CAC) is not given to SAC.
 
+use super::books::{Asking, Books, Left, Policy, Ruled, Stage, Waiting};
 use super::comparator::known_unit;
 use super::full_quality::FullQuality;
 use super::priorities::places;
-use super::slots::Slots;
-use super::{Arriving, Decision, Front, Order, Start};
-use crate::request::Request;
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
-use plimsoll_core::telemetry::Readings;
+use plimsoll_core::request::{Reason, Token};
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -39,11 +36,9 @@ pub(super) struct SacSettings {
 
 /// SAC in front of the plants.
 pub(super) struct Sac {
-    full: FullQuality,
     /// By class: the rank of its priority among those of its plant; 0 is the highest.
     places: Vec<usize>,
     plants: Vec<SacPlant>,
-    slots: Slots<SacStage>,
     arrivals: u64,
 }
 
@@ -58,19 +53,6 @@ struct SacPlant {
     /// Tokens and levels.
     queue: BTreeMap<ArrivalRank, (Token, u8)>,
     most: usize,
-}
-
-#[derive(Clone, Copy, Default)]
-enum SacStage {
-    #[default]
-    Free,
-    Waiting {
-        plant: usize,
-        place: ArrivalRank,
-    },
-    InService {
-        plant: usize,
-    },
 }
 
 /// A number of requests a period.
@@ -113,7 +95,7 @@ impl Sac {
         promises: &Promises,
         workload: &Workload,
         seed: u64,
-    ) -> Result<Self, Vec<String>> {
+    ) -> Result<Books<Self>, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
         let plants = workload.plants.iter().map(|plant| {
             let unit = known_unit("sac", "unit", settings.unit, plant)?;
@@ -123,78 +105,56 @@ impl Sac {
             Ok(SacPlant { units, servers, in_service: 0, queue, most })
         });
         let plants = plants.collect::<Result<_, String>>().map_err(|wrong| vec![wrong])?;
-        Ok(Sac { full, places: places(promises), plants, slots: Slots::new(), arrivals: 0 })
-    }
-
-    /// A worker is free.
-    fn leave(&mut self, plant: usize, orders: &mut Vec<Order>) {
-        let own = &mut self.plants[plant];
-        own.in_service -= 1;
-        if let Some((_, (token, level))) = own.queue.pop_first() {
-            own.in_service += 1;
-            *self.slots.at(token) = SacStage::InService { plant };
-            orders.push(Order::Start(token, Start { plant, level, reason: Reason::Full }));
-        }
+        Ok(Books::new(full, Sac { places: places(promises), plants, arrivals: 0 }))
     }
 }
 
-impl Front for Sac {
-    fn classify(&self, request: &Request) -> Option<Target> {
-        self.full.classifier.classify(request)
-    }
+impl Policy for Sac {
+    type Place = ArrivalRank;
+    type Kept = ();
 
-    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, _orders: &mut Vec<Order>) -> Decision {
-        let Arriving { target, token, .. } = arrival;
-        let start = self.full.start(&target);
-        if target.exempt {
-            return Decision::Start(start);
-        }
-        let Start { plant, level, .. } = start;
-        let own = &mut self.plants[plant];
+    fn arrive(&mut self, now: Instant, asking: Asking<'_>, _waiting: &mut Waiting<'_, Self>) -> Ruled<Self> {
+        let own = &mut self.plants[asking.plant];
         let waits = own.in_service >= own.servers;
         if waits && own.queue.len() >= own.most {
-            return Decision::Reject(Reason::QueueFull);
+            return Err(Reason::QueueFull);
         }
         if !own.units.take(now) {
-            return Decision::Reject(Reason::Overload);
+            return Err(Reason::Overload);
         }
         if !waits {
             own.in_service += 1;
-            *self.slots.at(token) = SacStage::InService { plant };
-            return Decision::Start(start);
+            return Ok(Stage::InService(()));
         }
         self.arrivals += 1;
-        let place = (self.places[usize::from(target.class)], self.arrivals);
-        own.queue.insert(place, (token, level));
-        *self.slots.at(token) = SacStage::Waiting { plant, place };
-        Decision::Wait
+        let place = (self.places[usize::from(asking.class)], self.arrivals);
+        own.queue.insert(place, asking.waiter);
+        Ok(Stage::Waiting(place))
     }
 
-    fn release(&mut self, _now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
-        if let SacStage::InService { plant } = *self.slots.at(token) {
-            *self.slots.at(token) = SacStage::Free;
-            self.leave(plant, orders);
+    fn forget(&mut self, plant: usize, _token: Token, place: ArrivalRank) {
+        self.plants[plant].queue.remove(&place);
+    }
+
+    /// A worker is free.
+    fn leave(&mut self, _now: Instant, gone: Left<()>, waiting: &mut Waiting<'_, Self>) {
+        let own = &mut self.plants[gone.plant];
+        own.in_service -= 1;
+        if let Some((_, waiter)) = own.queue.pop_first() {
+            own.in_service += 1;
+            waiting.resume(gone.plant, waiter, Ok(Stage::InService(())));
         }
-    }
-
-    fn depart(&mut self, _now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
-        match self.slots.take(token) {
-            SacStage::Free => {}
-            SacStage::Waiting { plant, place } => _ = self.plants[plant].queue.remove(&place),
-            SacStage::InService { plant } => self.leave(plant, orders),
-        }
-    }
-
-    fn tick(&mut self, _now: Instant, _readings: &Readings, _orders: &mut Vec<Order>) -> Instant {
-        Instant::FAR
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{promises, workload};
+    use super::super::{Arriving, Decision, Front, Order};
     use super::*;
+    use crate::request::Request;
     use plimsoll_core::promises::{Class, Condition};
+    use plimsoll_core::request::{Outcome, Service};
 
     fn at(seconds: f64) -> Instant {
         Instant::from_nanos((seconds * 1e9).round() as u64)
@@ -214,7 +174,7 @@ mod tests {
     }
 
     /// SAC of one worker and a queue of three, with a class of the first priority below `/first`.
-    struct Driven(Sac, Vec<Order>);
+    struct Driven(Books<Sac>, Vec<Order>);
 
     impl Driven {
         fn new() -> Self {
@@ -275,6 +235,6 @@ mod tests {
             sac.arrive(0.0, "/", token);
         }
         // One is in service and three wait.
-        assert_eq!(sac.0.plants[0].units.left, 10 - 4);
+        assert_eq!(sac.0.policy.plants[0].units.left, 10 - 4);
     }
 }

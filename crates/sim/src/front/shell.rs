@@ -1,17 +1,11 @@
-//! The shell around rules that makes them a [`Front`]: it knows where each request is, and keeps those that wait.
-//!
-//! A request that starts gets its site's highest level. Each plant has its own rules. Exempt requests pass and are not counted.
+//! The policy that rules make: those of each plant decide, and here are the requests that wait for them.
 
+use super::books::{Asking, Books, Left, Policy, Ruled, Stage, Waiting};
 use super::full_quality::FullQuality;
 use super::rules::{Asked, Gone, Rules, Ruling};
-use super::slots::Slots;
-use super::{Arriving, Decision, Front, Order, Start};
-use crate::request::Request;
-use crate::service::FullService;
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
-use plimsoll_core::telemetry::Readings;
+use plimsoll_core::request::{Reason, Token};
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -19,64 +13,49 @@ use std::collections::BTreeMap;
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Rules in front of the plants.
-pub(super) struct RuledFront {
-    full: FullQuality,
+pub(super) struct PlantRules {
     /// By class.
     priorities: Vec<u8>,
     plants: Vec<RuledPlant>,
-    slots: Slots<RuledStage>,
     arrived: u64,
 }
 
 struct RuledPlant {
     rules: Box<dyn Rules>,
-    /// By rank and order of arrival.
-    queue: BTreeMap<(i64, u64), Queued>,
+    /// By rank and order of arrival, with the time until which it may wait.
+    queue: BTreeMap<(i64, u64), (QueuedRequest, Instant)>,
     /// When those in the queue have waited as long as they may.
     deadlines: BTreeMap<(Instant, u64), i64>,
     /// Requests that start later, with what they will hold.
-    delayed: BTreeMap<(Instant, u64), (Queued, u32)>,
+    delayed: BTreeMap<(Instant, u64), (QueuedRequest, u32)>,
 }
 
-/// A request in the queue.
-struct Queued {
-    token: Token,
-    level: u8,
+/// A request that waits.
+#[derive(Clone, Copy)]
+struct QueuedRequest {
+    /// Token and level.
+    waiter: (Token, u8),
     service: Duration,
 }
 
-/// Where a request is.
-#[derive(Clone, Copy, Default)]
-enum RuledStage {
-    #[default]
-    Free,
-    Queued {
-        plant: usize,
-        place: (i64, u64),
-        until: Instant,
-    },
-    Delayed {
-        plant: usize,
-        place: (Instant, u64),
-    },
-    InFlight {
-        plant: usize,
-        started: Instant,
-        holds: u32,
-    },
+/// Where a request waits.
+#[derive(Clone, Copy)]
+pub(super) enum RuledPlace {
+    Queued((i64, u64)),
+    Delayed((Instant, u64)),
 }
 
-impl RuledFront {
-    /// The front, with rules for each plant.
+impl PlantRules {
+    /// Rules for each plant.
     ///
     /// # Errors
     /// What in the promises cannot be, or plants without their truth.
-    pub(super) fn new(
+    pub(super) fn front(
         promises: &Promises,
         workload: &Workload,
         seed: u64,
         rules: Vec<Box<dyn Rules>>,
-    ) -> Result<Self, Vec<String>> {
+    ) -> Result<Books<Self>, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
         let priorities = promises.sites.iter().flat_map(|site| {
             let own = site.classes.iter().map(|class| class.priority);
@@ -89,138 +68,93 @@ impl RuledFront {
             deadlines: BTreeMap::new(),
             delayed: BTreeMap::new(),
         });
-        Ok(RuledFront {
-            full,
-            priorities: priorities.collect(),
-            plants: plants.collect(),
-            slots: Slots::new(),
-            arrived: 0,
-        })
+        let (priorities, plants) = (priorities.collect(), plants.collect());
+        Ok(Books::new(full, PlantRules { priorities, plants, arrived: 0 }))
     }
 
-    /// Does with a request what was ruled.
-    fn obey(&mut self, now: Instant, plant: usize, ruling: Ruling, request: Queued) -> Decision {
-        let Queued { token, level, .. } = request;
+    /// Where a request is from now on, by what was ruled.
+    fn obey(&mut self, now: Instant, plant: usize, ruling: Ruling, request: QueuedRequest) -> Ruled<Self> {
         self.arrived += 1;
         let ruled = &mut self.plants[plant];
-        let (stage, decision) = match ruling {
-            Ruling::Start(holds) => {
-                let start = Start { plant, level, reason: Reason::Full };
-                (RuledStage::InFlight { plant, started: now, holds }, Decision::Start(start))
-            }
-            Ruling::Reject(reason) => (RuledStage::Free, Decision::Reject(reason)),
+        match ruling {
+            Ruling::Start(holds) => Ok(Stage::InService((now, holds))),
+            Ruling::Reject(reason) => Err(reason),
             Ruling::After(delay, holds) => {
                 let place = (now + delay, self.arrived);
                 ruled.delayed.insert(place, (request, holds));
-                (RuledStage::Delayed { plant, place }, Decision::Wait)
+                Ok(Stage::Waiting(RuledPlace::Delayed(place)))
             }
             Ruling::Wait(rank) => {
-                let (place, until) = ((rank, self.arrived), now + ruled.rules.wait());
-                ruled.queue.insert(place, request);
+                let until = now + ruled.rules.wait();
+                ruled.queue.insert((rank, self.arrived), (request, until));
                 ruled.deadlines.insert((until, self.arrived), rank);
-                (RuledStage::Queued { plant, place, until }, Decision::Wait)
+                Ok(Stage::Waiting(RuledPlace::Queued((rank, self.arrived))))
             }
-        };
-        *self.slots.at(token) = stage;
-        decision
-    }
-
-    /// Accounts for a request that is gone from its plant, and starts those that wait.
-    fn leave(&mut self, now: Instant, plant: usize, gone: Gone, orders: &mut Vec<Order>) {
-        self.plants[plant].rules.released(now, gone);
-        loop {
-            let ruled = &mut self.plants[plant];
-            let Some(first) = ruled.queue.first_entry() else { return };
-            let Some(holds) = ruled.rules.dequeue(now, first.get().service) else { return };
-            let (place, Queued { token, level, .. }) = first.remove_entry();
-            if let RuledStage::Queued { until, .. } = *self.slots.at(token) {
-                ruled.deadlines.remove(&(until, place.1));
-            }
-            *self.slots.at(token) = RuledStage::InFlight { plant, started: now, holds };
-            orders.push(Order::Start(token, Start { plant, level, reason: Reason::Full }));
         }
     }
 
     /// Drops those whose time is up, and starts those whose delay is over.
-    fn run_due(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) {
-        while let Some(((until, order), rank)) = self.plants[plant].deadlines.first_key_value() {
-            if *until > now {
-                break;
-            }
-            let place = (*rank, *order);
-            let ruled = &mut self.plants[plant];
-            ruled.deadlines.pop_first();
-            if let Some(Queued { token, .. }) = ruled.queue.remove(&place) {
-                *self.slots.at(token) = RuledStage::Free;
-                orders.push(Order::Drop(token, Reason::WaitTimeout));
+    fn run_due(&mut self, now: Instant, plant: usize, waiting: &mut Waiting<'_, Self>) {
+        let ruled = &mut self.plants[plant];
+        while let Some(entry) = ruled.deadlines.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((_, order), rank) = entry.remove_entry();
+            if let Some((request, _)) = ruled.queue.remove(&(rank, order)) {
+                waiting.resume(plant, request.waiter, Err(Reason::WaitTimeout));
             }
         }
-        while let Some(entry) = self.plants[plant].delayed.first_entry() {
-            if entry.key().0 > now {
-                break;
-            }
+        while let Some(entry) = self.plants[plant].delayed.first_entry().filter(|entry| entry.key().0 <= now)
+        {
             let (request, holds) = entry.remove();
-            let token = request.token;
             let ruling = self.plants[plant].rules.resume(now, holds);
-            match self.obey(now, plant, ruling, request) {
-                Decision::Start(start) => orders.push(Order::Start(token, start)),
-                Decision::Reject(reason) => orders.push(Order::Drop(token, reason)),
-                Decision::Wait => {}
-            }
+            let ruled = self.obey(now, plant, ruling, request);
+            waiting.resume(plant, request.waiter, ruled);
         }
     }
 }
 
-impl Front for RuledFront {
-    fn classify(&self, request: &Request) -> Option<Target> {
-        self.full.classifier.classify(request)
-    }
+impl Policy for PlantRules {
+    type Place = RuledPlace;
+    /// When it started, and what it holds.
+    type Kept = (Instant, u32);
 
-    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, _orders: &mut Vec<Order>) -> Decision {
-        let Arriving { request, target, token } = arrival;
-        let start = self.full.start(&target);
-        if target.exempt {
-            return Decision::Start(start);
-        }
-        let priority = self.priorities.get(usize::from(target.class)).copied().unwrap_or(u8::MAX);
-        let Start { plant, level, .. } = start;
-        // A request without a draw of its own is taken for the mean of its law.
-        let full = FullService::of(request, request.work.unwrap_or(1.0));
-        let service = self.full.plan.work(target.site, start, full).service;
+    fn arrive(&mut self, now: Instant, asking: Asking<'_>, _waiting: &mut Waiting<'_, Self>) -> Ruled<Self> {
+        let Asking { request, class, plant, waiter, service } = asking;
+        let priority = self.priorities.get(usize::from(class)).copied().unwrap_or(u8::MAX);
         let ruled = &mut self.plants[plant];
         let asked = Asked { request, priority, service, waiting: ruled.queue.len() };
         let ruling = ruled.rules.arrive(now, asked);
-        self.obey(now, plant, ruling, Queued { token, level, service })
+        self.obey(now, plant, ruling, QueuedRequest { waiter, service })
     }
 
-    fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
-        if let RuledStage::InFlight { plant, started, holds } = *self.slots.at(token) {
-            *self.slots.at(token) = RuledStage::Free;
-            let ended = if service.representative { Outcome::Completed } else { Outcome::Failed };
-            self.leave(now, plant, Gone { holds, started, ended }, orders);
+    fn forget(&mut self, plant: usize, _token: Token, place: RuledPlace) {
+        let ruled = &mut self.plants[plant];
+        match place {
+            RuledPlace::Queued(place) => {
+                if let Some((_, until)) = ruled.queue.remove(&place) {
+                    ruled.deadlines.remove(&(until, place.1));
+                }
+            }
+            RuledPlace::Delayed(place) => _ = ruled.delayed.remove(&place),
         }
     }
 
-    fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
-        match self.slots.take(token) {
-            RuledStage::Free => {}
-            RuledStage::Queued { plant, place, until } => {
-                self.plants[plant].queue.remove(&place);
-                self.plants[plant].deadlines.remove(&(until, place.1));
-            }
-            RuledStage::Delayed { plant, place } => {
-                self.plants[plant].delayed.remove(&place);
-            }
-            RuledStage::InFlight { plant, started, holds } => {
-                self.leave(now, plant, Gone { holds, started, ended: outcome }, orders);
-            }
+    /// Starts those that wait, as far as the rules let them.
+    fn leave(&mut self, now: Instant, gone: Left<(Instant, u32)>, waiting: &mut Waiting<'_, Self>) {
+        let RuledPlant { rules, queue, deadlines, .. } = &mut self.plants[gone.plant];
+        let (started, holds) = gone.kept;
+        rules.released(now, Gone { holds, started, ended: gone.ended });
+        while let Some(first) = queue.first_entry() {
+            let Some(holds) = rules.dequeue(now, first.get().0.service) else { return };
+            let ((_, order), (request, until)) = first.remove_entry();
+            deadlines.remove(&(until, order));
+            waiting.resume(gone.plant, request.waiter, Ok(Stage::InService((now, holds))));
         }
     }
 
-    fn tick(&mut self, now: Instant, _readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+    fn tick(&mut self, now: Instant, waiting: &mut Waiting<'_, Self>) -> Instant {
         let mut next = Instant::FAR;
         for plant in 0..self.plants.len() {
-            self.run_due(now, plant, orders);
+            self.run_due(now, plant, waiting);
             let RuledPlant { rules, deadlines, .. } = &mut self.plants[plant];
             next = next.min(rules.tick(now));
             // A request that comes later is not late, and starts no sooner, than this.
@@ -239,11 +173,15 @@ mod tests {
     use super::super::limit::tests::at;
     use super::super::limit::{Limited, Queue, StaticLimit};
     use super::super::tests::{promises, workload};
+    use super::super::{Arriving, Decision, Front, Order, Start};
     use super::*;
+    use crate::request::Request;
+    use plimsoll_core::request::{Outcome, Service};
+    use plimsoll_core::telemetry::Readings;
 
     /// A front and what it ordered.
     struct Driven {
-        front: RuledFront,
+        front: Books<PlantRules>,
         orders: Vec<Order>,
     }
 
@@ -281,7 +219,7 @@ mod tests {
 
     fn limited(most: u32, queue: Queue) -> Driven {
         let rules = Box::new(Limited::new(StaticLimit { most, queue }));
-        let front = RuledFront::new(&promises(), &workload(), 1, vec![rules]).unwrap();
+        let front = PlantRules::front(&promises(), &workload(), 1, vec![rules]).unwrap();
         Driven { front, orders: Vec::new() }
     }
 
@@ -355,9 +293,9 @@ mod tests {
 
     #[test]
     fn a_plant_without_its_truth_is_an_error() {
-        let none = RuledFront::new(&promises(), &Workload::default(), 1, vec![]);
+        let none = PlantRules::front(&promises(), &Workload::default(), 1, vec![]);
         assert!(none.err().unwrap()[0].contains("1 plants are promised, but the workload tells of 0"));
         let without_sites = Promises { sites: vec![], ..promises() };
-        assert!(RuledFront::new(&without_sites, &workload(), 1, vec![]).is_ok());
+        assert!(PlantRules::front(&without_sites, &workload(), 1, vec![]).is_ok());
     }
 }

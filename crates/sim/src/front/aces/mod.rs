@@ -24,43 +24,25 @@ mod settings;
 
 pub(super) use settings::AcesSettings;
 
+use super::books::{Asking, Books, Left, Policy, Ruled, Stage, Waiting};
 use super::comparator::known_unit;
 use super::full_quality::FullQuality;
 use super::priorities::{places, priorities_at};
-use super::slots::Slots;
-use super::{Arriving, Decision, Front, Order, Start};
-use crate::request::Request;
 use crate::workload::Workload;
 use admission::{Admitted, PlantAdmission};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
-use plimsoll_core::telemetry::Readings;
+use plimsoll_core::request::{Reason, Token};
 use plimsoll_core::time::Instant;
 use queues::Place;
 
 /// AC in front of the plants.
 pub(super) struct Aces {
-    full: FullQuality,
     /// By class: the rank of its priority among those of its plant; 0 is the highest.
     places: Vec<usize>,
     /// Admission, by plant.
     plants: Vec<PlantAdmission>,
-    slots: Slots<AcesStage>,
     arrivals: u64,
-}
-
-#[derive(Clone, Copy, Default)]
-enum AcesStage {
-    #[default]
-    Free,
-    Waiting {
-        plant: usize,
-        place: Place,
-    },
-    InService {
-        plant: usize,
-    },
 }
 
 impl Aces {
@@ -74,7 +56,7 @@ impl Aces {
         promises: &Promises,
         workload: &Workload,
         seed: u64,
-    ) -> Result<Self, Vec<String>> {
+    ) -> Result<Books<Self>, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
         let trends = read_trends(settings).map_err(|wrong| vec![wrong])?;
         let mut plants = Vec::new();
@@ -86,23 +68,12 @@ impl Aces {
                 plants[0].remember(&trends);
             }
         }
-        Ok(Aces { full, places: places(promises), plants, slots: Slots::new(), arrivals: 0 })
+        Ok(Books::new(full, Aces { places: places(promises), plants, arrivals: 0 }))
     }
 
     /// Begins new periods.
     fn advance(&mut self, now: Instant) {
         self.plants.iter_mut().for_each(|plant| plant.advance(now));
-    }
-
-    /// A worker is free.
-    fn leave(&mut self, now: Instant, plant: usize, token: Token, orders: &mut Vec<Order>) {
-        self.advance(now);
-        self.plants[plant].end(now, token);
-        while let Some(waiter) = self.plants[plant].start_next(now) {
-            *self.slots.at(waiter.token) = AcesStage::InService { plant };
-            let start = Start { plant, level: waiter.level, reason: Reason::Full };
-            orders.push(Order::Start(waiter.token, start));
-        }
     }
 }
 
@@ -115,54 +86,41 @@ fn read_trends(settings: &AcesSettings) -> Result<RateForecasts, String> {
     }
 }
 
-impl Front for Aces {
-    fn classify(&self, request: &Request) -> Option<Target> {
-        self.full.classifier.classify(request)
-    }
+impl Policy for Aces {
+    type Place = Place;
+    type Kept = ();
 
-    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
-        let Arriving { request, target, token } = arrival;
-        let start = self.full.start(&target);
-        let Start { plant, level, .. } = start;
-        if target.exempt {
-            return Decision::Start(start);
-        }
+    fn arrive(&mut self, now: Instant, asking: Asking<'_>, waiting: &mut Waiting<'_, Self>) -> Ruled<Self> {
+        let Asking { request, class, plant, waiter, .. } = asking;
         self.advance(now);
         self.arrivals += 1;
-        let place = (self.places[usize::from(target.class)], self.arrivals);
-        match self.plants[plant].admit(now, request, place, (token, level)) {
-            Ok(Admitted::Starts) => {
-                *self.slots.at(token) = AcesStage::InService { plant };
-                Decision::Start(start)
-            }
-            Ok(Admitted::Waits(dropped)) => {
+        let place = (self.places[usize::from(class)], self.arrivals);
+        match self.plants[plant].admit(now, request, place, waiter)? {
+            Admitted::Starts => Ok(Stage::InService(())),
+            Admitted::Waits(dropped) => {
                 for dropped in dropped {
-                    *self.slots.at(dropped.token) = AcesStage::Free;
-                    orders.push(Order::Drop(dropped.token, Reason::QueueFull));
+                    waiting.resume(plant, (dropped.token, dropped.level), Err(Reason::QueueFull));
                 }
-                *self.slots.at(token) = AcesStage::Waiting { plant, place };
-                Decision::Wait
+                Ok(Stage::Waiting(place))
             }
-            Err(reason) => Decision::Reject(reason),
         }
     }
 
-    fn release(&mut self, now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
-        if let AcesStage::InService { plant } = *self.slots.at(token) {
-            *self.slots.at(token) = AcesStage::Free;
-            self.leave(now, plant, token, orders);
+    fn forget(&mut self, plant: usize, _token: Token, place: Place) {
+        self.plants[plant].forget(place);
+    }
+
+    /// A worker is free.
+    fn leave(&mut self, now: Instant, gone: Left<()>, waiting: &mut Waiting<'_, Self>) {
+        self.advance(now);
+        let plant = &mut self.plants[gone.plant];
+        plant.end(now, gone.token);
+        while let Some(waiter) = plant.start_next(now) {
+            waiting.resume(gone.plant, (waiter.token, waiter.level), Ok(Stage::InService(())));
         }
     }
 
-    fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
-        match self.slots.take(token) {
-            AcesStage::Free => {}
-            AcesStage::Waiting { plant, place } => self.plants[plant].forget(place),
-            AcesStage::InService { plant } => self.leave(now, plant, token, orders),
-        }
-    }
-
-    fn tick(&mut self, now: Instant, _readings: &Readings, _orders: &mut Vec<Order>) -> Instant {
+    fn tick(&mut self, now: Instant, _waiting: &mut Waiting<'_, Self>) -> Instant {
         self.advance(now);
         self.plants.iter().map(PlantAdmission::next_period).min().unwrap_or(Instant::FAR)
     }

@@ -29,17 +29,13 @@
 
 mod allocation;
 
+use super::books::{Asking, Books, Left, Policy, Ruled, Stage, Waiting};
 use super::form::{AT_LEAST_ONE, NUMBER, Read, Words};
 use super::full_quality::FullQuality;
-use super::slots::Slots;
-use super::{Arriving, Decision, Front, Order, Start};
-use crate::request::Request;
-use crate::service::FullService;
 use crate::workload::{Discipline, Plant, Workload};
 use allocation::{Class, Seen, corrections, limits, normalized, sampling_period};
 use plimsoll_core::promises::{Promises, Site};
-use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
-use plimsoll_core::telemetry::Readings;
+use plimsoll_core::request::Token;
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -91,11 +87,9 @@ const GAINS: Read<Vec<f64>> = Read {
 
 /// Pools in front of the plants.
 pub(super) struct Pools {
-    full: FullQuality,
     /// By class: the number of its pool at its plant.
     pools: Vec<usize>,
     plants: Vec<PlantPools>,
-    slots: Slots<PoolStage>,
 }
 
 struct PlantPools {
@@ -118,7 +112,8 @@ struct Pool {
     busy: u32,
     /// The most that were asked for together in this period.
     active: u32,
-    line: VecDeque<(Token, u8)>,
+    /// Tokens and levels, and when they arrived.
+    line: VecDeque<((Token, u8), Instant)>,
 }
 
 impl Pool {
@@ -128,21 +123,8 @@ impl Pool {
     }
 }
 
-#[derive(Clone, Copy, Default)]
-enum PoolStage {
-    #[default]
-    Free,
-    Waiting {
-        plant: usize,
-        pool: usize,
-        arrived: Instant,
-    },
-    InService {
-        plant: usize,
-        pool: usize,
-        arrived: Instant,
-    },
-}
+/// The pool of a request in service, and when it arrived.
+type Pooled = (usize, Instant);
 
 impl PlantPools {
     fn new(settings: &PoolSettings, plant: &Plant, deltas: Vec<f64>) -> PlantPools {
@@ -215,7 +197,7 @@ impl Pools {
         promises: &Promises,
         workload: &Workload,
         seed: u64,
-    ) -> Result<Self, Vec<String>> {
+    ) -> Result<Books<Self>, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
         let mut deltas: Vec<Vec<Option<f64>>> = vec![Vec::new(); workload.plants.len()];
         let mut pools = Vec::new();
@@ -233,102 +215,72 @@ impl Pools {
             PlantPools::new(settings, plant, deltas.into_iter().map(|delta| delta.unwrap_or(most)).collect())
         };
         let plants = workload.plants.iter().zip(deltas).map(plant).collect();
-        Ok(Pools { full, pools, plants, slots: Slots::new() })
+        Ok(Books::new(full, Pools { pools, plants }))
     }
 
     /// Starts whoever waits for a process that is idle: the pools in turn, while there are any.
-    fn dispatch(&mut self, plant: usize, orders: &mut Vec<Order>) {
+    fn dispatch(&mut self, plant: usize, waiting: &mut Waiting<'_, Self>) {
+        let own = &mut self.plants[plant];
         loop {
-            let before = orders.len();
-            let pools = self.plants[plant].pools.len();
-            let first = self.plants[plant].turn;
+            let (pools, first) = (own.pools.len(), own.turn);
+            let mut started = false;
             for pool in (0..pools).map(|n| (first + n) % pools) {
-                if !self.plants[plant].has_room(pool) {
+                if !own.has_room(pool) {
                     continue;
                 }
-                let Some((token, level)) = self.plants[plant].pools[pool].line.pop_front() else { continue };
-                self.plants[plant].begin(pool);
-                self.plants[plant].turn = (pool + 1) % pools;
-                if let PoolStage::Waiting { arrived, .. } = *self.slots.at(token) {
-                    *self.slots.at(token) = PoolStage::InService { plant, pool, arrived };
-                }
-                orders.push(Order::Start(token, Start { plant, level, reason: Reason::Full }));
+                let Some((waiter, arrived)) = own.pools[pool].line.pop_front() else { continue };
+                own.begin(pool);
+                own.turn = (pool + 1) % pools;
+                waiting.resume(plant, waiter, Ok(Stage::InService((pool, arrived))));
+                started = true;
             }
-            if orders.len() == before {
+            if !started {
                 return;
             }
         }
     }
+}
+
+impl Policy for Pools {
+    /// The number of the pool.
+    type Place = usize;
+    type Kept = Pooled;
+
+    fn arrive(&mut self, now: Instant, asking: Asking<'_>, _waiting: &mut Waiting<'_, Self>) -> Ruled<Self> {
+        let pool = self.pools[usize::from(asking.class)];
+        let own = &mut self.plants[asking.plant];
+        own.advance(now);
+        own.seen[pool].arrivals += 1;
+        own.seen[pool].work += asking.service.as_secs_f64();
+        if own.pools[pool].line.is_empty() && own.has_room(pool) {
+            own.begin(pool);
+            return Ok(Stage::InService((pool, now)));
+        }
+        own.pools[pool].line.push_back((asking.waiter, now));
+        own.pools[pool].active = own.pools[pool].active.max(own.pools[pool].asked_for());
+        Ok(Stage::Waiting(pool))
+    }
+
+    fn forget(&mut self, plant: usize, token: Token, pool: usize) {
+        self.plants[plant].pools[pool].line.retain(|((waiting, _), _)| *waiting != token);
+    }
 
     /// A process is free again.
-    fn leave(
-        &mut self,
-        now: Instant,
-        (plant, pool): (usize, usize),
-        arrived: Instant,
-        orders: &mut Vec<Order>,
-    ) {
-        let own = &mut self.plants[plant];
+    fn leave(&mut self, now: Instant, gone: Left<Pooled>, waiting: &mut Waiting<'_, Self>) {
+        let (pool, arrived) = gone.kept;
+        let own = &mut self.plants[gone.plant];
         own.advance(now);
         own.pools[pool].busy -= 1;
         let seen = &mut own.seen[pool];
         seen.departures += 1;
         seen.responses += now.since(arrived).as_secs_f64();
-        self.dispatch(plant, orders);
-    }
-}
-
-impl Front for Pools {
-    fn classify(&self, request: &Request) -> Option<Target> {
-        self.full.classifier.classify(request)
+        self.dispatch(gone.plant, waiting);
     }
 
-    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, _orders: &mut Vec<Order>) -> Decision {
-        let Arriving { request, target, token } = arrival;
-        let start = self.full.start(&target);
-        let Start { plant, level, .. } = start;
-        if target.exempt {
-            return Decision::Start(start);
-        }
-        let full = FullService::of(request, request.work.unwrap_or(1.0));
-        let work = self.full.plan.work(target.site, start, full).service;
-        let pool = self.pools[usize::from(target.class)];
-        let own = &mut self.plants[plant];
-        own.advance(now);
-        own.seen[pool].arrivals += 1;
-        own.seen[pool].work += work.as_secs_f64();
-        if own.pools[pool].line.is_empty() && own.has_room(pool) {
-            own.begin(pool);
-            *self.slots.at(token) = PoolStage::InService { plant, pool, arrived: now };
-            return Decision::Start(start);
-        }
-        own.pools[pool].line.push_back((token, level));
-        own.pools[pool].active = own.pools[pool].active.max(own.pools[pool].asked_for());
-        *self.slots.at(token) = PoolStage::Waiting { plant, pool, arrived: now };
-        Decision::Wait
-    }
-
-    fn release(&mut self, now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
-        if let PoolStage::InService { plant, pool, arrived } = *self.slots.at(token) {
-            *self.slots.at(token) = PoolStage::Free;
-            self.leave(now, (plant, pool), arrived, orders);
-        }
-    }
-
-    fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
-        match self.slots.take(token) {
-            PoolStage::Free => {}
-            PoolStage::Waiting { plant, pool, .. } => {
-                self.plants[plant].pools[pool].line.retain(|(waiting, _)| *waiting != token);
-            }
-            PoolStage::InService { plant, pool, arrived } => self.leave(now, (plant, pool), arrived, orders),
-        }
-    }
-
-    fn tick(&mut self, now: Instant, _readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+    fn tick(&mut self, now: Instant, waiting: &mut Waiting<'_, Self>) -> Instant {
         for plant in 0..self.plants.len() {
             self.plants[plant].advance(now);
-            self.dispatch(plant, orders);
+            self.dispatch(plant, waiting);
         }
         self.plants.iter().map(|plant| plant.next).min().unwrap_or(Instant::FAR)
     }
