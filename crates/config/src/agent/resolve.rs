@@ -3,10 +3,10 @@
 use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx, Scheme};
 use crate::diagnostic::{Findings, exclusive, places, refuse};
-use crate::syntax::{Located, Text};
+use crate::syntax::{Located, Text, beside};
 use plimsoll_core::agent::{AgentLoopSettings, AgentPolicy, LoadSense, Threshold};
 use plimsoll_core::time::Duration;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How far below the load line a link goes back to full quality, where the file does not say.
 const BACK_BELOW: f64 = 0.1;
@@ -15,8 +15,7 @@ const APACHE_STEP: f64 = 0.02;
 
 /// What `file` means; absent only beside findings.
 pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> Option<Agent> {
-    let folder = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
-    let at = |text: &Text| folder.join(&text.0);
+    let at = |text: &Text| beside(name, &text.0);
     let server = &file.server.value;
     let counters = counters(file, &at, findings);
     let sense = counters.as_ref().and_then(|counters| sense(file, counters, findings));
@@ -33,7 +32,7 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
     let chooser = chooser?.0;
     // For a link the trees are folders.
     let tree = |tree: &Located<super::values::TreeName>| match chooser {
-        Chooser::Link(_) => folder.join(&tree.value.0).to_string_lossy().into_owned(),
+        Chooser::Link(_) => beside(name, &tree.value.0).to_string_lossy().into_owned(),
         _ => tree.value.0.clone(),
     };
     let pid = server.pid.as_ref().map(|pid| at(&pid.value)).or_else(|| match &chooser {

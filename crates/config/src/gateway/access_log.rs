@@ -2,9 +2,8 @@
 
 use super::file::ConfigurationKeys;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Located, Text, section};
+use crate::syntax::{Located, Text, beside, section};
 use plimsoll_gateway::settings::{AccessLogSettings, LogForm, LogTarget, SiteLog};
-use std::path::Path;
 
 section! { "[access_log]"
     /// A line for each request. Lines are written by a thread of their own, so that a slow or full disk delays no request;
@@ -46,7 +45,7 @@ fn target(text: &Located<Text>, name: &str, findings: &mut Findings) -> LogTarge
                 refuse!(findings, BadValue at &text.span,
                     "a file without a name", help: "write one, such as `\"access.log\"`, or `\"stdout\"`");
             }
-            LogTarget::File(Path::new(name).parent().unwrap_or(Path::new("")).join(path))
+            LogTarget::File(beside(name, path))
         }
     }
 }

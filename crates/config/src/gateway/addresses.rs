@@ -3,13 +3,13 @@
 use super::file::ConfigurationKeys;
 use super::tls;
 use crate::diagnostic::{Findings, quoted, refuse};
-use crate::syntax::{Located, Refusal, Text, TextField, TextShape, bad, texts};
+use crate::syntax::{Located, Refusal, Text, TextField, TextShape, bad, beside, texts};
 use plimsoll_core::promises::Network;
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{Address, Listener};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An address to listen on, or a Unix socket.
 impl TextField for Address {
@@ -201,11 +201,7 @@ pub(super) fn in_folder_of(name: &str, text: &Located<Text>, findings: &mut Find
     if text.value.0.is_empty() {
         refuse!(findings, BadValue at &text.span, "a file without a name", help: "write its path, such as `\"tls/cert.pem\"`");
     }
-    beside(name, Path::new(&text.value.0))
-}
-
-fn beside(name: &str, path: &Path) -> PathBuf {
-    Path::new(name).parent().unwrap_or(Path::new("")).join(path)
+    beside(name, &text.value.0)
 }
 
 /// Where clients connect, by a file whose name is `name`.

@@ -6,13 +6,13 @@ use super::deadlines;
 use super::file::{ConfigurationKeys, GatewayKeys};
 use super::values::{LawName, LeastToMost};
 use crate::diagnostic::{Findings, quoted, refuse};
-use crate::syntax::{GainMargin, Located, OneOrMany, Text, listed, section};
+use crate::syntax::{GainMargin, Located, OneOrMany, Text, beside, listed, section};
 use plimsoll_core::promises::{
     Admission, Choice, Control, DelayParts, Identity, LEAST_REKEY_PERIODS, Promises, UtilizationLaw,
 };
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::Signed;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 section! { "[control]"
     /// How the loops run. For experts: the defaults are meant to be kept.
@@ -89,7 +89,7 @@ pub(super) fn state(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> 
             "a file without a name", help: "write one, such as `state = \"plimsoll.state\"`, or `\"off\"`"),
         _ => {}
     }
-    StatePlace::At(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0))
+    StatePlace::At(beside(name, &file.value.0))
 }
 
 /// What counts only if it is signed; the keys are read later.
@@ -149,7 +149,7 @@ pub(super) fn signing_keys(keys: &GatewayKeys, name: &str, findings: &mut Findin
             help: "add `trusted_proxies`, or leave this out");
     }
     let file = keys.signing_key_file.as_ref()?;
-    Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0))
+    Some(beside(name, &file.value.0))
 }
 
 /// The file of the admin listener's tokens, without which it is for this machine alone.
@@ -167,7 +167,7 @@ pub(super) fn admin_tokens(keys: &GatewayKeys, name: &str, findings: &mut Findin
         _ => {}
     }
     let file = keys.admin_token_file.as_ref()?;
-    Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0))
+    Some(beside(name, &file.value.0))
 }
 
 /// The time of a turn of the choice of clients.
@@ -205,5 +205,5 @@ pub(super) fn trends(keys: &ControlKeys, name: &str, findings: &mut Findings) ->
         refuse!(findings, BadValue at &trends.span,
             "a file without a name", help: "write one, such as `trends = \"trends.txt\"`");
     }
-    Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&trends.value.0))
+    Some(beside(name, &trends.value.0))
 }

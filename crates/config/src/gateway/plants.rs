@@ -8,12 +8,12 @@ use super::http::{HeaderName, HostName};
 use super::workers::{CapacityKeys, Workers};
 use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{
-    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Table, Text, Whole, nearest, section,
+    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Table, Text, Whole, beside, nearest, section,
 };
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense, Tunnels};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{FilesSettings, HealthCheck, UpstreamSettings, UpstreamTls};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 section! { "[upstream.NAME]"
     /// A server behind the gateway, whose utilization is held at its load line.
@@ -270,10 +270,7 @@ fn servers(keys: &UpstreamKeys, file_name: &str, findings: &mut Findings) -> Bac
     let mut addresses: Vec<String> = Vec::new();
     for address in keys.address.iter().flat_map(|list| &list.value.0) {
         let at = match address.value.at.strip_prefix("unix:") {
-            Some(path) => {
-                let folder = Path::new(file_name).parent().unwrap_or(Path::new(""));
-                format!("unix:{}", folder.join(path).display())
-            }
+            Some(path) => format!("unix:{}", beside(file_name, path).display()),
             None => address.value.at.clone(),
         };
         if addresses.contains(&at) {
@@ -384,7 +381,7 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
                 "an empty path is no folder", help: "write `\".\"` for the folder of this file");
             PathBuf::new()
         }
-        Some(root) => Path::new(file_name).parent().unwrap_or(Path::new("")).join(&root.value.0),
+        Some(root) => beside(file_name, &root.value.0),
         None => PathBuf::new(),
     };
     for name in

@@ -24,6 +24,7 @@ pub(crate) use text::{Name, Refusal, Text, TextField, bad, texts};
 pub(crate) use word::{nearest, words};
 
 use crate::diagnostic::{Code, Complaint, Diagnostics, Findings, refuse};
+use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 /// Reads a file of any format: first its keys, then, if the file is TOML at all, their meaning, which is absent only
@@ -58,6 +59,11 @@ pub(crate) fn read_file<F: Section, T>(
         findings.drop_consequences_of_syntax_errors(source);
     }
     Err(findings.into_diagnostics(source, name))
+}
+
+/// The path of a file that another one names: a relative one is taken from the folder of that other file.
+pub(crate) fn beside(name: &str, path: impl AsRef<Path>) -> PathBuf {
+    Path::new(name).parent().unwrap_or(Path::new("")).join(path)
 }
 
 /// An error of syntax, with what helps in the common cases.

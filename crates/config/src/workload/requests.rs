@@ -5,10 +5,9 @@ use super::laws;
 use super::resolve::StreamContext;
 use super::values::{FormatKind, host_matching};
 use crate::diagnostic::{Findings, exclusive, in_backticks, quoted, refuse};
-use crate::syntax::{Located, OptionalKey, Section, Table, Text, listed};
+use crate::syntax::{Located, OptionalKey, Section, Table, Text, beside, listed};
 use plimsoll_sim::surge_files;
 use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, LogFormat, Page};
-use std::path::Path;
 
 /// What a stream's requests ask for.
 pub(super) fn content(
@@ -114,7 +113,7 @@ pub(super) fn input(path: &Located<Text>, file_name: &str, findings: &mut Findin
     }
     match text {
         "-" => Input::File("-".into()),
-        _ => Input::File(Path::new(file_name).parent().unwrap_or(Path::new("")).join(text)),
+        _ => Input::File(beside(file_name, text)),
     }
 }
 
