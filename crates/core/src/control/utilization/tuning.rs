@@ -6,10 +6,10 @@
 //! `K_i = w tan(pi/6) = 5 pi / (3 sqrt(3) T)`, `K_p = cos(pi/6) / (G_m p) = sqrt(3) / (2 G_m p)`.
 //!
 //! In a sampled loop, hold and averaging add up to one whole period of delay, `y_{k+1} = p m_k`. The margin that is left is
-//! 0.46 of what was asked for: 1.84 at G_m = 4. [`sampled_gain_margin`] computes this true margin for any gains; the gains
-//! of the default law have a true margin of at least 3.
+//! 0.46 of what was asked for: 1.84 at G_m = 4. The tests compute this true margin for any gains; the gains of
+//! the default law have a true margin of at least 3.
 
-use libm::{cos, fabs, sin, sqrt};
+use libm::sqrt;
 
 /// A PI controller in velocity form: `m += (proportional (e_k - e_{k-1}) + integral e_k)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,41 +27,42 @@ pub fn as_printed(p: f64, gain_margin: f64) -> Gains {
     Gains { proportional, integral: proportional * integral_rate_times_period }
 }
 
-/// The true gain margin of these gains around `y_{k+1} = p m_k`: by how much the loop's gain may grow before it
-/// oscillates. The open loop is `p (K_p (z - 1) + K_i z) / (z (z - 1))`; the margin is 1 / |L| where L is negative.
-pub fn sampled_gain_margin(gains: Gains, p: f64) -> f64 {
-    // Bisect the imaginary part of L(e^{jw}) for the last crossing of the negative real axis in (0, pi].
-    let open_loop = |w: f64| {
-        let (zr, zi) = (cos(w), sin(w));
-        let numerator = (
-            gains.proportional * (zr - 1.0) + gains.integral * zr,
-            (gains.proportional + gains.integral) * zi,
-        );
-        // z (z - 1) = z^2 - z
-        let denominator = (zr * zr - zi * zi - zr, 2.0 * zr * zi - zi);
-        let scale = p / (denominator.0 * denominator.0 + denominator.1 * denominator.1);
-        (
-            scale * (numerator.0 * denominator.0 + numerator.1 * denominator.1),
-            scale * (numerator.1 * denominator.0 - numerator.0 * denominator.1),
-        )
-    };
-    // At w = pi both parts are real: L = -p (2 K_p + K_i) / 2.
-    let mut largest = fabs(p * (2.0 * gains.proportional + gains.integral) / 2.0);
-    let steps = 20_000;
-    let mut last = open_loop(core::f64::consts::PI / f64::from(steps));
-    for step in 2..steps {
-        let here = open_loop(core::f64::consts::PI * f64::from(step) / f64::from(steps));
-        if last.1 * here.1 < 0.0 && here.0 < 0.0 {
-            largest = largest.max(-here.0);
-        }
-        last = here;
-    }
-    1.0 / largest
-}
-
 #[cfg(test)]
-mod tests {
+pub(in crate::control) mod tests {
     use super::*;
+    use libm::{cos, fabs, sin};
+
+    /// The true gain margin of these gains around `y_{k+1} = p m_k`: by how much the loop's gain may grow before it
+    /// oscillates. The open loop is `p (K_p (z - 1) + K_i z) / (z (z - 1))`; the margin is 1 / |L| where L is negative.
+    pub(in crate::control) fn sampled_gain_margin(gains: Gains, p: f64) -> f64 {
+        // Bisect the imaginary part of L(e^{jw}) for the last crossing of the negative real axis in (0, pi].
+        let open_loop = |w: f64| {
+            let (zr, zi) = (cos(w), sin(w));
+            let numerator = (
+                gains.proportional * (zr - 1.0) + gains.integral * zr,
+                (gains.proportional + gains.integral) * zi,
+            );
+            // z (z - 1) = z^2 - z
+            let denominator = (zr * zr - zi * zi - zr, 2.0 * zr * zi - zi);
+            let scale = p / (denominator.0 * denominator.0 + denominator.1 * denominator.1);
+            (
+                scale * (numerator.0 * denominator.0 + numerator.1 * denominator.1),
+                scale * (numerator.1 * denominator.0 - numerator.0 * denominator.1),
+            )
+        };
+        // At w = pi both parts are real: L = -p (2 K_p + K_i) / 2.
+        let mut largest = fabs(p * (2.0 * gains.proportional + gains.integral) / 2.0);
+        let steps = 20_000;
+        let mut last = open_loop(core::f64::consts::PI / f64::from(steps));
+        for step in 2..steps {
+            let here = open_loop(core::f64::consts::PI * f64::from(step) / f64::from(steps));
+            if last.1 * here.1 < 0.0 && here.0 < 0.0 {
+                largest = largest.max(-here.0);
+            }
+            last = here;
+        }
+        1.0 / largest
+    }
 
     #[test]
     fn the_papers_constants_satisfy_its_equations() {

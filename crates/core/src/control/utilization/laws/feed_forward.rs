@@ -297,10 +297,10 @@ mod tests {
     #[test]
     fn feedback_has_a_true_gain_margin_of_at_least_three() {
         let gains = tuning::Gains { proportional: PROPORTIONAL, integral: INTEGRAL };
-        let margin = tuning::sampled_gain_margin(gains, 1.0);
+        let margin = tuning::tests::sampled_gain_margin(gains, 1.0);
         assert!((3.0..4.0).contains(&margin), "{margin}");
         let override_gains = tuning::Gains { proportional: 0.0, integral: OVERRIDE };
-        assert!(tuning::sampled_gain_margin(override_gains, 1.0) > 3.0);
+        assert!(tuning::tests::sampled_gain_margin(override_gains, 1.0) > 3.0);
     }
 
     #[test]
