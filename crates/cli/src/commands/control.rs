@@ -12,6 +12,7 @@ use crate::service::process_news::{ProcessCounts, ProcessLine, ProcessNews};
 use crate::service::signals::{Requested, Signals};
 use crate::service::state::{KnownState, seed, write_learned};
 use crate::service::supervisor::Watchdog;
+use crate::service::sync::lock;
 use crate::service::{log, resolve, supervisor};
 use plimsoll_config::Configuration;
 use plimsoll_ffi::{Controller, Taken};
@@ -21,7 +22,7 @@ use plimsoll_gateway::settings::SeedSource;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The longest time without a look at the processes.
@@ -124,7 +125,7 @@ impl Owner for ControlOwner {
     }
 
     fn incidents(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).json()
+        lock(&self.0).json()
     }
 }
 

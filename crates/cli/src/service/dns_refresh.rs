@@ -13,12 +13,13 @@
 use crate::service::hanging_reads::Readings;
 use crate::service::reload::Turns;
 use crate::service::resolve::{Found, look_up};
+use crate::service::sync::lock;
 use plimsoll_config::{Backend, Configuration};
 use plimsoll_gateway::Reloader;
 use plimsoll_gateway::settings::Address;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -104,12 +105,12 @@ impl Lookups {
             let (upstream, every) = (plant.name.clone(), *every);
             hosts.iter().any(Host::is_name).then_some(Watched { upstream, hosts, every, due, failure: None })
         });
-        *self.all() = watched.collect();
+        *lock(&self.0) = watched.collect();
     }
 
     /// The addresses that a name had when it was found last, if it is one that is looked up again.
     pub(crate) fn found(&self, at: &str) -> Option<Vec<Address>> {
-        let all = self.all();
+        let all = lock(&self.0);
         let host = all.iter().flat_map(|one| &one.hosts).find(|host| host.at == at && host.is_name())?;
         Some(host.found.clone())
     }
@@ -133,7 +134,7 @@ impl Lookups {
 
     /// Those whose time has come; their next is an interval from now.
     fn due(&self, now: Instant) -> Vec<Watched> {
-        let mut all = self.all();
+        let mut all = lock(&self.0);
         let due = all.iter_mut().filter(|one| one.due <= now);
         due.map(|one| {
             one.due = now + one.every;
@@ -144,7 +145,7 @@ impl Lookups {
 
     /// Takes what was found for an upstream, unless a reload has changed it meanwhile.
     fn take(&self, asked: &Watched, found: Vec<Result<Vec<Address>, String>>, gateway: &Reloader) {
-        let mut all = self.all();
+        let mut all = lock(&self.0);
         let same = |one: &&mut Watched| one.upstream == asked.upstream && one.hosts == asked.hosts;
         let Some(one) = all.iter_mut().find(same) else { return };
         let had_failed = one.failure.is_some();
@@ -171,10 +172,6 @@ impl Lookups {
                 false => tracing::warn!(upstream = one.upstream, "{news}"),
             }
         }
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<Watched>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -236,7 +233,7 @@ mod tests {
             &configuration,
             vec![vec![vec![address(9)], vec![address(1)]], vec![vec![address(1)]], vec![]],
         );
-        let names: Vec<String> = lookups.all().iter().map(|one| one.upstream.clone()).collect();
+        let names: Vec<String> = lock(&lookups.0).iter().map(|one| one.upstream.clone()).collect();
         assert_eq!(names, ["named"]);
         let found = ["localhost:80", "10.0.0.9:80", "other:80"].map(|at| lookups.found(at));
         assert_eq!(found, [Some(vec![address(1)]), None, None], "for a reload at which a name is not found");

@@ -5,12 +5,13 @@
 //! reader, or a crash, meets the old content or the new one whole.
 
 use crate::output::failure::{self, Failure};
+use crate::service::sync::lock;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::Reloader;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// The file's path, and the hour in which it was last written.
@@ -45,7 +46,7 @@ pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
 impl ForecastFile {
     /// Uses another path from now on; `known` is what the file there keeps.
     pub(crate) fn follow(&self, path: Option<&Path>, known: Option<RateForecasts>, gateway: &Reloader) {
-        *self.place() = KeptForecast { path: path.map(Path::to_path_buf), hour: hour() };
+        *lock(&self.0) = KeptForecast { path: path.map(Path::to_path_buf), hour: hour() };
         if let Some(known) = known {
             gateway.restore_rate_forecasts(known);
         }
@@ -53,29 +54,25 @@ impl ForecastFile {
 
     /// What the file at `path` keeps; nothing if it is the same file as before.
     pub(crate) fn read_other(&self, path: Option<&Path>) -> Result<Option<RateForecasts>, Failure> {
-        let same = self.place().path.as_deref() == path;
+        let same = lock(&self.0).path.as_deref() == path;
         path.filter(|_| !same).map(read).transpose()
     }
 
     /// Writes the file if an hour has ended.
     pub(crate) fn look(&self, gateway: &Reloader) {
-        if self.place().hour != hour() {
+        if lock(&self.0).hour != hour() {
             self.save(gateway);
         }
     }
 
     /// Writes the file now, if there is one.
     pub(crate) fn save(&self, gateway: &Reloader) {
-        let mut place = self.place();
+        let mut place = lock(&self.0);
         place.hour = hour();
         let Some(path) = &place.path else { return };
         if let Err(error) = failure::replace(path, &gateway.rate_forecasts().to_string()) {
             tracing::warn!(file = %path.display(), "cannot write {}: {error}; the next try is in an hour", path.display());
         }
-    }
-
-    fn place(&self) -> MutexGuard<'_, KeptForecast> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

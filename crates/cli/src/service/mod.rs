@@ -18,6 +18,7 @@ pub(crate) mod resolve;
 pub(crate) mod signals;
 pub(crate) mod state;
 pub(crate) mod supervisor;
+pub(crate) mod sync;
 pub(crate) mod upgrade;
 pub(crate) mod what_if;
 pub(crate) mod worker_counts;

@@ -12,6 +12,7 @@ use crate::service::forecast_file::ForecastFile;
 use crate::service::hanging_reads::Readings;
 use crate::service::open_files::fit_connections;
 use crate::service::state::{StateFile, seed};
+use crate::service::sync::lock;
 use crate::service::what_if::WhatIfDesk;
 use crate::service::worker_counts::WorkerCounts;
 use crate::service::{log, own_listeners, resolve, supervisor};
@@ -51,7 +52,7 @@ pub(crate) struct Turns {
 impl Turns {
     /// Waits for a turn.
     pub(crate) fn wait(&self) -> MutexGuard<'_, ()> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.now)
     }
 }
 
@@ -73,7 +74,7 @@ impl Owner for Reload {
     }
 
     fn incidents(&self) -> String {
-        self.incidents.lock().unwrap_or_else(PoisonError::into_inner).json()
+        lock(&self.incidents).json()
     }
 
     fn what_if(&self) -> Option<&dyn WhatIf> {

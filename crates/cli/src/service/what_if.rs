@@ -5,13 +5,14 @@
 
 use crate::service::background::PROGRESS;
 use crate::service::state;
+use crate::service::sync::lock;
 use plimsoll_gateway::Reloader;
 use plimsoll_gateway::admin::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::{NamedTempFile, TempDir};
 
@@ -37,10 +38,6 @@ struct Simulation {
 impl WhatIfDesk {
     pub(crate) fn new(own: PathBuf, gateway: Reloader) -> Self {
         WhatIfDesk { own, gateway, simulation: Arc::default() }
-    }
-
-    fn now(&self) -> MutexGuard<'_, Simulation> {
-        self.simulation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn spawn(&self, folder: &Path, question: &WhatIfQuestion) -> io::Result<Child> {
@@ -80,7 +77,7 @@ impl WhatIfDesk {
             let line = line.trim_end_matches('\n');
             match line.strip_prefix(PROGRESS).and_then(|rest| rest.trim_start().split_once(' ')) {
                 Some((done, text)) => {
-                    let mut simulation = self.now();
+                    let mut simulation = lock(&self.simulation);
                     simulation.shown.done = done.parse().ok();
                     text.clone_into(&mut simulation.shown.message);
                 }
@@ -92,7 +89,7 @@ impl WhatIfDesk {
     }
 
     fn ended(&self, process: u32, mut message: String) {
-        let mut simulation = self.now();
+        let mut simulation = lock(&self.simulation);
         // Another one, or none, if this one was stopped.
         let Some(mut child) = simulation.child.take_if(|child| child.id() == process) else { return };
         let ended = child.wait();
@@ -150,16 +147,16 @@ impl Drop for Simulation {
 
 impl WhatIf for WhatIfDesk {
     fn receive(&self) -> io::Result<NamedTempFile> {
-        NamedTempFile::new_in(self.now().folder()?)
+        NamedTempFile::new_in(lock(&self.simulation).folder()?)
     }
 
     fn received(&self, input: WhatIfInput, file: NamedTempFile) -> io::Result<()> {
-        let path = self.now().folder()?.join(file_name(input));
+        let path = lock(&self.simulation).folder()?.join(file_name(input));
         file.persist(path).map(drop).map_err(|error| error.error)
     }
 
     fn start(&self, question: WhatIfQuestion) -> Result<(), String> {
-        let mut simulation = self.now();
+        let mut simulation = lock(&self.simulation);
         if simulation.child.is_some() {
             return Err("A simulation runs already: stop it, or wait for its end.".to_owned());
         }
@@ -184,11 +181,11 @@ impl WhatIf for WhatIfDesk {
     }
 
     fn state(&self) -> WhatIfDocument {
-        self.now().shown.clone()
+        lock(&self.simulation).shown.clone()
     }
 
     fn report(&self) -> Option<String> {
-        let simulation = self.now();
+        let simulation = lock(&self.simulation);
         if simulation.shown.state != WhatIfState::Done {
             return None;
         }
@@ -196,7 +193,7 @@ impl WhatIf for WhatIfDesk {
     }
 
     fn stop(&self) {
-        let mut simulation = self.now();
+        let mut simulation = lock(&self.simulation);
         simulation.end();
         simulation.folder = None;
         simulation.shown = WhatIfDocument::default();

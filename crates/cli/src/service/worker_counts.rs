@@ -10,10 +10,11 @@
 //! understood, the last report stays in force.
 
 use crate::service::page::PageClient;
+use crate::service::sync::lock;
 use plimsoll_config::{Backend, Configuration, HttpUrl};
 use plimsoll_gateway::Reloader;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl Said {
 impl WorkerCounts {
     /// Takes the pages of a configuration. A page that stays keeps its state, so that nothing is logged twice.
     pub(crate) fn follow(&self, configuration: &Configuration) {
-        let mut pages = self.pages();
+        let mut pages = lock(&self.0);
         let before = std::mem::take(&mut *pages);
         let plants = configuration.promises.plants.iter().zip(&configuration.gateway.backends);
         pages.extend(plants.filter_map(|(plant, backend)| {
@@ -98,7 +99,7 @@ impl WorkerCounts {
     pub(crate) fn start(self, gateway: Reloader) -> io::Result<()> {
         let ask = move || {
             loop {
-                let pages = self.pages().clone();
+                let pages = lock(&self.0).clone();
                 pages.iter().for_each(|page| self.look(page, &gateway));
                 thread::sleep(EVERY);
             }
@@ -121,14 +122,10 @@ impl WorkerCounts {
                 Err(_) => tracing::warn!(upstream, page, "{line}"),
             }
         }
-        let mut pages = self.pages();
+        let mut pages = lock(&self.0);
         if let Some(known) = pages.iter_mut().find(|known| known.upstream == upstream && known.page == page) {
             known.said = said;
         }
-    }
-
-    fn pages(&self) -> MutexGuard<'_, Vec<WorkerPage>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,9 +3,10 @@
 //! The loop can see at any moment how long the probe under way has been waiting, so it never waits for an answer itself.
 
 use crate::service::page::PageClient;
+use crate::service::sync::lock;
 use plimsoll_core::agent::Probe;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -74,9 +75,4 @@ pub(super) fn repeat(
             thread::sleep(every.saturating_sub(started.elapsed()));
         }
     })
-}
-
-/// What a thread that panicked has left is whole: each of them writes in one step.
-pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

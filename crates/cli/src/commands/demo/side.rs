@@ -6,11 +6,12 @@ use super::figures::{Course, Machine};
 use super::machine::CpuMeter;
 use super::plant::{self, Crowd, Server};
 use crate::output::failure::Failure;
+use crate::service::sync::lock;
 use plimsoll_gateway::Gateway;
 use plimsoll_load::{
     Answer, BusyReading, ErrorKind, Histogram, LevelChanges, LoadHandle, OriginHandle, Outcome, Record, Step,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The number of levels, and of the highest one.
@@ -149,7 +150,7 @@ impl Side {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let sink = {
             let seen = Arc::clone(&seen);
-            Box::new(move |record: &Record| seen.lock().unwrap_or_else(PoisonError::into_inner).add(record))
+            Box::new(move |record: &Record| lock(&seen).add(record))
         };
         let load = plant::visitors(door.unwrap_or(origin.address()), steps, crowd)
             .start(Some(sink))
@@ -183,7 +184,7 @@ impl Side {
     }
 
     fn take_seen(&self) -> Seen {
-        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.seen))
     }
 
     /// Waits for requests under way, then stops everything. Returns what happened, with the periods so far.
@@ -191,7 +192,7 @@ impl Side {
         let Side { load, gateway, origin, seen, cpu, .. } = self;
         let tally = load.join();
         let cpu_share = cpu.share();
-        let rest = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let rest = std::mem::take(&mut *lock(&seen));
         drop(gateway);
         let origin_lateness = origin.served().lateness;
         let machine = Some(Machine { client_lateness: tally.lateness, origin_lateness, cpu_share });

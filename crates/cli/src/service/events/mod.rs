@@ -12,11 +12,12 @@ mod tests;
 mod types;
 
 use crate::service::log::News;
+use crate::service::sync::lock;
 pub(crate) use incident::Incidents;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What was last said of each class, site and plant.
 #[derive(Debug, Default)]
@@ -55,7 +56,7 @@ impl EventLog {
     }
 
     fn list_incidents(&mut self, status: &Status) {
-        let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut incidents = lock(&self.incidents);
         self.loads.iter_mut().filter_map(|load| load.ended.take()).for_each(|facts| incidents.end(facts));
         let loads = self.loads.iter().zip(&status.classes);
         incidents.present = loads.filter_map(|(load, class)| load.present(class, status)).collect();

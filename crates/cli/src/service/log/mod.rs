@@ -12,6 +12,7 @@ mod line;
 mod news;
 
 use super::signals::Signals;
+use crate::service::sync::lock;
 use line::{LineForm, is_journal};
 pub(crate) use news::{CountedRequests, News, Subject};
 use plimsoll_config::{LeastLevel, LineFormat, Log};
@@ -21,7 +22,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -67,8 +68,7 @@ pub(crate) fn follow(settings: Log) -> bool {
     let Some(log) = LOG.get() else { return false };
     // It fails only when there is no subscriber any more, and then there are no lines.
     let _ = log.wanted.reload(own_lines(least));
-    let before =
-        std::mem::replace(&mut *log.settings.lock().unwrap_or_else(PoisonError::into_inner), settings);
+    let before = std::mem::replace(&mut *lock(&log.settings), settings);
     before != settings
 }
 

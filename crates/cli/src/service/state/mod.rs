@@ -12,6 +12,7 @@ mod document;
 pub(crate) mod seed;
 
 use crate::output::failure::{self, Failure};
+use crate::service::sync::lock;
 use document::StateDocument;
 use plimsoll_config::{Configuration, StatePlace};
 use plimsoll_core::LearnedState;
@@ -20,7 +21,7 @@ use plimsoll_gateway::Reloader;
 use plimsoll_gateway::settings::SeedSource;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{env, fs, thread};
 
@@ -197,7 +198,7 @@ struct KeptFile {
 impl StateFile {
     /// Keeps the state where this configuration says, from now on.
     pub(crate) fn follow(&self, configuration: &Configuration, file: &Path, (seed, from): seed::Known) {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.0);
         kept.path = path(configuration, file);
         kept.seed = (from != SeedSource::Told).then_some(seed);
         kept.has_trends = configuration.gateway.trends.is_some();
@@ -220,17 +221,17 @@ impl StateFile {
 
     /// The state now, for the process that takes this one's place.
     pub(crate) fn hand_over(&self, gateway: &Reloader) -> String {
-        self.kept().document(gateway).text()
+        lock(&self.0).document(gateway).text()
     }
 
     /// Leaves the file to the process that has taken this one's place.
     pub(crate) fn give_up(&self) {
-        self.kept().is_given_up = true;
+        lock(&self.0).is_given_up = true;
     }
 
     /// Writes the file now, if there is one.
     pub(crate) fn save(&self, gateway: &Reloader) {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.0);
         let Some(path) = kept.path.clone().filter(|_| !kept.is_given_up) else { return };
         let written = write(&path, &kept.document(gateway).text(), true);
         if let Err(error) = &written
@@ -244,10 +245,6 @@ impl StateFile {
             );
         }
         kept.fails = written.is_err();
-    }
-
-    fn kept(&self) -> MutexGuard<'_, KeptFile> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The process that hands over: it starts the next one, and waits until that one is ready.
 
 use super::{PREDECESSOR, READY, passing};
+use crate::service::sync::lock;
 use plimsoll_gateway::ListeningSocket;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{env, thread};
 
@@ -32,16 +33,16 @@ enum Stage {
 impl Upgrade {
     /// Starts the next process, and waits for it on a thread of its own. `sockets` and `learned` are what it is handed.
     pub(crate) fn begin(&self, sockets: io::Result<Vec<ListeningSocket>>, learned: String) {
-        if !matches!(*self.stage(), Stage::None) {
+        if !matches!(*lock(&self.0), Stage::None) {
             return tracing::info!("an upgrade is under way already");
         }
-        *self.stage() = Stage::Begun(None);
+        *lock(&self.0) = Stage::Begun(None);
         let upgrade = self.clone();
         let run = move || {
             if let Err(wrong) =
                 sockets.map_err(|error| error.to_string()).and_then(|sockets| upgrade.run(&sockets, &learned))
             {
-                if matches!(*upgrade.stage(), Stage::None) {
+                if matches!(*lock(&upgrade.0), Stage::None) {
                     return tracing::info!("not upgraded: this process was asked to end meanwhile");
                 }
                 // A process that is not ready is not to begin to serve later.
@@ -50,14 +51,14 @@ impl Upgrade {
             }
         };
         if let Err(error) = thread::Builder::new().name("upgrade".to_owned()).spawn(run) {
-            *self.stage() = Stage::None;
+            *lock(&self.0) = Stage::None;
             tracing::error!("not upgraded, this process goes on: cannot start a thread: {error}");
         }
     }
 
     /// The process that has taken this one's place.
     pub(crate) fn successor(&self) -> Option<u32> {
-        match *self.stage() {
+        match *lock(&self.0) {
             Stage::Ready(process) => Some(process),
             Stage::None | Stage::Begun(_) => None,
         }
@@ -65,7 +66,7 @@ impl Upgrade {
 
     /// Ends a new process that is not ready yet.
     pub(crate) fn cancel(&self) {
-        let mut stage = self.stage();
+        let mut stage = lock(&self.0);
         if let Stage::Begun(child) = &mut *stage {
             if let Some(child) = child {
                 // An error means that it has ended.
@@ -97,7 +98,7 @@ impl Upgrade {
             }
             Err(_) => return Err(self.ended()),
         }
-        let mut stage = self.stage();
+        let mut stage = lock(&self.0);
         if !matches!(*stage, Stage::Begun(Some(_))) {
             return Err(STOPPED.to_owned());
         }
@@ -107,7 +108,7 @@ impl Upgrade {
 
     /// Starts the new process, unless this one was asked to end meanwhile: the other would find its sockets gone, or taken.
     fn start(&self, input: UnixStream) -> Result<u32, String> {
-        let mut stage = self.stage();
+        let mut stage = lock(&self.0);
         if !matches!(*stage, Stage::Begun(None)) {
             return Err(STOPPED.to_owned());
         }
@@ -119,7 +120,7 @@ impl Upgrade {
 
     /// How the new process has ended before it was ready.
     fn ended(&self) -> String {
-        match &mut *self.stage() {
+        match &mut *lock(&self.0) {
             Stage::Begun(Some(child)) => match child.wait() {
                 Ok(status) => {
                     format!("the new process has ended ({status}) before it was ready; it has said why")
@@ -128,10 +129,6 @@ impl Upgrade {
             },
             _ => STOPPED.to_owned(),
         }
-    }
-
-    fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

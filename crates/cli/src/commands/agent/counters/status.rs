@@ -5,8 +5,9 @@
 //! is no answer: a server about which nothing is known must not seem to be calm.
 
 use super::totals::{self, Totals};
-use crate::commands::agent::probe::{lock, repeat};
+use crate::commands::agent::probe::repeat;
 use crate::service::page::PageClient;
+use crate::service::sync::lock;
 use plimsoll_config::HttpUrl;
 use plimsoll_core::agent::{Counters, LoadSense};
 use std::sync::{Arc, Mutex};
