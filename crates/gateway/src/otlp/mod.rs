@@ -7,16 +7,17 @@
 mod client;
 
 pub(crate) use client::{CollectorClient, Delivery};
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub(crate) struct Attribute {
     key: &'static str,
     value: AttributeValue,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 enum AttributeValue {
     StringValue(String),
@@ -37,15 +38,15 @@ impl Attribute {
 pub(crate) const SERVICE: &str = "plimsoll";
 
 /// The sender.
-#[derive(Debug, Serialize)]
-pub(crate) struct ServiceResource {
+#[derive(serde::Serialize)]
+struct ServiceResource {
     attributes: Vec<Attribute>,
 }
 
 impl ServiceResource {
     /// The gateway, under the name that the operator gives it. Several of that name, and the process that takes the place of
     /// another, are told apart: their counters are not one.
-    pub(crate) fn new(service: &str) -> Self {
+    fn new(service: &str) -> Self {
         let name = Attribute::text("service.name", service);
         let instance = Attribute::text("service.instance.id", INSTANCE.as_str());
         ServiceResource { attributes: vec![name, instance, Attribute::text("service.version", VERSION)] }
@@ -59,14 +60,36 @@ pub(crate) static INSTANCE: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The part of the sender that made it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Scope {
+#[derive(serde::Serialize)]
+struct Scope {
     name: &'static str,
     version: &'static str,
 }
 
 impl Scope {
-    pub(crate) const PLIMSOLL: Scope = Scope { name: "plimsoll", version: VERSION };
+    const PLIMSOLL: Scope = Scope { name: "plimsoll", version: VERSION };
+}
+
+/// The body of an export request with these items of the service of this name. `names` are those of the three lists: by
+/// resource, by scope, and of the items.
+pub(crate) fn export_request(names: [&'static str; 3], service: &str, items: Vec<impl Serialize>) -> Vec<u8> {
+    let [by_resource, by_scope, own] = names;
+    let scoped = Fields(("scope", Scope::PLIMSOLL), (own, items));
+    let resource = Fields(("resource", ServiceResource::new(service)), (by_scope, [scoped]));
+    // No value here is one that JSON does not have.
+    serde_json::to_vec(&HashMap::from([(by_resource, [resource])])).unwrap_or_default()
+}
+
+/// An object of two fields.
+struct Fields<A, B>((&'static str, A), (&'static str, B));
+
+impl<A: Serialize, B: Serialize> Serialize for Fields<A, B> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(Some(2))?;
+        fields.serialize_entry(self.0.0, &self.0.1)?;
+        fields.serialize_entry(self.1.0, &self.1.1)?;
+        fields.end()
+    }
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
 //! Spans as OTLP sends them: `opentelemetry/proto/trace/v1/trace.proto`.
 
-use crate::otlp::{Attribute, Scope, ServiceResource};
+use crate::otlp::{self, Attribute};
 use serde::{Serialize, Serializer};
 use std::time::SystemTime;
 
@@ -43,31 +43,9 @@ impl SpanStatus {
     pub(super) const ERROR: SpanStatus = SpanStatus { code: 2 };
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExportRequest<'a> {
-    resource_spans: [ResourceSpans<'a>; 1],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResourceSpans<'a> {
-    resource: ServiceResource,
-    scope_spans: [ScopeSpans<'a>; 1],
-}
-
-#[derive(Serialize)]
-struct ScopeSpans<'a> {
-    scope: Scope,
-    spans: Vec<&'a TraceSpan>,
-}
-
 /// The body of an export request with these spans of the service of this name.
 pub(super) fn export_request<'a>(service: &str, spans: impl Iterator<Item = &'a TraceSpan>) -> Vec<u8> {
-    let scope_spans = [ScopeSpans { scope: Scope::PLIMSOLL, spans: spans.collect() }];
-    let resource_spans = [ResourceSpans { resource: ServiceResource::new(service), scope_spans }];
-    // No value here is one that JSON does not have.
-    serde_json::to_vec(&ExportRequest { resource_spans }).unwrap_or_default()
+    otlp::export_request(["resourceSpans", "scopeSpans", "spans"], service, spans.collect())
 }
 
 fn trace_id<S: Serializer>(id: &u128, serializer: S) -> Result<S::Ok, S::Error> {

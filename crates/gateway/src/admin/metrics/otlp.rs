@@ -3,29 +3,10 @@
 
 use super::table::METRICS;
 use super::{Metric, Sample, Scrape, Value};
-use crate::otlp::{Attribute, Scope, ServiceResource};
+use crate::otlp::{self, Attribute};
 use plimsoll_core::telemetry::status::DurationHistogram;
 use serde::{Serialize, Serializer};
 use std::time::SystemTime;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct MetricsExport {
-    resource_metrics: [ResourceMetrics; 1],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResourceMetrics {
-    resource: ServiceResource,
-    scope_metrics: [ScopeMetrics; 1],
-}
-
-#[derive(Serialize)]
-struct ScopeMetrics {
-    scope: Scope,
-    metrics: Vec<MetricOut>,
-}
 
 #[derive(Serialize)]
 struct MetricOut {
@@ -120,10 +101,7 @@ pub(super) struct CountingTime {
 /// The body of an export request with all metrics of the service of this name.
 pub(super) fn export_request(service: &str, span: CountingTime, scrape: &Scrape) -> Vec<u8> {
     let metrics = METRICS.iter().filter_map(|metric| metric.out(span, scrape)).collect();
-    let scope_metrics = [ScopeMetrics { scope: Scope::PLIMSOLL, metrics }];
-    let resource_metrics = [ResourceMetrics { resource: ServiceResource::new(service), scope_metrics }];
-    // No value here is one that JSON does not have.
-    serde_json::to_vec(&MetricsExport { resource_metrics }).unwrap_or_default()
+    otlp::export_request(["resourceMetrics", "scopeMetrics", "metrics"], service, metrics)
 }
 
 impl Metric {
