@@ -11,6 +11,7 @@ use crate::telemetry::life_table::PARTS;
 use crate::telemetry::service_shares::SERVICE_PARTS;
 use crate::telemetry::status::{DurationHistogram, STATUS_CLASSES};
 use alloc::vec::Vec;
+use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// A monotone count with one writer.
@@ -19,10 +20,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    pub(crate) const fn new() -> Self {
-        Counter(AtomicU64::new(0))
-    }
-
     #[inline]
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -31,6 +28,25 @@ impl Counter {
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// More of a kind than an array with a `Default` holds, laid out as the array.
+#[repr(transparent)]
+pub(crate) struct Many<T, const N: usize>([T; N]);
+
+impl<T: Default, const N: usize> Default for Many<T, N> {
+    fn default() -> Self {
+        Many(core::array::from_fn(|_| T::default()))
+    }
+}
+
+impl<T, const N: usize> Deref for Many<T, N> {
+    type Target = [T; N];
+
+    #[inline]
+    fn deref(&self) -> &[T; N] {
+        &self.0
     }
 }
 
@@ -167,6 +183,7 @@ impl DurationCounters {
 
 /// One lane's counters of one class. The alignment keeps them off the cache lines that another lane writes; it is two
 /// lines, because a processor fetches two at a time.
+#[derive(Default)]
 #[repr(C, align(128))]
 pub struct ClassCounters {
     pub(crate) arrivals: Counter,
@@ -189,7 +206,7 @@ pub struct ClassCounters {
     pub(crate) response_times: DurationCounters,
     pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
     /// The clients of every 2^k-th arrival, the latest of them.
-    pub(crate) recent: [AtomicU64; RECENT],
+    pub(crate) recent: Many<AtomicU64, RECENT>,
     pub(crate) service_times: DurationCounters,
     /// The sum of the queue delays of requests released whose response time is counted in `response_times`. That of the
     /// service times is what it leaves of `response_ns`, so that a short request has nothing to add here.
@@ -200,34 +217,6 @@ pub struct ClassCounters {
     /// too, by which `timing` counts.
     pub(crate) past_deadline: Counter,
     pub(crate) clipped_services: [ClippedServiceCounters; MAX_LEVELS + 1],
-}
-
-impl Default for ClassCounters {
-    fn default() -> Self {
-        ClassCounters {
-            arrivals: Counter::default(),
-            bytes: Counter::default(),
-            unserved: Counter::default(),
-            started: Counter::default(),
-            queue_delay_ns: Counter::default(),
-            released: Counter::default(),
-            response_ns: Counter::default(),
-            outcomes: Default::default(),
-            reasons: Default::default(),
-            decided: Default::default(),
-            served: Default::default(),
-            timing: TimingCounters::default(),
-            queue_delays: DurationCounters::default(),
-            response_times: DurationCounters::default(),
-            services: Default::default(),
-            recent: [const { AtomicU64::new(0) }; RECENT],
-            service_times: DurationCounters::default(),
-            waited_ns: Counter::default(),
-            responses: Default::default(),
-            past_deadline: Counter::default(),
-            clipped_services: Default::default(),
-        }
-    }
 }
 
 impl ClassCounters {
@@ -273,19 +262,20 @@ pub(crate) const LOADS: usize = 16 + 12 * 8;
 
 /// Time, and the work of the requests that departed, by how many requests were in service; and their work and service times by
 /// how many were in service right after their start.
+#[derive(Default)]
 #[repr(C)]
 pub(crate) struct LoadCounters {
-    pub(crate) time_ns: [Counter; LOADS],
-    pub(crate) work: [Counter; LOADS],
-    pub(crate) service_ns: [Counter; LOADS],
-    pub(crate) work_started: [Counter; LOADS],
+    pub(crate) time_ns: Many<Counter, LOADS>,
+    pub(crate) work: Many<Counter, LOADS>,
+    pub(crate) service_ns: Many<Counter, LOADS>,
+    pub(crate) work_started: Many<Counter, LOADS>,
     pub(crate) squares: Counter,
     /// Ends of service of requests that were started before the limit was last lowered.
     pub(crate) overtaken: Counter,
     /// Requests that the plant refused, and while it does those that it answered, by how many were in service right after
     /// their start.
-    pub(crate) refused: [Counter; LOADS],
-    pub(crate) answered: [Counter; LOADS],
+    pub(crate) refused: Many<Counter, LOADS>,
+    pub(crate) answered: Many<Counter, LOADS>,
     /// All that it refused.
     pub(crate) refusals: Counter,
 }
@@ -304,23 +294,6 @@ impl LoadCounters {
     pub(crate) fn refuse(&self, start: u32) {
         self.refused[load_bin(start)].add(1);
         self.refusals.add(1);
-    }
-}
-
-impl Default for LoadCounters {
-    fn default() -> Self {
-        let none = || [const { Counter::new() }; LOADS];
-        LoadCounters {
-            time_ns: none(),
-            work: none(),
-            service_ns: none(),
-            work_started: none(),
-            squares: Counter::new(),
-            overtaken: Counter::new(),
-            refused: none(),
-            answered: none(),
-            refusals: Counter::new(),
-        }
     }
 }
 
