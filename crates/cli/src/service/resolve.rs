@@ -5,7 +5,7 @@ use crate::service::{certificates, own_listeners};
 use plimsoll_config::{self as config, Configuration};
 use plimsoll_core::promises::Plant;
 use plimsoll_gateway::settings::{
-    Address, AdminTokens, Backend, LogTarget, Settings, Signed, SiteLog, UpstreamSettings, UpstreamTls,
+    Address, AdminTokens, Backend, LogTarget, Settings, Signed, UpstreamSettings, UpstreamTls,
 };
 use std::net::ToSocketAddrs;
 use std::path::Path;
@@ -79,11 +79,7 @@ pub(crate) fn missing_here(configuration: &Configuration) -> Vec<String> {
             vec![format!("[folder.{}]: there is no folder {} here", plant.name, files.root.display())]
         }
     });
-    let own = gateway.settings.access_log.sites.iter().filter_map(|site| match site {
-        SiteLog::Own(target) => Some(target),
-        SiteLog::Shared | SiteLog::Off => None,
-    });
-    let logs = gateway.settings.access_log.target.iter().chain(own).filter_map(|target| match target {
+    let logs = gateway.settings.access_log.targets().filter_map(|target| match target {
         LogTarget::File(path) if !folder(path).is_dir() => Some(format!(
             "there is no folder {} here for the access log {}",
             folder(path).display(),

@@ -235,8 +235,6 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
     let capacity = &keys.capacity.value;
     let Workers { workers, search, max_connections } = Workers::of(keys, findings);
     Plant {
-        name: name.to_owned(),
-        workers,
         find_workers: search,
         reports_workers: capacity.workers_from.is_some(),
         max_connections,
@@ -247,22 +245,20 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
         same_host: capacity.same_host.value,
         costs: costs(capacity.costs.as_ref()),
-        // `file::resolve` fills in what `[limits]` says for all.
-        stream_share: Plant::STREAM_SHARE,
         tunnels: Tunnels {
             most: keys.max_tunnels.value.0 as u32,
             keep_places: keys.tunnels_keep_places.value,
         },
         stops_when_abandoned: keys.stops_when_abandoned.value,
         decides_itself: keys.decides_itself.value,
-        // Only an engine inside a server sets it.
-        waits_unseen: false,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
         },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
         cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
+        // `file::resolve` fills in what `[limits]` says for all, and `waits_unseen` is for an engine inside a server.
+        ..Plant::new(name, workers)
     }
 }
 
@@ -345,11 +341,8 @@ fn secured(
 
 fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) -> Plant {
     let capacity = &keys.capacity.value;
+    let workers = capacity.workers.as_ref().map_or(threads, |workers| workers.value.0 as u32);
     Plant {
-        name: name.to_owned(),
-        workers: capacity.workers.as_ref().map_or(threads, |workers| workers.value.0 as u32),
-        find_workers: None,
-        reports_workers: false,
         max_connections: keys.max_connections.value.0 as u32,
         set_point: capacity.load_line.value.0,
         // The gateway's own CPU: a thread that waits for a slow client is not busy, which gap estimation would think.
@@ -358,19 +351,15 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
         same_host: true,
         costs: costs(capacity.costs.as_ref()),
-        // `file::resolve` fills in what `[limits]` says for all.
-        stream_share: Plant::STREAM_SHARE,
-        tunnels: Tunnels::default(),
         // The gateway itself sends what was asked for, and stops when the client has left.
         stops_when_abandoned: true,
-        decides_itself: false,
-        waits_unseen: false,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
         },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
-        cost_header: None,
+        // As in `upstream`.
+        ..Plant::new(name, workers)
     }
 }
 

@@ -4,6 +4,7 @@
 use super::UntimedPlant;
 use super::plants::TrueServer;
 use plimsoll_core::promises::Promises;
+use plimsoll_core::request::Pattern;
 use plimsoll_sim::workload::Page;
 use std::collections::BTreeSet;
 
@@ -83,13 +84,7 @@ struct Demand {
 
 /// Whether a pattern with at most one `*` matches a host.
 fn matches(pattern: &str, host: &str) -> bool {
-    let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
-    match pattern.split_once('*') {
-        Some((before, after)) => {
-            host.len() >= before.len() + after.len() && host.starts_with(before) && host.ends_with(after)
-        }
-        None => pattern == host,
-    }
+    Pattern::new(pattern).matches_ignoring_case(host)
 }
 
 #[cfg(test)]

@@ -26,6 +26,17 @@ pub struct AccessLogSettings {
     pub sites: Vec<SiteLog>,
 }
 
+impl AccessLogSettings {
+    /// Where lines go: the shared log, and those that sites have of their own.
+    pub fn targets(&self) -> impl Iterator<Item = &LogTarget> {
+        let own = self.sites.iter().filter_map(|site| match site {
+            SiteLog::Own(target) => Some(target),
+            SiteLog::Shared | SiteLog::Off => None,
+        });
+        self.target.iter().chain(own)
+    }
+}
+
 /// The form of a log's lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogForm {
@@ -120,12 +131,8 @@ impl AccessLogs {
     /// # Errors
     /// A file that cannot be opened.
     pub(crate) fn open(&self, settings: &AccessLogSettings) -> io::Result<Vec<Arc<AccessLog>>> {
-        let own = settings.sites.iter().filter_map(|site| match site {
-            SiteLog::Own(target) => Some(target),
-            SiteLog::Shared | SiteLog::Off => None,
-        });
         let mut open = Vec::new();
-        for target in settings.target.iter().chain(own) {
+        for target in settings.targets() {
             if find(&open, target, settings.form).is_none() {
                 let here = find(&self.open, target, settings.form).map(Ok);
                 open.push(here.unwrap_or_else(|| AccessLog::open(target, settings.form, &self.lost))?);

@@ -2,15 +2,20 @@
 
 use plimsoll_core::promises::{Promises, Site};
 
+/// The priorities of a site's classes. `default` and `exempt` have their numbers after the site's own; the second is never
+/// asked for.
+pub(super) fn priorities_of(site: &Site) -> impl Iterator<Item = u8> {
+    site.classes.iter().map(|class| class.priority).chain([site.default_priority; 2])
+}
+
 /// By class, the rank of its priority among those of its plant; 0 is the highest.
 pub(super) fn places(promises: &Promises) -> Vec<usize> {
     let mut places = Vec::new();
     for site in &promises.sites {
         let priorities = priorities_at(promises, site.plant);
-        let own = site.classes.iter().map(|class| class.priority);
-        // `default` and `exempt` have their numbers after the site's own; the second is never asked for.
-        let all = own.chain([site.default_priority, site.default_priority]);
-        places.extend(all.map(|priority| priorities.iter().filter(|other| **other < priority).count()));
+        places.extend(
+            priorities_of(site).map(|priority| priorities.iter().filter(|other| **other < priority).count()),
+        );
     }
     places
 }
@@ -18,11 +23,7 @@ pub(super) fn places(promises: &Promises) -> Vec<usize> {
 /// The priorities of all classes at a plant, the highest first.
 pub(super) fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
     let sites = promises.sites.iter().filter(|site| site.plant == plant);
-    let own = |site: &Site| {
-        let classes: Vec<u8> = site.classes.iter().map(|class| class.priority).collect();
-        classes.into_iter().chain([site.default_priority])
-    };
-    let mut all: Vec<u8> = sites.flat_map(own).collect();
+    let mut all: Vec<u8> = sites.flat_map(priorities_of).collect();
     all.sort_unstable();
     all.dedup();
     all

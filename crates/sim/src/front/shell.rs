@@ -2,6 +2,7 @@
 
 use super::books::{Asking, Books, Left, Policy, Ruled, Stage, Waiting};
 use super::full_quality::FullQuality;
+use super::priorities::priorities_of;
 use super::rules::{Asked, Gone, Rules, Ruling};
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
@@ -57,19 +58,14 @@ impl PlantRules {
         rules: Vec<Box<dyn Rules>>,
     ) -> Result<Books<Self>, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
-        let priorities = promises.sites.iter().flat_map(|site| {
-            let own = site.classes.iter().map(|class| class.priority);
-            // `default` has the site's own priority, and `exempt` is never asked for.
-            own.chain([site.default_priority, site.default_priority])
-        });
         let plants = rules.into_iter().map(|rules| RuledPlant {
             rules,
             queue: BTreeMap::new(),
             deadlines: BTreeMap::new(),
             delayed: BTreeMap::new(),
         });
-        let (priorities, plants) = (priorities.collect(), plants.collect());
-        Ok(Books::new(full, PlantRules { priorities, plants, arrived: 0 }))
+        let priorities = promises.sites.iter().flat_map(priorities_of).collect();
+        Ok(Books::new(full, PlantRules { priorities, plants: plants.collect(), arrived: 0 }))
     }
 
     /// Where a request is from now on, by what was ruled.

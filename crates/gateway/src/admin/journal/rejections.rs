@@ -7,8 +7,7 @@ use super::EventKind;
 use super::recent::Recent;
 use super::sentence::percent;
 use plimsoll_core::promises::Mode;
-use plimsoll_core::request::Reason;
-use plimsoll_core::telemetry::status::{ClassStatus, Status};
+use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use std::collections::BTreeMap;
 
@@ -43,7 +42,7 @@ impl Rejections {
         });
         let classes = status.classes.iter().zip(recent);
         let news = classes.filter_map(|(class, recent)| {
-            let (now, all) = (recent.rejected(), rejected(class));
+            let (now, all) = (recent.rejected(), class.counts.rejected());
             if now == 0 && self.0.is_empty() {
                 return None;
             }
@@ -78,9 +77,4 @@ impl Rejections {
         });
         news.collect()
     }
-}
-
-fn rejected(class: &ClassStatus) -> u64 {
-    let reasons = Reason::ALL.into_iter().filter(|reason| reason.is_rejection());
-    reasons.map(|reason| class.counts.reasons[reason as usize]).sum()
 }
