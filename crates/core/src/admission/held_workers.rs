@@ -9,6 +9,10 @@
 //! A request that waits may find all workers held by those before it. So how many of them hold a worker is learned too,
 //! for each unit of work with a deadline.
 //!
+//! A request counts at its start for each deadline that is promised then, and at its end for those of them that still are. The
+//! deadlines of a plant are numbered in the order in which they were promised, and a request keeps how many there were. So a
+//! reload may take away a deadline at any time, whatever is in service.
+//!
 //! The counts are in a ring of words by start time, each with the number of its part of time. A word that is used again
 //! gives what it held to the count of old requests, so no timer is needed, and a request that ends knows by its start where
 //! it was counted.
@@ -19,15 +23,27 @@ use crate::admission::slot::Sum;
 use crate::admission::unfinished_work::Workers;
 use crate::request::work::Work;
 use crate::time::Instant;
+use alloc::{sync::Arc, vec::Vec};
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+/// The held workers of a plant, by deadline.
+#[derive(Clone, Default)]
+pub(crate) struct HeldByDeadline {
+    /// In the order of their numbers.
+    by_deadline: Vec<Arc<HeldWorkers>>,
+    /// How many there ever were.
+    ever: u32,
+}
+
 /// The requests in service at a plant, as requests with one relative deadline see them.
 pub(crate) struct HeldWorkers {
     pub(crate) deadline_ns: u64,
+    /// How many deadlines were promised before it. None of them has the same number, whatever was promised in between.
+    pub(crate) number: u32,
     /// The length of a part of time, and the age at which a request is old.
     width_ns: u64,
     old_us: u64,
@@ -83,11 +99,45 @@ const OLD: f64 = 0.25;
 /// The longest time beyond it that counts (us), so that squares do not wrap.
 const MOST_BEYOND_US: u64 = 1 << 30;
 
+impl HeldByDeadline {
+    /// Keeps these deadlines, and no others.
+    pub(super) fn follow(&mut self, deadlines: impl Iterator<Item = u64> + Clone) {
+        self.by_deadline.retain(|held| deadlines.clone().any(|kept| kept == held.deadline_ns));
+        for deadline_ns in deadlines {
+            if self.index_of(deadline_ns).is_none() {
+                self.by_deadline.push(Arc::new(HeldWorkers::new(deadline_ns, self.ever)));
+                self.ever += 1;
+            }
+        }
+    }
+
+    pub(super) fn index_of(&self, deadline_ns: u64) -> Option<usize> {
+        self.by_deadline.iter().position(|held| held.deadline_ns == deadline_ns)
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<HeldWorkers>] {
+        &self.by_deadline
+    }
+
+    /// Counts the start of a request.
+    pub(super) fn start(&self, now: Instant, work: &mut Work) {
+        work.deadlines_before = self.ever;
+        self.by_deadline.iter().for_each(|held| held.start(now, work));
+    }
+
+    /// Counts its end; `due`: it has a deadline.
+    pub(super) fn finish(&self, started: Instant, work: &Work, (took_us, due): (u64, bool)) {
+        let counted = self.by_deadline.iter().take_while(|held| held.number < work.deadlines_before);
+        counted.for_each(|held| held.finish(started, work, (took_us, due)));
+    }
+}
+
 impl HeldWorkers {
-    pub(crate) fn new(deadline_ns: u64) -> Self {
+    pub(crate) fn new(deadline_ns: u64, number: u32) -> Self {
         let old_ns = deadline_ns as f64 * OLD;
         HeldWorkers {
             deadline_ns,
+            number,
             width_ns: (old_ns / PARTS as f64).max(1.0) as u64,
             old_us: (old_ns / 1e3) as u64,
             long: AtomicU32::new(0),
@@ -178,6 +228,13 @@ impl HeldWorkers {
             life_us,
             per_work,
         }
+    }
+
+    /// Whether a request counts in it.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn is_used(&self) -> bool {
+        let young = self.by_start.iter().map(|word| parts(word.load(Relaxed)).1 as i32);
+        (self.long.load(Relaxed), self.old.load(Relaxed) as i32 + young.sum::<i32>()) != (0, 0)
     }
 
     /// The old requests in service, if they hold their workers.
@@ -278,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_request_holds_its_worker_once_it_is_old() {
-        let held = HeldWorkers::new(1_600_000_000);
+        let held = HeldWorkers::new(1_600_000_000, 0);
         let work = Work::of(Cost { mean_us: 20_000, deviation_us: 20_000 });
         held.start(at(0), &work);
         (1..=40).for_each(|n| held.start(at(20 * n), &work));
@@ -297,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_is_known_to_be_long_is_left_with_its_whole_time() {
-        let held = HeldWorkers::new(500_000_000);
+        let held = HeldWorkers::new(500_000_000, 0);
         let work = Work { stretch: 160, ..Work::of(Cost { mean_us: 500_000, deviation_us: 0 }) };
         held.start(at(0), &work);
         let holding = held.holding(Some(at(4000)));

@@ -36,9 +36,9 @@ impl AdmissionRule {
         *self = match (control.admission, before) {
             (Admission::Work, _) => AdmissionRule::Work,
             (Admission::Synthetic, AdmissionRule::Synthetic(known)) => {
-                AdmissionRule::Synthetic(known.grown(slots))
+                AdmissionRule::Synthetic(known.following(slots))
             }
-            (Admission::Synthetic, _) => AdmissionRule::Synthetic(Synthetic::default().grown(slots)),
+            (Admission::Synthetic, _) => AdmissionRule::Synthetic(Synthetic::default().following(slots)),
             (Admission::Budget, before) => {
                 let mut budget =
                     if let AdmissionRule::Budget(known) = before { known } else { Budget::default() };
@@ -46,6 +46,16 @@ impl AdmissionRule {
                 AdmissionRule::Budget(budget)
             }
         };
+    }
+
+    /// The length of its table.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            AdmissionRule::Work => 0,
+            AdmissionRule::Synthetic(rule) => rule.length(),
+            AdmissionRule::Budget(rule) => rule.accounts().len(),
+        }
     }
 
     /// Reserves work; returns the tag under which the rule knows it.

@@ -2,7 +2,7 @@
 
 use crate::admission::expected_wait::SamePriority;
 use crate::admission::headroom::Headroom;
-use crate::admission::lateness::Lateness;
+use crate::admission::lateness::{Invited, Lateness};
 use crate::admission::unfinished_work::SlotOf;
 use crate::admission::waiting_by_age::WaitingByAge;
 use crate::request::work::Work;
@@ -46,6 +46,7 @@ pub(crate) struct Slot {
 }
 
 /// What higher ranks take of a plant.
+#[derive(Default)]
 pub(crate) struct HigherRanks {
     /// The part of the plant's workers.
     pub(crate) part: f64,
@@ -59,6 +60,7 @@ pub(crate) struct HigherRanks {
 const BOUNDED: f64 = 0.2;
 
 /// What one rank takes of a plant, as parts of its workers.
+#[derive(Default)]
 pub(crate) struct OwnLoad {
     pub(crate) part: f64,
     pub(crate) noise_us: f64,
@@ -93,6 +95,22 @@ impl Slot {
     /// Whether requests of it are in service.
     pub(crate) fn is_served(&self) -> bool {
         self.in_service.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether requests of it neither wait nor are in service.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.is_served() && self.waiting.get() == (0, 0)
+    }
+
+    /// Forgets what was learned of its requests, for those of another rank. What is counted goes on, since a thread that has
+    /// not seen the reload yet may count a request here.
+    pub(super) fn forget(&self) {
+        self.headroom.follow(0.0);
+        self.lateness.accept(None);
+        self.lateness.invite(Invited::None);
+        self.set_load(&OwnLoad::default());
+        self.set_higher_ranks(&HigherRanks::default());
+        self.set_life(0.0);
     }
 
     pub(crate) fn set_life(&self, us: f64) {

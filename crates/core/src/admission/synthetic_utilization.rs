@@ -96,11 +96,21 @@ impl Current {
 }
 
 impl Synthetic {
-    /// Adds the slots that are new; slots are for life.
-    pub(crate) fn grown(mut self, ranks: impl Iterator<Item = Rank>) -> Self {
-        let known = self.0.len();
-        self.0.extend(ranks.skip(known).map(|rank| (rank, Arc::new(Current::new(rank)))));
+    /// Follows the ranks of the slots. A slot of another rank than before begins anew.
+    pub(crate) fn following(mut self, ranks: impl Iterator<Item = Rank>) -> Self {
+        for (slot, rank) in ranks.enumerate() {
+            match self.0.get_mut(slot) {
+                Some(own) if own.0 == rank => {}
+                Some(own) => *own = (rank, Arc::new(Current::new(rank))),
+                None => self.0.push((rank, Arc::new(Current::new(rank)))),
+            }
+        }
         self
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn length(&self) -> usize {
+        self.0.len()
     }
 
     /// Counts an arriving request; returns the part in which it arrived.
@@ -153,7 +163,7 @@ mod tests {
     fn synthetic() -> Synthetic {
         let second = Some(Duration::from_secs(1));
         let ranks = [Rank::ordinary(1, second), Rank::ordinary(2, second), Rank::ordinary(3, None)];
-        Synthetic::default().grown(ranks.into_iter())
+        Synthetic::default().following(ranks.into_iter())
     }
 
     fn at(ms: u64) -> Instant {

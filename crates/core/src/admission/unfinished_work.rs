@@ -17,11 +17,14 @@
 //! Every sum has a sum of variances beside it, because actual service times, not expected ones, keep a promise. The work
 //! of a request is reserved once, moves into service once, and is finished once. Its permit keeps the amounts that were
 //! added, so that the sums return to zero whatever was learned meanwhile.
+//!
+//! A permit also keeps the number of its slot. So a slot whose rank is no longer promised stays while requests of it wait or
+//! are in service, and is then used again for another rank.
 
 use crate::admission::aces::budget::Budget;
 use crate::admission::expected_wait::{SamePriority, Wait, at_least};
 use crate::admission::headroom::Headroom;
-use crate::admission::held_workers::{FreeWorkers, HeldWorkers, Holding};
+use crate::admission::held_workers::{FreeWorkers, HeldByDeadline, Holding};
 use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
@@ -38,22 +41,24 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// The unfinished work of a plant, and the rule that admits by it.
 #[derive(Clone, Default)]
 pub(crate) struct UnfinishedWork {
-    /// By slot number, for life.
+    /// By slot number.
     slots: Vec<SlotOf>,
-    /// By deadline, for life. One word, so that a plant is no longer than it need be.
-    held: Arc<Vec<Arc<HeldWorkers>>>,
+    /// One word, so that a plant is no longer than it need be.
+    held: Arc<HeldByDeadline>,
     residual: Arc<ResidualWork>,
     /// The workers that no request uses, on average of late, in thousandths.
     unused: Arc<AtomicU32>,
     pub(super) rule: AdmissionRule,
 }
 
+/// The class and the quota of a slot, if it is of a class with a delay.
+type QuotaOf = Option<(u16, Arc<Quota>)>;
+
 /// Which requests a slot is of.
 #[derive(Clone)]
 pub(crate) struct SlotOf {
     pub(crate) rank: Rank,
-    /// The class and the quota, if it is of a class with a delay.
-    pub(crate) quota: Option<(u16, Arc<Quota>)>,
+    pub(crate) quota: QuotaOf,
     /// The index of its deadline among those for which workers are held; none without a deadline.
     held: Option<usize>,
     /// Whether a shorter deadline is of the same priority.
@@ -80,7 +85,7 @@ pub(crate) struct Workers {
 }
 
 impl UnfinishedWork {
-    /// Adds a slot for each new rank, and changes to the admission law that the promises choose.
+    /// Gives each rank a slot, and changes to the admission law that the promises choose.
     pub(crate) fn follow(
         &mut self,
         control: &Control,
@@ -88,37 +93,60 @@ impl UnfinishedWork {
         quotas: impl Iterator<Item = (u16, Rank, Arc<Quota>)>,
     ) {
         let ranks: Vec<Rank> = ranks.collect();
-        let mut shortest_ns = u64::MAX;
-        for rank in ranks.iter().copied() {
-            shortest_ns = shortest_ns.min(rank.deadline_ns);
-            if self.place_of(rank, None).is_none() {
-                self.add_slot(rank, None);
-            }
-        }
-        for (class, rank, quota) in quotas {
-            match self.place_of(rank, Some(class)) {
-                Some(known) => self.slots[known].quota = Some((class, quota)),
-                None => self.add_slot(rank, Some((class, quota))),
-            }
-        }
+        let quotas = quotas.map(|(class, rank, quota)| (rank, Some((class, quota))));
+        let kept = self.give_slots(ranks.iter().map(|rank| (*rank, None)).chain(quotas));
+        self.hold(&kept);
         let ranks_of_all: Vec<Rank> = self.slots.iter().map(|own| own.rank).collect();
         for own in &mut self.slots {
             let is_sooner = |other: &Rank| other.band == own.rank.band && *other < own.rank;
             own.ages = own.held.is_some() && ranks_of_all.iter().any(is_sooner);
         }
+        let shortest_ns = ranks.iter().map(|rank| rank.deadline_ns).min().unwrap_or(u64::MAX);
         let slots = self.slots.iter().map(|own| own.rank);
         self.rule.follow(control, slots, &ranks, Duration::from_nanos(shortest_ns));
     }
 
-    fn add_slot(&mut self, rank: Rank, quota: Option<(u16, Arc<Quota>)>) {
-        let index = self.held.iter().position(|held| held.deadline_ns == rank.deadline_ns);
-        let held = (rank.deadline_ns < u64::MAX).then(|| {
-            index.unwrap_or_else(|| {
-                Arc::make_mut(&mut self.held).push(Arc::new(HeldWorkers::new(rank.deadline_ns)));
-                self.held.len() - 1
-            })
-        });
-        self.slots.push(SlotOf { rank, quota, held, ages: false, slot: Arc::default() });
+    /// Gives each of these a slot of its own. Returns by slot whether one of them has it.
+    fn give_slots(&mut self, wanted: impl Iterator<Item = (Rank, QuotaOf)>) -> Vec<bool> {
+        let mut promised = alloc::vec![false; self.slots.len()];
+        let mut missing: Vec<(Rank, QuotaOf)> = Vec::new();
+        for (rank, quota) in wanted {
+            let class = quota.as_ref().map(|(class, _)| *class);
+            if let Some(known) = self.place_of(rank, class) {
+                promised[known] = true;
+                self.slots[known].quota = quota;
+            } else if !missing.iter().any(|(own, of)| *own == rank && of.as_ref().map(|of| of.0) == class) {
+                missing.push((rank, quota));
+            }
+        }
+        let free = promised
+            .iter()
+            .zip(&self.slots)
+            .enumerate()
+            .filter(|(_, (kept, own))| !**kept && own.slot.is_empty());
+        let mut free = free.map(|(number, _)| number).collect::<Vec<_>>().into_iter();
+        for (rank, quota) in missing {
+            let Some(number) = free.next() else {
+                self.slots.push(SlotOf { rank, quota, held: None, ages: false, slot: Arc::default() });
+                promised.push(true);
+                continue;
+            };
+            let own = &mut self.slots[number];
+            (own.rank, own.quota, promised[number]) = (rank, quota, true);
+            own.slot.forget();
+        }
+        promised
+    }
+
+    /// Holds workers for the deadlines of slots that are promised or in use.
+    fn hold(&mut self, promised: &[bool]) {
+        let due = |(own, promised): (&SlotOf, &bool)| {
+            (own.rank.deadline_ns < u64::MAX && (*promised || !own.slot.is_empty()))
+                .then_some(own.rank.deadline_ns)
+        };
+        let held = Arc::make_mut(&mut self.held);
+        held.follow(self.slots.iter().zip(promised).filter_map(due));
+        self.slots.iter_mut().for_each(|own| own.held = held.index_of(own.rank.deadline_ns));
     }
 
     fn place_of(&self, rank: Rank, quota_of: Option<u16>) -> Option<usize> {
@@ -152,13 +180,26 @@ impl UnfinishedWork {
         self.slots.iter().map(|own| own.slot.lateness.refused_us()).fold(0, u64::wrapping_add)
     }
 
-    /// The slots of all ranks that ever were, by number.
+    /// The slots, by number.
     pub(crate) fn slots(&self) -> &[SlotOf] {
         &self.slots
     }
 
+    /// The lengths of the tables that follow promises.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn lengths(&self) -> [(&'static str, usize); 3] {
+        [("slots", self.slots.len()), ("held", self.held.all().len()), ("rule", self.rule.length())]
+    }
+
+    /// Whether nothing is counted any more.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_used = self.held.all().iter().any(|held| held.is_used());
+        !is_used && self.residual.about() == (0.0, 0.0) && self.slots.iter().all(|own| own.slot.is_empty())
+    }
+
     /// The held workers, by deadline.
-    pub(crate) fn held(&self) -> &[Arc<HeldWorkers>] {
+    pub(crate) fn held(&self) -> &HeldByDeadline {
         &self.held
     }
 
@@ -179,8 +220,16 @@ impl UnfinishedWork {
         let own = &self.slots[slot];
         let add = || own.slot.by_age.add(now, own.rank.deadline_ns, cost.mean_us.into());
         let ring_part = if own.ages { add() } else { IN_NO_PART };
-        let reserved =
-            Work { slot: slot as u16, tag, held_counts: 0, ring_part, queued_us: 0, stretch, features, cost };
+        let reserved = Work {
+            slot: slot as u16,
+            tag,
+            deadlines_before: 0,
+            ring_part,
+            queued_us: 0,
+            stretch,
+            features,
+            cost,
+        };
         own.slot.waiting.add(reserved.summand());
         reserved
     }
@@ -229,8 +278,7 @@ impl UnfinishedWork {
         slot.in_service.fetch_add(1, Ordering::Relaxed);
         slot.started.add(work.mean_and_square());
         self.residual.start(now, work);
-        work.held_counts = self.held.len().min(u8::MAX.into()) as u8;
-        self.held.iter().take(work.held_counts.into()).for_each(|held| held.start(now, work));
+        self.held.start(now, work);
     }
 
     /// Ends the work of a request that started at `started` and took `took_us` of a worker.
@@ -238,9 +286,8 @@ impl UnfinishedWork {
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
         self.slot(work).in_service.fetch_sub(1, Ordering::Relaxed);
         self.residual.finish(started, work);
-        let counted = &self.held[..usize::from(work.held_counts).min(self.held.len())];
-        let due = self.slots[usize::from(work.slot)].held.is_some();
-        counted.iter().for_each(|held| held.finish(started, work, (took_us, due)));
+        let due = self.slots[usize::from(work.slot)].rank.deadline_ns < u64::MAX;
+        self.held.finish(started, work, (took_us, due));
         self.rule.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
@@ -326,7 +373,7 @@ impl UnfinishedWork {
         let nothing = Work {
             slot: slot as u16,
             tag: 0,
-            held_counts: 0,
+            deadlines_before: 0,
             ring_part: IN_NO_PART,
             queued_us: 0,
             stretch: Work::ONCE,
@@ -350,8 +397,8 @@ impl SlotOf {
     }
 
     /// The workers that are held longer than its requests can wait.
-    fn holding(&self, held: &[Arc<HeldWorkers>], now: Option<Instant>) -> Holding {
-        self.held.map_or(Holding::default(), |index| held[index].holding(now))
+    fn holding(&self, held: &HeldByDeadline, now: Option<Instant>) -> Holding {
+        self.held.map_or(Holding::default(), |index| held.all()[index].holding(now))
     }
 
     /// The part of this waiting work of the same priority that goes before a request of another rank that comes now.

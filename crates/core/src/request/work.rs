@@ -31,8 +31,9 @@ pub(crate) struct Work {
     pub(crate) slot: u16,
     /// The tag under which the admission law has reserved it.
     pub(crate) tag: u16,
-    /// The number of deadlines for which its start was counted (`HeldWorkers`).
-    pub(crate) held_counts: u8,
+    /// How many deadlines were ever promised at the plant before its start, which was counted for those of them that were then
+    /// (`HeldWorkers`).
+    pub(crate) deadlines_before: u32,
     /// The part of the ring of waiting work by arrival in which it counts (`WaitingByAge`).
     pub(crate) ring_part: u8,
     /// For how long it was expected to wait in the server when it started there (us).
@@ -88,7 +89,16 @@ impl Work {
     #[cfg(test)]
     pub(crate) fn of(cost: Cost) -> Self {
         let (stretch, features) = (Self::ONCE, CostFeatures::default());
-        Work { slot: 0, tag: 0, held_counts: 0, ring_part: u8::MAX, queued_us: 0, stretch, features, cost }
+        Work {
+            slot: 0,
+            tag: 0,
+            deadlines_before: 0,
+            ring_part: u8::MAX,
+            queued_us: 0,
+            stretch,
+            features,
+            cost,
+        }
     }
 
     /// The latest start with which the request may still be in time.

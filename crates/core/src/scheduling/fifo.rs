@@ -4,7 +4,7 @@
 //! delay or a ratio.
 
 use crate::scheduling::order::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, QueueTurn};
-use crate::scheduling::queue::{FIFO_SHIFT, Waiting};
+use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::scheduling::rank::Rank;
 use crate::scheduling::turns::Groups;
@@ -33,16 +33,13 @@ pub(super) struct Fifo {
     tier: u8,
     /// The group with which the fifo exchanges its turns.
     pub(super) group: Option<usize>,
-    /// The fifo's number for life, which its tickets carry.
-    pub(super) number: u16,
     /// With the ticket of each, which increases; `None` where a request was taken out of the middle. There is never such a
     /// hole at an end.
     requests: VecDeque<(u64, Option<Waiting>)>,
-    next_ticket: u64,
 }
 
 impl Fifo {
-    pub(super) fn new(rank: Rank, (own, site): (Option<OwnClass>, u16), number: u16) -> Self {
+    pub(super) fn new(rank: Rank, own: Option<OwnClass>, site: u16) -> Self {
         Fifo {
             rank,
             own,
@@ -50,9 +47,7 @@ impl Fifo {
             share: None,
             tier: BY_RANK,
             group: None,
-            number,
             requests: VecDeque::new(),
-            next_ticket: 0,
             earned: 0,
         }
     }
@@ -127,15 +122,16 @@ impl Fifo {
             && self.first().is_some_and(|first| rejected[usize::from(first.class)])
     }
 
-    /// Puts a request at the end; returns its ticket, which it keeps where it is passed down to another plant.
-    pub(super) fn push(&mut self, mut waiting: Waiting) -> u64 {
-        self.next_ticket += 1;
-        let ticket = u64::from(self.number) << FIFO_SHIFT | self.next_ticket;
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Puts a request at the end, with this ticket. Where it is passed down to another plant, it keeps its first one beside it.
+    pub(super) fn push(&mut self, mut waiting: Waiting, ticket: u64) {
         if waiting.ticket == 0 {
             waiting.ticket = ticket;
         }
-        self.requests.push_back((self.next_ticket, Some(waiting)));
-        ticket
+        self.requests.push_back((ticket, Some(waiting)));
     }
 
     pub(super) fn pop(&mut self) -> Option<Waiting> {

@@ -253,6 +253,12 @@ impl Gate {
         }
     }
 
+    /// The lengths of the tables that follow promises.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn lengths(&self) -> [(&'static str, usize); 3] {
+        self.queue.lock().lengths()
+    }
+
     fn always(&self, now: Instant, step: impl Fn(u64) -> u64) -> GateChange {
         loop {
             if let Some(change) = self.change(now, |word| Some(step(word))) {

@@ -69,11 +69,13 @@ pub(crate) struct Waiting {
     pub(crate) ticket: u64,
 }
 
-/// The queue of one plant. A ticket names a request in a fifo as long as it waits: taking one out of the middle leaves a
-/// hole, which is skipped later.
+/// The queue of one plant. A ticket names a request as long as it waits: taking one out of the middle of a fifo leaves a
+/// hole, which is skipped later. No other request of the queue ever has the same ticket.
 pub(crate) struct Queue {
-    /// In the order of their ranks. A fifo is made when the first request of its rank, or of its class, waits.
+    /// In the order of their ranks. A fifo is made when the first request of its rank, or of its class, waits. A reload takes
+    /// those away in which none waits then.
     fifos: Vec<Fifo>,
+    last_ticket: u64,
     /// The turns of classes with a ratio.
     groups: Groups,
     /// The shares of sites with a contract.
@@ -102,9 +104,6 @@ pub(crate) struct RejectedWaits {
     pub(crate) keep_order: bool,
 }
 
-/// The upper bits of a ticket name the fifo.
-pub(super) const FIFO_SHIFT: u32 = 48;
-
 /// The number of exempt requests that may wait, however short the queue is.
 const LEAST_EXEMPT: usize = 64;
 
@@ -113,6 +112,7 @@ impl Queue {
         let (by_class, quotas) = (alloc::vec![0; classes], alloc::vec![None; classes]);
         Queue {
             fifos: Vec::new(),
+            last_ticket: 0,
             groups: Groups::default(),
             shares: SiteShares::default(),
             by_class,
@@ -134,7 +134,11 @@ impl Queue {
         self.rejected.resize(classes, false);
         self.quotas = quotas.to_vec();
         self.quotas.resize(classes, None);
+        self.fifos.retain(|fifo| !fifo.is_empty());
+        self.owned = self.fifos.iter().filter(|fifo| fifo.own.is_some()).count();
+        self.shares.forget_settled();
         for fifo in &mut self.fifos {
+            fifo.share = self.shares.share(fifo.site, fifo.rank);
             if let Some(OwnClass { class, quota }) = &mut fifo.own {
                 quota.clone_from(&self.quotas[usize::from(*class)]);
             }
@@ -177,6 +181,11 @@ impl Queue {
         self.holds_exempt = hold;
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn lengths(&self) -> [(&'static str, usize); 3] {
+        [("fifos", self.fifos.len()), ("groups", self.groups.len()), ("shares", self.shares.len())]
+    }
+
     pub(crate) fn by_class(&self) -> &[u32] {
         &self.by_class
     }
@@ -197,7 +206,7 @@ impl Queue {
             Err(index) => {
                 let own = own.map(|class| OwnClass { class, quota: quota.cloned() });
                 self.owned += usize::from(own.is_some());
-                let mut fifo = Fifo::new(waiting.rank, (own, site), self.fifos.len() as u16);
+                let mut fifo = Fifo::new(waiting.rank, own, site);
                 fifo.join(&mut self.groups);
                 fifo.share = self.shares.share(site, waiting.rank);
                 self.fifos.insert(index, fifo);
@@ -211,7 +220,9 @@ impl Queue {
         if let Some(group) = fifo.group {
             self.groups.add(group, QueueTurn::new(waiting.rank, waiting.arrived));
         }
-        fifo.push(waiting)
+        self.last_ticket += 1;
+        fifo.push(waiting, self.last_ticket);
+        self.last_ticket
     }
 
     /// Gives each request of a class with a ratio its turn again, for a promise that changed.
@@ -336,10 +347,9 @@ impl Queue {
     }
 
     pub(crate) fn remove(&mut self, ticket: u64) -> bool {
-        let number = (ticket >> FIFO_SHIFT) as u16;
-        let Some(index) = self.fifos.iter().position(|fifo| fifo.number == number) else { return false };
-        let waiting = self.fifos[index].remove(ticket & (u64::MAX >> (64 - FIFO_SHIFT)));
-        self.take_out(index, waiting).is_some()
+        let mut fifos = self.fifos.iter_mut().enumerate();
+        let found = fifos.find_map(|(index, fifo)| Some((index, fifo.remove(ticket)?)));
+        found.is_some_and(|(index, waiting)| self.take_out(index, Some(waiting)).is_some())
     }
 
     /// Takes out a request by the plant and the ticket that it came from.

@@ -53,6 +53,18 @@ impl SiteShares {
         })
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn len(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Forgets the sites of which no request waits and which are as far as any other: they would begin there again. The others
+    /// have other numbers then.
+    pub(super) fn forget_settled(&mut self) {
+        let last = self.last;
+        self.sites.retain(|own| own.waiting_ns > 0 || own.ends > last[usize::from(own.kind)]);
+    }
+
     /// The time at which the site's next request starts.
     pub(super) fn starts(&self, share: usize) -> u64 {
         let own = &self.sites[share];

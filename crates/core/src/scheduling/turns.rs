@@ -22,6 +22,11 @@ impl Groups {
         })
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn first(&self, group: usize) -> Option<QueueTurn> {
         self.0[group].1.front().copied()
     }
@@ -48,8 +53,9 @@ impl Groups {
         turns.remove(index.min(turns.len().saturating_sub(1)));
     }
 
+    /// Forgets all groups and their turns.
     pub(super) fn clear(&mut self) {
-        self.0.iter_mut().for_each(|(_, turns)| turns.clear());
+        self.0.clear();
     }
 }
 

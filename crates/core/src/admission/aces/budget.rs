@@ -31,7 +31,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Budget {
     /// By slot of the unfinished work: the index of its account.
     account_of_slot: Vec<usize>,
-    /// By band, the highest first; for life.
+    /// By band, the highest first.
     accounts: Vec<(u16, Arc<AccountWords>)>,
     /// By account: the accounts that have a share together, the highest first. Without WFA each account is alone.
     party_of_account: Vec<usize>,
@@ -77,7 +77,7 @@ impl AccountWords {
 }
 
 impl Budget {
-    /// Follows the slots of unfinished work, which are for life; `shares` are those of the priorities of the `promised`
+    /// Follows the slots of unfinished work; `shares` are those of the priorities of the `promised`
     /// ranks, the highest first.
     pub(crate) fn follow(
         &mut self,
@@ -86,6 +86,7 @@ impl Budget {
         shares: &[Share],
         period: Duration,
     ) {
+        self.accounts.retain(|(band, _)| slots.clone().any(|rank| rank.band == *band));
         for rank in slots.clone() {
             if let Err(index) = self.accounts.binary_search_by_key(&rank.band, |(band, _)| *band) {
                 self.accounts.insert(index, (rank.band, Arc::default()));

@@ -67,6 +67,14 @@ const LEAST: f64 = 0.002;
 const LOCKED_OUT: f64 = 0.1;
 
 impl LatenessLaw {
+    /// A law that begins now; `turned_away_us`: all work that was ever refused.
+    pub(super) fn since_now(lateness: &Lateness, turned_away_us: u64) -> Self {
+        LatenessLaw {
+            last: [lateness.refused_us(), lateness.late_us(), turned_away_us],
+            ..LatenessLaw::default()
+        }
+    }
+
     /// One look.
     pub(super) fn step(&mut self, lateness: &Lateness, seen: &SeenRank) {
         let now = [lateness.refused_us(), lateness.late_us(), seen.refused_us];

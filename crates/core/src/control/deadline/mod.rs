@@ -97,6 +97,13 @@ impl Loop for DeadlineLoop {
 }
 
 impl DeadlineLoop {
+    /// The lengths of the tables that follow promises.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn lengths(&self) -> Vec<(&'static str, usize)> {
+        let rates = self.rates.iter().flat_map(PlantRates::lengths);
+        rates.chain([("types", self.types.len())]).collect()
+    }
+
     fn of(&self, site: u16) -> Option<&SiteTypes> {
         self.types.iter().find(|types| types.site == site)
     }

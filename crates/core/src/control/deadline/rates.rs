@@ -5,8 +5,9 @@ use crate::admission::held_workers::HeldWorkers;
 use crate::admission::slot::{HigherRanks, OwnLoad, Slot};
 use crate::admission::unfinished_work::{SlotOf, UnfinishedWork};
 use crate::scheduling::quota::WORKER;
+use crate::scheduling::rank::Rank;
 use crate::time::Instant;
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 use libm::sqrt;
 
 /// How fast each rank brings work to a plant.
@@ -19,6 +20,8 @@ pub(crate) struct PlantRates {
 /// What old requests took beyond the time at which they became old.
 #[derive(Default)]
 struct HeldRates {
+    /// The number of the deadline.
+    number: u32,
     last: [u64; 2],
     last_due: u64,
     /// The sum and the sum of squares of late (us).
@@ -42,8 +45,10 @@ struct Taken {
 }
 
 /// The rates of one rank.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct SlotRates {
+    /// Which requests the slot is of: the rank, and the class if that has a delay.
+    of: (Rank, Option<u16>),
     /// Started work (us) and the sum of its squares (us^2) at the last step.
     last: [u64; 2],
     /// How fast both grow (1/s), as a short and a long mean.
@@ -78,7 +83,7 @@ impl PlantRates {
         workers: u32,
     ) {
         let slots = unfinished.slots();
-        self.slots.resize(slots.len(), SlotRates::default());
+        self.follow_slots(slots);
         for (of, own) in slots.iter().zip(&mut self.slots) {
             let (work, squares) = of.slot.started();
             own.follow_refusals(&of.slot, work);
@@ -136,10 +141,40 @@ impl PlantRates {
         }
     }
 
+    /// A slot that a reload gave to another rank begins anew.
+    fn follow_slots(&mut self, slots: &[SlotOf]) {
+        for (index, of) in slots.iter().enumerate() {
+            match self.slots.get_mut(index) {
+                Some(known) if known.of == SlotRates::key(of) => {}
+                Some(other) => *other = SlotRates::since_now(of),
+                None => self.slots.push(SlotRates::new(of)),
+            }
+        }
+    }
+
+    /// The held workers of deadlines that stay are known by their numbers.
+    fn follow_deadlines(&mut self, held: &[Arc<HeldWorkers>]) {
+        let numbers = held.iter().map(|held| held.number);
+        if !self.held.iter().map(|own| own.number).eq(numbers.clone()) {
+            let mut before = core::mem::take(&mut self.held);
+            let own = |number: u32| match before.iter().position(|known| known.number == number) {
+                Some(index) => before.swap_remove(index),
+                None => HeldRates { number, ..HeldRates::default() },
+            };
+            self.held = numbers.map(own).collect();
+        }
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn lengths(&self) -> [(&'static str, usize); 2] {
+        [("rates", self.slots.len()), ("held rates", self.held.len())]
+    }
+
     /// Learns what is left of requests that have been in service for long.
     fn follow_held(&mut self, unfinished: &UnfinishedWork, time: (Instant, f64), started: f64) {
-        self.held.resize_with(unfinished.held().len(), HeldRates::default);
-        unfinished.held().iter().zip(&mut self.held).for_each(|(held, own)| own.follow(held, time, started));
+        let held = unfinished.held().all();
+        self.follow_deadlines(held);
+        held.iter().zip(&mut self.held).for_each(|(held, own)| own.follow(held, time, started));
     }
 }
 
@@ -205,6 +240,31 @@ impl Taken {
 }
 
 impl SlotRates {
+    fn key(of: &SlotOf) -> (Rank, Option<u16>) {
+        (of.rank, of.quota.as_ref().map(|(class, _)| *class))
+    }
+
+    fn new(of: &SlotOf) -> Self {
+        SlotRates {
+            of: SlotRates::key(of),
+            last: [0; 2],
+            fast: [0.0; 2],
+            slow: [0.0; 2],
+            last_refused: 0,
+            refused: 0.0,
+            started: 0.0,
+            lateness: LatenessLaw::default(),
+        }
+    }
+
+    /// What another rank has counted in the slot is no news.
+    fn since_now(of: &SlotOf) -> Self {
+        let (work, squares) = of.slot.started();
+        let refused = of.slot.headroom.refused_us();
+        let lateness = LatenessLaw::since_now(&of.slot.lateness, refused);
+        SlotRates { last: [work, squares], last_refused: refused, lateness, ..SlotRates::new(of) }
+    }
+
     /// The load of the rank as a part of this number of workers. A class with a quota takes no more than that before
     /// others.
     fn taken(&self, of: &SlotOf, workers: f64, seconds: f64) -> Taken {

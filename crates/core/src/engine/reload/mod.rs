@@ -3,7 +3,8 @@
 //! Plants, sites and classes are known by name. Those that stay keep their numbers, counters, rates, costs, bias and heavy
 //! clients. m stays between the same two levels, by name, and a level that stays at its plant keeps its cost. A class, site or
 //! plant that is no longer promised keeps its number and its counters until the process ends, so that its last requests are
-//! accounted for; if it is promised again, it has both again. Requests under way are not touched.
+//! accounted for; if it is promised again, it has both again. Requests under way are not touched. What follows ranks, deadlines
+//! and contracts is given up, or used again, once no request waits or is served in it (`growth.rs` tests it).
 //!
 //! - `classes`: what was learned of classes
 //! - `loops`: the loops
@@ -14,6 +15,8 @@
 //! an empty one.
 
 mod classes;
+#[cfg(all(test, not(loom)))]
+mod growth;
 mod loops;
 mod publish;
 
