@@ -58,6 +58,7 @@ mod scenario;
 mod server_queue;
 mod shared_line;
 mod short_means;
+mod sites_of_one_rank;
 mod slow_before_found;
 mod slow_workers;
 mod tiny_contract;

@@ -31,6 +31,8 @@ pub(crate) struct Flow {
     pub(crate) process: Process,
     /// Mean service time, where it is not the scene's.
     pub(crate) service: Option<Duration>,
+    /// How its service times vary, where that is not as the scene says.
+    pub(crate) law: Option<Law>,
     /// How the sizes of its pages vary.
     pub(crate) bytes_law: Law,
     /// When its clients leave.
@@ -48,6 +50,7 @@ impl Flow {
             rate,
             process: Process::Poisson,
             service: None,
+            law: None,
             bytes_law: Law::Deterministic,
             patience: None,
         }
@@ -313,7 +316,7 @@ impl Scene {
             bytes: PAGE,
             bytes_law: flow.bytes_law.clone(),
             service: flow.service,
-            service_law: None,
+            service_law: flow.law.clone(),
         };
         let stream = |(number, flow): (usize, &Flow)| Stream {
             name: flow.class.name.clone(),
