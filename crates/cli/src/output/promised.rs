@@ -136,6 +136,7 @@ pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
         hidden("service_seconds", row.service_seconds),
         hidden("least_seconds", row.least_seconds),
         hidden("fitting_requests_per_second", row.fitting_rate),
+        hidden("yields_to_higher_priorities", row.yields),
         hidden("verdict", row.verdict().as_str()),
     ])
 }
@@ -207,6 +208,7 @@ fn says(row: &DelayRow, plant: &Plant) -> String {
     match (row.verdict(), row.least_seconds) {
         (Feasibility::Fits, Some(least)) => format!("fits: {} can be kept", time(least)),
         (Feasibility::Exceeds, _) => "cannot be kept".to_owned(),
+        _ if row.yields => format!("unverified: {missing}; kept only while higher priorities leave room"),
         _ => format!("unverified: {missing}"),
     }
 }
@@ -232,7 +234,9 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
     });
     let rows = planned.fold(Table::new("Delays", columns), |table, row| table.row(row.map(Into::into)));
     let mut exceeding = plan.delays.iter().filter(|row| row.verdict() == Feasibility::Exceeds);
-    let instead = match exceeding.any(|row| row.rate.is_some()) {
+    let fits_alone =
+        |row: &DelayRow| row.service_seconds.is_none_or(|own| own <= row.delay.target.as_secs_f64());
+    let instead = match exceeding.any(|row| row.rate.is_some() || fits_alone(row)) {
         true => "allow more time, guarantee fewer requests, or add workers",
         false => "allow more time, or serve at a lower level (`[[site.level]]`) too",
     };
@@ -308,6 +312,33 @@ mod tests {
             .replace("delay = \"200ms\"\npercentile = 95", "ratio = 1")
             .replace("guarantee.rate = \"100/s\"", "default_ratio = 3\nstrict_ratios = true");
         assert!(table(&ratios).contains("last      ratio 3, strict  told by status"), "{}", table(&ratios));
+    }
+
+    #[test]
+    fn a_delay_that_yields_to_a_higher_priority_says_so() {
+        let no_contract = PREMIUM.replace("guarantee.rate = \"100/s\"\n", "");
+        let first = "[[site.class]]\nname = \"first\"\nmatch.path = \"/f/*\"\npriority = 1\n";
+        let note = "unverified: its site has no guarantee; kept only while higher priorities leave room";
+        let below = no_contract.replace("percentile = 95", "priority = 2") + first;
+        assert!(table(&below).contains(note), "{}", table(&below));
+        let json = json::line(&plan::facts(&understand(&below, "test.toml").unwrap()));
+        assert!(json.contains("\"yields_to_higher_priorities\":true"), "{json}");
+        assert!(!table(&(no_contract + first)).contains("leave room"), "among equals a delay comes first");
+    }
+
+    #[test]
+    fn a_delay_beside_a_contract_waits_for_what_is_in_service() {
+        // 160/s of 40 ms keep eight workers busy for 0.8 of the time, so a request waits 2.3 ms for one of them.
+        let beside = |ms: u32| {
+            let firm = "[[site]]\nname = \"firm\"\nhost = \"firm.example\"\nguarantee.rate = \"160/s\"\n";
+            let shop = PREMIUM.replace("guarantee.rate = \"100/s\"\n", "host = \"shop.example\"\n");
+            shop.replace("delay = \"200ms\"\npercentile = 95", &format!("delay = \"{ms}ms\"")) + firm
+        };
+        assert!(table(&beside(44)).contains("unverified: its site has no guarantee"));
+        let short = refused(&beside(41));
+        for part in ["shop premium", "any rate", "guarantee fewer requests"] {
+            assert!(short.contains(part), "no {part:?} in\n{short}");
+        }
     }
 
     #[test]

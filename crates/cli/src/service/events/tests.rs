@@ -257,6 +257,7 @@ fn status(classes: Vec<ClassStatus>) -> Status {
         service_seconds: Some(0.04),
         least_seconds: Some(0.1),
         fitting_rate: None,
+        yields: false,
     };
     Status {
         plants: vec![PlantStatus { name: "app".to_owned(), workers: 8, ..PlantStatus::default() }],

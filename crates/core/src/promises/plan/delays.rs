@@ -21,8 +21,12 @@
 //!
 //! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number
 //! of workers S is unknown. Then a promise is *unverified*, and the loop reports when it is missed. Only where no lower
-//! level exists, and one request alone takes longer than was promised, a promise without a rate is refused: no rate is
-//! low enough.
+//! level exists, and one request alone, behind those of contracts that are in service, takes longer than was promised, a
+//! promise without a rate is refused: no rate is low enough. All other requests of a contract give way, since a quota comes
+//! before them.
+//!
+//! Among sites without a contract a quota yields to classes of a higher priority. Nothing bounds how many requests those bring,
+//! so the plan says of such a promise that they may keep it from being kept.
 
 use super::{Feasibility, Known, work};
 use crate::model::{erlang_c, queue_delay, response_percentile};
@@ -51,6 +55,9 @@ pub struct DelayRow {
     /// The highest rate at which the promise could be kept (1/s), 0 if there is none; given only for promises that
     /// cannot be kept.
     pub fitting_rate: Option<f64>,
+    /// Whether classes of a higher priority, of which no contract says how many requests they bring, go before it: it is kept
+    /// only while they leave room.
+    pub yields: bool,
 }
 
 impl DelayRow {
@@ -146,8 +153,11 @@ impl Contracts {
         Contracts { rate: self.rate + rate, work: self.work + rate * service_seconds, ..self }
     }
 
-    /// W_0 (s).
+    /// W_0 (s), 0 without contracts.
     fn wait_for_a_worker(&self) -> f64 {
+        if self.rate <= 0.0 {
+            return 0.0;
+        }
         let (servers, service) = (f64::from(self.workers), self.work / self.rate);
         if self.work < servers {
             queue_delay(servers, service, self.rate, VARIABILITY) * (1.0 - self.work / servers)
@@ -169,6 +179,7 @@ struct PromisedDelay<'a> {
     class: &'a str,
     delay: Delay,
     service_seconds: Option<f64>,
+    yields: bool,
 }
 
 impl PromisedDelay<'_> {
@@ -177,10 +188,14 @@ impl PromisedDelay<'_> {
         Some(Planned { site: self.index, delay: self.delay, rate: guarantee.rate, service_seconds })
     }
 
-    /// S, if no contract bounds the rate and even a single request takes too long.
-    fn alone_too_long(&self) -> Option<f64> {
+    /// What one request alone takes, if no contract bounds the rate and even that is too long. A mean delay has the wait for
+    /// the contracts' requests in service in it too. A percentile depends on how service times vary, which nothing tells.
+    fn alone_too_long(&self, plant: &Contracts) -> Option<f64> {
         let only = self.site.guarantee.is_none() && self.site.levels.len() == 1;
-        self.service_seconds.filter(|service| only && *service > self.delay.target.as_secs_f64())
+        let service = self.service_seconds.filter(|_| only)?;
+        let wait = if self.delay.percentile.is_none() { plant.wait_for_a_worker() } else { 0.0 };
+        let least = service + wait;
+        (least > self.delay.target.as_secs_f64()).then_some(least)
     }
 
     fn row(&self, plant: &Contracts, others: &[Planned]) -> DelayRow {
@@ -194,8 +209,9 @@ impl PromisedDelay<'_> {
             least_seconds: planned
                 .as_ref()
                 .map(|(own, first)| own.least(plant, first))
-                .or_else(|| self.alone_too_long()),
+                .or_else(|| self.alone_too_long(plant)),
             fitting_rate: None,
+            yields: self.yields,
         };
         if row.verdict() == Feasibility::Exceeds {
             row.fitting_rate = planned.map(|(own, first)| own.fitting_rate(plant, &first));
@@ -227,6 +243,7 @@ pub(super) fn rows(
                 class,
                 delay,
                 service_seconds,
+                yields: yields(promises, (number, index), class),
             })
         })
         .collect();
@@ -239,6 +256,20 @@ fn promised(site: &Site) -> impl Iterator<Item = (&str, Delay)> {
     let classes = site.classes.iter().map(|class| (class.name.as_str(), class.delay));
     let all = classes.chain([("default", site.default_delay)]);
     all.filter_map(|(name, delay)| Some((name, delay?)))
+}
+
+/// Whether classes of a higher priority go before the quota of a class at a rate that nothing bounds.
+fn yields(promises: &Promises, (plant, site): (usize, usize), class: &str) -> bool {
+    let open = |site: &&Site| site.guarantee.is_none() && site.plants().any(|own| own == plant);
+    let own = priorities(&promises.sites[site]).find(|(name, _)| *name == class).map(|(_, own)| own);
+    let mut others = promises.sites.iter().filter(open).flat_map(priorities);
+    open(&&promises.sites[site]) && others.any(|(_, other)| own.is_some_and(|own| other < own))
+}
+
+/// The classes of a site and their priorities, `default` last.
+fn priorities(site: &Site) -> impl Iterator<Item = (&str, u8)> {
+    let classes = site.classes.iter().map(|class| (class.name.as_str(), class.priority));
+    classes.chain([("default", site.default_priority)])
 }
 
 /// S of a site's requests at full quality, as contracted; without a contract, of a response of the mean size, as far as
@@ -400,5 +431,40 @@ mod tests {
         let found = Some(WorkerBounds { least: 1, most: 64 });
         let row = only(Plant { find_workers: found, ..plant() }, site("shop", 50.0, delay(5, None)));
         assert_eq!(row.verdict(), Feasibility::Unverified);
+    }
+
+    /// Its quota comes before the contract, but not before a request that is in service: 45/s of 10 ms keep the only worker
+    /// busy for 0.45 of the time, so a request waits 4.5 ms for it.
+    #[test]
+    fn a_delay_without_a_rate_waits_for_contracts_in_service() {
+        let beside = |ms, percentile| {
+            let shop = Site { guarantee: None, ..site("shop", 1.0, delay(ms, percentile)) };
+            planned(plant(), vec![site("firm", 45.0, None), shop]).delays.remove(0)
+        };
+        assert_eq!(beside(15, None).verdict(), Feasibility::Unverified);
+        let row = beside(14, None);
+        assert_eq!((row.verdict(), row.rate, row.fitting_rate), (Feasibility::Exceeds, None, None));
+        near(row.least_seconds, 0.0145);
+        assert_eq!(beside(14, Some(90.0)).verdict(), Feasibility::Unverified);
+    }
+
+    #[test]
+    fn a_delay_yields_to_a_higher_priority_whose_rate_nothing_bounds() {
+        let class = |name, priority| Class { priority, ..Class::new(name, Condition::default()) };
+        let row = |others: Vec<Site>, contract: Option<Guarantee>| {
+            let gold = Class { delay: delay(50, None), ..class("gold", 2) };
+            let shop = Site { classes: vec![gold], guarantee: contract, ..Site::new("shop", &["full"]) };
+            planned(plant(), others.into_iter().chain([shop]).collect()).delays.remove(0)
+        };
+        let other =
+            |priority| Site { classes: vec![class("first", priority)], ..Site::new("blog", &["full"]) };
+        assert!(row(vec![other(1)], None).yields);
+        assert!(!row(vec![other(2)], None).yields, "among equals the delay comes first");
+        assert!(!row(vec![], None).yields, "`default` is the last");
+        let default_first = Site { default_priority: 1, ..other(9) };
+        assert!(row(vec![default_first], None).yields);
+        let firm = Guarantee::new(10.0, 1e6);
+        assert!(!row(vec![Site { guarantee: Some(firm), ..other(1) }], None).yields, "its quota comes first");
+        assert!(!row(vec![other(1)], Some(firm)).yields);
     }
 }

@@ -43,6 +43,7 @@ fn status(second: &Second) -> Status {
         service_seconds: None,
         least_seconds: None,
         fitting_rate: None,
+        yields: false,
     };
     let plan = PlantPlan { plant: "origin".to_owned(), delays: vec![row], ..PlantPlan::default() };
     let plant = PlantStatus {

@@ -39,6 +39,7 @@ fn promised() -> Status {
         service_seconds: Some(0.04),
         least_seconds: Some(f64::INFINITY),
         fitting_rate: Some(80.0),
+        yields: false,
     };
     let mut status = sample();
     status.plants[0].workers_found = Some(true);
