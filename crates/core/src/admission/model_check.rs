@@ -44,7 +44,7 @@ fn counted(held: &HeldWorkers) -> u32 {
 #[test]
 fn a_request_whose_part_of_time_is_over_as_it_ends_is_counted_once() {
     loom::model(|| {
-        let held = Arc::new(HeldWorkers::new(DEADLINE_NS));
+        let held = Arc::new(HeldWorkers::new(DEADLINE_NS, 0));
         held.start(at(0), &work());
         let other = {
             let held = held.clone();
@@ -63,7 +63,7 @@ fn a_request_whose_part_of_time_is_over_as_it_ends_is_counted_once() {
 #[test]
 fn a_request_that_stays_is_counted_whoever_takes_its_word() {
     loom::model(|| {
-        let held = Arc::new(HeldWorkers::new(DEADLINE_NS));
+        let held = Arc::new(HeldWorkers::new(DEADLINE_NS, 0));
         let other = {
             let held = held.clone();
             thread::spawn(move || held.start(at(8), &work()))
