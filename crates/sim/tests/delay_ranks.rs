@@ -85,3 +85,22 @@ fn a_class_that_comes_in_short_bursts_keeps_no_workers_between_them() {
     println!("gold beside a class of bursts: {:.1} ms, that class: {:.1} ms", 1e3 * gold, 1e3 * page);
     assert!((0.08..=0.107).contains(&gold) && (0.06..=0.11).contains(&page), "{gold}, {page}");
 }
+
+/// Gold brings three times what it was to, for two minutes, so that a lower class waits whatever its own quota is. What it missed
+/// then is no effect of the quota, and teaches the law nothing: before, silver had 45 of its 100 ms for five minutes.
+#[test]
+fn a_shortage_that_a_higher_class_makes_is_not_made_up_for_with_a_larger_quota() {
+    let (mut after, mut lowest) = (Vec::new(), Vec::new());
+    for seed in 6111..=6114 {
+        let class = |name, rate, priority| Flow::new(name, rate).delay(MS(100), None).priority(priority);
+        let gold = class("gold", 100.0, 1).then(60.0, 340.0).then(180.0, 100.0);
+        let flows =
+            vec![gold, class("silver", 65.0, 2), class("bronze", 100.0, 3), Flow::new("default", 300.0)];
+        let heard = Scene::new(16, MS(40), flows, 420.0, seed).run();
+        after.push(between(&heard, 1, 240.0, 420.0));
+        lowest.push(between(&heard, 2, 240.0, 420.0));
+    }
+    println!("silver {after:.3?} s, bronze {lowest:.3?} s");
+    assert!((0.08..=0.108).contains(&mean(&after)), "{after:?}");
+    assert!((0.08..=0.108).contains(&mean(&lowest)), "{lowest:?}");
+}

@@ -43,6 +43,8 @@ const LIKELY: f64 = 0.98;
 /// A percentile is missed now while the next late departure is not overdue: so many times the departures between two late
 /// ones where as many are late as may be.
 const LATE_AGAIN: f64 = 2.0;
+/// A class that was given less than this part of what it asked for is short of workers.
+const SHORT: f64 = 0.9;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
 /// A class has no traffic any more when none of it waits, and nothing has come or ended for the time of so many requests.
@@ -59,6 +61,8 @@ pub(super) struct DelayClass {
     contended: ContendedWindow,
     /// Whether requests of other classes waited at the last update.
     contended_before: bool,
+    /// Whether it was given far fewer workers than it asked for.
+    is_short: bool,
     /// Workers that the law asks for, what it made them of, and the least it may ask for.
     wanted: f64,
     terms: Option<DelayTerms>,
@@ -119,6 +123,7 @@ impl DelayClass {
             window: DepartureWindow::new(promise.delay.window() as u64, UPDATE).within(promise.delay.target),
             contended: ContendedWindow::default(),
             contended_before: false,
+            is_short: false,
             wanted: f64::INFINITY,
             terms: None,
             least: LEAST,
@@ -235,6 +240,8 @@ impl DelayClass {
             self.contended.add(now, &seen, self.promise.delay.window());
         }
         self.contended.expire(now);
+        // What others take from it is no effect of its quota.
+        let binding = binding && !self.is_short;
         let residual = Residual { binding, ..self.residual(&seen, &traffic, workers) };
         self.wanted = self.law.next(&residual);
         self.terms = Some(self.law.terms(&residual));
@@ -364,6 +371,7 @@ impl DelayClass {
     /// window if it was renewed.
     pub(super) fn judge(&mut self, now: Instant, seen: Option<&Seen>, given: &Given) {
         let has_all = given.quota >= given.workers || given.quota < self.wanted;
+        self.is_short = given.quota < SHORT * self.wanted.min(given.workers);
         let kept = match seen {
             Some(seen) => self.judge_window(now, seen, given, has_all || self.is_kept_out),
             None => self.judge_pause(now),

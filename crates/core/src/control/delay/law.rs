@@ -25,10 +25,11 @@
 //! **Gains are per window, not per update.** g and r are those of a loop that updates once a window (n = N). The proportional
 //! part is the same at any n; for the integral part 1 - r is multiplied by n / N.
 //!
-//! **Anti-windup.** The integral is a low-pass of the correction that was applied, `I += (1 - r) (n/N) (applied -
-//! feed-forward - I)`. Where nothing is clamped, that is eq. 4; where the actuator is clamped, I converges to the correction
-//! that was applied. In velocity form a clamped U would forget its proportional part instead, and noise would move it away
-//! from the end of its range.
+//! **Anti-windup.** The integral is a low-pass of the correction that was applied, which is `applied - feed-forward`:
+//! `I += (1 - r) (n/N) (applied - feed-forward - I)`. Where nothing is clamped, that is eq. 4; where the actuator is clamped, I
+//! converges to the correction that was applied. In velocity form a clamped U would forget its proportional part instead, and
+//! noise would move it away from the end of its range. While higher ranks leave the class far less than it asks for, the
+//! integral stands still: what it misses then is no effect of what it asked for.
 //!
 //! **A delay that is too short moves the actuator less than one that is too long.** Delay against capacity is a hyperbola (QM
 //! Fig. 2), so the capacity that may be taken from a class whose delay is below D_ref is bounded: by `1/D_ref - 1/(D_ref +
