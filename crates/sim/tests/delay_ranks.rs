@@ -86,8 +86,8 @@ fn a_class_that_comes_in_short_bursts_keeps_no_workers_between_them() {
     assert!((0.08..=0.107).contains(&gold) && (0.06..=0.11).contains(&page), "{gold}, {page}");
 }
 
-/// Gold brings three times what it was to, for two minutes, so that a lower class waits whatever its own quota is. What it missed
-/// then is no effect of the quota, and teaches the law nothing: before, silver had 45 of its 100 ms for five minutes.
+/// Gold brings three times what it was to, for two minutes, so that a lower class waits whatever its own quota is. What it
+/// missed then is no effect of the quota, and teaches the law nothing: before, silver had 45 of its 100 ms for five minutes.
 #[test]
 fn a_shortage_that_a_higher_class_makes_is_not_made_up_for_with_a_larger_quota() {
     let (mut after, mut lowest) = (Vec::new(), Vec::new());

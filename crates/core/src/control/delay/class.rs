@@ -59,8 +59,6 @@ pub(super) struct DelayClass {
     law: DelayLaw,
     window: DepartureWindow,
     contended: ContendedWindow,
-    /// Whether requests of other classes waited at the last update.
-    contended_before: bool,
     /// Whether it was given far fewer workers than it asked for.
     is_short: bool,
     /// Workers that the law asks for, what it made them of, and the least it may ask for.
@@ -122,7 +120,6 @@ impl DelayClass {
             law,
             window: DepartureWindow::new(promise.delay.window() as u64, UPDATE).within(promise.delay.target),
             contended: ContendedWindow::default(),
-            contended_before: false,
             is_short: false,
             wanted: f64::INFINITY,
             terms: None,
@@ -235,13 +232,9 @@ impl DelayClass {
         let first_free = self.lower.observe(input.lanes, &self.promise.below) / workers;
         self.is_kept_out = keeps_out(self.promise.delay, traffic.service_seconds, first_free);
         let waits = (input.contended)(self.promise.plant, class);
-        let binding = core::mem::replace(&mut self.contended_before, waits) || waits;
-        if binding {
-            self.contended.add(now, &seen, self.promise.delay.window());
-        }
-        self.contended.expire(now);
+        let contended = self.contended.observe(now, waits, &seen, self.promise.delay.window());
         // What others take from it is no effect of its quota.
-        let binding = binding && !self.is_short;
+        let binding = contended && !self.is_short;
         let residual = Residual { binding, ..self.residual(&seen, &traffic, workers) };
         self.wanted = self.law.next(&residual);
         self.terms = Some(self.law.terms(&residual));
@@ -448,11 +441,8 @@ impl DelayClass {
 
     /// The part of the promise by which it is missed.
     fn error(&self, seen: &Seen) -> f64 {
-        let reached = match self.late() {
-            None => seen.response / self.promise.delay.target.as_secs_f64(),
-            Some(late) => seen.late / late,
-        };
-        reached - 1.0
+        let by_mean = || seen.response / self.promise.delay.target.as_secs_f64();
+        self.late().map_or_else(by_mean, |late| seen.late / late) - 1.0
     }
 }
 

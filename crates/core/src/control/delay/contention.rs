@@ -25,6 +25,8 @@ struct Update {
 /// The window of the law.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ContendedWindow {
+    /// Whether requests of other classes waited at the last update.
+    waited: bool,
     updates: VecDeque<Update>,
     departures: f64,
     /// Departures and their response times (s), of the last [`RECENT`] or so.
@@ -48,8 +50,19 @@ pub(super) struct Contended {
 const RECENT: f64 = 50.0;
 
 impl ContendedWindow {
+    /// Takes what was seen at an update; `waits`: whether requests of other classes wait. Returns whether they do or did at the
+    /// one before: only then the departures count, about the last `most` of them.
+    pub(super) fn observe(&mut self, now: Instant, waits: bool, seen: &Seen, most: f64) -> bool {
+        let contended = core::mem::replace(&mut self.waited, waits) || waits;
+        if contended {
+            self.add(now, seen, most);
+        }
+        self.expire(now);
+        contended
+    }
+
     /// Adds the departures of an update; the oldest leave, so that about `most` stay.
-    pub(super) fn add(&mut self, now: Instant, seen: &Seen, most: f64) {
+    fn add(&mut self, now: Instant, seen: &Seen, most: f64) {
         let update = Update {
             at: now,
             departures: seen.fresh,
@@ -73,7 +86,7 @@ impl ContendedWindow {
 
     /// Forgets what is as old as a departure in the window of the promise may not be: it is of another traffic, and the law
     /// would act on it until the class competes again.
-    pub(super) fn expire(&mut self, now: Instant) {
+    fn expire(&mut self, now: Instant) {
         while let Some(first) = self.updates.front()
             && now.since(first.at) > Delay::EXPIRY
         {
