@@ -121,13 +121,16 @@ impl HeldByDeadline {
 
     /// Counts the start of a request.
     pub(super) fn start(&self, now: Instant, work: &mut Work) {
-        work.deadlines_before = self.ever;
+        work.deadlines_before = self.ever as u16;
         self.by_deadline.iter().for_each(|held| held.start(now, work));
     }
 
     /// Counts its end; `due`: it has a deadline.
     pub(super) fn finish(&self, started: Instant, work: &Work, (took_us, due): (u64, bool)) {
-        let counted = self.by_deadline.iter().take_while(|held| held.number < work.deadlines_before);
+        // A thread may see promises that are older or newer than those at the start, by far fewer than these bits tell.
+        let newer = (self.ever as u16).wrapping_sub(work.deadlines_before).cast_signed();
+        let before = self.ever.wrapping_add_signed(-i32::from(newer));
+        let counted = self.by_deadline.iter().take_while(|held| held.number < before);
         counted.for_each(|held| held.finish(started, work, (took_us, due)));
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::time::{Duration, Instant};
 
-/// What the cost of a request is estimated from, before its service.
+/// What the cost of a request is estimated from, before its service. Packed, since each waiting request keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(Rust, packed(2))]
 pub(crate) struct CostFeatures {
     /// The number of its type among the types of its site.
     pub(crate) request_type: u16,
@@ -32,8 +33,8 @@ pub(crate) struct Work {
     /// The tag under which the admission law has reserved it.
     pub(crate) tag: u16,
     /// How many deadlines were ever promised at the plant before its start, which was counted for those of them that were then
-    /// (`HeldWorkers`).
-    pub(crate) deadlines_before: u32,
+    /// (`HeldWorkers`): the lowest bits of that number.
+    pub(crate) deadlines_before: u16,
     /// The part of the ring of waiting work by arrival in which it counts (`WaitingByAge`).
     pub(crate) ring_part: u8,
     /// For how long it was expected to wait in the server when it started there (us).
