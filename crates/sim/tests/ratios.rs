@@ -497,3 +497,26 @@ fn the_twins_without_ratios_and_without_strict_fail() {
     let found = ratio(&THREE_TO_ONE, &lenient, &lenient.run());
     assert!((1.3..2.5).contains(&found), "{found}");
 }
+
+/// The mean ratio between two seconds after the rates of two classes before eight workers of 50 ms have changed.
+fn after_another_mix(ratio: f64, before: [f64; 2], then: [f64; 2], from: f64, until: f64) -> f64 {
+    const AT: f64 = 300.0;
+    let of_seed = |seed| {
+        let flow =
+            |name, number: usize, delta| Flow::new(name, before[number]).ratio(delta).then(AT, then[number]);
+        let flows = vec![flow("gold", 0, 1.0), flow("silver", 1, ratio)];
+        let heard = Scene::new(8, Duration::from_millis(50), flows, AT + until, seed).run();
+        heard.mean(1, AT + from) / heard.mean(0, AT + from)
+    };
+    mean(&(9321..=9332).map(of_seed).collect::<Vec<_>>())
+}
+
+/// A rush of one class is no error of the ratio. Before, when the shares of the classes were those of 10,000 departures, the
+/// ratios were 1.24 and 2.6.
+#[test]
+fn another_mix_of_the_classes_is_followed_within_a_minute() {
+    let equal = after_another_mix(1.0, [20.0, 20.0], [132.0, 20.0], 10.0, 30.0);
+    let half_more = after_another_mix(1.5, [70.0, 70.0], [146.0, 6.0], 30.0, 60.0);
+    println!("1:1 is 1:{equal:.2}, 1:1.5 is 1:{half_more:.2}");
+    assert!((0.88..=1.12).contains(&equal) && (1.4..=2.0).contains(&half_more), "{equal}, {half_more}");
+}

@@ -20,6 +20,8 @@ const SHORT: f64 = 500.0;
 /// Departures of a site over which the shares of its classes are counted. A share that follows the last few departures varies
 /// with their response times, and what is multiplied by both is biased.
 const SHARES: f64 = 10_000.0;
+/// By how much the share of a class among arrivals differs from that, where the mix of the classes has changed.
+const OTHER_MIX: f64 = 0.1;
 
 /// A class with a promised ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -234,6 +236,18 @@ impl SiteRatios {
         }
     }
 
+    /// Begins to count the shares anew, from the rates of arrivals, where these are another mix.
+    fn follow_mix(&mut self, input: &DepartureInput<'_>) {
+        let rate = |one: &Member| input.monitors.rate(one.promise.class);
+        let mut present: Vec<_> = self.members.iter_mut().filter(|one| !one.is_silent()).collect();
+        let rates: f64 = present.iter().map(|one| rate(one)).sum();
+        let counted: f64 = present.iter().map(|one| one.departures).sum();
+        let differs = |one: &Member| (rate(one) / rates - one.departures / counted).abs() > OTHER_MIX;
+        if rates > 0.0 && counted > 0.0 && present.iter().any(|one| differs(one)) {
+            present.iter_mut().for_each(|one| one.departures = counted * rate(one) / rates);
+        }
+    }
+
     fn step(&mut self, now: Instant, input: &DepartureInput<'_>) {
         let mut fresh = 0.0_f64;
         for member in &mut self.members {
@@ -249,6 +263,7 @@ impl SiteRatios {
             *short = (short.0 * kept + seen.fresh_ends, short.1 * kept + seen.fresh_sum);
         }
         self.count_shares(fresh);
+        self.follow_mix(input);
         let all: f64 = self.members.iter().filter(|one| !one.is_silent()).map(|one| one.departures).sum();
         let reached = |member: &Member| match member.is_silent() {
             true => Reached { delta: member.promise.delta, ..Reached::default() },
