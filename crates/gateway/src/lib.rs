@@ -46,5 +46,5 @@ pub use gateway::{Before, FaultNews, Gateway};
 pub use listen::inherited::{Inherited, ListeningSocket};
 pub use runtime::reload::{Reloaded, Reloader};
 pub use settings::Settings;
-pub use upstream::roster::ServerNews;
+pub use upstream::ejection::ServerNews;
 pub use worker::shared::Reloads;

@@ -5,7 +5,7 @@
 //! a [`CostEstimate`], the latest periods below the expected are a run, and one that is four standard errors below it is a
 //! fall. A rise is left to each class: it degrades or rejects requests, and must be sure of the class.
 
-use super::cost::{evidence, is_step};
+use super::level_cost::{evidence, is_step};
 use super::{CostEstimate, Served};
 
 /// Finds it.

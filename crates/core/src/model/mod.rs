@@ -2,36 +2,36 @@
 //!
 //! *In*: measured rates, bytes and times. *Out*: costs and waits, with their confidence.
 //!
-//! - `linear`: `U = a R + b W`, learned online (UC 4.3)
-//! - `cost`: the cost of a request at one level
+//! - `cost_line`: `U = a R + b W`, learned online (UC 4.3)
+//! - `level_cost`: the cost of a request at one level
 //! - `common_fall`: whether the costs of all classes of a plant have fallen
 //! - `tracker`: the estimate of a rate, which follows noise slowly and a step at once
 //! - `delay`: how long requests wait for one of s workers (QM 2.3)
 //! - `normal`: quantiles of the normal distribution
 //! - `service_time`: mean and variance of the service time of a type of requests (AC 3.2)
 //! - `service_histogram`: how the service times of a type are distributed
-//! - `split`: whether two groups of requests cost differently, and which feature tells
+//! - `cost_difference`: whether two groups of requests cost differently, and which feature tells
 //! - `size_law`: what each block of a request's body adds to its service time (AC eq. 1)
 
 mod common_fall;
-mod cost;
+mod cost_difference;
+mod cost_line;
 mod delay;
-mod linear;
+mod level_cost;
 mod normal;
 mod service_histogram;
 mod service_time;
 mod size_law;
-mod split;
 mod tracker;
 
 pub(crate) use common_fall::CommonFall;
-pub(crate) use cost::EVIDENCE;
-pub use cost::{CostEstimate, KnownCost, Served};
+pub use cost_difference::{Alike, CostDifference, FeatureToken, Moments, best_split, log_time};
+pub use cost_line::{KnownLine, LinearModel};
 pub use delay::{Traffic, erlang_c, queue_delay, response_percentile};
-pub use linear::{KnownLine, LinearModel};
+pub(crate) use level_cost::EVIDENCE;
+pub use level_cost::{CostEstimate, KnownCost, Served};
 pub(crate) use normal::normal_quantile;
 pub use service_histogram::{ServiceHistogram, TIME_BINS, time_bin};
 pub use service_time::{Batch, ServiceTime};
 pub use size_law::{SizeLaw, Sized};
-pub use split::{Alike, CostDifference, FeatureToken, Moments, best_split, log_time};
 pub use tracker::Tracker;

@@ -3,7 +3,7 @@
 //! The queue of a plant (`queue.rs`) is made of such fifos: one for each rank, and one for each class that was promised a
 //! delay or a ratio.
 
-use crate::scheduling::order::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, QueueTurn};
+use crate::scheduling::precedence::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, QueueTurn};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::scheduling::rank::Rank;

@@ -5,7 +5,7 @@
 //! - `gate`: how many requests a plant has in service, and whether any wait, in one word
 //! - `queue`: the waiting requests of a plant, and which one is next
 //! - `fifo`: the waiting requests of one rank or class
-//! - `order`: compares two fifos: whose first request goes first; of classes with a ratio, which one uses the turn that comes
+//! - `precedence`: compares two fifos: whose first request goes first; among classes with a ratio, which one uses the next turn
 //! - `rank`: the band and the deadline that a request waits with
 //! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
 //! - `arrival_gaps`: the times between the arrivals of a class, without idle ones
@@ -17,7 +17,7 @@ mod fifo;
 pub(crate) mod gate;
 #[cfg(all(test, loom))]
 mod model_check;
-mod order;
+mod precedence;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod rank;

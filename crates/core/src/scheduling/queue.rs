@@ -35,7 +35,7 @@
 use crate::request::Token;
 use crate::request::work::{CostFeatures, Work};
 use crate::scheduling::fifo::{Fifo, OwnClass};
-use crate::scheduling::order::{BY_RANK, IN_QUOTA, Order, QueueTurn};
+use crate::scheduling::precedence::{BY_RANK, IN_QUOTA, Order, QueueTurn};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
 use crate::scheduling::shares::SiteShares;

@@ -1,4 +1,4 @@
-//! The rank of a request: its band and its relative deadline. `order.rs` compares them.
+//! The rank of a request: its band and its relative deadline. `precedence.rs` compares them.
 
 use crate::time::Duration;
 

@@ -5,7 +5,7 @@
 //! response time uses it. So a ratio decides who of the group is served, and never when the group is served. The rest
 //! of the queue waits exactly as if the group were first come, first served.
 
-use crate::scheduling::order::QueueTurn;
+use crate::scheduling::precedence::QueueTurn;
 use alloc::{collections::VecDeque, vec::Vec};
 
 /// The groups of a queue: their sites and bands, and for each as many turns as it has requests, in order.

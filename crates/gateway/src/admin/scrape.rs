@@ -14,7 +14,7 @@ use crate::listen::kernel_shed::ShedStatus;
 use crate::settings::SeedSource;
 use crate::sync::lock;
 use crate::transport::tls::server::CertificateEnd;
-use crate::upstream::roster::RosterStatus;
+use crate::upstream::ejection::RosterStatus;
 use crate::worker::shared::Reloads;
 use crate::worker::shared::Shared;
 use plimsoll_core::Engine;

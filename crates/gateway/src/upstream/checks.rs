@@ -5,7 +5,7 @@
 //! up. Intervals are drawn around the one that is configured, and the first within it, so that neither the servers of a
 //! gateway nor the gateways of a server are checked in step.
 //!
-//! What a check found goes to the [`Roster`](super::roster::Roster). A server that has left is not checked any more.
+//! What a check found goes to the [`Roster`](super::ejection::Roster). A server that has left is not checked any more.
 
 use super::connect::{Secured, connect};
 use super::pool::Pool;

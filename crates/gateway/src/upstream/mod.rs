@@ -4,7 +4,7 @@
 //! response; and what became of requests there, which says how servers are.
 //!
 //! [`servers`] gives a request its connection, to another server where one cannot be reached: [`choice`] says to which
-//! [`server`], [`roster`] which of them are in use, by the [`trouble`] that requests and [`checks`] met, [`retry_budget`]
+//! [`server`], [`ejection`] which of them are in use, by the [`trouble`] that requests and [`checks`] met, [`retry_budget`]
 //! whether another may be tried, [`server_log`] what the log was told of them. [`pool`] owns the connections of all threads,
 //! and [`connect`] begins them. [`load_report`] reads what servers report, and [`loop_mark`] finds requests that an upstream
 //! leads back here.
@@ -14,13 +14,13 @@
 pub(crate) mod checks;
 mod choice;
 pub(crate) mod connect;
+pub(crate) mod ejection;
 pub(crate) mod load_report;
 pub(crate) mod loop_mark;
 mod new_connections;
 pub(crate) mod pool;
 mod recent_counts;
 mod retry_budget;
-pub(crate) mod roster;
 mod server;
 mod server_log;
 pub(crate) mod servers;

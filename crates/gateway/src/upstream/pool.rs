@@ -12,8 +12,8 @@
 //!
 //! Why not a pool per thread: with 8 prefork workers and 24 clients, such pools gave 16 clients no connection at all.
 
+use super::ejection::Roster;
 use super::load_report::LoadReports;
-use super::roster::Roster;
 use super::server::Server;
 use crate::sync::lock;
 use crate::transport::socket::Socket;
@@ -269,7 +269,7 @@ impl Lease {
     pub(crate) fn erred(&self, now: Instant) {
         let Ticket { pool, server, .. } = &self.ticket;
         let in_row = server.count_error(self.ejections);
-        if in_row >= super::roster::FEWEST_ERRORS {
+        if in_row >= super::ejection::FEWEST_ERRORS {
             pool.roster().erred(now, server, in_row);
         }
     }

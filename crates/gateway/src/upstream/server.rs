@@ -1,6 +1,6 @@
 //! One server of an upstream: its address, what requests read of its health, and what was counted there.
 //!
-//! [`Roster`](super::roster::Roster) alone moves a server out of use and back. Requests read the words here, and count here
+//! [`Roster`](super::ejection::Roster) alone moves a server out of use and back. Requests read the words here, and count here
 //! what they met; no lock is taken for that.
 
 use super::new_connections::NewConnections;

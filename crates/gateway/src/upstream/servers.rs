@@ -256,7 +256,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::roster::FIRST_EJECTION;
+    use super::super::ejection::FIRST_EJECTION;
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@
 //! crowded prefix only its most frequent segments are told apart. So a table of bounded size keeps what is asked for
 //! often, whatever else is asked for.
 
-use super::found::LearnedShape;
+use super::found_types::LearnedShape;
 use crate::request::shape::{CrowdedPrefixes, DEPTH, ROOT, any_below};
 use crate::request::shape_table::{MOST_APART, MOST_CROWDED, SHAPES};
 use alloc::{collections::BTreeMap, vec::Vec};

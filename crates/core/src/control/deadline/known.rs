@@ -6,7 +6,7 @@
 //! others. The sums by which types are found are not kept: they are of a few thousand requests and grow again, and no type is
 //! merged before its own are known anew.
 
-use super::found::FoundRule;
+use super::found_types::FoundRule;
 use super::learned_type::LearnedType;
 use super::types::SiteTypes;
 use crate::model::{ServiceHistogram, SizeLaw, TIME_BINS};

@@ -1,8 +1,8 @@
 //! The loop behind deadlines: learns what admission reads.
 //!
 //! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the cost
-//! of each type (`types.rs`, `service_allowance.rs`), which types there are where none is told (`found.rs`), and the part of a
-//! plant that higher ranks take (`rates.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
+//! of each type (`types.rs`, `service_allowance.rs`), which types there are where none is told (`found_types.rs`), and the
+//! part of a plant that higher ranks take (`rates.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
 //! [`UnfinishedWork`]. A deadline is decided on at the arrival of a request. So no budget of a period is used up, and no second
 //! queue for the work that a period leaves over is needed, as AC has them: that work is unfinished as any other.
 //!
@@ -10,8 +10,8 @@
 
 pub(crate) mod budgets;
 mod crowded_prefixes;
-mod found;
 mod found_conditions;
+mod found_types;
 mod known;
 mod lateness;
 mod learned_type;
@@ -33,7 +33,7 @@ use crate::telemetry::status::{FoundType, TypeStatus};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
-use found::{FoundTypes, room};
+use found_types::{FoundTypes, room};
 pub use known::{KnownRule, KnownTypeCost, KnownTypes};
 use rates::PlantRates;
 use types::{DeadlinePromise, PromisedTypes, SiteTypes};

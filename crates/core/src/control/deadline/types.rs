@@ -3,7 +3,7 @@
 //! A type that was never seen costs its quantum times the cost per quantum of the types that were seen. What is learned of one
 //! type is in `learned_type.rs`.
 
-use super::found::{FoundTypes, Regrouped, is_room};
+use super::found_types::{FoundTypes, Regrouped, is_room};
 use crate::admission::estimates::{Alone, Estimates};
 use crate::admission::headroom::Needs;
 use crate::control::deadline::learned_type::LearnedType;

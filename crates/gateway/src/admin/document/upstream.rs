@@ -1,6 +1,6 @@
 //! Upstreams and folders in `/status`: each with its loop and its servers, and the plan of what was promised there.
 
-use crate::upstream::roster::{RosterStatus, ServerStatus};
+use crate::upstream::ejection::{RosterStatus, ServerStatus};
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
 use plimsoll_core::telemetry::status::{LimitReason, PlacesStatus, PlantStatus};
 use serde::Serialize;

@@ -17,7 +17,7 @@ mod table;
 use super::controller::ControllerFigures;
 use super::document::{classes, plants};
 use super::scrape::{GatewayFigures, Scrape};
-use crate::upstream::roster::{RosterStatus, ServerStatus};
+use crate::upstream::ejection::{RosterStatus, ServerStatus};
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
 use plimsoll_core::telemetry::status::{ClassStatus, DurationHistogram, PlantStatus, SiteStatus, TypeStatus};
 pub(super) use process::ProcessFigures;

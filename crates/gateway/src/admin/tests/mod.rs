@@ -17,7 +17,7 @@ use crate::http2::floods::EndedConnections;
 use crate::listen::clients::ClientConnections;
 use crate::listen::kernel_shed::ShedStatus;
 use crate::settings::SeedSource;
-use crate::upstream::roster::{RosterStatus, ServerStatus};
+use crate::upstream::ejection::{RosterStatus, ServerStatus};
 use crate::worker::shared::Reloads;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
