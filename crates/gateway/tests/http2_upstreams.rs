@@ -278,3 +278,34 @@ fn more_requests_than_places_wait_and_all_are_served() {
     settled(&gateway);
     assert_eq!(outcomes(&gateway), [40, 0, 0]);
 }
+
+/// The body of a request that HTTP/2 does not have is no request of its own, and is not put before another client's.
+#[test]
+fn the_body_of_a_request_that_http2_does_not_have_goes_nowhere() {
+    let server = service();
+    let gateway = {
+        let backends = vec![speaking_http2(server.address)];
+        Gateway::start(Settings { backends, ..settings(&[]) }, &promises(1)).expect("a gateway")
+    };
+    let impossible = [
+        ("/".to_owned(), "a%41"),
+        ("/".to_owned(), "[:::::::::]"),
+        (format!("/{}", "\"".repeat(21_900)), "test"),
+    ];
+    let hidden =
+        ["GET /hidden HTTP/1.1\r\nhost: test\r\nx-plan: gold\r\n\r\n", "GET /hidden HTTP/1.1\r\nx: "];
+    for (target, host) in &impossible {
+        for hidden in hidden {
+            let length = hidden.len();
+            let text =
+                format!("POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{hidden}");
+            let mut attacker = client(&gateway);
+            attacker.send(text.as_bytes()).expect("sent");
+            let status = attacker.head().map(|head| status(&head)).expect("an answer");
+            assert_eq!((status, server.counts().1), (400, 0), "{host}");
+        }
+    }
+    let before = server.counts().1;
+    assert_eq!((client(&gateway).get("/page").0, server.counts().1), (200, before + 1));
+    settled(&gateway);
+}

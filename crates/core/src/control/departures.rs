@@ -21,7 +21,7 @@ const CLOSEST: Duration = Duration::from_millis(5);
 pub(crate) struct DepartureInput<'a> {
     pub(crate) lanes: &'a [Arc<LaneCounters>],
     pub(crate) monitors: &'a Monitors,
-    /// s, by plant.
+    /// s, by plant: its workers, or the places of one that takes more at once. Service times are the times of these.
     pub(crate) workers: &'a dyn Fn(usize) -> u32,
     /// U*, by plant, as promised.
     pub(crate) set_point: &'a dyn Fn(usize) -> f64,

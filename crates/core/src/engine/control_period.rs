@@ -152,7 +152,7 @@ impl Engine {
         let input = DepartureInput {
             lanes: &self.sensors.counters,
             monitors: &self.sensors.classes,
-            workers: &|plant: usize| state.plants[plant].capacity.workers(),
+            workers: &|plant: usize| state.plants[plant].capacity.shared_out(),
             set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
             contended: &|plant: usize, class: usize| state.plants[plant].gate.is_waited_at_beside(class),
         };
@@ -258,9 +258,7 @@ impl Engine {
         gate.waiting_by_class(&mut self.sensors.waiting);
         self.sensors.unseen.add_waiting(self.sensors.classes.measurements(), &mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
-        if counted.releases > 0 {
-            self.bound_server_queue(plant, Some(1e-9 * counted.busy_ns as f64 / counted.releases as f64));
-        }
+        self.bound_server_queue(plant);
         let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let measured = Measurement {
             seconds: self.timers.seconds,
@@ -314,9 +312,9 @@ impl Engine {
         }
     }
 
-    /// Bounds how many requests wait in a server whose workers are promised, where classes were promised times. S is what a
-    /// request took of a worker of late, if any did (s). A server that decides itself may be far from here: it has all places.
-    pub(super) fn bound_server_queue(&self, plant: usize, service_seconds: Option<f64>) {
+    /// Bounds how many requests wait in a server whose workers are promised, where classes were promised times. A server that
+    /// decides itself may be far from here: it has all places.
+    pub(super) fn bound_server_queue(&self, plant: usize) {
         let promised = &self.registry.promises.plants[plant];
         if promised.find_workers.is_none() && !promised.decides_itself {
             let PublishedPlant { capacity, shortest_deadline, .. } = &self.published().plants[plant];
@@ -325,6 +323,7 @@ impl Engine {
                 shortest_deadline: *shortest_deadline,
                 has_ratio: self.loops.ratios.is_at(plant),
             };
+            let service_seconds = self.sensors.plants[plant].service_seconds;
             capacity.set_most_for_times(times.most_in_service(capacity.workers(), service_seconds));
         }
     }
@@ -394,10 +393,7 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
         if quota.leaves_out() {
             quota.see(in_service(lanes, own.class));
         }
-        // What is in service beyond the workers waits in the plant, where the class's share is that of its requests.
-        let capacity = &state.plants[own.plant].capacity;
-        let beyond = f64::from(capacity.limit()) / f64::from(capacity.workers().max(1));
-        quota.set_workers(own.workers * beyond.max(1.0));
+        quota.set_workers(state.plants[own.plant].capacity.places(own.workers));
         if let Some(waits) = own.waits {
             quota.gaps.set_longest(waits.longest_gap);
             quota.set_urgent(waits.urgent);

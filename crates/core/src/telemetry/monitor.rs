@@ -190,6 +190,8 @@ impl ClassMonitor {
 pub(crate) struct PlantMonitor {
     totals: PlantSnapshot,
     pub(crate) reported: ReportedMean,
+    /// What a request took of a worker in the last period in which any ended (s).
+    pub(crate) service_seconds: Option<f64>,
 }
 
 impl PlantMonitor {
@@ -202,6 +204,9 @@ impl PlantMonitor {
         let totals = PlantSnapshot::sum(lanes, plant);
         let counted = totals.since(&self.totals);
         self.totals = totals;
+        if counted.releases > 0 {
+            self.service_seconds = Some(1e-9 * counted.busy_ns as f64 / counted.releases as f64);
+        }
         (counted, self.reported.take())
     }
 }

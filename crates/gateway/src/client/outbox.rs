@@ -53,6 +53,22 @@ struct Stored {
     later: VecDeque<Piece>,
 }
 
+impl Stored {
+    /// Passes over the file's next bytes, `count` at most, and says how many these are, and how many of them are not body.
+    fn pass_over(&mut self, count: usize) -> (usize, usize) {
+        let count = usize::try_from(self.store.len()).map_or(count, |length| length.min(count));
+        self.store.skip(count);
+        (count, self.take_head(count))
+    }
+
+    /// Of the file's next `count` bytes, how many are not body.
+    fn take_head(&mut self, count: usize) -> usize {
+        let head = usize::try_from(self.head).map_or(count, |head| head.min(count));
+        self.head -= head as u64;
+        head
+    }
+}
+
 /// A queue of pieces. Those that fill it bound it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -186,8 +202,7 @@ impl Outbox {
         let Some(stored) = &mut self.stored else { return Ok(()) };
         let mut buffer = Buffer::large();
         let count = stored.store.read(&mut buffer)?;
-        let head = usize::try_from(stored.head).map_or(count, |head| head.min(count));
-        stored.head -= head as u64;
+        let head = stored.take_head(count);
         self.pieces.push_back(Piece { bytes: Bytes::Pooled(buffer), range: 0..count, head });
         Ok(())
     }
@@ -252,22 +267,74 @@ impl Outbox {
         Some((piece.bytes, piece.range))
     }
 
-    /// Takes `count` bytes that are in memory.
+    /// Takes `count` bytes. They were in memory when they were written; some may be in the file since then, as TLS says late what
+    /// it has written.
     pub(crate) fn advance(&mut self, mut count: usize) -> Written {
         let mut written = Written { body: 0, bytes: count as u64 };
         while count > 0 {
-            let Some(piece) = self.pieces.front_mut() else { break };
-            let taken = count.min(piece.range.len());
-            let head = taken.min(piece.head);
-            piece.head -= head;
-            piece.range.start += taken;
+            let (taken, head) = match (self.pieces.front_mut(), &mut self.stored) {
+                (Some(piece), _) => {
+                    let taken = count.min(piece.range.len());
+                    let head = taken.min(piece.head);
+                    piece.head -= head;
+                    piece.range.start += taken;
+                    (taken, head)
+                }
+                (None, Some(stored)) => stored.pass_over(count),
+                (None, None) => break,
+            };
             written.body += (taken - head) as u64;
             count -= taken;
-            if piece.range.is_empty() {
-                self.pieces.pop_front();
+            self.pieces.pop_front_if(|piece| piece.range.is_empty());
+            self.close_drained();
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outbox(pieces: usize, length: usize) -> Outbox {
+        let mut outbox = Outbox::default();
+        (0..pieces).for_each(|n| outbox.push_copy(&vec![n as u8; length], 0));
+        outbox
+    }
+
+    /// What is left of it.
+    fn rest(outbox: &mut Outbox) -> Vec<u8> {
+        let mut rest = Vec::new();
+        while let Some(bytes) = outbox.front().expect("the file is there").map(<[u8]>::to_vec) {
+            outbox.advance(bytes.len());
+            rest.extend(bytes);
+        }
+        rest
+    }
+
+    /// TLS encrypts pieces, and says that they are written when the client has taken them: after some went to the file.
+    #[test]
+    fn bytes_that_were_written_before_they_went_to_the_file_are_not_sent_again() {
+        let (storage, limits) = (Arc::new(Storage::default()), Limits::default());
+        let all: Vec<u8> = rest(&mut outbox(4, 70_000));
+        for keep in [0, 1, 3] {
+            for written in [70_000, 90_000, 210_000, 280_000] {
+                let mut outbox = outbox(4, 70_000);
+                outbox.store(keep, &storage, &limits).expect("room");
+                outbox.push_copy(&[9; 10], 0);
+                let counted = outbox.advance(written);
+                assert_eq!((counted.body, counted.bytes), (written as u64, written as u64));
+                let left = rest(&mut outbox);
+                assert!(left == [&all[written..], &[9; 10]].concat(), "{keep}, {written}: {}", left.len());
             }
         }
-        self.close_drained();
-        written
+        // A wait gives the memory of a piece back of which a part is encrypted.
+        let mut outbox = outbox(4, LARGE);
+        outbox.store(4, &storage, &limits).expect("room");
+        outbox.advance(3 * LARGE);
+        outbox.put_away(&storage, &limits).expect("room");
+        outbox.front().expect("the file is there");
+        assert_eq!(outbox.advance(64 << 10).body, 64 << 10);
+        assert_eq!(rest(&mut outbox).len(), LARGE - (64 << 10));
     }
 }

@@ -90,7 +90,7 @@ impl Engine {
         self.rows = self.next_rows();
         self.take_promised_costs(None, false);
         self.reload_departures();
-        (0..self.registry.promises.plants.len()).for_each(|plant| self.bound_server_queue(plant, None));
+        (0..self.registry.promises.plants.len()).for_each(|plant| self.bound_server_queue(plant));
         self.reload_timers();
         changes
     }

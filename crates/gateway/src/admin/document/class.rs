@@ -114,7 +114,7 @@ document! {
         delay_seconds: Option<f64> = row.map(|row| row.delay.target.as_secs_f64()),
         /// The percentile of it; null for a mean.
         percentile: Option<f64> = row.and_then(|row| row.delay.percentile),
-        /// Workers that are its own while it wants them; null for a ratio.
+        /// Workers that are its own while it wants them, or places at a server that takes more at once; null for a ratio.
         quota: Option<f64> = response.quota,
         /// The mean response time of the window: a thousand requests or so, none older than ten minutes.
         mean_seconds: f64 = response.response,

@@ -139,12 +139,13 @@ impl Http2Socket {
             while !rest.is_empty() {
                 match self.poll_take(rest, context) {
                     Poll::Ready(Ok(count)) => (rest, taken) = (&rest[count..], taken + count),
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    // An error lasts: it comes again at the next bytes.
+                    Poll::Ready(Err(error)) if taken == 0 => return Poll::Ready(Err(error)),
                     Poll::Pending if taken == 0 => {
                         self.drive(context);
                         return Poll::Pending;
                     }
-                    Poll::Pending => {
+                    Poll::Ready(Err(_)) | Poll::Pending => {
                         self.drive(context);
                         return Poll::Ready(Ok(taken));
                     }

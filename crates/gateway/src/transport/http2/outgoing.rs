@@ -56,8 +56,10 @@ impl RequestText {
         }
     }
 
+    /// Whether what comes next is of the body. A request that HTTP/2 does not have keeps its body, which nothing takes: read
+    /// as a head, it would be a request that nobody has decided on.
     pub(super) fn is_in_body(&self) -> bool {
-        self.stream.is_some() && !self.body.is_done()
+        !self.body.is_done()
     }
 
     /// Takes bytes of the head, and says how many. Once it is whole the request begins.

@@ -132,7 +132,9 @@ impl PlantPools {
         let service = if plant.service.is_zero() { Duration::from_millis(10) } else { plant.service };
         let period = sampling_period(settings.period, service, servers);
         let classes: Vec<Class> = deltas.into_iter().map(Class::new).collect();
-        let pool = Pool { limit: (most / classes.len() as u32).max(1), ..Pool::default() };
+        // Lighter levels alone have no pool: full quality is served elsewhere.
+        let each = most.checked_div(classes.len() as u32).unwrap_or(0);
+        let pool = Pool { limit: each.max(1), ..Pool::default() };
         let (seen, pools) = (vec![Seen::default(); classes.len()], vec![pool; classes.len()]);
         PlantPools {
             settings: settings.clone(),
@@ -172,6 +174,9 @@ impl PlantPools {
         let corrections = corrections(&mut self.classes, &self.seen, &self.settings.gains);
         let asked_for = (0..self.classes.len()).filter(|class| self.classes[*class].is_asked_for());
         let asked_for: Vec<usize> = asked_for.collect();
+        if asked_for.is_empty() {
+            return self.seen.fill(Seen::default());
+        }
         let of_these = |class: &usize| (self.classes[*class].clone(), corrections[*class]);
         let (classes, corrections): (Vec<Class>, Vec<f64>) = asked_for.iter().map(of_these).unzip();
         // The pools' busiest moments may be different ones: together they are no more than there are.
@@ -328,6 +333,14 @@ mod tests {
         assert_eq!(period(&mut plant, 3.0, [(60, 0.05, 1), (20, 0.1, 1)]), [3 + 2, 1 + 2]);
         // The busiest moments of the pools are not the same moment: 16 processes are all there are, and none is left for T.
         assert_eq!(period(&mut plant, 4.0, [(60, 0.05, 12), (20, 0.1, 12)]), [12, 4]);
+    }
+
+    /// An upstream of lighter levels alone has none.
+    #[test]
+    fn a_plant_without_pools_is_passed_over() {
+        let mut plant = PlantPools::new(&settings(1.0), &truth(), Vec::new());
+        plant.advance(at(5.0));
+        assert!(plant.pools.is_empty() && plant.next > at(5.0));
     }
 
     #[test]
