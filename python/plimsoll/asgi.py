@@ -124,7 +124,9 @@ def _request(scope):
     headers = scope["headers"]
 
     def header(name):
-        return next((value for key, value in headers if key == name), None)
+        values = (value for key, value in headers if key == name)
+        # Clients of HTTP/2 may send each cookie in a field of its own.
+        return b"; ".join(values) or None if name == b"cookie" else next(values, None)
 
     client = scope.get("client")
     path = scope.get("raw_path") or quote(scope["path"], safe=SAFE).encode()

@@ -67,6 +67,8 @@ def rejection_text(decision: "Decision") -> bytes:
     """The body of a rejection, as the gateway has it unless it is told another."""
     if decision.status == 421:
         return b"No site of this name.\n"
+    if decision.status == 400:
+        return b"The path has a dot segment.\n"
     return b"This site is busy right now. Please try again in a moment.\n"
 
 
@@ -163,7 +165,7 @@ class Attachment:
             if handle is None:
                 return None
             error, decision = self._adapt(handle, request)
-        if error and error != library.NO_SITE:
+        if error and error not in library.ANSWERED:
             if error not in self._told:
                 self._told.add(error)
                 _log.error("a request is not counted, and others may be: %s", self._sentence(error))
@@ -207,7 +209,7 @@ class Attachment:
         room = len(request.path) + _PREFIX
         path, decided = ctypes.create_string_buffer(room), library.DecisionStruct()
         error = self._library.plimsoll_adapt(handle, ctypes.byref(made), path, room, ctypes.byref(decided))
-        if error and error != library.NO_SITE:
+        if error and error not in library.ANSWERED:
             return error, None
         if not error and decided.frozen != self._frozen:
             self._frozen = decided.frozen

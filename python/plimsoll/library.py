@@ -4,7 +4,9 @@ import ctypes
 import os
 from pathlib import Path
 
-NO_REQUEST, NO_SITE, FORKED = -10, -8, -7
+NO_REQUEST, NO_SITE, FORKED, PATH = -10, -8, -7, -16
+# Errors with a decision: the answer to such a request.
+ANSWERED = (NO_SITE, PATH)
 
 # Finds a header: from the context of the request and a name to the address of a text, or to nothing.
 FindHeader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)

@@ -79,7 +79,9 @@ static apr_status_t detach(void *data) {
 
 /* Attaches if it is time to try. The state may not be there yet when Apache starts. */
 static plimsoll_t *attached(attachment_t *own, server_rec *server) {
-    if (own->handle || apr_time_now() < own->next_try || apr_thread_mutex_trylock(own->lock) != APR_SUCCESS)
+    /* A clock that was set back leaves more than RETRY. */
+    apr_time_t left = own->next_try - apr_time_now();
+    if (own->handle || (left > 0 && left <= RETRY) || apr_thread_mutex_trylock(own->lock) != APR_SUCCESS)
         return own->handle;
     if (!own->handle) {
         plimsoll_t *handle = NULL;
@@ -386,7 +388,7 @@ static int translate_name(request_rec *r) {
     size_t capacity = strlen(came) + LONGEST_PREFIX;
     char *path = apr_palloc(r->pool, capacity);
     int error = plimsoll_adapt(handle, &request, path, capacity, &decision);
-    if (error == PLIMSOLL_ERROR_NO_SITE) return reject(r, &decision);
+    if (error == PLIMSOLL_ERROR_NO_SITE || error == PLIMSOLL_ERROR_PATH) return reject(r, &decision);
     if (error) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "the request goes as it came: %s", plimsoll_strerror(error));
         return DECLINED;

@@ -16,11 +16,13 @@ use crate::structures::{
 };
 use crate::view::{Fields, utf8};
 use plimsoll_core::request::{Authority, Outcome, Prefixed, Reason};
+use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
 /// A process that is attached to the shared state.
 pub struct plimsoll_t(Server);
@@ -47,9 +49,9 @@ pub unsafe extern "C" fn plimsoll_init(path: *const c_char, handle: *mut *mut pl
 
 /// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes.
 /// `path` may lie over the texts of the request, whose own path is then written over; it becomes empty if the request is
-/// rejected, and after PLIMSOLL_ERROR_NO_SITE. Returns 0, also if the request is rejected (`level` 0), or an error; after
-/// an error the request goes as it came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has the gateway's
-/// answer to such a request: `level` 0, `status` 421, and the reason.
+/// rejected, and after PLIMSOLL_ERROR_NO_SITE and PLIMSOLL_ERROR_PATH. Returns 0, also if the request is rejected (`level` 0), or
+/// an error; after an error the request goes as it came, and is not counted. After these two the decision has the gateway's
+/// answer to such a request: `level` 0, `status` 421 or 400, and the reason.
 ///
 /// # Safety
 /// The pointers point to what their types say, and `path` to `capacity` bytes.
@@ -85,10 +87,13 @@ pub unsafe extern "C" fn plimsoll_adapt(
             (fields, asked)
         };
         let served = server.adapt(&fields, capacity - 1).inspect_err(|fault| {
-            if *fault == Fault::NoSite {
-                // SAFETY: not null, and may be written to as the caller sees to; so may `path`, which has room for a NUL.
-                unsafe { (decision.write(NO_SITE), path.write(0)) };
-            }
+            let answer = match fault {
+                Fault::NoSite => NO_SITE,
+                Fault::Path => DOT_SEGMENT,
+                _ => return,
+            };
+            // SAFETY: not null, and may be written to as the caller sees to; so may `path`, which has room for a NUL.
+            unsafe { (decision.write(answer), path.write(0)) };
         })?;
         let asked = if served.level == 0 { &[] } else { asked };
         // SAFETY: `server.adapt` has found that `path`, to which the caller lets `capacity` bytes be written, holds the
@@ -239,9 +244,11 @@ pub extern "C" fn plimsoll_outcome_of(status: u32) -> c_int {
 /// `handle` is of plimsoll_init, and is not used any more; or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn plimsoll_close(handle: *mut plimsoll_t) {
+    // A call that a signal handler has interrupted may use the server, or be at the system's own memory.
+    let interrupts = CALLS.get() > 0;
     // Nothing is left to be told by an error.
     let _ = guarded(|| {
-        if Server::is_interrupted() {
+        if interrupts {
             // SAFETY: null or a handle, as the caller sees to.
             unsafe { server(handle)? }.abandon();
         } else if !handle.is_null() {
@@ -340,9 +347,24 @@ fn number(frozen: Option<Frozen>) -> u32 {
     frozen.map_or(0, |frozen| frozen as u32)
 }
 
+/// The decision on a request whose path has a dot segment.
+const DOT_SEGMENT: plimsoll_decision_t =
+    plimsoll_decision_t { status: 400, reason: c"dot-segment".as_ptr(), ..NO_SITE };
+
+thread_local! {
+    /// How many calls of this thread are under way: more than one where a signal handler has interrupted one.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
 /// Runs a call; a panic becomes an error.
 fn guarded(call: impl FnOnce() -> Result<(), Fault>) -> c_int {
-    match catch_unwind(AssertUnwindSafe(call)) {
+    let outer = CALLS.get();
+    CALLS.set(outer + 1);
+    compiler_fence(SeqCst);
+    let ended = catch_unwind(AssertUnwindSafe(call));
+    compiler_fence(SeqCst);
+    CALLS.set(outer);
+    match ended {
         Ok(Ok(())) => 0,
         Ok(Err(fault)) => fault as c_int,
         Err(_) => Fault::Internal as c_int,
@@ -468,6 +490,10 @@ mod tests {
             // SAFETY: as above.
             let error = unsafe { plimsoll_adapt(&server, &request(c"other"), path, 64, &mut decision) };
             assert_eq!((error, buffer[0]), (Fault::NoSite as c_int, 0));
+            let dotted = plimsoll_request_t { path: c"/a/%2e./b".as_ptr(), ..request(c"www") };
+            // SAFETY: as above.
+            let error = unsafe { plimsoll_adapt(&server, &dotted, path, 64, &mut decision) };
+            assert_eq!((error, buffer[0], decision.status), (Fault::Path as c_int, 0, 400));
         }
     }
 

@@ -36,13 +36,15 @@ pub enum Fault {
     Namespace = -14,
     /// The kernel lacks what the library needs: `MADV_WIPEONFORK`, which is in Linux 4.14.
     Kernel = -15,
+    /// The request's path has a dot segment: the server would serve another path than the one that was decided on.
+    Path = -16,
 }
 
 impl Fault {
     /// Every fault, in the order of its number.
     ///
     /// cbindgen:ignore
-    pub const ALL: [Fault; 15] = [
+    pub const ALL: [Fault; 16] = [
         Fault::Argument,
         Fault::File,
         Fault::NotState,
@@ -58,6 +60,7 @@ impl Fault {
         Fault::Interrupted,
         Fault::Namespace,
         Fault::Kernel,
+        Fault::Path,
     ];
 
     /// The sentence, with a final NUL for C.
@@ -87,6 +90,7 @@ impl Fault {
             Fault::Namespace => {
                 "this process and `plimsoll control` are in different PID namespaces: run both in one container\0"
             }
+            Fault::Path => "the request's path has a dot segment\0",
             Fault::Kernel => "the kernel lacks MADV_WIPEONFORK: use Linux 4.14 or a later one\0",
         }
     }

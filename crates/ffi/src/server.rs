@@ -18,6 +18,7 @@ use plimsoll_core::Lane;
 use plimsoll_core::processes::{ClassSums, PlaceLoad, SharedWords};
 use plimsoll_core::request::{
     Arrival, Classifier, Outcome, Permit, Reason, Rejection, Service, Target, Token, Verdicts,
+    has_dot_segment,
 };
 use plimsoll_core::time::Instant;
 use std::cell::Cell;
@@ -153,6 +154,9 @@ impl Server {
     pub fn adapt<'a>(&self, fields: &'a Fields<'a>, room: usize) -> Result<Served<'_>, Fault> {
         // Before the lock: to look for a header is the server's own code, which may wait for a lock of its own, as Python's
         // interpreter does, that another thread holds while it waits for this one.
+        if has_dot_segment(fields.path) {
+            return Err(Fault::Path);
+        }
         let target = self.classifier.classify(&View::new(fields)).ok_or(Fault::NoSite)?;
         if fields.path.len() + self.longest_prefix(&target) > room {
             return Err(Fault::TooLong);
@@ -349,11 +353,6 @@ impl Server {
             drop(own);
             result
         })
-    }
-
-    /// Whether this thread is in the middle of a call, so that it is a signal handler that asks.
-    pub(crate) fn is_interrupted() -> bool {
-        IS_WITHIN.get()
     }
 
     /// Gives the lane back, and leaves all else as it is: where a signal handler ends a process in the middle of a call, that

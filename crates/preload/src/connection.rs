@@ -160,9 +160,12 @@ impl Connection {
         let is_last = !head.keeps_alive || !self.is_kept || end.is_none_or(|end| end > have) || waits();
         let (phrase, length) = (if *status == 503 { "Service Unavailable" } else { "Rejected" }, body.len());
         let connection = if is_last { "close" } else { "keep-alive" };
+        let again = match retry_after {
+            0 => String::new(),
+            after => format!("Retry-After: {after}\r\nRateLimit: \"{reason}\";r=0;t={after}\r\n"),
+        };
         let mut answer = format!(
-            "HTTP/1.1 {status} {phrase}\r\nRetry-After: {retry_after}\r\nRateLimit: \"{reason}\";r=0;t={retry_after}\r\n\
-             Cache-Control: no-store\r\nX-Plimsoll: level=0; reason={reason}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n"
+            "HTTP/1.1 {status} {phrase}\r\n{again}Cache-Control: no-store\r\nX-Plimsoll: level=0; reason={reason}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n"
         );
         if head.method != "HEAD" {
             // Writing into a text cannot fail.

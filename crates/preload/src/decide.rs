@@ -3,7 +3,7 @@
 use crate::settings::PreloadSettings;
 use crate::tell::Once;
 use plimsoll_core::request::Outcome;
-use plimsoll_ffi::{Fields, Frozen, Server};
+use plimsoll_ffi::{Fault, Fields, Frozen, Server};
 use plimsoll_wire::RequestHead;
 use std::fmt;
 use std::net::IpAddr;
@@ -40,6 +40,15 @@ pub(crate) struct Refusal {
     pub(crate) body: &'static str,
 }
 
+/// The answer to a request that would be served another path than the one that was decided on.
+const DOT_SEGMENT: Refusal = Refusal {
+    status: 400,
+    reason: "dot-segment",
+    retry_after: 0,
+    content_type: "text/plain; charset=utf-8",
+    body: "The path has a dot segment.\n",
+};
+
 /// Decides on a request of this client. The server reads it into `room` bytes; if a prefix has no place in them, the request
 /// goes as it came.
 pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) -> Decision {
@@ -58,6 +67,7 @@ pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) ->
     let room = path.len() + room.saturating_sub(head.target_at + 1);
     let served = match server.adapt(&fields, room) {
         Ok(served) => served,
+        Err(Fault::Path) => return Decision::Reject(DOT_SEGMENT),
         Err(fault) => {
             FAULT.tell(&format!("a request goes as it came, and others like it: {fault}"));
             return Decision::AsItCame;

@@ -36,7 +36,7 @@ pub use classify::Classifier;
 pub use default_type::DefaultType;
 pub use host_name::{host_length, host_of};
 pub use media_type::is_event_stream;
-pub use normal_path::normal_path;
+pub use normal_path::{has_dot_segment, normal_path};
 pub use own_places::{Authority, Cut, Prefixed};
 pub use pattern::Pattern;
 pub use reason::Reason;

@@ -50,6 +50,33 @@ pub fn normal_path(path: &str) -> Cow<'_, str> {
     )
 }
 
+/// Whether a path has `.` or `..` as a segment, also percent-encoded, with backslashes or as `..;parameters`.
+///
+/// Clients resolve such segments before they send a path. A server that resolved `/light/../full` would leave the tree of
+/// the request's level, and `/./buy` would be in another class than `/buy`. So such a request is refused.
+pub fn has_dot_segment(path: &[u8]) -> bool {
+    let (mut dots, mut other, mut parameters) = (0u32, false, false);
+    let mut at = 0;
+    while at < path.len() {
+        let encoded = if path[at] == b'%' { decode(&path[at + 1..]) } else { None };
+        let (byte, width) = encoded.map_or((path[at], 1), |decoded| (decoded, 3));
+        at += width;
+        match byte {
+            b'/' | b'\\' => {
+                if !other && (1..=2).contains(&dots) {
+                    return true;
+                }
+                (dots, other, parameters) = (0, false, false);
+            }
+            b';' => parameters = true,
+            b'.' if !parameters => dots += 1,
+            _ if !parameters => other = true,
+            _ => {}
+        }
+    }
+    !other && (1..=2).contains(&dots)
+}
+
 /// The byte that two hexadecimal digits stand for.
 fn decode(digits: &[u8]) -> Option<u8> {
     let digit = |at: usize| digits.get(at).and_then(|byte| char::from(*byte).to_digit(16));
@@ -85,5 +112,18 @@ mod tests {
             assert_eq!(normal_path(spelled), normal, "{spelled}");
         }
         assert!(matches!(normal_path("/a/b.html"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn dot_segments_are_known_however_they_are_spelled() {
+        for path in
+            ["/..", "/./a", "/a/../b", "/a/%2e%2E/b", "/a\\..\\b", "/a/..;v=1/b", "/a%2f..%2fb", "/a/."]
+        {
+            assert!(has_dot_segment(path.as_bytes()), "{path}");
+        }
+        for path in ["/", "", "/a.html", "/...", "/.well-known/a", "/a..b/..c", "/%2", "/a;..", "/%2e%2e%2e"]
+        {
+            assert!(!has_dot_segment(path.as_bytes()), "{path}");
+        }
     }
 }

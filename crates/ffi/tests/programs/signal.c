@@ -20,7 +20,7 @@ static void end(int signal) {
 }
 
 static int child(const char *state, int number) {
-    plimsoll_request_t request = {.method = "GET", .host = "here", .path = "/", .client = "192.0.2.1"};
+    plimsoll_request_t request = {.method = "GET", .host = "here", .path = "/%61;x", .client = "192.0.2.1"};
     char path[64];
     if (plimsoll_init(state, &plimsoll)) return 1;
     signal(SIGALRM, end);

@@ -7,7 +7,7 @@
 use super::body::Framing;
 use super::field::{self, ConnectionOptions, Field, FieldKind};
 use super::{MAX_FIELDS, Refusal, Span, Version};
-use plimsoll_core::request::{host_length, normal_path};
+use plimsoll_core::request::{has_dot_segment, host_length, normal_path};
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
@@ -313,42 +313,6 @@ fn is_authority(text: &[u8]) -> bool {
         return inner.iter().all(|&b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
     }
     host.iter().all(|&b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=%".contains(&b))
-}
-
-/// Whether a path has `.` or `..` as a segment, also percent-encoded, with backslashes or as `..;parameters`.
-///
-/// Clients resolve such segments before they send a path. A server that resolved `/light/../full` would leave the tree of
-/// the request's level, and `/./buy` would be in another class than `/buy`.
-fn has_dot_segment(path: &[u8]) -> bool {
-    let (mut dots, mut other, mut parameters) = (0u32, false, false);
-    let mut at = 0;
-    while at < path.len() {
-        let (byte, width) = percent_decoded(&path[at..]);
-        at += width;
-        match byte {
-            b'/' | b'\\' => {
-                if !other && (1..=2).contains(&dots) {
-                    return true;
-                }
-                (dots, other, parameters) = (0, false, false);
-            }
-            b';' => parameters = true,
-            b'.' if !parameters => dots += 1,
-            _ if !parameters => other = true,
-            _ => {}
-        }
-    }
-    !other && (1..=2).contains(&dots)
-}
-
-fn percent_decoded(text: &[u8]) -> (u8, usize) {
-    let digit = |byte: u8| (byte as char).to_digit(16);
-    if let [b'%', high, low, ..] = text
-        && let (Some(high), Some(low)) = (digit(*high), digit(*low))
-    {
-        return ((high * 16 + low) as u8, 3);
-    }
-    (text[0], 1)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use super::view::HeadView;
 use crate::running::Running;
 use crate::running::lanes::OwnLane;
 use http::request::Parts;
-use plimsoll_core::request::{Arrival, Reason, Rejection, Verdicts};
-use std::net::{IpAddr, Ipv4Addr};
+use plimsoll_core::request::{Arrival, Reason, Rejection, Verdicts, has_dot_segment};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The engine's answer to an arrival.
@@ -25,23 +26,33 @@ pub(crate) struct Started {
     pub(crate) decision: Decision,
 }
 
-/// The address of a client of which none is known.
-const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// An address for a client of which none is known: each request has another one, so that no two share what happens to them. They
+/// are documentation's own (RFC 3849), which no client has, and differ in the first 64 bits, by which clients are told apart.
+pub(crate) fn unknown_address() -> IpAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let [high, low] = [number >> 16, number & 0xffff].map(|part| part as u16);
+    Ipv6Addr::new(0x2001, 0x0db8, high, low, 0, 0, 0, 0).into()
+}
 
 impl Running {
     /// Decides on a request that has just come.
     pub(crate) fn arrive(self: &Arc<Self>, head: &Parts) -> Arrived {
-        let client = self.client.as_ref().and_then(|client| client(head)).unwrap_or(UNKNOWN);
+        let client = self.client.as_ref().and_then(|client| client(head)).unwrap_or_else(unknown_address);
         let view = HeadView::new(head, client);
         let (now, number) = (self.clock.now(), self.lanes.own());
         let mut verdicts = Verdicts::new();
         let mut own = self.lanes.lock(number);
         let OwnLane { lane, waiting, names } = &mut *own;
-        let Some(target) = lane.classify(&view) else {
+        let no_site = || {
             let rejection = Rejection { reason: Reason::NoSite, retry_after: Duration::ZERO };
             let decision = Decision::rejected(Reason::NoSite, None, names.clone());
-            return Arrived::Rejected(Rejected::new(rejection, decision, &head.headers));
+            Rejected::new(rejection, decision, &head.headers)
         };
+        if has_dot_segment(head.uri.path().as_bytes()) {
+            return Arrived::Rejected(no_site().for_path());
+        }
+        let Some(target) = lane.classify(&view) else { return Arrived::Rejected(no_site()) };
         let token = waiting.next_token(number);
         let arrived = match lane.arrive(now, target, token, &mut verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => {

@@ -8,6 +8,7 @@
 //! **When the request departs.** With its last frame: where the body says that it ends, where as many bytes came as its length
 //! says, with an error (it failed), or when it is dropped before (it was abandoned).
 
+use super::grpc::status_of_call;
 use super::guard::PermitGuard;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -69,6 +70,9 @@ impl<B: Body + Unpin> ResponseBody<B> {
         match polled {
             Poll::Pending => {}
             Poll::Ready(Some(Ok(frame))) => {
+                if let Some(delivery) = &mut this.delivery {
+                    delivery.see(&frame);
+                }
                 this.release_before_last(&frame);
                 this.first = Some(Ok(frame));
             }
@@ -81,6 +85,7 @@ impl<B: Body + Unpin> ResponseBody<B> {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Asked<B>>> {
+        let is_new = self.first.is_none();
         let frame = match (self.first.take(), &mut self.body, &mut self.delivery) {
             (Some(first), ..) => Some(first),
             (None, None, _) => None,
@@ -90,6 +95,9 @@ impl<B: Body + Unpin> ResponseBody<B> {
                 ready!(delivery.guard.run(|| Pin::new(body).poll_frame(context)))
             }
         };
+        if let (true, Some(Ok(frame)), Some(delivery)) = (is_new, &frame, &mut self.delivery) {
+            delivery.see(frame);
+        }
         self.account(frame.as_ref());
         Poll::Ready(frame)
     }
@@ -139,7 +147,23 @@ impl<B: Body<Data: From<Bytes>>> ResponseBody<B> {
     }
 }
 
+/// What is dropped before its end leaves its client with the last frame.
+impl<B: Body> Drop for ResponseBody<B> {
+    fn drop(&mut self) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.resume();
+        }
+    }
+}
+
 impl Delivery {
+    /// Looks at a frame that has just come. Trailers say how a call of gRPC has ended.
+    fn see<D>(&mut self, frame: &Frame<D>) {
+        if let Some(status) = frame.trailers_ref().and_then(status_of_call) {
+            self.expected.outcome = self.guard.answered(status);
+        }
+    }
+
     /// Whether nothing comes after this frame.
     fn is_last<B: Body>(&self, body: &B, frame: &Frame<B::Data>) -> bool {
         let sent = self.sent + length_of(frame);

@@ -26,9 +26,9 @@ impl Decision {
         Decision { level: 0, reason, target: target.map(|target| (target.site, target.class)), names }
     }
 
-    /// The same for a request that has waited, which has its level from its start.
-    pub(crate) fn started(&self, permit: &Permit) -> Self {
-        Decision { level: permit.level(), reason: permit.reason(), ..self.clone() }
+    /// The same for a request that has waited, which has its level from its start, with the names of that time.
+    pub(crate) fn started(&self, permit: &Permit, names: Arc<Names>) -> Self {
+        Decision { level: permit.level(), reason: permit.reason(), target: self.target, names }
     }
 
     pub(crate) fn dropped(&self, reason: Reason) -> Self {

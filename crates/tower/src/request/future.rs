@@ -3,6 +3,7 @@
 use super::arrival::{Arrived, Started};
 use super::body::{Expected, ResponseBody};
 use super::decision::Decision;
+use super::grpc::status_of_call;
 use super::guard::WaitingGuard;
 use super::rejection::Rejected;
 use bytes::Bytes;
@@ -132,10 +133,7 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
     context: &mut Context<'_>,
 ) -> Response<ResponseBody<R>> {
     let (mut head, body) = response.into_parts();
-    let outcome = Outcome::of_answer(head.status.as_u16());
-    if head.status == StatusCode::SERVICE_UNAVAILABLE {
-        guard.refused();
-    }
+    let outcome = guard.answered(status_of_call(&head.headers).unwrap_or(head.status.as_u16()));
     let is_upgrade = head.status == StatusCode::SWITCHING_PROTOCOLS
         || (method == Method::CONNECT && head.status.is_success());
     if (is_upgrade || has_events(&head.headers)) && !guard.stay_open() {

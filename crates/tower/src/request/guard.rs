@@ -42,11 +42,13 @@ impl PermitGuard {
         }
     }
 
-    /// Notes that the service behind the layer refused the request, for it has too much to do.
-    pub(crate) fn refused(&self) {
-        if let Some(permit) = &self.permit {
+    /// How a request ends that is answered with this status. With 503 the service behind the layer has refused it, for it has too
+    /// much to do.
+    pub(crate) fn answered(&self, status: u16) -> Outcome {
+        if let (503, Some(permit)) = (status, &self.permit) {
             self.running.call(|lane, _| lane.refused(permit));
         }
+        Outcome::of_answer(status)
     }
 
     /// Whether the request may stay open for as long as its client likes. Its place is given back if the engine says so.
@@ -121,11 +123,12 @@ impl WaitingGuard {
 
     /// The request's place, or why it gets none, once that is decided.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<Started, (Rejection, Decision)>> {
-        let Some(verdict) = self.running.lanes.poll_verdict(self.token, waker) else { return Poll::Pending };
+        let told = self.running.lanes.poll_verdict(self.token, waker);
+        let Some((verdict, names)) = told else { return Poll::Pending };
         self.permit = None;
         Poll::Ready(match verdict {
             Verdict::Start(_, permit) => {
-                let decision = self.decision.started(&permit);
+                let decision = self.decision.started(&permit, names);
                 Ok(Started { guard: PermitGuard::new(self.running.clone(), permit), decision })
             }
             Verdict::Drop(_, rejection) => Err((rejection, self.decision.dropped(rejection.reason))),

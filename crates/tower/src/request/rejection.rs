@@ -5,6 +5,7 @@
 
 use super::body::ResponseBody;
 use super::decision::Decision;
+use super::grpc::GRPC_STATUS;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -12,7 +13,6 @@ use http_body::Body;
 use plimsoll_core::request::{Reason, Rejection};
 
 const GRPC: &str = "application/grpc";
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -24,18 +24,30 @@ pub(crate) struct Rejected {
     rejection: Rejection,
     decision: Decision,
     is_grpc: bool,
+    has_dot_segment: bool,
 }
 
 impl Rejected {
     /// `headers` are the request's.
     pub(crate) fn new(rejection: Rejection, decision: Decision, headers: &HeaderMap) -> Self {
         let content_type = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-        Rejected { rejection, decision, is_grpc: content_type.starts_with(GRPC.as_bytes()) }
+        Rejected {
+            rejection,
+            decision,
+            is_grpc: content_type.starts_with(GRPC.as_bytes()),
+            has_dot_segment: false,
+        }
+    }
+
+    /// The same for a request whose path the service behind the layer might resolve to another one.
+    pub(crate) fn for_path(self) -> Self {
+        Rejected { has_dot_segment: true, ..self }
     }
 
     pub(crate) fn response<B: Body<Data: From<Bytes>>>(self) -> Response<ResponseBody<B>> {
-        let Rejected { rejection: Rejection { reason, retry_after }, decision, is_grpc } = self;
-        let text = sentence(reason);
+        let Rejected { rejection: Rejection { reason, retry_after }, decision, is_grpc, has_dot_segment } =
+            self;
+        let text = if has_dot_segment { "The path has a dot segment.\n" } else { sentence(reason) };
         let body = if is_grpc { ResponseBody::empty() } else { ResponseBody::text(text) };
         let mut response = Response::new(body);
         let headers = response.headers_mut();
@@ -51,7 +63,8 @@ impl Rejected {
         }
         if reason == Reason::NoSite {
             if !is_grpc {
-                *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+                *response.status_mut() =
+                    if has_dot_segment { StatusCode::BAD_REQUEST } else { StatusCode::MISDIRECTED_REQUEST };
             }
         } else {
             // At least a second: zero would bring all rejected clients back at once.

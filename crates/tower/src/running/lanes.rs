@@ -10,7 +10,7 @@
 
 use super::lock;
 use super::names::Names;
-use super::waiting::{Look, WaitingSlots, lane_of};
+use super::waiting::{Look, Told, WaitingSlots, lane_of};
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Token, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -100,10 +100,11 @@ impl Lanes {
         while let Some(verdict) = undelivered.pop_front() {
             let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = &verdict;
             let mut own = self.lock(lane_of(*token));
-            match own.waiting.deliver(verdict) {
+            let OwnLane { lane, waiting, names } = &mut *own;
+            match waiting.deliver(verdict, names) {
                 Ok(waker) => wakers.extend(waker),
                 Err(Verdict::Start(_, permit)) => {
-                    own.lane.depart(clock(), permit, Outcome::Abandoned, &mut more);
+                    lane.depart(clock(), permit, Outcome::Abandoned, &mut more);
                 }
                 Err(Verdict::Drop(..)) => {}
             }
@@ -113,18 +114,18 @@ impl Lanes {
     }
 
     /// Takes the verdict on a request that waits, if it has come.
-    pub(crate) fn poll_verdict(&self, token: Token, waker: &Waker) -> Option<Verdict> {
+    pub(crate) fn poll_verdict(&self, token: Token, waker: &Waker) -> Option<Told> {
         let waker = waker.clone();
-        let Look { verdict, unneeded } = self.lock(lane_of(token)).waiting.poll(token, waker);
+        let Look { told, unneeded } = self.lock(lane_of(token)).waiting.poll(token, waker);
         drop(unneeded);
-        verdict
+        told
     }
 
     /// Ends the wait of a request, and returns the verdict if it had come.
     pub(crate) fn end_wait(&self, token: Token) -> Option<Verdict> {
-        let Look { verdict, unneeded } = self.lock(lane_of(token)).waiting.end(token);
+        let Look { told, unneeded } = self.lock(lane_of(token)).waiting.end(token);
         drop(unneeded);
-        verdict
+        told.map(|(verdict, _)| verdict)
     }
 
     /// Gives all lanes these names.

@@ -3,7 +3,9 @@
 //! A verdict finds its request by token: lane, slot, and the slot's generation. The generation changes when the slot is
 //! given back, so that a verdict that comes too late is known to be late.
 
+use super::names::Names;
 use plimsoll_core::request::{Token, Verdict};
+use std::sync::Arc;
 use std::task::Waker;
 
 /// The slots of requests that wait.
@@ -25,12 +27,15 @@ enum SlotState {
     Free,
     /// The request waits. The waker is that of the task that polled it last.
     Waiting(Option<Waker>),
-    Answered(Verdict),
+    Answered(Told),
 }
+
+/// A verdict, and the names of levels at the time of it: a reload may give their numbers to others.
+pub(crate) type Told = (Verdict, Arc<Names>);
 
 /// What a look at a slot found, and a waker to drop after the lock: a task may be dropped with it.
 pub(crate) struct Look {
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) told: Option<Told>,
     pub(crate) unneeded: Option<Waker>,
 }
 
@@ -52,11 +57,11 @@ impl WaitingSlots {
 
     /// Hands a verdict to the request that waits for it and returns what wakes it, or returns the verdict if that request
     /// waits no longer.
-    pub(crate) fn deliver(&mut self, verdict: Verdict) -> Result<Option<Waker>, Verdict> {
+    pub(crate) fn deliver(&mut self, verdict: Verdict, names: &Arc<Names>) -> Result<Option<Waker>, Verdict> {
         let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = &verdict;
         match self.slot(*token) {
             Some(Slot { state, .. }) if matches!(state, SlotState::Waiting(_)) => {
-                match std::mem::replace(state, SlotState::Answered(verdict)) {
+                match std::mem::replace(state, SlotState::Answered((verdict, names.clone()))) {
                     SlotState::Waiting(waker) => Ok(waker),
                     SlotState::Free | SlotState::Answered(_) => Ok(None),
                 }
@@ -69,23 +74,23 @@ impl WaitingSlots {
     pub(crate) fn poll(&mut self, token: Token, waker: Waker) -> Look {
         match self.slot(token) {
             Some(Slot { state: SlotState::Waiting(kept), .. }) => {
-                Look { verdict: None, unneeded: kept.replace(waker) }
+                Look { told: None, unneeded: kept.replace(waker) }
             }
-            _ => Look { verdict: self.end(token).verdict, unneeded: Some(waker) },
+            _ => Look { told: self.end(token).told, unneeded: Some(waker) },
         }
     }
 
     /// Gives the slot back, and returns the verdict if it had come.
     pub(crate) fn end(&mut self, token: Token) -> Look {
         let index = index_of(token) as u32;
-        let Some(slot) = self.slot(token) else { return Look { verdict: None, unneeded: None } };
+        let Some(slot) = self.slot(token) else { return Look { told: None, unneeded: None } };
         slot.generation = slot.generation.wrapping_add(1);
         let state = std::mem::replace(&mut slot.state, SlotState::Free);
         self.free.push(index);
         match state {
-            SlotState::Answered(verdict) => Look { verdict: Some(verdict), unneeded: None },
-            SlotState::Waiting(waker) => Look { verdict: None, unneeded: waker },
-            SlotState::Free => Look { verdict: None, unneeded: None },
+            SlotState::Answered(told) => Look { told: Some(told), unneeded: None },
+            SlotState::Waiting(waker) => Look { told: None, unneeded: waker },
+            SlotState::Free => Look { told: None, unneeded: None },
         }
     }
 

@@ -1,6 +1,8 @@
 //! What clients and handlers are told.
 
 use super::*;
+use crate::request::arrival::unknown_address;
+use crate::request::view::HeadView;
 use crate::{BuildError, Decision};
 use http::StatusCode;
 use plimsoll_core::promises::{Class, Condition};
@@ -138,6 +140,50 @@ fn a_reload_brings_levels_with_their_names_and_forgets_nothing() {
     let told: Vec<_> = asked.iter().map(|(uri, decision)| (uri.as_str(), decision.level())).collect();
     assert_eq!(told, [("/", 1), ("/best/", 2), ("/best/", 2)]);
     assert_eq!(bench.counts().arrivals, 3);
+}
+
+/// A request that waits over a reload has a level of the new promises, and the names of these.
+#[test]
+fn a_request_that_waits_over_a_reload_is_told_the_new_names() {
+    let bench = Bench::new(workers(1).levels(["light", "full"]).prefix("full", "/old"));
+    let (handler, asked) = noting();
+    let mut held = call(&bench, &silent(), request("/"));
+    assert!(poll(&mut held).is_pending());
+    let mut waiting = call(&bench, &handler, request("/"));
+    assert!(poll(&mut waiting).is_pending());
+    bench
+        .layer
+        .reload(workers(1).levels(["text", "light", "full"]).prefix("full", "/best"))
+        .expect("possible");
+    drop(held);
+    drop(answer(waiting));
+    let asked = asked.lock().expect("no panic");
+    let told: Vec<_> = asked.iter().map(|(uri, decision)| (uri.as_str(), decision.level_name())).collect();
+    assert_eq!(told, [("/best/", "full")]);
+}
+
+/// A server might resolve it to a path of another class or level.
+#[test]
+fn a_path_with_a_dot_segment_is_refused() {
+    let bench = Bench::new(workers(1));
+    let response = answer(call(&bench, &answering("unseen"), request("/buy/../dear")));
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(read(response.into_body()), "The path has a dot segment.\n");
+}
+
+/// Those who have no cookie yet do not all have the fate of one.
+#[test]
+fn requests_of_unknown_clients_are_of_different_clients() {
+    let bench = Bench::new(workers(1).client_cookie("session"));
+    let running = &bench.layer.running;
+    let client = |_| {
+        let (head, ()) = request("/").into_parts();
+        let view = HeadView::new(&head, unknown_address());
+        running.lanes.lock(0).lane.classify(&view).expect("a site").client
+    };
+    let clients: Vec<u64> = (0..1000).map(client).collect();
+    let lower_half = clients.iter().filter(|client| **client < 1 << 55).count();
+    assert!((430..=570).contains(&lower_half), "{lower_half} of 1000");
 }
 
 /// As a configuration of the gateway has it.

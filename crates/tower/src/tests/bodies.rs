@@ -3,6 +3,7 @@
 use super::*;
 use http::{Method, StatusCode};
 use http_body::Body;
+use plimsoll_core::promises::{Class, Condition, Delay};
 use std::sync::Mutex;
 
 /// A handler that answers with this response.
@@ -28,7 +29,7 @@ fn data<E>(frame: Poll<Option<Result<Frame<Bytes>, E>>>) -> Bytes {
 #[test]
 fn a_response_of_frames_holds_its_place_up_to_the_last_and_its_trailers_pass() {
     let bench = Bench::new(workers(1));
-    let steps = [Step::Data("one"), Step::Later, Step::Data("two"), Step::Trailers];
+    let steps = [Step::Data("one"), Step::Later, Step::Data("two"), Step::Trailers("0")];
     let mut body = answer(call(&bench, &with(Response::new(scripted(steps))), request("/"))).into_body();
     assert_eq!(bench.under_way(), (1, 0));
     assert_eq!(body.size_hint().lower(), 3, "the first frame was asked for");
@@ -136,6 +137,49 @@ fn a_client_that_reads_slowly_makes_no_response_time() {
     assert!(matches!(next(&mut body), Poll::Ready(None)));
     bench.assert_settled();
     assert_eq!(bench.layer.status().classes[0].response_times.sum_ns, 10_000_000);
+}
+
+/// Nor is it if the client never takes the rest.
+#[test]
+fn a_client_that_stalls_and_leaves_makes_no_response_time() {
+    let delay = Some(Delay { target: Duration::from_secs(1), percentile: Some(95.0) });
+    let bench = Bench::new(workers(1).class(Class { delay, ..Class::new("all", Condition::path("/*")) }));
+    let steps = [Step::Data("one"), Step::Data("two")];
+    let mut body = answer(call(&bench, &with(Response::new(scripted(steps))), request("/"))).into_body();
+    bench.advance(Duration::from_millis(10));
+    assert_eq!(data(next(&mut body)), "one");
+    bench.advance(Duration::from_secs(60));
+    drop(body);
+    bench.assert_settled();
+    assert_eq!(bench.outcomes(Outcome::Abandoned), 1);
+    assert_eq!(bench.layer.status().classes[0].response_times.sum_ns, 10_000_000);
+}
+
+/// Its HTTP status is 200 all the same.
+#[test]
+fn a_call_of_grpc_that_fails_counts_as_a_failure() {
+    for (code, outcome) in [
+        ("0", Outcome::Completed),
+        ("5", Outcome::Completed),
+        ("13", Outcome::Failed),
+        ("14", Outcome::Failed),
+    ] {
+        let bench = Bench::new(workers(1));
+        let response =
+            Response::builder().header("grpc-status", code).body(Full::from("")).expect("a response");
+        answer(call(&bench, &with(response), request("/")));
+        bench.assert_settled();
+        assert_eq!(bench.outcomes(outcome), 1, "{code} in the head");
+        for steps in [vec![Step::Trailers(code)], vec![Step::Data("message"), Step::Trailers(code)]] {
+            let bench = Bench::new(workers(1));
+            let body =
+                answer(call(&bench, &with(Response::new(Scripted(steps.into()))), request("/"))).into_body();
+            let mut collected = Box::pin(http_body_util::BodyExt::collect(body));
+            assert!(poll(&mut collected).is_ready());
+            bench.assert_settled();
+            assert_eq!(bench.outcomes(outcome), 1, "{code} in the trailers");
+        }
+    }
 }
 
 #[test]

@@ -150,7 +150,7 @@ where
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Data(&'static str),
-    Trailers,
+    Trailers(&'static str),
     Later,
     Error,
 }
@@ -175,8 +175,8 @@ impl http_body::Body for Scripted {
             Some(Step::Later) => return Poll::Pending,
             Some(Step::Error) => Some(Err("broken")),
             Some(Step::Data(data)) => Some(Ok(Frame::data(Bytes::from_static(data.as_bytes())))),
-            Some(Step::Trailers) => {
-                let trailers = [(GRPC_STATUS, HeaderValue::from_static("0"))];
+            Some(Step::Trailers(code)) => {
+                let trailers = [(GRPC_STATUS, HeaderValue::from_static(code))];
                 Some(Ok(Frame::trailers(HeaderMap::from_iter(trailers))))
             }
         })
