@@ -4,6 +4,7 @@
 //! One server of eight workers with exponential service of 40 ms, 200/s, and best effort beyond it.
 
 use crate::waits::{self, Flow, Heard, Scene, mean};
+use plimsoll_core::promises::Mode;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -24,10 +25,13 @@ fn between(heard: &Heard, class: usize, from: f64, until: f64) -> f64 {
 /// Its quota is judged too: with the least quota its mean is near the promise in this scene, by workers that are lent.
 #[test]
 fn a_class_that_never_spoke_keeps_no_workers_from_a_lower_one() {
-    for seed in SEEDS {
-        let silent = Flow::new("premium", 0.0).delay(MS(60), None).priority(1);
+    let scene = |premium, seed| {
+        let premium = Flow::new("premium", premium).delay(MS(60), None).priority(1);
         let gold = Flow::new("gold", 100.0).delay(MS(100), None).priority(2);
-        let heard = scene(vec![silent, gold, Flow::new("default", 400.0)], 120.0, seed).run();
+        scene(vec![premium, gold, Flow::new("default", 400.0)], 120.0, seed)
+    };
+    for seed in SEEDS {
+        let heard = scene(0.0, seed).run();
         let (found, status) = (between(&heard, 1, 30.0, 120.0), heard.status.expect("the engine ran"));
         let quota = status.classes[1].response.as_ref().and_then(|gold| gold.quota).expect("a quota");
         let reduction = status.plants[0].set_point_reduction;
@@ -35,55 +39,86 @@ fn a_class_that_never_spoke_keeps_no_workers_from_a_lower_one() {
         assert!((0.08..=0.115).contains(&found) && (4.0..=6.5).contains(&quota), "{found}, {quota}");
         assert!(reduction < 0.02, "{reduction}");
     }
+    // Beside a premium class that speaks, gold has what is left.
+    let beside =
+        mean(&SEEDS.map(|seed| between(&scene(100.0, seed).run(), 1, 30.0, 120.0)).collect::<Vec<_>>());
+    println!("the twin beside a class that speaks: gold {:.1} ms", 1e3 * beside);
+    assert!((0.13..=0.17).contains(&beside), "{beside}");
 }
 
 #[test]
 fn a_class_that_leaves_gives_its_workers_to_a_lower_one_and_has_them_when_it_is_back() {
+    let scene = |away, seed| {
+        let first =
+            Flow::new("a", 100.0).delay(MS(42), None).priority(1).then(120.0, away).then(240.0, 100.0);
+        let second = Flow::new("b", 80.0).delay(MS(80), None).priority(2);
+        scene(vec![first, second, Flow::new("default", 400.0)], 300.0, seed)
+    };
     let (mut without, mut back) = (Vec::new(), Vec::new());
     for seed in SEEDS {
-        let first = Flow::new("a", 100.0).delay(MS(42), None).priority(1).then(120.0, 0.0).then(240.0, 100.0);
-        let second = Flow::new("b", 80.0).delay(MS(80), None).priority(2);
-        let heard = scene(vec![first, second, Flow::new("default", 400.0)], 300.0, seed).run();
+        let heard = scene(0.0, seed).run();
         without.push(between(&heard, 1, 140.0, 240.0));
         back.push(between(&heard, 0, 240.0, 245.0));
     }
     let (without, back) = (mean(&without), mean(&back));
     println!("b while a is away {:.1} ms, a's first 5 s back {:.1} ms", 1e3 * without, 1e3 * back);
     assert!((0.055..=0.088).contains(&without) && back <= 0.055, "{without}, {back}");
+    // The twins: the class stays and brings more, and it is back without a promise.
+    let (mut beside, mut behind) = (Vec::new(), Vec::new());
+    for seed in SEEDS {
+        beside.push(between(&scene(130.0, seed).run(), 1, 140.0, 240.0));
+        let mut twin = scene(0.0, seed);
+        (twin.flows[0].class.delay, twin.flows[0].class.priority) = (None, 9);
+        behind.push(between(&twin.run(), 0, 240.0, 245.0));
+    }
+    let (beside, behind) = (mean(&beside), mean(&behind));
+    println!("b beside an a of 130/s {:.1} ms, an a without a promise {:.1} ms", 1e3 * beside, 1e3 * behind);
+    assert!(beside > 0.1 && behind > 0.07, "{beside}, {behind}");
 }
 
 /// Each alone would have 4.4 of the workers, and 3.4 are busy with its work.
 #[test]
 fn of_two_classes_with_one_priority_the_first_is_not_preferred() {
+    let scene = |priorities: [u8; 2], seed| {
+        let of = |name, priority| Flow::new(name, 85.0).delay(MS(60), None).priority(priority);
+        let flows = vec![of("a", priorities[0]), of("b", priorities[1]), Flow::new("default", 100.0)];
+        scene(flows, 240.0, seed)
+    };
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for seed in SEEDS {
-        let of = |name| Flow::new(name, 85.0).delay(MS(60), None).priority(1);
-        let heard = scene(vec![of("a"), of("b"), Flow::new("default", 100.0)], 240.0, seed).run();
+        let heard = scene([1, 1], seed).run();
         first.push(heard.mean(0, 60.0));
         second.push(heard.mean(1, 60.0));
     }
     let (first, second) = (mean(&first), mean(&second));
     println!("declared first {:.1} ms, second {:.1} ms", 1e3 * first, 1e3 * second);
     assert!((0.97..=1.03).contains(&(second / first)) && first <= 0.07, "{first}, {second}");
+    let twin = scene([1, 2], *SEEDS.start()).run();
+    let (first, second) = (twin.mean(0, 60.0), twin.mean(1, 60.0));
+    println!("the twin of two priorities: {:.1} ms and {:.1} ms", 1e3 * first, 1e3 * second);
+    assert!(second / first > 1.2, "{first}, {second}");
 }
 
 /// A class whose requests come 25 at a time, every ten seconds, has a load of 0.1 workers.
 #[test]
 fn a_class_that_comes_in_short_bursts_keeps_no_workers_between_them() {
-    let heard = SEEDS.map(|seed| {
+    let of = |seed| {
         let mut page = Flow::new("page", 0.0).delay(MS(100), None).priority(1);
         for burst in 0..12 {
             let at = 10.0 * f64::from(burst) + 5.0;
             page = page.then(at, 1000.0).then(at + 0.025, 0.0);
         }
         let gold = Flow::new("gold", 100.0).delay(MS(100), None).priority(2);
-        scene(vec![page, gold, Flow::new("default", 400.0)], 120.0, seed).run()
-    });
-    let heard: Vec<Heard> = heard.collect();
+        scene(vec![page, gold, Flow::new("default", 400.0)], 120.0, seed)
+    };
+    let heard: Vec<Heard> = SEEDS.map(|seed| of(seed).run()).collect();
     let [page, gold] = [0, 1]
         .map(|class| mean(&heard.iter().map(|heard| between(heard, class, 30.0, 120.0)).collect::<Vec<_>>()));
     println!("gold beside a class of bursts: {:.1} ms, that class: {:.1} ms", 1e3 * gold, 1e3 * page);
     assert!((0.08..=0.107).contains(&gold) && (0.06..=0.11).contains(&page), "{gold}, {page}");
+    let twin = Scene { mode: Mode::Off, ..of(*SEEDS.start()) }.run();
+    let (gold, page) = (between(&twin, 1, 0.0, 30.0), between(&twin, 0, 0.0, 30.0));
+    assert!(gold > 1.0 && page > 1.0, "without control: {gold}, {page}");
 }
 
 /// Gold brings three times what it was to, for two minutes, so that a lower class waits whatever its own quota is. What it
@@ -91,18 +126,28 @@ fn a_class_that_comes_in_short_bursts_keeps_no_workers_between_them() {
 #[test]
 fn a_shortage_that_a_higher_class_makes_is_not_made_up_for_with_a_larger_quota() {
     let (mut after, mut lowest) = (Vec::new(), Vec::new());
-    for seed in 6111..=6114 {
+    let scene = |seed| {
         let class = |name, rate, priority| Flow::new(name, rate).delay(MS(100), None).priority(priority);
         let gold = class("gold", 100.0, 1).then(60.0, 340.0).then(180.0, 100.0);
         let flows =
             vec![gold, class("silver", 65.0, 2), class("bronze", 100.0, 3), Flow::new("default", 300.0)];
-        let heard = Scene::new(16, MS(40), flows, 420.0, seed).run();
+        Scene::new(16, MS(40), flows, 420.0, seed)
+    };
+    for seed in 6111..=6114 {
+        let heard = scene(seed).run();
         after.push(between(&heard, 1, 240.0, 420.0));
         lowest.push(between(&heard, 2, 240.0, 420.0));
     }
     println!("silver {after:.3?} s, bronze {lowest:.3?} s");
     assert!((0.08..=0.108).contains(&mean(&after)), "{after:?}");
     assert!((0.08..=0.108).contains(&mean(&lowest)), "{lowest:?}");
+    // The twin whose lower two classes have their priorities alone.
+    let mut twin = scene(6111);
+    twin.flows[1..3].iter_mut().for_each(|flow| flow.class.delay = None);
+    let heard = twin.run();
+    let [silver, bronze] = [1, 2].map(|class| between(&heard, class, 240.0, 420.0));
+    println!("by priorities alone: silver {:.1} ms, bronze {:.1} ms", 1e3 * silver, 1e3 * bronze);
+    assert!(silver < 0.06 && bronze < 0.065, "{silver}, {bronze}");
 }
 
 /// The server takes more requests at once than the eight it works on, so they wait in it, and a service time is the time of a

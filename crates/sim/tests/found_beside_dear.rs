@@ -2,7 +2,7 @@
 //! Whether service is healthy is a question of the promised requests alone: judged by all of them, it never is.
 
 use crate::waits::{Flow, Heard, Scene, mean};
-use plimsoll_core::promises::Site;
+use plimsoll_core::promises::{Mode, Site};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -64,14 +64,14 @@ fn the_twin_with_one_worker_told_uses_an_eighth_of_the_server() {
 }
 
 /// A class with a mean, and other requests that take so much longer.
-fn beside(workers: u32, own: (f64, Duration), dear: (f64, f64), seconds: f64, seed: u64) -> Heard {
+fn beside(workers: u32, own: (f64, Duration), dear: (f64, f64), seconds: f64, seed: u64) -> Scene {
     const SERVICE: Duration = Duration::from_millis(40);
     let flow = Flow::new("own", own.0).priority(1).delay(own.1, None);
     let mut rest = Flow::new("rest", dear.0).priority(2);
     rest.service = Some(SERVICE.mul_f64(dear.1));
     let mut scene = Scene::new(workers, SERVICE, vec![flow, rest], seconds, seed).finding_workers(true);
     scene.plant.set_point = 1.0;
-    scene.run()
+    scene
 }
 
 /// The share of the rest that was answered after so many seconds.
@@ -87,7 +87,7 @@ fn a_mean_of_one_and_a_half_services_does_not_stop_the_search() {
     for load in [0.6, 0.75] {
         for seed in 12_411..=12_416 {
             let (rate, mean_delay) = (1600.0, Duration::from_millis(60));
-            let heard = beside(64, (0.2 * rate, mean_delay), ((load - 0.2) * rate, 1.0), 60.0, seed);
+            let heard = beside(64, (0.2 * rate, mean_delay), ((load - 0.2) * rate, 1.0), 60.0, seed).run();
             let (found, served, own) =
                 (heard.workers[59], answered(&heard, 20.0), heard.mean(0, 20.0) / mean_delay.as_secs_f64());
             println!(
@@ -95,6 +95,13 @@ fn a_mean_of_one_and_a_half_services_does_not_stop_the_search() {
             );
             assert!((56..=100).contains(&found) && served >= 0.9 && own <= 1.0, "load {load}, seed {seed}");
         }
+        // The twin with as many workers told as were found before.
+        let (rate, mean_delay) = (1600.0, Duration::from_millis(60));
+        let mut twin = beside(64, (0.2 * rate, mean_delay), ((load - 0.2) * rate, 1.0), 60.0, 12_411);
+        (twin.plant.find_workers, twin.plant.workers, twin.plant.max_connections) = (None, 17, 17);
+        let served = answered(&twin.run(), 20.0);
+        println!("load {load}, the twin: rest answered {served:.3}");
+        assert!(served < 0.5, "{served}");
     }
 }
 
@@ -102,9 +109,13 @@ fn a_mean_of_one_and_a_half_services_does_not_stop_the_search() {
 #[test]
 fn a_short_mean_beside_requests_of_four_times_the_time_is_kept_with_all_workers() {
     for seed in 12_311..=12_314 {
-        let heard = beside(32, (100.0, Duration::from_millis(60)), (500.0, 4.0), 300.0, seed);
+        let heard = beside(32, (100.0, Duration::from_millis(60)), (500.0, 4.0), 300.0, seed).run();
         let (own, busy) = (heard.mean(0, 100.0), mean(&heard.busy[100..]));
         println!("mean {:.1} ms, busy {busy:.2}", 1e3 * own);
         assert!((0.045..=0.066).contains(&own) && busy >= 0.9, "seed {seed}: {own}, {busy}");
     }
+    let twin = beside(32, (100.0, Duration::from_millis(60)), (500.0, 4.0), 60.0, 12_311);
+    let own = Scene { mode: Mode::Off, ..twin }.run().mean(0, 0.0);
+    println!("the twin without control: mean {:.1} ms", 1e3 * own);
+    assert!(own > 1.0, "{own}");
 }

@@ -498,13 +498,16 @@ fn the_twins_without_ratios_and_without_strict_fail() {
     assert!((1.3..2.5).contains(&found), "{found}");
 }
 
-/// The mean ratio between two seconds after the rates of two classes before eight workers of 50 ms have changed.
-fn after_another_mix(ratio: f64, before: [f64; 2], then: [f64; 2], from: f64, until: f64) -> f64 {
+/// The mean ratio between two seconds after the rates of two classes before eight workers of 50 ms have changed; without a
+/// promised one the first class has a higher priority.
+fn after_another_mix(ratio: Option<f64>, before: [f64; 2], then: [f64; 2], from: f64, until: f64) -> f64 {
     const AT: f64 = 300.0;
     let of_seed = |seed| {
-        let flow =
-            |name, number: usize, delta| Flow::new(name, before[number]).ratio(delta).then(AT, then[number]);
-        let flows = vec![flow("gold", 0, 1.0), flow("silver", 1, ratio)];
+        let flow = |name, number: usize, delta: f64| {
+            let flow = Flow::new(name, before[number]).then(AT, then[number]);
+            if ratio.is_some() { flow.ratio(delta) } else { flow.priority(1 + number as u8) }
+        };
+        let flows = vec![flow("gold", 0, 1.0), flow("silver", 1, ratio.unwrap_or(1.0))];
         let heard = Scene::new(8, Duration::from_millis(50), flows, AT + until, seed).run();
         heard.mean(1, AT + from) / heard.mean(0, AT + from)
     };
@@ -515,8 +518,12 @@ fn after_another_mix(ratio: f64, before: [f64; 2], then: [f64; 2], from: f64, un
 /// ratios were 1.24 and 2.6.
 #[test]
 fn another_mix_of_the_classes_is_followed_within_a_minute() {
-    let equal = after_another_mix(1.0, [20.0, 20.0], [132.0, 20.0], 10.0, 30.0);
-    let half_more = after_another_mix(1.5, [70.0, 70.0], [146.0, 6.0], 30.0, 60.0);
+    let equal = after_another_mix(Some(1.0), [20.0, 20.0], [132.0, 20.0], 10.0, 30.0);
+    let half_more = after_another_mix(Some(1.5), [70.0, 70.0], [146.0, 6.0], 30.0, 60.0);
     println!("1:1 is 1:{equal:.2}, 1:1.5 is 1:{half_more:.2}");
     assert!((0.88..=1.12).contains(&equal) && (1.4..=2.0).contains(&half_more), "{equal}, {half_more}");
+    let equal = after_another_mix(None, [20.0, 20.0], [132.0, 20.0], 10.0, 30.0);
+    let half_more = after_another_mix(None, [70.0, 70.0], [146.0, 6.0], 30.0, 60.0);
+    println!("the twins by priority: 1:{equal:.2} and 1:{half_more:.2}");
+    assert!(equal > 3.0 && half_more > 3.0, "{equal}, {half_more}");
 }

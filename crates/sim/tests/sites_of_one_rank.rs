@@ -5,7 +5,7 @@
 //! differ by a millisecond, each site has a law of its own, and as many of its requests are late or refused.
 
 use crate::waits::{Answer, Flow, Scene};
-use plimsoll_core::promises::Site;
+use plimsoll_core::promises::{Mode, Site};
 use plimsoll_sim::workload::Law;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn site(name: &str) -> Site {
 
 /// Each site brings 0.3 of what the server can do, and the lower class 0.8. `longer_ms`: by how much the deadline of each site
 /// is longer.
-fn run(server: Server, law: &Law, longer_ms: [u64; 2], seed: u64) -> [Lost; 2] {
+fn run(server: Server, law: &Law, longer_ms: [u64; 2], mode: Mode, seed: u64) -> [Lost; 2] {
     let Server { workers, deadline_ms, lower_ms } = server;
     let lower = Duration::from_millis(lower_ms);
     let rate = |load: f64, service: Duration| load * f64::from(workers) / service.as_secs_f64();
@@ -68,6 +68,7 @@ fn run(server: Server, law: &Law, longer_ms: [u64; 2], seed: u64) -> [Lost; 2] {
     let mut scene = Scene::new(workers, SERVICE, flows, SECONDS, seed);
     scene.site = site("odd");
     scene.more_sites = vec![site("usual"), site("lower")];
+    scene.mode = mode;
     let heard = scene.run();
     [ODD, USUAL].map(|class| {
         let own = heard.answers.iter().filter(|answer| answer.class == class && answer.arrived >= FROM);
@@ -86,7 +87,7 @@ fn run(server: Server, law: &Law, longer_ms: [u64; 2], seed: u64) -> [Lost; 2] {
 fn lost(server: Server, law: &Law, longer_ms: [u64; 2]) -> [Lost; 2] {
     let mut mean = [Lost::default(); 2];
     for seed in SEEDS {
-        for (mean, own) in mean.iter_mut().zip(run(server, law, longer_ms, seed)) {
+        for (mean, own) in mean.iter_mut().zip(run(server, law, longer_ms, Mode::Control, seed)) {
             mean.refused += own.refused / SEEDS.len() as f64;
             mean.late += own.late / SEEDS.len() as f64;
         }
@@ -109,5 +110,7 @@ fn a_site_loses_nothing_by_the_odd_times_of_another_with_its_deadline() {
         // The law is at work: longer service in front of its requests is what the site loses by.
         let beside_usual = lost(server, &Law::Exponential, [0, 0])[USUAL];
         assert!(beside_usual.all() + 0.01 < shared[USUAL].all(), "{server:?}: {beside_usual:?}");
+        let off = run(server, &odd, [0, 0], Mode::Off, SEEDS[0])[USUAL];
+        assert!(off.all() > 0.9, "the twin without control, {server:?}: {off:?}");
     }
 }
