@@ -56,9 +56,12 @@ fn of_the_capacity(answers: &[Answer]) -> f64 {
 /// With as many connections as workers 0, 0.7 and 1.4 % are late; where workers are shared, long requests take longer still.
 #[test]
 fn a_deadline_is_kept_behind_the_queue_in_the_server() {
-    let laws =
-        [(Law::Deterministic, 0.001), (Law::Exponential, 0.01), (Law::Lognormal { variation: 2.0 }, 0.022)];
-    for (law, most) in &laws {
+    let laws = [
+        (Law::Deterministic, 0.0..=0.001, 0.98),
+        (Law::Exponential, 0.003..=0.008, 0.97),
+        (Law::Lognormal { variation: 2.0 }, 0.008..=0.02, 0.95),
+    ];
+    for (law, may_be_late, least) in &laws {
         for shared in [false, true] {
             for times in [2, 4, 32] {
                 for load in [1.5, 3.0] {
@@ -72,8 +75,8 @@ fn a_deadline_is_kept_behind_the_queue_in_the_server() {
                     println!(
                         "{law:?}, shared {shared}, {times} times, load {load}: late {late:.4}, in time {in_time:.4}"
                     );
-                    assert!(late <= *most, "{law:?} {shared} {times} {load}: {late}");
-                    assert!((0.94..=1.02).contains(&in_time), "{law:?} {shared} {times} {load}: {in_time}");
+                    assert!(may_be_late.contains(&late), "{law:?} {shared} {times} {load}: {late}");
+                    assert!((*least..=1.01).contains(&in_time), "{law:?} {shared} {times} {load}: {in_time}");
                 }
             }
         }
@@ -82,23 +85,25 @@ fn a_deadline_is_kept_behind_the_queue_in_the_server() {
 
 #[test]
 fn a_higher_priority_is_kept_behind_the_queue_in_the_server() {
-    for shared in [false, true] {
-        for times in [2, 8, 32] {
-            for load in [1.5, 3.0] {
-                let flows = || {
-                    vec![
-                        Flow::new("premium", PREMIUM * CAPACITY).priority(1),
-                        Flow::new("others", (load - PREMIUM) * CAPACITY),
-                    ]
-                };
-                let runs = SEEDS.map(|seed| {
-                    let premium = settled(&scene((&Law::Exponential, shared, times), flows(), seed), 0);
-                    premium.iter().filter(|answer| is_in_time(answer)).count() as f64 / premium.len() as f64
-                });
+    let in_time = |shared: bool, times: u32, load: f64, mode: Mode, seed: u64| {
+        let flows = vec![
+            Flow::new("premium", PREMIUM * CAPACITY).priority(1),
+            Flow::new("others", (load - PREMIUM) * CAPACITY),
+        ];
+        let scene = scene((&Law::Exponential, shared, times), flows, seed);
+        let premium = settled(&Scene { mode, ..scene }, 0);
+        premium.iter().filter(|answer| is_in_time(answer)).count() as f64 / premium.len() as f64
+    };
+    for (shared, least) in [(false, 0.9995), (true, 0.999)] {
+        for load in [1.5, 3.0] {
+            for times in [2, 8, 32] {
+                let runs = SEEDS.map(|seed| in_time(shared, times, load, Mode::Control, seed));
                 let in_time = mean(&runs.collect::<Vec<_>>());
                 println!("premium, shared {shared}, {times} times, load {load}: in time {in_time:.4}");
-                assert!(in_time >= 0.998, "{shared} {times} {load}: {in_time}");
+                assert!(in_time >= least, "{shared} {times} {load}: {in_time}");
             }
+            let twin = in_time(shared, 2, load, Mode::Off, *SEEDS.start());
+            assert!(twin < 0.2, "the twin without control, {shared} {load}: {twin}");
         }
     }
 }
@@ -111,33 +116,31 @@ fn a_deadline_is_kept_beside_requests_without_one() {
         own.class.deadline = Some(Duration::from_millis(400));
         own
     };
-    for times in [1, 2, 32] {
-        for load in [1.5, 3.0] {
-            let flows = || {
-                vec![
-                    Flow::new("first", 40.0).priority(1),
-                    own(),
-                    Flow::new("others", load * CAPACITY - 100.0),
-                ]
-            };
-            let runs = SEEDS.map(|seed| {
-                let mut scene = Scene::new(WORKERS, Duration::from_millis(40), flows(), END, seed);
-                scene.plant.max_connections = times * WORKERS;
-                let answers = settled(&scene, 1);
-                let in_time = answers.iter().filter(|answer| answer.completed && answer.response() <= 0.4);
-                in_time.count() as f64 / answers.len() as f64
-            });
+    let in_time = |times: u32, load: f64, mode: Mode, seed: u64| {
+        let others = Flow::new("others", load * CAPACITY - 100.0);
+        let flows = vec![Flow::new("first", 40.0).priority(1), own(), others];
+        let mut scene = Scene::new(WORKERS, Duration::from_millis(40), flows, END, seed);
+        (scene.plant.max_connections, scene.mode) = (times * WORKERS, mode);
+        let answers = settled(&scene, 1);
+        let in_time = answers.iter().filter(|answer| answer.completed && answer.response() <= 0.4);
+        in_time.count() as f64 / answers.len() as f64
+    };
+    for load in [1.5, 3.0] {
+        for times in [1, 2, 32] {
+            let runs = SEEDS.map(|seed| in_time(times, load, Mode::Control, seed));
             let in_time = mean(&runs.collect::<Vec<_>>());
             println!("beside others, {times} times, load {load}: in time {in_time:.4}");
-            assert!(in_time >= 0.99, "{times} {load}: {in_time}");
+            assert!(in_time >= 0.999, "{times} {load}: {in_time}");
         }
+        let twin = in_time(1, load, Mode::Off, *SEEDS.start());
+        assert!(twin < 0.1, "the twin without control, {load}: {twin}");
     }
 }
 
 /// One download of 10 s every 10 s holds its worker, and is nobody's wait in the server.
 #[test]
 fn a_long_request_is_not_everybodys_wait_in_the_server() {
-    for (times, load, most) in [(1, 0.6, 0.005), (8, 0.6, 0.005), (1, 0.85, 0.015), (8, 0.85, 0.015)] {
+    for (times, load, most) in [(1, 0.6, 0.002), (8, 0.6, 0.002), (1, 0.85, 0.015), (8, 0.85, 0.015)] {
         let runs = SEEDS.map(|seed| {
             let mut long = Flow::new("downloads", 0.1);
             long.service = Some(Duration::from_secs(10));
@@ -182,7 +185,9 @@ fn a_delay_is_kept_since_few_wait_in_the_server() {
     for shared in [false, true] {
         for times in [2, 8, 32] {
             for load in [1.4, 2.6] {
-                for (target, percentile) in [(90, None), (140, None), (320, Some(95.0))] {
+                for (target, percentile, bounds) in
+                    [(90, None, 0.75..=0.92), (140, None, 0.5..=0.68), (320, Some(95.0), 0.0005..=0.04)]
+                {
                     let own = || Flow::new("own", 60.0).delay(ms(target), percentile);
                     let late_by = target as f64 * 1e-3;
                     let [response, late] = mean_times(|seed| {
@@ -191,8 +196,16 @@ fn a_delay_is_kept_since_few_wait_in_the_server() {
                     println!(
                         "{target} ms, {percentile:?}, shared {shared}, {times} times, load {load}: {response:.3} s, late {late:.4}"
                     );
-                    let kept = if percentile.is_some() { late <= 0.05 } else { response <= 1.05 * late_by };
+                    // The part of its mean, or of its requests that is late.
+                    let reached = if percentile.is_some() { late } else { response / late_by };
+                    let kept = bounds.contains(&reached);
                     assert!(kept, "{target} {percentile:?} {shared} {times} {load}: {response} {late}");
+                }
+                let own = Flow::new("own", 60.0).delay(ms(320), Some(95.0));
+                let twin = promised(own, others(load), (shared, times), *SEEDS.start());
+                if times == 2 {
+                    let [response, late] = times_of(&Scene { mode: Mode::Off, ..twin }, 0, 0.32);
+                    assert!(response > 1.0 && late > 0.5, "the twin without control: {response} {late}");
                 }
             }
         }
@@ -211,8 +224,11 @@ fn a_ratio_is_kept_since_none_wait_in_the_server() {
             response
         });
         println!("a ratio of 1.5, {times} times: {own:.3} and {others:.3} s");
-        assert!((others / own / 1.5 - 1.0).abs() <= 0.05, "{times}: {own} {others}");
+        assert!((others / own / 1.5 - 1.0).abs() <= 0.02, "{times}: {own} {others}");
     }
+    let twin = promised(Flow::new("own", 85.0), Flow::new("others", 100.0), (false, 2), *SEEDS.start()).run();
+    let ratio = twin.mean(1, SETTLED) / twin.mean(0, SETTLED);
+    assert!((0.9..=1.1).contains(&ratio), "the twin without a ratio: {ratio}");
 }
 
 /// The twin without control: behind the queue of an overload everybody is late.
