@@ -11,7 +11,7 @@
 //! figures of docs/papers.md.
 
 use crate::waits::{self, Flow, Scene, mean};
-use plimsoll_core::promises::DelayParts;
+use plimsoll_core::promises::{DelayParts, Mode};
 use plimsoll_sim::surge_files;
 use plimsoll_sim::workload::{Law, Page, Process};
 use std::time::Duration;
@@ -76,19 +76,29 @@ fn aggregate(process: Process, law: &Law, parts: DelayParts) -> (f64, f64, f64) 
     found
 }
 
+/// By how much the error of prediction alone is larger than with P, that with P than with PI, and that of PI alone than with
+/// prediction; and the error of PI's waits.
+struct Order {
+    alone: f64,
+    p: f64,
+    pi_alone: f64,
+    waits: f64,
+}
+
 /// Table 1: prediction alone is worst, P takes most of its error away, PI as much within a twentieth; and PI alone is behind PI
 /// with prediction.
-fn in_the_papers_order(process: Process, law: &Law) {
+fn in_the_papers_order(process: Process, law: &Law, order: &Order) {
     let [alone, p, pi, pi_alone] = all_parts(process, law);
-    assert!((2.0..25.0).contains(&(alone.0 / p.0)), "{alone:?} and {p:?}; the paper: 2.9");
-    assert!((0.95..3.0).contains(&(p.0 / pi.0)), "{p:?} and {pi:?}; the paper: 2.5");
-    assert!((1.2..4.0).contains(&(pi_alone.0 / pi.0)), "{pi_alone:?} and {pi:?}; the paper: 2.4");
-    assert!((1.93..2.07).contains(&pi.1), "{pi:?}");
+    let near = |expected: f64, least: f64| (0.8 * expected).max(least)..1.25 * expected;
+    assert!(near(order.alone, 2.0).contains(&(alone.0 / p.0)), "{alone:?} and {p:?}; the paper: 2.9");
+    assert!(near(order.p, 0.95).contains(&(p.0 / pi.0)), "{p:?} and {pi:?}; the paper: 2.5");
+    assert!(near(order.pi_alone, 1.2).contains(&(pi_alone.0 / pi.0)), "{pi_alone:?}, {pi:?}; the paper: 2.4");
+    assert!((1.93..2.03).contains(&pi.1), "{pi:?}");
     // In the paper's unit, the wait alone.
-    assert!((2.0..20.0).contains(&(alone.2 / p.2)), "{alone:?} and {p:?}");
-    assert!((0.95..3.0).contains(&(p.2 / pi.2)), "{p:?} and {pi:?}");
-    assert!((1.5..4.0).contains(&(pi_alone.2 / pi.2)), "{pi_alone:?} and {pi:?}");
-    assert!((80.0..350.0).contains(&pi.2), "{pi:?}; the paper: 30.32 and 23.84");
+    assert!(near(order.alone, 2.0).contains(&(alone.2 / p.2)), "{alone:?} and {p:?}");
+    assert!(near(1.1 * order.p, 0.95).contains(&(p.2 / pi.2)), "{p:?} and {pi:?}");
+    assert!(near(1.05 * order.pi_alone, 1.5).contains(&(pi_alone.2 / pi.2)), "{pi_alone:?} and {pi:?}");
+    assert!(near(order.waits, 80.0).contains(&pi.2), "{pi:?}; the paper: 30.32 and 23.84");
 }
 
 /// By prediction alone, with P, with PI, and by PI alone.
@@ -99,7 +109,14 @@ fn all_parts(process: Process, law: &Law) -> [(f64, f64, f64); 4] {
 
 #[test]
 fn the_order_of_table_1_with_self_similar_arrivals() {
-    in_the_papers_order(Process::SelfSimilar { hurst: 0.8, sources: 200 }, &Law::Exponential);
+    let process = Process::SelfSimilar { hurst: 0.8, sources: 200 };
+    let order = Order { alone: 2.8, p: 0.98, pi_alone: 2.8, waits: 99.0 };
+    in_the_papers_order(process, &Law::Exponential, &order);
+    // The twin without control: best effort takes what it wants.
+    let twin = scene(process, &Law::Exponential, DelayParts::Both, 7001);
+    let heard = Scene { mode: Mode::Off, ..twin }.run();
+    let delay = 2.0 * heard.mean(0, 0.1 * STEP) / WANTED.as_secs_f64();
+    assert!(delay > 20.0, "{delay}");
 }
 
 /// The users of SURGE as the paper changed them, as many as come at the class's rate in SURGE's own time. So many users
@@ -109,10 +126,10 @@ fn the_order_of_table_1_with_self_similar_arrivals() {
 #[test]
 fn the_parts_of_table_1_with_surge_s_users() {
     let [alone, p, pi, pi_alone] = all_parts(Process::Surge { users: 370, waits: false }, &Law::Exponential);
-    assert!((1.3..5.0).contains(&(alone.0 / p.0)), "{alone:?} and {p:?}; the paper: 2.9");
-    assert!((0.95..3.0).contains(&(p.0 / pi.0)), "{p:?} and {pi:?}; the paper: 2.5");
-    assert!((1.2..4.0).contains(&(pi_alone.0 / pi.0)), "{pi_alone:?} and {pi:?}; the paper: 2.4");
-    assert!((1.9..2.07).contains(&pi.1), "{pi:?}");
+    assert!((1.5..2.3).contains(&(alone.0 / p.0)), "{alone:?} and {p:?}; the paper: 2.9");
+    assert!((0.95..1.2).contains(&(p.0 / pi.0)), "{p:?} and {pi:?}; the paper: 2.5");
+    assert!((1.9..3.0).contains(&(pi_alone.0 / pi.0)), "{pi_alone:?} and {pi:?}; the paper: 2.4");
+    assert!((1.9..1.99).contains(&pi.1), "{pi:?}");
 }
 
 /// The rate of users that wait for nothing, of whom so many come if each waits as long as was promised: N / X = Z + R.
@@ -147,18 +164,21 @@ fn held_by_files() -> Law {
 /// process a hundred times as long, so that prediction alone has as much to miss as in the paper.
 #[test]
 fn the_order_of_table_1_with_surge_s_users_and_files() {
-    in_the_papers_order(Process::Surge { users: 370, waits: false }, &held_by_files());
+    let order = Order { alone: 11.0, p: 1.65, pi_alone: 2.5, waits: 270.0 };
+    in_the_papers_order(Process::Surge { users: 370, waits: false }, &held_by_files(), &order);
 }
 
 /// SURGE's own users, which wait for their answers: as many of them as ask at the class's rates if the promise is kept.
 #[test]
 fn the_order_of_table_1_with_surge_s_waiting_users() {
-    in_the_papers_order(Process::Surge { users: 370, waits: true }, &held_by_files());
+    let order = Order { alone: 8.4, p: 1.7, pi_alone: 2.55, waits: 187.0 };
+    in_the_papers_order(Process::Surge { users: 370, waits: true }, &held_by_files(), &order);
 }
 
 #[test]
 fn the_order_of_table_1_with_pareto_arrivals() {
-    in_the_papers_order(Process::Pareto { shape: 1.5 }, &Law::Exponential);
+    let order = Order { alone: 5.1, p: 1.12, pi_alone: 2.1, waits: 118.0 };
+    in_the_papers_order(Process::Pareto { shape: 1.5 }, &Law::Exponential, &order);
 }
 
 /// A scheme's series, means over the seeds: by sampling period the wait with D_ref = 2, of requests that came before the
@@ -228,21 +248,22 @@ fn the_series_of_figures_7_to_10() {
             series.offset()
         );
         // Workers that nobody asks for are lent beyond the quota, so it is less than the 50 and 80 that are used.
-        assert!((44.0..56.0).contains(&quotas[0]) && (60.0..80.0).contains(&quotas[1]), "{quotas:?}");
+        assert!((47.0..53.0).contains(&quotas[0]) && (64.0..72.0).contains(&quotas[1]), "{quotas:?}");
         let calm = mean(&series.before[10..]);
         assert!((1.5..2.1).contains(&calm), "{parts:?} before the step: {calm}");
     }
     let [alone, p, pi, pi_alone] = &all;
     for held in [p, pi] {
-        assert!((1.4..2.4).contains(&(alone.overshoot() / held.overshoot())), "fig. 8: {}", held.overshoot());
+        assert!((1.4..2.1).contains(&(alone.overshoot() / held.overshoot())), "fig. 8: {}", held.overshoot());
         assert!(
-            (1.4..2.8).contains(&(pi_alone.overshoot() / held.overshoot())),
+            (1.7..2.5).contains(&(pi_alone.overshoot() / held.overshoot())),
             "fig. 10: {}",
             held.overshoot()
         );
     }
     // D_ref is 2. In the paper the first is the largest, and PI's is none.
-    for (series, bounds) in [(alone, -0.7..-0.35), (p, -0.55..-0.2), (pi, -0.6..-0.25), (pi_alone, 0.2..0.7)]
+    for (series, bounds) in
+        [(alone, -0.65..-0.43), (p, -0.47..-0.26), (pi, -0.53..-0.33), (pi_alone, 0.35..0.6)]
     {
         assert!(bounds.contains(&series.offset()), "{} in {bounds:?}", series.offset());
     }

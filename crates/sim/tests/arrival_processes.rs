@@ -49,28 +49,31 @@ fn on_off(on: u64, off: u64) -> Process {
 
 #[test]
 fn a_mean_is_kept_and_no_more_than_kept_whatever_the_arrivals() {
-    for (name, process, rate) in [
-        ("Poisson", Process::Poisson, 60.0),
-        ("on and off, 0.3 s each", on_off(300, 300), 60.0),
-        ("on and off, 1 s each", on_off(1000, 1000), 60.0),
-        ("on and off, 5 s each", on_off(5000, 5000), 60.0),
-        ("on for 5 s, off for 30 s", on_off(5000, 30000), 100.0 * 5.0 / 35.0),
-        ("Pareto 1.2", Process::Pareto { shape: 1.2 }, 60.0),
-        ("Pareto 1.5", Process::Pareto { shape: 1.5 }, 60.0),
-        ("Pareto 2.5", Process::Pareto { shape: 2.5 }, 60.0),
-        ("self-similar", Process::SelfSimilar { hurst: 0.8, sources: 20 }, 60.0),
+    for (name, process, rate, most) in [
+        ("Poisson", Process::Poisson, 60.0, 0.03),
+        ("on and off, 0.3 s each", on_off(300, 300), 60.0, 0.08),
+        ("on and off, 1 s each", on_off(1000, 1000), 60.0, 0.08),
+        ("on and off, 5 s each", on_off(5000, 5000), 60.0, 0.08),
+        ("on for 5 s, off for 30 s", on_off(5000, 30000), 100.0 * 5.0 / 35.0, 0.08),
+        ("Pareto 1.2", Process::Pareto { shape: 1.2 }, 60.0, 0.09),
+        ("Pareto 1.5", Process::Pareto { shape: 1.5 }, 60.0, 0.03),
+        ("Pareto 2.5", Process::Pareto { shape: 2.5 }, 60.0, 0.02),
+        ("self-similar", Process::SelfSimilar { hurst: 0.8, sources: 20 }, 60.0, 0.06),
     ] {
         let (found, missed) = measured(name, process, rate);
-        assert!((0.94 * PROMISED..=1.01 * PROMISED).contains(&found), "{name}: {found}");
-        assert!(missed <= 0.12, "{name}: {missed}");
+        assert!((0.94 * PROMISED..=0.99 * PROMISED).contains(&found), "{name}: {found}");
+        assert!((0.001..=most).contains(&missed), "{name}: {missed}");
     }
     // The rate never falls to nothing here, so no gap is idle: gaps depend on each other.
     let thrice = Process::Modulated { ratio: 3.0, burst: MS(1000), calm: MS(2000) };
     let (found, missed) = measured("three times as fast for 1 s in 3", thrice, 60.0);
-    assert!((0.94 * PROMISED..=1.03 * PROMISED).contains(&found) && missed <= 0.32, "{found} {missed}");
+    assert!(
+        (0.98 * PROMISED..=1.02 * PROMISED).contains(&found) && (0.1..=0.28).contains(&missed),
+        "{found} {missed}"
+    );
     // Less varied than Poisson's: most of the waiting is due to service.
     let (found, missed) = measured("equal distances", Process::Deterministic, 60.0);
-    assert!((0.9 * PROMISED..=PROMISED).contains(&found) && missed <= 0.02, "{found} {missed}");
+    assert!((0.9 * PROMISED..=0.93 * PROMISED).contains(&found) && missed <= 0.01, "{found} {missed}");
 }
 
 /// The twin: everybody in one queue that grows.

@@ -75,9 +75,16 @@ fn broken(promise: Promise, heard: &Heard) -> f64 {
 
 #[test]
 fn what_is_left_answers_best_effort_while_somebody_waits_for_it() {
-    for (promise, found, own) in
-        PROMISES.into_iter().flat_map(|promise| [(promise, false, 50.0), (promise, true, 100.0)])
-    {
+    // The least that best effort has within a second, and what the promise is broken by of what may be: a mean is used up,
+    // and percentiles and deadlines less so.
+    for (promise, found, own, least, may) in [
+        (Promise::Mean, false, 50.0, 0.94, 0.85..=1.0),
+        (Promise::Mean, true, 100.0, 0.91, 0.75..=0.95),
+        (Promise::Percentile, false, 50.0, 0.94, 0.2..=0.6),
+        (Promise::Percentile, true, 100.0, 0.9, 0.2..=0.6),
+        (Promise::Deadline, false, 50.0, 0.98, 0.0..=0.1),
+        (Promise::Deadline, true, 100.0, 0.95, 0.0..=0.3),
+    ] {
         let runs: Vec<Heard> = SEEDS.map(|seed| overload(promise, found, own, seed).run()).collect();
         let over = |from: f64, until: f64, most: f64| {
             let span = (STEP + from, STEP + until);
@@ -89,8 +96,11 @@ fn what_is_left_answers_best_effort_while_somebody_waits_for_it() {
             "{promise:?} of {own}/s, workers found {found}: others have {all:.3} of what is left within a second, \
              {soon:.3} within half; promise {kept:.2}"
         );
-        assert!((0.9..=1.05).contains(&all) && soon >= 0.9, "{promise:?}: {all}, {soon}");
-        assert!(kept <= 1.1, "{promise:?}: {kept} of what may be");
+        assert!((least..=1.01).contains(&all) && (0.9..=all).contains(&soon), "{promise:?}: {all}, {soon}");
+        assert!(may.contains(&kept), "{promise:?}: {kept} of what may be");
+        let twin = Scene { mode: Mode::Off, ..overload(promise, found, own, *SEEDS.start()) };
+        let twin = broken(promise, &twin.run());
+        assert!(twin > 10.0, "the twin without control, {promise:?}: {twin} of what may be");
     }
 }
 
@@ -111,10 +121,11 @@ fn at_once(promise: Promise, found: bool, own: f64, mode: Mode) -> (f64, f64) {
 #[test]
 fn what_is_left_answers_best_effort_from_the_first_second_on() {
     for promise in PROMISES {
-        for (found, own, least) in [(false, 50.0, 0.97), (true, 100.0, 0.9)] {
+        for (found, own, least) in [(false, 50.0, 0.985), (true, 100.0, 0.93)] {
             let (share, error) = at_once(promise, found, own, Mode::Control);
             println!("{promise:?} of {own}/s, workers found {found}: {share:.3} +- {error:.3}");
-            assert!(share + 2.5 * error >= least, "{promise:?}, workers found {found}: {share} +- {error}");
+            let is_near = share + 2.5 * error >= least && share - 2.5 * error <= 1.0;
+            assert!(is_near, "{promise:?}, workers found {found}: {share} +- {error}");
         }
     }
     assert!(at_once(Promise::Mean, true, 100.0, Mode::Off).0 < 0.7, "the twin");
@@ -142,8 +153,7 @@ fn beside_a_promise_healthy_best_effort_is_served() {
 
 #[test]
 fn a_burst_that_ends_is_waited_out() {
-    let (mut lost, mut came) = (0, 0);
-    for seed in SEEDS {
+    let lost_of = |waits: bool, seed: u64| {
         // A quarter of a second at three times the capacity, at other instants of a period.
         let mut burst = scene(Promise::Mean, false, 40.0, [60.0; 2], seed);
         for k in 0..5 {
@@ -151,15 +161,21 @@ fn a_burst_that_ends_is_waited_out() {
             let others = burst.flows.pop().expect("others");
             burst.flows.push(others.then(at, 560.0).then(at + 0.25, 60.0));
         }
+        if !waits {
+            burst.plant.queue.max_waiting = 0;
+        }
         let heard = burst.run();
         let in_bursts = |a: &&Answer| a.class == 1 && (a.arrived - STEP - 0.29).rem_euclid(5.17) < 0.25;
         let of_bursts: Vec<&Answer> =
             heard.answers.iter().filter(|a| a.arrived > STEP).filter(in_bursts).collect();
-        came += of_bursts.len();
-        lost += of_bursts.iter().filter(|a| !a.completed).count();
-    }
+        (of_bursts.iter().filter(|a| !a.completed).count(), of_bursts.len())
+    };
+    let (lost, came) =
+        SEEDS.map(|seed| lost_of(true, seed)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     println!("{lost} of {came} in bursts turned away");
-    assert!(20 * lost <= came, "{lost} of {came}");
+    assert!(200 * lost <= came, "{lost} of {came}");
+    let (lost, came) = lost_of(false, *SEEDS.start());
+    assert!(4 * lost > came, "the twin that cannot wait: {lost} of {came}");
 }
 
 #[test]
