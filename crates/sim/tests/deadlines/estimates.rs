@@ -157,6 +157,8 @@ fn cheap_and_dear_urls_premium_first() {
             "{rate} {premium} {missed}"
         );
     }
+    let twin = Scene { mode: Mode::Off, ..origin("/report", true, 1) }.run().in_time(0, 0.5, (10.0, 70.0));
+    assert!(twin < 0.1, "the twin without control: {twin}");
 }
 
 /// The twin cannot be told any type, nor find one: dear requests look like the others.

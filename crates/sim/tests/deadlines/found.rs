@@ -4,7 +4,7 @@
 //! the cost; all within 500 ms.
 
 use crate::scene::{Flow, Heard, Kind, Scene, ms};
-use plimsoll_core::promises::{Condition, DEFAULT_TYPES, RequestType};
+use plimsoll_core::promises::{Condition, DEFAULT_TYPES, Mode, RequestType};
 use plimsoll_sim::workload::Law;
 
 const DEADLINE: f64 = 0.5;
@@ -75,7 +75,7 @@ fn the_dear_ones_are_found_by_path_identifier_or_query() {
         ("a query", query, told_path),
     ] {
         let own = over_seeds(&format!("{name}, found"), |seed| mixed(paths, seed));
-        assert!((0.87..0.95).contains(&own.0) && own.1 >= 0.995, "{name}: {own:?}");
+        assert!((0.87..0.92).contains(&own.0) && own.1 >= 0.999, "{name}: {own:?}");
         assert!((own.0 - told.0).abs() < 0.01 && told.1 - own.1 < 0.005, "{name}: {own:?}, told {told:?}");
     }
 }
@@ -90,7 +90,7 @@ fn the_dear_ones_are_found_while_workers_are_searched_for() {
         let mean = |of: fn(&(f64, f64)) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
         let (good, premium) = (mean(|one| one.0), mean(|one| one.1));
         println!("{name}, workers found too: goodput {good:.3}, premium {premium:.4}, by seed {all:.4?}");
-        assert!((0.87..0.95).contains(&good) && premium >= 0.995, "{name}: {good} {premium}");
+        assert!((0.87..0.92).contains(&good) && premium >= 0.999, "{name}: {good} {premium}");
     }
 }
 
@@ -112,7 +112,7 @@ fn a_type_that_comes_late_is_found_as_soon() {
         let good = heard.answers.iter().filter(in_time).count() as f64 / 60.0 / 200.0;
         let premium = heard.in_time(0, DEADLINE, (130.0, 189.0));
         println!("late, seed {seed}: {:?}, goodput {good:.3}, premium {premium:.4}", found(&heard));
-        assert!((0.87..0.95).contains(&good) && premium >= 0.995, "{good} {premium}");
+        assert!((0.87..0.92).contains(&good) && premium >= 0.999, "{good} {premium}");
     }
 }
 
@@ -122,6 +122,15 @@ fn the_twin_whose_requests_look_alike_answers_fewer() {
     let alike = Paths { premium: "/page", others: "/page", dear: "/page" };
     let own = over_seeds("all alike", |seed| mixed(alike, seed));
     assert!(own.0 < 0.8, "{own:?}");
+}
+
+/// The twin without control: twelve workers' work waits for eight.
+#[test]
+fn the_twin_without_control_keeps_nothing_of_premium() {
+    for paths in [OWN_PATH, Paths { premium: "/item/*", others: "/item/*", dear: "/item/*/report" }] {
+        let off = over_seeds("without control", |seed| Scene { mode: Mode::Off, ..mixed(paths, seed) });
+        assert!(off.0 < 0.1 && off.1 < 0.1, "{off:?}");
+    }
 }
 
 /// Twenty-six paths that cost the same.
@@ -186,6 +195,6 @@ fn names_of_things_are_told_from_names_of_functions() {
         let heard = Scene::new(8, flows.clone(), 70.0, seed).run();
         let (good, premium) = kept(&heard);
         println!("names, seed {seed}: {:?}, goodput {good:.3}, premium {premium:.4}", found(&heard));
-        assert!(good >= 0.87 && premium >= 0.995, "{good} {premium}");
+        assert!((0.87..0.93).contains(&good) && premium >= 0.999, "{good} {premium}");
     }
 }

@@ -41,8 +41,10 @@ fn premium_is_kept_when_the_server_slows_to_half() {
         let good = goodput(&heard, 100.0, (22.0, 60.0));
         let missed = [0, 1].map(|class| heard.missed(class, DEADLINE, (22.0, 60.0)));
         println!("half: premium {premium:.4}, goodput {good:.3}, missed {missed:.4?}");
-        assert!(premium >= 0.99 && (0.92..=1.0).contains(&good), "{premium} {good}");
-        assert!(missed[0] <= 0.01 && missed[1] <= 0.01, "{missed:?}");
+        assert!(premium >= 0.994 && (0.92..=0.97).contains(&good), "{premium} {good}");
+        assert!(missed[0] <= 0.006 && missed[1] <= 0.008, "{missed:?}");
+        let twin = Scene { mode: Mode::Off, ..scene }.run().in_time(0, DEADLINE, (20.0, 60.0));
+        assert!(twin < 0.2, "the twin without control: {twin}");
     }
 }
 
@@ -65,11 +67,13 @@ fn premium_is_kept_at_half_the_speed_with_nothing_told_but_the_address() {
         println!(
             "half, workers found {found}: premium {premium:.4}, settled {settled:.4}, goodput {good:.3}, {all:.4?}"
         );
-        assert!(premium >= 0.996 && (0.92..=1.0).contains(&good), "found {found}: {premium} {good}");
+        // Service alone takes longer for 1.9 in 1,000.
+        let is_kept = (0.996..=0.9988).contains(&premium);
+        assert!(is_kept && (0.92..=0.97).contains(&good), "found {found}: {premium} {good}");
     }
 }
 
-fn mixed(told: bool, seed: u64) -> Heard {
+fn mixed(told: bool, mode: Mode, seed: u64) -> Heard {
     let flows = vec![
         ("premium", 60.0, kind("/page", 40)),
         ("others", 120.0, kind("/list", 40)),
@@ -80,22 +84,24 @@ fn mixed(told: bool, seed: u64) -> Heard {
     if told {
         scene.site.types = vec![RequestType { name: "report".to_owned(), condition, quantum: 100.0 }];
     }
-    scene.run()
+    Scene { mode, ..scene }.run()
 }
 
 #[test]
 fn premium_is_kept_beside_requests_of_ten_times_its_cost() {
     for told in [false, true] {
         for seed in 8525..=8528 {
-            let heard = mixed(told, seed);
+            let heard = mixed(told, Mode::Control, seed);
             let premium = heard.in_time(0, DEADLINE, (10.0, 69.0));
             let good = goodput(&heard, 200.0, (10.0, 69.0));
             let missed = [0, 1].map(|class| heard.missed(class, DEADLINE, (10.0, 69.0)));
             println!("mixed, told {told}: premium {premium:.4}, goodput {good:.3}, missed {missed:.4?}");
-            assert!(premium >= 0.995 && (0.87..=0.95).contains(&good), "{premium} {good}");
-            assert!(missed[0] <= 0.01 && missed[1] <= 0.01, "{missed:?}");
+            assert!(premium >= 0.999 && (0.87..=0.93).contains(&good), "{premium} {good}");
+            assert!(missed[0] <= 0.001 && missed[1] <= 0.005, "{missed:?}");
         }
     }
+    let twin = mixed(true, Mode::Off, 8525).in_time(0, DEADLINE, (10.0, 69.0));
+    assert!(twin < 0.1, "the twin without control: {twin}");
 }
 
 /// Eight workers; premium takes 0.15 of them with 40 ms a request, and others want three times the server with 400 ms each.
