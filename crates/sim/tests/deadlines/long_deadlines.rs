@@ -1,7 +1,7 @@
 //! Deadlines of minutes, and deadlines far apart under admission by budget.
 
 use crate::scene::{Flow, Kind, Scene, ms};
-use plimsoll_core::promises::Admission;
+use plimsoll_core::promises::{Admission, Mode};
 use plimsoll_sim::workload::Law;
 
 /// Jobs within ten minutes before one worker.
@@ -16,8 +16,11 @@ fn jobs_longer_than_the_deadline_are_not_started_one_after_the_other() {
         let heard = jobs(700, 100.0, seed).run();
         let started = heard.of(0, 0.0).filter(|job| job.is_admitted()).count();
         println!("{started} of {} were started", heard.answers.len());
-        assert!((1..=12).contains(&started), "{started}");
+        assert!((1..=5).contains(&started), "{started}");
     }
+    let twin = Scene { mode: Mode::Off, ..jobs(700, 100.0, 8711) }.run();
+    let started = twin.of(0, 0.0).filter(|job| job.is_admitted()).count();
+    assert!(started > 70, "the twin without control: {started} were started");
 }
 
 #[test]
@@ -34,7 +37,7 @@ fn a_budget_of_short_periods_does_not_refuse_long_requests_on_an_idle_server() {
         let heard = scene.run();
         let good = heard.in_time(1, 10.0, (20.0, 190.0));
         println!("beside {pages}/s: {good:.3} in time");
-        assert!(good >= 0.75, "{good}");
+        assert!((0.85..=1.0).contains(&good), "{good}");
     }
 }
 

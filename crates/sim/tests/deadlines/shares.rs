@@ -7,12 +7,12 @@ use plimsoll_sim::workload::Law;
 const DEADLINE: f64 = 0.5;
 
 /// Twice the capacity of so many workers with requests of 40 ms.
-fn crowded(workers: u32, in_time: f64, law: Law, seed: u64) -> Heard {
+fn crowded(workers: u32, in_time: f64, law: Law, seed: u64) -> Scene {
     let page = Kind::new("/page-*", 1.0, ms(40), law);
     let flow = Flow::new("all", 2.0 * f64::from(workers) * 25.0, vec![page]).within(Some(ms(500)));
     let mut scene = Scene::new(workers, vec![flow], 130.0, seed);
     scene.site.in_time = in_time;
-    scene.run()
+    scene
 }
 
 /// The part of requests that takes longer than the deadline alone, whatever is promised.
@@ -33,7 +33,7 @@ fn as_many_are_in_time_as_were_promised() {
         (20, Law::Deterministic, 74),
     ] {
         for in_time in [50.0, 80.0, 90.0, 95.0, 99.0, 99.9] {
-            let heard = crowded(workers, in_time, law.clone(), seed);
+            let heard = crowded(workers, in_time, law.clone(), seed).run();
             let missed = heard.missed(0, DEADLINE, (10.0, 129.0));
             let busy = mean(heard.busy[10..].iter().copied());
             let good = heard.in_time(0, DEADLINE, (10.0, 129.0));
@@ -49,6 +49,9 @@ fn as_many_are_in_time_as_were_promised() {
             assert!(busy >= if workers == 1 { 0.93 } else { 0.995 }, "{busy}");
         }
     }
+    let twin = Scene { mode: Mode::Off, ..crowded(8, 50.0, Law::Exponential, 72) }.run();
+    let missed = twin.missed(0, DEADLINE, (10.0, 129.0));
+    assert!(missed > 0.95, "the twin without control: {missed}");
 }
 
 /// Pages, and reports of which seven in ten would be in time alone.
