@@ -47,7 +47,7 @@ fn a_percentile_is_kept_and_no_more_than_kept_while_the_quota_is_free_to_move() 
             "p95 of {rate}/s beside {best_effort}/s: {:.2} % late, inside its range {inside} of 20",
             100.0 * share
         );
-        assert!((0.035..=0.05).contains(&share) && inside >= 15, "{share}, {inside}");
+        assert!((0.035..=0.043).contains(&share) && inside >= 16, "{share}, {inside}");
     }
 }
 
@@ -273,6 +273,8 @@ fn the_twin_without_control_answers_nobody_in_time() {
     let heard = scene.run();
     let in_time = heard.answers.iter().filter(|a| a.completed && a.response() <= PROMISED).count();
     assert!((in_time as f64) < 0.1 * 200.0 * 60.0, "{in_time}");
+    let premium = 1.0 - late(&heard, 0, PROMISED, 0.0);
+    assert!(premium < 0.1, "{premium} of premium");
 }
 
 /// Without the promise the class waits with everybody: it is late, best effort moves it, and a slow server loses it.

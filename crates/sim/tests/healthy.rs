@@ -111,6 +111,11 @@ fn nobody_is_turned_away_at_0_78_of_the_capacity() {
         println!("{promise:?}, workers found {found}: {lost} of {all} turned away");
         assert_eq!(lost, 0, "{promise:?}, workers found {found}: of {all}");
     }
+    // The twin of which six workers are told.
+    let mut twin = scene(Promise::Nothing, false, HEALTHY, *SEEDS.start());
+    (twin.plant.workers, twin.plant.max_connections) = (6, 6);
+    let heard = twin.run();
+    assert!(20 * refused(&heard) > heard.answers.len(), "{} turned away", refused(&heard));
 }
 
 /// A tenth of it belongs to a site of its own, whose share of the server is a half.

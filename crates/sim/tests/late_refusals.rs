@@ -65,8 +65,11 @@ fn the_workers_of_a_server_that_drops_connections_are_found() {
             mean(&busy)
         );
         assert!(least >= 6 && most <= 128 && own <= 20.0, "{load} {queue}: {least} to {most}");
-        assert!(mean(&lost) <= 0.02, "{load} {queue}: {lost:?}");
-        assert!((0.83..=1.0).contains(&mean(&busy)), "{load} {queue}: {busy:?}");
+        assert!(mean(&lost) <= 0.012, "{load} {queue}: {lost:?}");
+        assert!((0.84..=0.94).contains(&mean(&busy)), "{load} {queue}: {busy:?}");
+        let twin = Scene { mode: Mode::Off, ..found(load, queue, 9431) }.run();
+        let lost: f64 = shares(&twin)[..2].iter().sum();
+        assert!(lost > 0.2, "the twin without control, {load} {queue}: {lost}");
     }
 }
 
@@ -80,8 +83,8 @@ fn a_server_that_drops_connections_is_given_little_more_than_it_takes() {
             let [failed, late, _] = shares(&heard);
             let busy = mean(&heard.busy[SETTLED as usize..]);
             println!("{load} times, queue {queue}: failed {failed:.4}, late {late:.4}, busy {busy:.3}");
-            assert!(failed <= 0.01 && late <= 0.01, "{load} {queue}: {failed} {late}");
-            assert!((0.85..=1.0).contains(&busy), "{load} {queue}: {busy}");
+            assert!(failed <= 0.008 && late <= 0.005, "{load} {queue}: {failed} {late}");
+            assert!((0.88..=0.98).contains(&busy), "{load} {queue}: {busy}");
         }
         let mut twin = scene(load, queue, *SEEDS.start());
         twin.mode = Mode::Off;

@@ -44,18 +44,24 @@ fn silence_makes_no_ratio_infeasible() {
 
 #[test]
 fn the_ratio_holds_when_the_class_is_back() {
+    let ratios = |scene: &Scene, silent: usize| {
+        let heard = scene.run();
+        [(200.0, 600.0), (900.0, 1000.0), (900.0, 1500.0)].map(|(from, to)| {
+            let mean = |class: usize| {
+                let own = heard.answers.iter().filter(|answer| answer.class == class);
+                let own = own.filter(|answer| (from..to).contains(&answer.arrived));
+                waits::mean(&own.map(waits::Answer::response).collect::<Vec<_>>())
+            };
+            mean(silent) / mean(1 - silent)
+        })
+    };
+    let mut twin = scene(0, 900.0, 1500.0, SEEDS[0]);
+    twin.flows.iter_mut().for_each(|flow| flow.class.ratio = None);
+    let found = ratios(&twin, 0);
+    assert!(found.iter().all(|ratio| (0.85..1.15).contains(ratio)), "the twin without a ratio: {found:?}");
     for seed in SEEDS {
         for silent in [0, 1] {
-            let heard = scene(silent, 900.0, 1500.0, seed).run();
-            let ratio = |from: f64, to: f64| {
-                let mean = |class: usize| {
-                    let own = heard.answers.iter().filter(|answer| answer.class == class);
-                    let own = own.filter(|answer| (from..to).contains(&answer.arrived));
-                    waits::mean(&own.map(waits::Answer::response).collect::<Vec<_>>())
-                };
-                mean(silent) / mean(1 - silent)
-            };
-            let [before, at_once, after] = [ratio(200.0, 600.0), ratio(900.0, 1000.0), ratio(900.0, 1500.0)];
+            let [before, at_once, after] = ratios(&scene(silent, 900.0, 1500.0, seed), silent);
             println!("seed {seed}, {silent} silent: {before:.2}, {at_once:.2}, {after:.2}");
             assert!((RATIO * 0.97..RATIO * 1.03).contains(&before), "seed {seed}: {before}");
             // It was 1.25 to 1.78 at once, and 1.49 to 1.66 over ten minutes.

@@ -194,12 +194,17 @@ fn a_slower_lower_plant_has_what_it_carries() {
 
 #[test]
 fn three_plants_in_a_row_are_held() {
-    let rows = Scene::new(&[2, 1, 0], 400.0).run();
+    let mut scene = Scene::new(&[2, 1, 0], 400.0);
+    let rows = scene.run();
     let settled = &rows[SETTLED..];
     for plant in 0..3 {
         assert_near(&format!("U of plant {plant}"), utilization(settled, plant), 0.85, 0.02);
     }
     assert_near("rejected", rate(settled, 0, 0), 400.0 - 3.0 * LINE, 8.0);
+    scene.promises.control.mode = Mode::Off;
+    let twin = scene.run();
+    let used = [0, 1, 2].map(|plant| utilization(&twin[SETTLED..], plant));
+    assert!(used[0] > 0.97 && used[1].max(used[2]) < 0.01, "the twin without control: {used:?}");
 }
 
 #[test]
@@ -257,6 +262,9 @@ fn a_lower_plant_that_becomes_slow_or_fails_takes_nothing_from_the_upper_one() {
         let rows = scene.run();
         assert_near("U above, meanwhile", utilization(&rows[90..140], 0), 0.85, 0.02);
         assert_near("U below, later", utilization(&rows[200..], 1), 0.85, 0.05);
+        scene.promises.control.mode = Mode::Off;
+        let used = utilization(&scene.run()[90..140], 0);
+        assert!(used > 0.97, "the twin without control: {used:.3}");
         let failed = rows[SETTLED..80].iter().map(|row| row.classes[0].ended(Outcome::Failed)).sum::<u64>();
         assert_eq!(failed, 0);
     }
