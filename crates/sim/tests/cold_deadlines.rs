@@ -64,6 +64,9 @@ fn found_is_as_told(workers: u32, bounds: &Bounds) {
             println!(
                 "{workers} workers, {load} times the capacity, premium {premium}: late and in time, told {told:.4?}, found {found:.4?}"
             );
+            // With two workers, others are refused for premium requests that may come before them.
+            let enough = if workers == 2 && premium { 0.8 } else { 0.95 };
+            assert!(told.iter().all(|own| (enough..=1.02).contains(&own[1])), "{load}, {premium}: {told:?}");
             let most = [told[0][0] + bounds.more_late, bounds.late_then];
             let least = [bounds.in_time * told[0][1], 0.95 * told[1][1]];
             for time in [0, 1] {
@@ -80,17 +83,17 @@ fn found_is_as_told(workers: u32, bounds: &Bounds) {
 /// The search begins at sixteen, which wait for eight times as long in the server as two do, so that many are late at first.
 #[test]
 fn before_two_workers_few_of_the_admitted_are_late_once_they_are_found() {
-    found_is_as_told(2, &Bounds { more_late: 0.2, late_then: 0.025, in_time: 0.75 });
+    found_is_as_told(2, &Bounds { more_late: 0.06, late_then: 0.007, in_time: 0.88 });
 }
 
 #[test]
 fn before_eight_workers_hardly_more_are_late_than_where_they_are_told() {
-    found_is_as_told(8, &Bounds { more_late: 0.05, late_then: 0.01, in_time: 0.88 });
+    found_is_as_told(8, &Bounds { more_late: 0.04, late_then: 0.01, in_time: 0.91 });
 }
 
 #[test]
 fn before_many_workers_hardly_more_are_late_than_where_they_are_told() {
-    found_is_as_told(32, &Bounds { more_late: 0.03, late_then: 0.01, in_time: 0.93 });
+    found_is_as_told(32, &Bounds { more_late: 0.03, late_then: 0.01, in_time: 0.95 });
 }
 
 /// The twin without control: in the queue of an overload everybody is late.

@@ -160,7 +160,7 @@ fn a_mean_is_kept_to_the_patient() {
             "seed {seed}: patient {took:.1} ms, said {:.1} ms, hung up {left:.3}",
             1e3 * heard.said.response
         );
-        assert!((65.0..=77.0).contains(&took) && left > 0.15, "seed {seed}: {took} ms, {left}");
+        assert!((68.0..=75.0).contains(&took) && left > 0.15, "seed {seed}: {took} ms, {left}");
         assert!(!heard.said.missed, "seed {seed}: {:?}", heard.said);
     }
     let twin = mean(&Scene { mode: Mode::Off, ..gold(delay, 1) }.run().patient);

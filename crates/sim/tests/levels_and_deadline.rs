@@ -63,12 +63,12 @@ fn requests_are_degraded_before_the_deadline_refuses_any() {
                 "told {told}, {load} times the capacity: refused {refused:.4}, late {late:.4}, full {full:.3}, busy {busy:.3}"
             );
             // Chance while the number of workers is found costs a little more.
-            let most = if told { 0.002 } else { 0.01 };
+            let most = if told { 0.001 } else { 0.009 };
             assert!(refused <= most && late <= 0.2 * most, "{told} at {load}: {refused} {late}");
-            assert!((0.93..=0.965).contains(&busy), "{told} at {load}: {busy}");
+            assert!((0.935..=0.955).contains(&busy), "{told} at {load}: {busy}");
             // As many as fit beside light pages for the rest.
             let wanted = (0.95 / load - LIGHT_COST) / (1.0 - LIGHT_COST);
-            assert!((full - wanted).abs() <= 0.02, "{told} at {load}: {full} instead of {wanted}");
+            assert!((full - wanted).abs() <= 0.015, "{told} at {load}: {full} instead of {wanted}");
         }
     }
 }

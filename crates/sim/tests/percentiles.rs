@@ -35,11 +35,11 @@ fn interval(shares: &[f64]) -> (f64, f64) {
 fn a_high_percentile_is_kept_with_its_interval() {
     // The last: how much of what may be late has to be, or workers would be taken from best effort for nothing.
     for (rate, best_effort, percentile, target, used) in [
-        (100.0, 400.0, 99.9, 400, 0.12),
-        (60.0, 140.0, 99.9, 400, 0.08),
-        (150.0, 300.0, 99.9, 400, 0.25),
-        (100.0, 400.0, 99.0, 300, 0.6),
-        (60.0, 150.0, 99.0, 300, 0.4),
+        (100.0, 400.0, 99.9, 400, 0.18),
+        (60.0, 140.0, 99.9, 400, 0.12),
+        (150.0, 300.0, 99.9, 400, 0.33),
+        (100.0, 400.0, 99.0, 300, 0.68),
+        (60.0, 150.0, 99.0, 300, 0.48),
     ] {
         let runs = SEEDS.map(|seed| scene(rate, (percentile, target), best_effort, seed).run());
         let shares: Vec<f64> = runs.map(|heard| late(&heard, target)).collect();

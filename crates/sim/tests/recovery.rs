@@ -64,7 +64,7 @@ fn a_server_that_has_recovered_is_known_to_have() {
     // Where workers are found, each class alone tells that the server has recovered.
     let cases = [1, 2, 4, 8, 12].map(|classes| (false, classes)).into_iter().chain([(true, 1), (true, 2)]);
     // The load line leaves 85/s and 42/s of 140 while it is slow.
-    for (slower, bounds) in [(2.0, 0.33..0.45), (4.0, 0.65..0.75)] {
+    for (slower, bounds) in [(2.0, 0.36..0.42), (4.0, 0.67..0.725)] {
         for (found, classes) in cases.clone() {
             let (slow, after) = before_and_after(classes, found, slower);
             let case = format!("{classes} classes, {slower} times as slow, workers found {found}");

@@ -73,8 +73,8 @@ fn a_server_that_refuses_from_the_first_moment_is_given_what_it_takes() {
             );
             println!("    busy {busy:.3?}, limits {limits:?}");
             // To find out costs the refusals of the first samples.
-            assert!((0.002..=0.3).contains(&mean(&at_first)), "{told} {load}: {at_first:?}");
-            assert!(mean(&later) <= 0.02, "{told} {load}: {later:?}");
+            assert!((0.02..=0.12).contains(&mean(&at_first)), "{told} {load}: {at_first:?}");
+            assert!(mean(&later) <= 0.001, "{told} {load}: {later:?}");
             assert!((0.8..=1.0).contains(&mean(&busy)), "{told} {load}: {busy:?}");
             let most = WORKERS + listen_queue as u32 + 2;
             assert!(
@@ -111,8 +111,8 @@ fn a_server_with_many_workers_is_given_what_it_takes() {
             println!(
                 "{workers} workers, queue of {listen_queue}, {load} times: {at_first:.3}, {later:.4}, busy {busy:.3}, limit {limit}"
             );
-            assert!(at_first < 0.3 && later <= 0.02, "{workers}: {at_first} {later}");
-            assert!((0.8..=1.0).contains(&busy), "{workers}: {busy}");
+            assert!((0.01..0.15).contains(&at_first) && later <= 0.002, "{workers}: {at_first} {later}");
+            assert!((0.84..=0.97).contains(&busy), "{workers}: {busy}");
             assert!(
                 (workers * 7 / 8..=workers + listen_queue as u32 + 2).contains(&limit),
                 "{workers}: {limit}"
