@@ -6,13 +6,17 @@
 //! counters of a period show `ratio = (part of the requests at the higher level) / (fraction of the service level)`. The
 //! calibration follows this ratio, and the service level is set to F / ratio.
 //!
+//! Counts may be small, as those of a site that is served one request in a hundred. So what is followed is the error of the
+//! count, whose mean is zero at the true ratio, and not that of its logarithm, which has no such mean. Only where the count is
+//! off by more than chance does the logarithm tell how far.
+//!
 //! The law's bias cannot do this: a bias adds to the set point, and this is a factor that may be a thousand.
 //!
 //! Each pair of neighbouring levels has a ratio of its own. Clients that are rejected try again, those that get lighter pages
 //! do not, so what is learned between rejection and the lowest level says nothing of the levels above.
 
 use crate::promises::MAX_LEVELS;
-use libm::{exp, fabs, log, pow};
+use libm::{exp, fabs, log, pow, sqrt};
 
 /// The calibration of one class's service level.
 #[derive(Clone, Debug, Default)]
@@ -25,10 +29,14 @@ pub(crate) struct FractionCalibration {
     set: f64,
 }
 
-/// The gain for errors within the noise of a few hundred requests, and the gain for larger ones.
+/// The gain for errors that may be chance, and the gain for larger ones.
 const GAIN: f64 = 0.1;
 const FAST_GAIN: f64 = 0.5;
-const NOISE: f64 = 0.5;
+/// An error of more than so many standard deviations of the count is no chance; a smaller count than this tells too little.
+const DEVIATIONS: f64 = 3.0;
+const FEWEST_EXPECTED: f64 = 4.0;
+/// So few that none is no news.
+const NONE: f64 = 1e-3;
 /// With fewer requests in a period nothing is learned.
 const FEWEST: u64 = 20;
 /// The largest calibration, as a logarithm: a thousandfold either way.
@@ -77,15 +85,18 @@ impl FractionCalibration {
         let fraction = self.set - whole;
         let total: u64 = decided.iter().sum();
         let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
-        let none_expected = upper == 0.0 && fraction * (total as f64) < 1.0;
-        if fraction <= 0.0 || total < FEWEST || none_expected {
+        let expected = total as f64 * fraction * exp(known);
+        if fraction <= 0.0 || total < FEWEST || (upper == 0.0 && expected < NONE) {
             // All requests were served alike, so the calibration fades.
             return;
         }
-        let seen = log(upper.max(0.5) / total as f64 / fraction);
-        let error = seen - known;
-        let moved = known + if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
-        *log_ratio = moved.clamp(-MOST, MOST);
+        let error = upper - expected;
+        let step = if fabs(error) > DEVIATIONS * sqrt(expected.max(FEWEST_EXPECTED)) {
+            FAST_GAIN * log(upper.max(0.5) / expected)
+        } else {
+            GAIN * error / expected.max(1.0)
+        };
+        *log_ratio = (known + step).clamp(-MOST, MOST);
         self.has_learned = true;
     }
 }
@@ -144,6 +155,24 @@ mod tests {
         calibration.service_level(1.5, 2.0);
         calibration.learn(&[0, 500, 500]);
         assert!(calibration.service_level(0.01, 2.0) > 0.05, "{calibration:?}");
+    }
+
+    /// A site of 30 or 100 requests a second whose contract is for few: where the logarithm was followed it was served 0.55 of
+    /// one request a period, and 1.3 times two.
+    #[test]
+    fn the_wanted_number_is_served_in_the_mean_also_where_it_is_small() {
+        let mut random = crate::random::Random::new(9611);
+        for (total, wanted) in [(100_u64, 0.3), (30, 1.0), (100, 1.0), (100, 2.0), (1000, 5.0), (100, 10.0)] {
+            let (mut calibration, mut served) = (FractionCalibration::default(), 0);
+            for _ in 0..4000 {
+                let m = calibration.service_level(wanted / total as f64, 1.0);
+                let upper = (0..total).filter(|_| random.uniform() < m).count() as u64;
+                calibration.learn(&[total - upper, upper]);
+                served += upper;
+            }
+            let part = served as f64 / 4000.0 / wanted;
+            assert!((0.95..=1.1).contains(&part), "{wanted} of {total}: {part}");
+        }
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use crate::control::{Demand, LoadTarget};
 use libm::fabs;
 
-/// The deadband of m: a five-hundredth of the clients.
+/// The deadband of m: a five-hundredth of the clients, and of those who are served, where these are few, a tenth.
 const DEADBAND: f64 = 0.002;
+const DEADBAND_OF_FEW: f64 = 0.1;
 
 /// Whether no client has more than the lowest level, but for the remainder that the deadband leaves.
 pub(crate) fn is_lowest(m: f64) -> bool {
@@ -22,7 +23,8 @@ pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
         next = top;
     }
     let at_an_end = next <= 0.0 || next >= top;
-    if fabs(next - m) >= DEADBAND || at_an_end { next } else { m }
+    let deadband = DEADBAND.min(DEADBAND_OF_FEW * next);
+    if fabs(next - m) >= deadband || at_an_end { next } else { m }
 }
 
 /// The least m that the rules allow where the formula asks for rejections.
