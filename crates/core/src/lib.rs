@@ -37,6 +37,7 @@ struct Readme;
 
 pub use engine::processes;
 pub use engine::{
-    Engine, Lane, LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState, Reload,
+    Engine, Lane, LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState, Names,
+    Reload,
 };
 pub use promises::diff::{Changes, Difference};

@@ -22,7 +22,7 @@ mod timers;
 
 pub use lane::Lane;
 pub use learned::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState};
-pub use reload::Reload;
+pub use reload::{Names, Reload};
 
 use crate::admission::aces::RateForecasts;
 use crate::promises::Promises;

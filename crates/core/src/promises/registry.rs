@@ -29,9 +29,9 @@ pub(crate) struct Registry {
     pub(crate) plants: Vec<usize>,
     /// Parallel to the promises' sites.
     pub(crate) sites: Vec<SiteNumbers>,
-    plant_names: Vec<String>,
-    site_names: Vec<String>,
-    class_names: Vec<(usize, String)>,
+    pub(crate) plant_names: Vec<String>,
+    pub(crate) site_names: Vec<String>,
+    pub(crate) class_names: Vec<(usize, String)>,
 }
 
 /// A class that is promised.

@@ -3,13 +3,12 @@
 //! Each thread has one [`Worker`]: its lane of the engine, its connections' slots, the clients that it waits for. Threads
 //! share [`Shared`] alone, and on the path of a request nothing but the engine's words and the lists of idle
 //! upstream connections. Verdicts and connections for a thread come by its [`mailbox`]. [`tables`] are the settings in force,
-//! with what serves each plant, under the numbers whose [`names`] the access log says. [`memory`] is given back after a burst.
+//! with what serves each plant, under the numbers whose names the access log says. [`memory`] is given back after a burst.
 //!
 //! Not here: what a thread runs (`runtime`), and the way of a request (`request`), which both work in this context.
 
 pub(crate) mod mailbox;
 pub(crate) mod memory;
-pub(crate) mod names;
 pub(crate) mod shared;
 pub(crate) mod tables;
 

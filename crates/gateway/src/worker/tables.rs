@@ -4,7 +4,6 @@
 //! began with. Tables are published before the engine takes the promises that go with them, and a thread compares
 //! generations after it has classified a request: every number that the engine gave is therefore found in the tables.
 
-use super::names::Names;
 use crate::access_log::logs::{AccessLog, AccessLogs};
 use crate::files::Files;
 use crate::settings::{Backend, HealthCheck, Settings, UpstreamSettings};
@@ -15,7 +14,7 @@ use crate::upstream::pool::ConnectionBounds;
 use crate::upstream::servers::Upstream;
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
 use plimsoll_core::time::Instant;
-use plimsoll_core::{Changes, Difference, Reload};
+use plimsoll_core::{Changes, Difference, Names, Reload};
 use rustls::ClientConfig;
 use std::cell::RefCell;
 use std::io;
@@ -175,7 +174,7 @@ impl Tables {
     ) -> io::Result<Tables> {
         let open = parts.access_logs.clone();
         let access_logs = self.access_logs.next(open, &settings.access_log, reload.site_numbers());
-        let names = self.names.next(promises, reload);
+        let names = self.names.next(reload);
         let traces = self.traces_for(&settings)?;
         let (plants, traced) = (self.plants.clone(), self.traced.clone());
         let mut next = Tables { plants, settings, access_logs, traces, traced, names };

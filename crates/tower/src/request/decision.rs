@@ -1,6 +1,6 @@
 //! The decision on a request, as its handler and the layers around this one see it.
 
-use crate::running::names::Names;
+use crate::running::names::PrefixedNames;
 use plimsoll_core::request::{Permit, Reason, Target};
 use std::fmt;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ pub struct Decision {
     reason: Reason,
     /// The site's and the class's number.
     target: Option<(u16, u16)>,
-    names: Arc<Names>,
+    names: Arc<PrefixedNames>,
 }
 
 impl Decision {
-    pub(crate) fn of(permit: &Permit, target: Target, names: Arc<Names>) -> Self {
+    pub(crate) fn of(permit: &Permit, target: Target, names: Arc<PrefixedNames>) -> Self {
         let (level, reason) = (permit.level(), permit.reason());
         Decision { level, reason, target: Some((target.site, target.class)), names }
     }
 
-    pub(crate) fn rejected(reason: Reason, target: Option<Target>, names: Arc<Names>) -> Self {
+    pub(crate) fn rejected(reason: Reason, target: Option<Target>, names: Arc<PrefixedNames>) -> Self {
         Decision { level: 0, reason, target: target.map(|target| (target.site, target.class)), names }
     }
 
@@ -42,7 +42,7 @@ impl Decision {
 
     /// The level's name; empty if the request was rejected.
     pub fn level_name(&self) -> &str {
-        self.target.and_then(|(site, _)| self.names.level(site, self.level)).unwrap_or_default()
+        self.target.and_then(|(site, _)| self.names.plain.level(site, self.level)).unwrap_or_default()
     }
 
     /// Why the request has this level.
@@ -52,7 +52,7 @@ impl Decision {
 
     /// The name of the request's class: one of your own, `default` or `exempt`; empty if no site has its host.
     pub fn class(&self) -> &str {
-        self.target.and_then(|(_, class)| self.names.class(class)).unwrap_or_default()
+        self.target.and_then(|(_, class)| self.names.plain.class(class)).unwrap_or_default()
     }
 
     /// What is put before the paths of requests of this level. Exempt requests go without it.

@@ -9,7 +9,7 @@
 //! before it, and run and dropped after it: a waker may drop a task, and the task a request, which takes the lock.
 
 use super::lock;
-use super::names::Names;
+use super::names::PrefixedNames;
 use super::waiting::{Look, Told, WaitingSlots, lane_of};
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Token, Verdict, Verdicts};
@@ -27,7 +27,7 @@ pub(crate) const MOST_LANES: usize = 256;
 pub(crate) struct OwnLane {
     pub(crate) lane: Lane,
     pub(crate) waiting: WaitingSlots,
-    pub(crate) names: Arc<Names>,
+    pub(crate) names: Arc<PrefixedNames>,
 }
 
 /// Apart from the next one in memory, so that threads do not share a line of the cache.
@@ -56,7 +56,7 @@ fn thread_number() -> usize {
 }
 
 impl Lanes {
-    pub(crate) fn new(lanes: Vec<Lane>, names: &Arc<Names>) -> Self {
+    pub(crate) fn new(lanes: Vec<Lane>, names: &Arc<PrefixedNames>) -> Self {
         let own = |lane| {
             Apart(Mutex::new(OwnLane { lane, waiting: WaitingSlots::default(), names: names.clone() }))
         };
@@ -129,7 +129,7 @@ impl Lanes {
     }
 
     /// Gives all lanes these names.
-    pub(crate) fn set_names(&self, names: &Arc<Names>) {
+    pub(crate) fn set_names(&self, names: &Arc<PrefixedNames>) {
         for number in 0..self.0.len() {
             self.lock(number).names = names.clone();
         }

@@ -17,7 +17,7 @@ pub(crate) mod waiting;
 use crate::builder::ClientAddress;
 use clock::Clock;
 use lanes::{Lanes, MOST_LANES};
-use names::{Names, Prefixes};
+use names::{PrefixedNames, Prefixes};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::Verdicts;
 use plimsoll_core::telemetry::Readings;
@@ -50,7 +50,7 @@ impl Running {
     ) -> Result<Self, Vec<String>> {
         let processors = thread::available_parallelism().map_or(1, usize::from).min(MOST_LANES);
         let (engine, lanes) = Engine::new(promises, processors, seed)?;
-        let names = Arc::new(Names::default().next(promises, prefixes, &engine.prepare(promises)?));
+        let names = Arc::new(PrefixedNames::default().next(promises, prefixes, &engine.prepare(promises)?));
         let lanes = Lanes::new(lanes, &names);
         let (ticker, is_frozen) = (OnceLock::new(), AtomicBool::new(false));
         Ok(Running { engine: Mutex::new(engine), lanes, clock, client, ticker, is_frozen })

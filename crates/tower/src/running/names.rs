@@ -1,7 +1,7 @@
 //! What requests are told of their level: its name, and the prefix of its paths, by the engine's numbers.
 
-use plimsoll_core::Reload;
 use plimsoll_core::promises::Promises;
+use plimsoll_core::{Names, Reload};
 use std::sync::Arc;
 
 /// The prefixes of levels, by the levels' names.
@@ -35,53 +35,26 @@ impl Prefixes {
     }
 }
 
-/// The names of levels and classes by number. Names of what is no longer promised stay, since numbers are for life.
+/// The names by number, and the prefixes of levels.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct PrefixedNames {
+    pub(crate) plain: Names,
     /// By site: lowest quality first.
-    levels: Vec<Vec<LevelName>>,
-    classes: Vec<String>,
+    prefixes: Vec<Vec<Option<Arc<str>>>>,
 }
 
-#[derive(Clone, Debug)]
-struct LevelName {
-    name: String,
-    prefix: Option<Arc<str>>,
-}
-
-impl Names {
+impl PrefixedNames {
     /// The names after these, with those of new promises.
-    pub(crate) fn next(&self, promises: &Promises, prefixes: &Prefixes, reload: &Reload) -> Self {
-        let mut next = self.clone();
-        for (site, number) in promises.sites.iter().zip(reload.site_numbers()) {
-            let name = |name: &String| LevelName { name: name.clone(), prefix: prefixes.of(name) };
-            let levels = site.levels.iter().map(|level| name(&level.name)).collect();
-            set(&mut next.levels, number.into(), levels);
+    pub(crate) fn next(&self, promises: &Promises, given: &Prefixes, reload: &Reload) -> Self {
+        let mut prefixes = self.prefixes.clone();
+        for (site, number) in promises.sites.iter().zip(reload.site_numbers().map(usize::from)) {
+            prefixes.resize(prefixes.len().max(number + 1), Vec::new());
+            prefixes[number] = site.levels.iter().map(|level| given.of(&level.name)).collect();
         }
-        for (number, name) in reload.class_names() {
-            set(&mut next.classes, number.into(), name.to_owned());
-        }
-        next
-    }
-
-    pub(crate) fn class(&self, class: u16) -> Option<&str> {
-        self.classes.get(usize::from(class)).map(String::as_str)
-    }
-
-    pub(crate) fn level(&self, site: u16, level: u8) -> Option<&str> {
-        self.level_name(site, level).map(|level| level.name.as_str())
+        PrefixedNames { plain: self.plain.next(reload), prefixes }
     }
 
     pub(crate) fn prefix(&self, site: u16, level: u8) -> Option<&Arc<str>> {
-        self.level_name(site, level)?.prefix.as_ref()
+        self.prefixes.get(usize::from(site))?.get(usize::from(level.checked_sub(1)?))?.as_ref()
     }
-
-    fn level_name(&self, site: u16, level: u8) -> Option<&LevelName> {
-        self.levels.get(usize::from(site))?.get(usize::from(level.checked_sub(1)?))
-    }
-}
-
-fn set<T: Clone + Default>(list: &mut Vec<T>, at: usize, value: T) {
-    list.resize(list.len().max(at + 1), T::default());
-    list[at] = value;
 }

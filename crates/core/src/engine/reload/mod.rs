@@ -8,6 +8,7 @@
 //!
 //! - `classes`: what was learned of classes
 //! - `loops`: the loops
+//! - `names`: the names by number
 //! - `publish`: the next generation of the published state
 //!
 //! There are two steps, because a shell has tables of its own, which must know a number before the first request has it:
@@ -18,8 +19,10 @@ mod classes;
 #[cfg(all(test, not(loom)))]
 mod growth;
 mod loops;
+mod names;
 mod publish;
 
+pub use names::Names;
 pub(in crate::engine) use publish::promised_capacity;
 
 use super::Engine;
@@ -49,11 +52,6 @@ impl Reload {
     /// The number of each site, in the order of the promises: as in [`Target::site`](crate::request::Target::site).
     pub fn site_numbers(&self) -> impl Iterator<Item = u16> + '_ {
         self.registry.sites.iter().map(|site| site.site)
-    }
-
-    /// The number and the name of each class that is promised: as in [`Target::class`](crate::request::Target::class).
-    pub fn class_names(&self) -> impl Iterator<Item = (u16, &str)> {
-        self.registry.classes().map(|class| (class.class as u16, class.name))
     }
 
     /// What differs between the promises in force and the new ones.
