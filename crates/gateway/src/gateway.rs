@@ -1,6 +1,7 @@
 //! A running gateway, as its owner sees it.
 
 use crate::admin::{Journal, MetricsPusher, Operator, Owner, OwnerCell, RunningGateway, Sight};
+use crate::background::Background;
 use crate::client::spill_files::Storage;
 use crate::clock::Clock;
 use crate::http2::floods::EndedConnections;
@@ -10,7 +11,7 @@ use crate::listen::inherited::{Inherited, ListeningSocket};
 use crate::listen::kernel_shed::{KernelShed, ShedTable};
 use crate::listen::placement::SpareTime;
 use crate::runtime::reload::Reloader;
-use crate::runtime::ticker::Ticker;
+use crate::runtime::ticker;
 use crate::settings::{Address, Listener, Settings, check};
 use crate::sync::lock;
 use crate::transport::tls::server::TlsServer;
@@ -37,7 +38,8 @@ use tokio::runtime::{Builder, LocalOptions};
 pub struct Gateway {
     shared: Arc<Shared>,
     engine: Arc<Mutex<Engine>>,
-    ticker: Ticker,
+    /// The thread of the control loops.
+    ticker: Background,
     /// What the operator is shown of the past.
     journal: Arc<Mutex<Journal>>,
     /// What the operator's listener asks for a reload, once there is one.
@@ -129,7 +131,7 @@ impl Gateway {
             tables: PublishedTables::new(tables.next(settings, promises, &numbers, &parts)?),
         });
         let engine = Arc::new(Mutex::new(engine));
-        let ticker = Ticker::start(engine.clone(), shared.clone())?;
+        let ticker = ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
         let (journal, owner) = (Arc::default(), Arc::default());
         let (operator, pusher, shed, is_replaced) = (None, None, None, false);
@@ -207,7 +209,8 @@ impl Gateway {
 
     /// The handle that reloads the gateway, from any thread.
     pub fn reloader(&self) -> Reloader {
-        Reloader { shared: self.shared.clone(), engine: self.engine.clone(), ticker: self.ticker.thread() }
+        let (shared, engine) = (self.shared.clone(), self.engine.clone());
+        Reloader { shared, engine, ticker: self.ticker.thread.clone() }
     }
 
     /// Has `POST /reload` ask `owner`, on a thread where it may wait. The first owner stays; before it the answer is 404.
@@ -316,7 +319,7 @@ impl Gateway {
     fn finish(mut self, grace: Duration, timeout: Duration) -> bool {
         let start = Instant::now();
         self.listeners.clear();
-        self.shed.iter_mut().for_each(KernelShed::stop);
+        self.shed.iter().for_each(KernelShed::stop);
         self.shared.draining.store(true, Relaxed);
         if !grace.is_zero() {
             self.tell_to_drain();
@@ -356,8 +359,8 @@ impl Gateway {
         let tables = self.shared.tables.current();
         tables.access_logs.finish();
         tables.traces.iter().for_each(|traces| traces.finish());
-        self.pusher.iter_mut().for_each(MetricsPusher::stop);
-        self.shed.iter_mut().for_each(KernelShed::stop);
+        self.pusher.iter().for_each(MetricsPusher::stop);
+        self.shed.iter().for_each(KernelShed::stop);
         // Connections that were given to a thread that had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();

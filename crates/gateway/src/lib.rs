@@ -20,6 +20,7 @@
 pub mod access_log;
 mod accounting;
 pub mod admin;
+mod background;
 mod client;
 mod clock;
 mod exchange;

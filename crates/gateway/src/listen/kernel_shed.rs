@@ -20,6 +20,7 @@ mod table;
 pub(crate) use table::ShedTable;
 
 use super::clients::{ClientConnections, TurnedAway};
+use crate::background::Background;
 use crate::clock::Clock;
 use crate::sync::lock;
 use plimsoll_core::Engine;
@@ -29,7 +30,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 /// How often the set follows the loop.
@@ -100,8 +101,7 @@ impl ShedState {
 #[derive(Debug)]
 pub(crate) struct KernelShed {
     table: ShedTable,
-    is_ending: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Background,
 }
 
 impl KernelShed {
@@ -122,28 +122,16 @@ impl KernelShed {
             io::Error::other(format!("{what}{why}{help}"))
         })?;
         state.begins(&table);
-        let is_ending = Arc::<AtomicBool>::default();
-        let keeper = Keeper {
-            table: table.clone(),
-            engine,
-            state,
-            clients,
-            clock,
-            is_ending: is_ending.clone(),
-            held: Held::default(),
-        };
-        let thread = thread::Builder::new().name("kernel-shed".to_owned()).spawn(move || keeper.run())?;
-        Ok(KernelShed { table, is_ending, thread: Some(thread) })
+        let keeper = Keeper { table: table.clone(), engine, state, clients, clock, held: Held::default() };
+        let thread = Background::start("kernel-shed", |ending| keeper.run(ending))?;
+        Ok(KernelShed { table, thread })
     }
 
     /// Ends. A table that another process has made anew stays.
-    pub(crate) fn stop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        self.is_ending.store(true, Relaxed);
-        thread.thread().unpark();
-        // A panic there was reported by its thread.
-        let _ = thread.join();
-        self.table.remove_own();
+    pub(crate) fn stop(&self) {
+        if self.thread.stop() {
+            self.table.remove_own();
+        }
     }
 }
 
@@ -154,15 +142,14 @@ struct Keeper {
     state: Arc<ShedState>,
     clients: Arc<ClientConnections>,
     clock: Clock,
-    is_ending: Arc<AtomicBool>,
     held: Held,
 }
 
 impl Keeper {
-    fn run(mut self) {
+    fn run(mut self, ending: &AtomicBool) {
         loop {
             thread::park_timeout(INTERVAL);
-            if self.is_ending.load(Relaxed) {
+            if ending.load(Relaxed) {
                 return;
             }
             // The operator's firewall may have been loaded anew, which takes all tables away.

@@ -26,7 +26,7 @@ use std::thread::Thread;
 pub struct Reloader {
     pub(crate) shared: Arc<Shared>,
     pub(crate) engine: Arc<Mutex<Engine>>,
-    pub(crate) ticker: Option<Thread>,
+    pub(crate) ticker: Thread,
 }
 
 /// What a reload changed.
@@ -146,9 +146,7 @@ impl Reloader {
         let now = self.shared.tables.current();
         now.settle_pools(self.shared.clock.now(), &before, promises, &reload);
         now.note_changes(&before, promises, &reload, &mut changes);
-        if let Some(ticker) = &self.ticker {
-            ticker.unpark();
-        }
+        self.ticker.unpark();
         Ok(Reloaded { changes, settings: sections, needs_restart })
     }
 }

@@ -1,5 +1,6 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
+use crate::background::Background;
 use crate::runtime::processors::Processors;
 use crate::sync::lock;
 use crate::worker::shared::Shared;
@@ -8,53 +9,26 @@ use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread;
 use std::time::SystemTime;
 
 /// The longest sleep, so that a stop is seen within this time even if its wake-up is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
-pub(crate) struct Ticker {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Ticker {
-    pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = thread::Builder::new().name("plimsoll-tick".to_owned()).spawn(move || {
-            let mut senses = Senses::new(&shared);
-            let mut verdicts = Vec::new();
-            while !stopped.load(Relaxed) {
-                let now = shared.clock.now();
-                let readings = senses.read(&shared, now);
-                let next = {
-                    let mut engine = lock(&engine);
-                    engine.tick(now, &readings, &mut verdicts)
-                };
-                shared.deliver(verdicts.drain(..));
-                thread::park_timeout(next.since(shared.clock.now()).min(LONGEST_SLEEP));
-            }
-        })?;
-        Ok(Ticker { stop, thread: Some(thread) })
-    }
-
-    pub(crate) fn thread(&self) -> Option<Thread> {
-        self.thread.as_ref().map(|thread| thread.thread().clone())
-    }
-
-    pub(crate) fn stop(&mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // A panic there was reported by its thread; nothing is left to do here.
-            let _ = thread.join();
+pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io::Result<Background> {
+    Background::start("plimsoll-tick", move |ending| {
+        let mut senses = Senses::new(&shared);
+        let mut verdicts = Vec::new();
+        while !ending.load(Relaxed) {
+            let now = shared.clock.now();
+            let readings = senses.read(&shared, now);
+            let next = lock(&engine).tick(now, &readings, &mut verdicts);
+            shared.deliver(verdicts.drain(..));
+            thread::park_timeout(next.since(shared.clock.now()).min(LONGEST_SLEEP));
         }
-    }
+    })
 }
 
 struct Senses {

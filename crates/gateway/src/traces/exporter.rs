@@ -5,14 +5,15 @@
 //! asked again twice, and the queue fills meanwhile; then the batch is dropped. Requests whose spans were dropped are counted.
 
 use super::otlp::{TraceSpan, export_request};
+use crate::background::Background;
 use crate::otlp::{self, CollectorClient, Delivery};
 use crate::sync::lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle, Thread};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
 /// How many requests may wait to be sent, some twenty megabytes, and how many are sent at once.
 const QUEUE: usize = 16_384;
@@ -56,20 +57,18 @@ impl ExportCounts {
     }
 }
 
-/// An exporter's end of the queue, and its thread.
+/// An exporter's end of the queue, and its thread. Once it is dropped, the thread goes on with what is in the queue.
 #[derive(Debug)]
 pub(crate) struct TraceExporter {
     pub settings: TraceSettings,
     queue: SyncSender<Vec<TraceSpan>>,
     shared: Arc<ExporterState>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    sender: Thread,
+    thread: Background,
 }
 
 #[derive(Debug)]
 struct ExporterState {
     counts: Arc<ExportCounts>,
-    is_ending: AtomicBool,
     /// Why batches are lost, until the operator was told.
     news: Mutex<Option<String>>,
 }
@@ -81,18 +80,11 @@ impl TraceExporter {
     /// No thread can be started.
     pub(crate) fn start(settings: TraceSettings, counts: Arc<ExportCounts>) -> io::Result<Arc<Self>> {
         let (queue, receiver) = mpsc::sync_channel(QUEUE);
-        let shared =
-            Arc::new(ExporterState { counts, is_ending: AtomicBool::new(false), news: Mutex::default() });
-        let sending = SpanSender {
-            settings: settings.clone(),
-            state: shared.clone(),
-            client: CollectorClient::new(),
-            known: None,
-        };
-        let thread =
-            thread::Builder::new().name("traces".to_owned()).spawn(move || sending.run(&receiver))?;
-        let sender = thread.thread().clone();
-        Ok(Arc::new(TraceExporter { settings, queue, shared, thread: Mutex::new(Some(thread)), sender }))
+        let shared = Arc::new(ExporterState { counts, news: Mutex::default() });
+        let (own, state, client) = (settings.clone(), shared.clone(), CollectorClient::new());
+        let sending = SpanSender { settings: own, state, client, known: None };
+        let thread = Background::start("traces", move |is_ending| sending.run(&receiver, is_ending))?;
+        Ok(Arc::new(TraceExporter { settings, queue, shared, thread }))
     }
 
     /// Hands over the spans of a request.
@@ -109,21 +101,7 @@ impl TraceExporter {
 
     /// Sends what is left, a moment at most.
     pub(crate) fn finish(&self) {
-        self.shared.is_ending.store(true, Relaxed);
-        self.sender.unpark();
-        let Some(thread) = lock(&self.thread).take() else { return };
-        let until = Instant::now() + FINISH;
-        while !thread.is_finished() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-/// The thread goes on with what is in the queue; nothing waits for it.
-impl Drop for TraceExporter {
-    fn drop(&mut self) {
-        self.shared.is_ending.store(true, Relaxed);
-        self.sender.unpark();
+        self.thread.finish(FINISH);
     }
 }
 
@@ -137,14 +115,14 @@ struct SpanSender {
 }
 
 impl SpanSender {
-    fn run(mut self, queue: &Receiver<Vec<TraceSpan>>) {
+    fn run(mut self, queue: &Receiver<Vec<TraceSpan>>, is_ending: &AtomicBool) {
         loop {
             // Read first: what was handed over before the end is in the queue then.
-            let is_ending = self.is_ending();
+            let is_last = is_ending.load(Relaxed);
             let batch: Vec<Vec<TraceSpan>> = queue.try_iter().take(BATCH).collect();
             if !batch.is_empty() {
-                self.deliver(&batch);
-            } else if is_ending {
+                self.deliver(&batch, is_ending);
+            } else if is_last {
                 return;
             } else {
                 thread::park_timeout(INTERVAL);
@@ -152,18 +130,14 @@ impl SpanSender {
         }
     }
 
-    fn is_ending(&self) -> bool {
-        self.state.is_ending.load(Relaxed)
-    }
-
-    fn deliver(&mut self, batch: &[Vec<TraceSpan>]) {
+    fn deliver(&mut self, batch: &[Vec<TraceSpan>], is_ending: &AtomicBool) {
         let body = export_request(&self.settings.service, batch.iter().flatten());
         let mut pauses = AGAIN.into_iter();
         let lost = loop {
             match self.client.post(&self.settings.endpoint, &body) {
                 Delivery::Taken => break None,
                 Delivery::Refused(why) => break Some(why),
-                Delivery::Later(why) => match pauses.next().filter(|_| !self.is_ending()) {
+                Delivery::Later(why) => match pauses.next().filter(|_| !is_ending.load(Relaxed)) {
                     Some(pause) => thread::park_timeout(pause),
                     None => break Some(why),
                 },

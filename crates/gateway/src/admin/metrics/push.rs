@@ -3,6 +3,7 @@
 use super::otlp::{CountingTime, export_request};
 use crate::admin::OwnerCell;
 use crate::admin::scrape::Scrape;
+use crate::background::Background;
 use crate::otlp::{CollectorClient, Delivery};
 use crate::settings::MetricsSettings;
 use crate::sync::lock;
@@ -11,7 +12,7 @@ use plimsoll_core::Engine;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the end of the gateway waits for its last figures to be taken.
@@ -19,15 +20,9 @@ const FINISH: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct MetricsPusher {
-    state: Arc<PusherState>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct PusherState {
-    is_ending: AtomicBool,
     /// Why figures were not taken, until the operator was told.
-    news: Mutex<Option<String>>,
+    news: Arc<Mutex<Option<String>>>,
+    thread: Background,
 }
 
 /// What the thread has.
@@ -37,7 +32,7 @@ struct Push {
     engine: Arc<Mutex<Engine>>,
     shared: Arc<Shared>,
     owner: OwnerCell,
-    state: Arc<PusherState>,
+    news: Arc<Mutex<Option<String>>>,
     client: CollectorClient,
 }
 
@@ -52,37 +47,31 @@ impl MetricsPusher {
         shared: Arc<Shared>,
         owner: OwnerCell,
     ) -> io::Result<Self> {
-        let state = Arc::<PusherState>::default();
+        let news = Arc::<Mutex<_>>::default();
         let (start, client) = (SystemTime::now(), CollectorClient::new());
-        let push = Push { settings, start, engine, shared, owner, state: state.clone(), client };
-        let thread = thread::Builder::new().name("metrics".to_owned()).spawn(move || push.run())?;
-        Ok(MetricsPusher { state, thread: Some(thread) })
+        let push = Push { settings, start, engine, shared, owner, news: news.clone(), client };
+        let thread = Background::start("metrics", |ending| push.run(ending))?;
+        Ok(MetricsPusher { news, thread })
     }
 
     /// Why figures are not taken, if that is news.
     pub(crate) fn take_news(&self) -> Option<String> {
-        lock(&self.state.news).take()
+        lock(&self.news).take()
     }
 
     /// Pushes the last figures, and waits a moment at most.
-    pub(crate) fn stop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        self.state.is_ending.store(true, Relaxed);
-        thread.thread().unpark();
-        let until = Instant::now() + FINISH;
-        while !thread.is_finished() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(5));
-        }
+    pub(crate) fn stop(&self) {
+        self.thread.finish(FINISH);
     }
 }
 
 impl Push {
     /// What was not taken is not sent again: the next figures have it in them, since counters count from the start.
-    fn run(self) {
+    fn run(self, ending: &AtomicBool) {
         let mut known = None;
         let mut next = Instant::now() + self.settings.interval;
         loop {
-            let is_ending = self.state.is_ending.load(Relaxed);
+            let is_ending = ending.load(Relaxed);
             if !is_ending && Instant::now() < next {
                 thread::park_timeout(next.saturating_duration_since(Instant::now()));
                 continue;
@@ -93,7 +82,7 @@ impl Push {
                 Delivery::Later(why) | Delivery::Refused(why) => Some(why),
             };
             if why.is_some() && why != known {
-                lock(&self.state.news).clone_from(&why);
+                lock(&self.news).clone_from(&why);
             }
             known = why;
             if is_ending {
