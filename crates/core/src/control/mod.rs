@@ -58,9 +58,10 @@ pub(crate) trait Loop {
 }
 
 /// When a loop is due: its entry in the engine's timer table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Nothing is promised that takes the loop.
+    #[default]
     Never,
     /// At the end of each sample; a period has several.
     Sample,

@@ -51,17 +51,12 @@ pub(crate) struct Gate {
 }
 
 /// The words of a gate.
+#[derive(Default)]
 #[repr(C)]
 pub(crate) struct GateWords {
     word: AtomicU64,
     /// Exempt requests in service. The count follows the word, so that a race lets in at most one more for each thread.
     exempt: AtomicU32,
-}
-
-impl Default for GateWords {
-    fn default() -> Self {
-        GateWords { word: AtomicU64::new(0), exempt: AtomicU32::new(0) }
-    }
 }
 
 impl GateWords {

@@ -17,13 +17,8 @@ const AMOUNT_BITS: u32 = 48;
 const AMOUNT: u64 = (1 << AMOUNT_BITS) - 1;
 
 /// The word.
+#[derive(Default)]
 pub(crate) struct Tagged(AtomicU64);
-
-impl Default for Tagged {
-    fn default() -> Self {
-        Tagged(AtomicU64::new(0))
-    }
-}
 
 fn word(tag: u16, amount_us: u64) -> u64 {
     u64::from(tag) << AMOUNT_BITS | amount_us.min(AMOUNT)

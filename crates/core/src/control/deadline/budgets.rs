@@ -13,6 +13,7 @@ use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
 /// The loop, for all plants.
+#[derive(Default)]
 pub(crate) struct BudgetLoop {
     /// By plant.
     periods: Vec<Periods>,
@@ -27,12 +28,6 @@ pub(crate) struct BudgetInput<'a> {
     pub(crate) unix_time: Duration,
     /// The plants with deadlines to keep, by number.
     pub(crate) unfinished: &'a mut dyn Iterator<Item = (usize, &'a UnfinishedWork)>,
-}
-
-impl Default for BudgetLoop {
-    fn default() -> Self {
-        BudgetLoop { periods: Vec::new(), known: RateForecasts::default(), due: Due::Never }
-    }
 }
 
 impl Loop for BudgetLoop {

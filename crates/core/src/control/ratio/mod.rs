@@ -45,6 +45,7 @@ pub(crate) struct ClassTurn {
 }
 
 /// The loop, for the sites of all plants.
+#[derive(Default)]
 pub(crate) struct RatioLoop {
     sites: Vec<SiteRatios>,
     turns: Vec<ClassTurn>,
@@ -71,12 +72,6 @@ struct Member {
     departures: f64,
     turn: Turn,
     status: ResponseStatus,
-}
-
-impl Default for RatioLoop {
-    fn default() -> Self {
-        RatioLoop { sites: Vec::new(), turns: Vec::new(), due: Due::Never }
-    }
 }
 
 impl Loop for RatioLoop {
