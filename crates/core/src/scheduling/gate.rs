@@ -299,7 +299,6 @@ impl Gate {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::request::Token;
     use crate::scheduling::rank::{Rank, Standing};
     use alloc::vec::Vec;
 
@@ -308,23 +307,7 @@ mod tests {
     }
 
     fn waiting(token: u64) -> Waiting {
-        let standing = Standing::Ordinary;
-        Waiting {
-            token: Token(token),
-            site: 0,
-            class: 0,
-            client: 0,
-            standing,
-            rank: Rank::ordinary(1, None),
-            pace_ns: 0,
-            arrived: at(token),
-            features: Default::default(),
-            work: None,
-            streams: false,
-            latest_start: Instant::FAR,
-            home: 0,
-            ticket: 0,
-        }
+        Waiting::ordinary(token, at(token))
     }
 
     fn exempt(token: u64) -> Waiting {

@@ -8,7 +8,6 @@
 use crate::scheduling::gate::{Entry, Gate};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule};
-use crate::scheduling::rank::{Rank, Standing};
 use crate::sync::published::{Published, Reader};
 use crate::sync::shared::Shared;
 use crate::time::{Duration, Instant};
@@ -20,23 +19,7 @@ const LIMIT: u32 = 1;
 const NOW: Instant = Instant::ZERO;
 
 fn waiting() -> Waiting {
-    let standing = Standing::Ordinary;
-    Waiting {
-        token: Default::default(),
-        site: 0,
-        class: 0,
-        client: 0,
-        standing,
-        rank: Rank::ordinary(1, None),
-        pace_ns: 0,
-        arrived: NOW,
-        features: Default::default(),
-        work: None,
-        streams: false,
-        latest_start: Instant::FAR,
-        home: 0,
-        ticket: 0,
-    }
+    Waiting::ordinary(0, NOW)
 }
 
 /// Arrives as `Lane::arrive` does; returns whether it was started at once.

@@ -69,6 +69,29 @@ pub(crate) struct Waiting {
     pub(crate) ticket: u64,
 }
 
+#[cfg(test)]
+impl Waiting {
+    /// An ordinary request of the first class, for tests.
+    pub(super) fn ordinary(token: u64, arrived: Instant) -> Waiting {
+        Waiting {
+            token: Token(token),
+            site: 0,
+            class: 0,
+            client: 0,
+            standing: Standing::Ordinary,
+            rank: Rank::ordinary(1, None),
+            pace_ns: 0,
+            arrived,
+            features: Default::default(),
+            work: None,
+            streams: false,
+            latest_start: Instant::FAR,
+            home: 0,
+            ticket: 0,
+        }
+    }
+}
+
 /// The queue of one plant. A ticket names a request as long as it waits: taking one out of the middle of a fifo leaves a
 /// hole, which is skipped later. No other request of the queue ever has the same ticket.
 pub(crate) struct Queue {
@@ -406,23 +429,7 @@ mod tests {
     }
 
     fn push(queue: &mut Queue, class: u16, ms: u64) -> u64 {
-        let (standing, rank) = (Standing::Ordinary, Rank::ordinary(1, None));
-        queue.push(Waiting {
-            token: Token(ms),
-            site: 0,
-            class,
-            client: 0,
-            standing,
-            rank,
-            pace_ns: 0,
-            arrived: at(ms),
-            features: Default::default(),
-            work: None,
-            streams: false,
-            latest_start: Instant::FAR,
-            home: 0,
-            ticket: 0,
-        })
+        queue.push(Waiting { class, ..Waiting::ordinary(ms, at(ms)) })
     }
 
     /// Starts requests until none may start or `most` have; they stay in service.
