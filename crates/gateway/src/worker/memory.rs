@@ -48,29 +48,19 @@ const LARGE: i32 = 512 * 1024;
 /// freed, which a reload does, several megabytes more stay.
 pub(crate) fn keep_little() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        #[expect(
-            unsafe_code,
-            reason = "no library wraps it; it takes no pointer and may be called at any time"
-        )]
-        unsafe {
-            libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
-            libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
-        }
+    #[expect(unsafe_code, reason = "no library wraps it; it takes no pointer and may be called at any time")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
     }
 }
 
 /// Gives freed memory back to the system.
 pub(crate) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        #[expect(
-            unsafe_code,
-            reason = "no library wraps it; it takes no pointer and may be called at any time"
-        )]
-        unsafe {
-            libc::malloc_trim(0);
-        }
+    #[expect(unsafe_code, reason = "no library wraps it; it takes no pointer and may be called at any time")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
