@@ -253,10 +253,7 @@ fn waits(behind: u64) -> f64 {
             let service = Service { response_bytes: 1024, representative: true, cost: None };
             lane.release(now, &mut permit, service, &mut verdicts);
             lane.depart(now, permit, Outcome::Completed, &mut verdicts);
-            started.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
-                Verdict::Start(_, permit) => Some(permit),
-                Verdict::Drop(..) => None,
-            }));
+            started.extend(verdicts.drain(..).filter_map(Verdict::permit));
         }
         start.elapsed().as_nanos() as f64 / EACH as f64
     });

@@ -81,10 +81,7 @@ fn serve(engine: &mut Engine, lane: &mut Lane, now: Instant, requests: std::ops:
     }
     let later = now + Duration::from_millis(10);
     loop {
-        started.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
-            Verdict::Start(_, permit) => Some(permit),
-            Verdict::Drop(..) => None,
-        }));
+        started.extend(verdicts.drain(..).filter_map(Verdict::permit));
         if started.is_empty() {
             return;
         }

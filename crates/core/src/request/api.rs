@@ -248,5 +248,21 @@ pub enum Verdict {
     Drop(Token, Rejection),
 }
 
+impl Verdict {
+    /// The token of the request.
+    pub fn token(&self) -> Token {
+        let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = self;
+        *token
+    }
+
+    /// The permit of a request that starts.
+    pub fn permit(self) -> Option<Permit> {
+        match self {
+            Verdict::Start(_, permit) => Some(permit),
+            Verdict::Drop(..) => None,
+        }
+    }
+}
+
 /// The caller's reused buffer of verdicts.
 pub type Verdicts = Vec<Verdict>;

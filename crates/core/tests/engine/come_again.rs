@@ -75,10 +75,7 @@ fn told_where_the_light_version_is_elsewhere() -> Vec<Duration> {
                 _ => {}
             }
         }
-        held.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
-            Verdict::Start(_, permit) => Some(permit),
-            Verdict::Drop(..) => None,
-        }));
+        held.extend(verdicts.drain(..).filter_map(Verdict::permit));
     }
     told
 }

@@ -387,10 +387,7 @@ fn hammer(lanes: Vec<Lane>) {
                         _ => {}
                     }
                     loop {
-                        started.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
-                            Verdict::Start(_, permit) => Some(permit),
-                            Verdict::Drop(..) => None,
-                        }));
+                        started.extend(verdicts.drain(..).filter_map(Verdict::permit));
                         let Some(permit) = started.pop() else { break };
                         lane.depart(now, permit, Outcome::Abandoned, &mut verdicts);
                     }

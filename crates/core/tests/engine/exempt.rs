@@ -2,7 +2,7 @@
 
 use crate::{engine, get, ms};
 use plimsoll_core::promises::{Condition, Plant, Promises, Site, WorkerBounds};
-use plimsoll_core::request::{Arrival, Outcome, Permit, Reason, Service, Token, Verdict, Verdicts};
+use plimsoll_core::request::{Arrival, Outcome, Permit, Reason, Service, Token, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Duration;
 use plimsoll_core::{Engine, Lane};
@@ -84,10 +84,7 @@ impl Scene {
 
     fn settle(&mut self, now: u64) {
         while let Some(verdict) = self.verdicts.pop() {
-            let (token, started) = match verdict {
-                Verdict::Start(Token(token), permit) => (token, Some(permit)),
-                Verdict::Drop(Token(token), _) => (token, None),
-            };
+            let (token, started) = (verdict.token().0, verdict.permit());
             self.waiting.retain(|(waiting, _)| *waiting != token);
             match started {
                 Some(permit) => self.begin(now, token, permit),

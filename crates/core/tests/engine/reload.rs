@@ -410,10 +410,7 @@ impl World {
     fn settle(&mut self, now: Instant) {
         while !self.verdicts.is_empty() {
             for verdict in std::mem::take(&mut self.verdicts) {
-                let (token, started) = match verdict {
-                    Verdict::Start(Token(token), permit) => (token, Some(permit)),
-                    Verdict::Drop(Token(token), _) => (token, None),
-                };
+                let (token, started) = (verdict.token().0, verdict.permit());
                 let place = self.waiting.iter().position(|(waiting, _)| *waiting == token);
                 match (place, started) {
                     (Some(place), started) => {

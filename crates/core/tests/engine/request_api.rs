@@ -337,11 +337,11 @@ fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
             }
         }
         for verdict in verdicts.drain(..) {
-            let (Verdict::Start(Token(client), _) | Verdict::Drop(Token(client), _)) = verdict;
+            let client = verdict.token().0;
             waiting.retain(|(waiting, _)| *waiting != client);
-            match verdict {
-                Verdict::Start(_, permit) => held.push((client as u32, ms(now), permit)),
-                Verdict::Drop(..) => idle.push(client as u32),
+            match verdict.permit() {
+                Some(permit) => held.push((client as u32, ms(now), permit)),
+                None => idle.push(client as u32),
             }
         }
         busy += if now >= 60_000 { held.len() } else { 0 };
@@ -409,10 +409,7 @@ fn settle(
 ) {
     while !verdicts.is_empty() {
         for verdict in std::mem::take(verdicts) {
-            let (token, started) = match verdict {
-                Verdict::Start(Token(token), permit) => (token, Some(permit)),
-                Verdict::Drop(Token(token), _) => (token, None),
-            };
+            let (token, started) = (verdict.token().0, verdict.permit());
             let place = waiting.iter().position(|(waiting, _)| *waiting == token);
             match (place, started) {
                 (Some(place), started) => {

@@ -35,10 +35,7 @@ fn periods(shed_from: u64) -> Vec<PlantStatus> {
                 held.push(permit);
             }
         }
-        held.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
-            Verdict::Start(_, permit) => Some(permit),
-            Verdict::Drop(..) => None,
-        }));
+        held.extend(verdicts.drain(..).filter_map(Verdict::permit));
         if n % 1000 == 999 {
             statuses.push(engine.status().plants.swap_remove(0));
         }

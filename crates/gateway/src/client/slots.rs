@@ -87,11 +87,6 @@ impl Slot {
     }
 }
 
-pub(crate) fn token_of(verdict: &Verdict) -> Token {
-    let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = verdict;
-    *token
-}
-
 pub(crate) fn lane_of(token: Token) -> usize {
     (token.0 >> 56) as usize
 }
@@ -124,7 +119,7 @@ impl Slots {
 
     /// Hands a verdict to the request that waits for it, or back if that request waits no longer.
     pub(crate) fn deliver(&self, verdict: Verdict) -> Result<(), Verdict> {
-        let token = token_of(&verdict);
+        let token = verdict.token();
         let index = (token.0 >> 32 & 0xff_ffff) as usize;
         match self.slots.get(index) {
             Some(Some(slot)) if slot.waiting.get() && slot.generation.get() == token.0 as u32 => {

@@ -2,7 +2,7 @@
 
 use super::mailbox::{Mailbox, Message};
 use super::tables::PublishedTables;
-use crate::client::slots::{lane_of, token_of};
+use crate::client::slots::lane_of;
 use crate::client::spill_files::Storage;
 use crate::clock::{Clock, since_1970};
 use crate::http2::floods::EndedConnections;
@@ -53,7 +53,7 @@ impl Shared {
     /// Sends verdicts to the threads whose requests they are about.
     pub(crate) fn deliver(&self, verdicts: impl Iterator<Item = Verdict>) {
         for verdict in verdicts {
-            if let Some(mailbox) = self.mailboxes.get(lane_of(token_of(&verdict))) {
+            if let Some(mailbox) = self.mailboxes.get(lane_of(verdict.token())) {
                 mailbox.post(Message::Verdict(verdict));
             }
         }

@@ -27,7 +27,7 @@ impl Decision {
     }
 
     /// The same for a request that has waited, which has its level from its start, with the names of that time.
-    pub(crate) fn started(&self, permit: &Permit, names: Arc<Names>) -> Self {
+    pub(crate) fn started(&self, permit: &Permit, names: Arc<PrefixedNames>) -> Self {
         Decision { level: permit.level(), reason: permit.reason(), target: self.target, names }
     }
 

@@ -98,8 +98,7 @@ impl Lanes {
         let (mut wakers, mut more) = (Vec::new(), Verdicts::new());
         let mut undelivered = VecDeque::from(verdicts);
         while let Some(verdict) = undelivered.pop_front() {
-            let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = &verdict;
-            let mut own = self.lock(lane_of(*token));
+            let mut own = self.lock(lane_of(verdict.token()));
             let OwnLane { lane, waiting, names } = &mut *own;
             match waiting.deliver(verdict, names) {
                 Ok(waker) => wakers.extend(waker),

@@ -3,7 +3,7 @@
 //! A verdict finds its request by token: lane, slot, and the slot's generation. The generation changes when the slot is
 //! given back, so that a verdict that comes too late is known to be late.
 
-use super::names::Names;
+use super::names::PrefixedNames;
 use plimsoll_core::request::{Token, Verdict};
 use std::sync::Arc;
 use std::task::Waker;
@@ -31,7 +31,7 @@ enum SlotState {
 }
 
 /// A verdict, and the names of levels at the time of it: a reload may give their numbers to others.
-pub(crate) type Told = (Verdict, Arc<Names>);
+pub(crate) type Told = (Verdict, Arc<PrefixedNames>);
 
 /// What a look at a slot found, and a waker to drop after the lock: a task may be dropped with it.
 pub(crate) struct Look {
@@ -57,9 +57,8 @@ impl WaitingSlots {
 
     /// Hands a verdict to the request that waits for it and returns what wakes it, or returns the verdict if that request
     /// waits no longer.
-    pub(crate) fn deliver(&mut self, verdict: Verdict, names: &Arc<Names>) -> Result<Option<Waker>, Verdict> {
-        let (Verdict::Start(token, _) | Verdict::Drop(token, _)) = &verdict;
-        match self.slot(*token) {
+    pub(crate) fn deliver(&mut self, verdict: Verdict, names: &Arc<PrefixedNames>) -> Result<Option<Waker>, Verdict> {
+        match self.slot(verdict.token()) {
             Some(Slot { state, .. }) if matches!(state, SlotState::Waiting(_)) => {
                 match std::mem::replace(state, SlotState::Answered((verdict, names.clone()))) {
                     SlotState::Waiting(waker) => Ok(waker),

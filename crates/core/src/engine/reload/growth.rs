@@ -87,10 +87,7 @@ fn end(lane: &mut Lane, mut ms: u64, mut served: Vec<Permit>) {
         ms += 1;
         lane.release(at(ms), &mut permit, Service::default(), &mut verdicts);
         lane.depart(at(ms), permit, Outcome::Completed, &mut verdicts);
-        served.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
-            Verdict::Start(_, permit) => Some(permit),
-            Verdict::Drop(..) => None,
-        }));
+        served.extend(verdicts.drain(..).filter_map(Verdict::permit));
     }
 }
 
