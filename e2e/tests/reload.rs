@@ -1,6 +1,6 @@
 //! Promises that change under load, through the binary: by SIGHUP and by `POST /reload`. No request is lost, each is accounted
 //! for once, and a host is served by the promises that it has now. How soon a contract holds after that is judged in virtual
-//! time, in `crates/core/tests/reload_contracts.rs`; `make live reload` shows it.
+//! time, in `crates/core/tests/engine/reload_contracts.rs`; `make live reload` shows it.
 
 use plimsoll_e2e::flows::End;
 use plimsoll_e2e::reloaded::{Reloaded, SITES};

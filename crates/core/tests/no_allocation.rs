@@ -1,12 +1,15 @@
 //! The fast path allocates nothing: a counting allocator shows it.
 
+#[path = "engine/request.rs"]
+mod request;
+
 use plimsoll_core::promises::{Plant, Promises, Site};
-use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
+use plimsoll_core::request::{Arrival, Outcome, Service, Token, Verdicts};
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
+use request::get;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::{IpAddr, Ipv4Addr};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -27,26 +30,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-struct Request(u32);
-
-impl RequestView for Request {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        "h"
-    }
-    fn path(&self) -> &str {
-        "/"
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(self.0))
-    }
-}
 
 #[test]
 fn a_decision_allocates_nothing_nor_does_taking_up_a_reload() {
@@ -74,7 +57,7 @@ fn decide(lane: &mut Lane) {
     let before = ALLOCATIONS.with(Cell::get);
     for i in 0..1000 {
         let now = Instant::from_nanos(i);
-        let target = lane.classify(&Request(i as u32)).expect("any host");
+        let target = lane.classify(&get("/", i as u32)).expect("any host");
         if let Arrival::Serve(mut permit) = lane.arrive(now, target, Token(i), &mut verdicts) {
             let service = Service { response_bytes: 1024, representative: true, cost: None };
             lane.release(now, &mut permit, service, &mut verdicts);

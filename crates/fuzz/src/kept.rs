@@ -6,11 +6,12 @@ mod document;
 use document::StateDocument;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{Plant, Promises, Site, WorkerBounds};
-use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdict, Verdicts};
+use plimsoll_core::request::{Arrival, Outcome, Service, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane, LearnedState};
-use std::net::{IpAddr, Ipv4Addr};
+use plimsoll_sim::Request;
+use std::net::Ipv4Addr;
 
 /// What is a state is gone on from: levels stay levels, and what is kept next is a state again of which
 /// nothing is left out. What is none is said.
@@ -73,7 +74,7 @@ fn serve(engine: &mut Engine, lane: &mut Lane, now: Instant, requests: std::ops:
     engine.tick(now, &Readings::default(), &mut verdicts);
     let mut started = Vec::new();
     for number in requests {
-        let target = lane.classify(&Asked(number, format!("/{}/{number}", number % 3))).expect("any host");
+        let target = lane.classify(&request(number)).expect("any host");
         match lane.arrive(now, target, Token(number.into()), &mut verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => started.push(permit),
             Arrival::Wait(_) | Arrival::Reject(_) => {}
@@ -93,23 +94,12 @@ fn serve(engine: &mut Engine, lane: &mut Lane, now: Instant, requests: std::ops:
     }
 }
 
-/// A request of a client for a path.
-struct Asked(u32, String);
-
-impl RequestView for Asked {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        "shop.test"
-    }
-    fn path(&self) -> &str {
-        &self.1
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(self.0))
-    }
+/// The request of this number, of a client of its own for one of three folders.
+fn request(number: u32) -> Request {
+    let mut request = Request::default();
+    request.method.push_str("GET");
+    request.host.push_str("shop.test");
+    request.path = format!("/{}/{number}", number % 3);
+    request.client = Ipv4Addr::from_bits(number).into();
+    request
 }

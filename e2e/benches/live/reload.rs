@@ -1,5 +1,5 @@
 //! Promises that change under load: what is degraded before and after (in virtual time:
-//! `crates/core/tests/reload_contracts.rs`).
+//! `crates/core/tests/engine/reload_contracts.rs`).
 
 use super::row;
 use plimsoll_e2e::reloaded::Reloaded;

@@ -5,13 +5,12 @@
 //! bytes. V1 offers nearly its wider contract throughout, V2 nearly what it will be promised once it is a site, and best effort
 //! offers one and a half times the capacity.
 
+use crate::{Request, get, ms};
 use plimsoll_core::promises::{Costs, Guarantee, Mode, Plant, Promises, QueueBounds, Site};
 use plimsoll_core::random::Random;
-use plimsoll_core::request::{Arrival, Outcome, Permit, RequestView, Service, Token, Verdict, Verdicts};
+use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Token, Verdicts};
 use plimsoll_core::telemetry::Readings;
-use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
-use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 
 const WORKERS: u32 = 32;
@@ -28,26 +27,6 @@ const WIDER: u64 = 9_000;
 const ONE_MORE: u64 = 15_000;
 const SOON: u64 = 3_000;
 const END: u64 = 22_000;
-
-struct Request(&'static str, u32);
-
-impl RequestView for Request {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        self.0
-    }
-    fn path(&self) -> &str {
-        "/page"
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        Ipv4Addr::from(0x0a00_0000 + self.1).into()
-    }
-}
 
 fn promises(v1: f64, v2: Option<f64>, mode: Mode) -> Promises {
     let site = |name: &str, part: Option<f64>| {
@@ -97,13 +76,10 @@ impl World {
 
     fn settle(&mut self, now: u64) {
         for verdict in std::mem::take(&mut self.verdicts) {
-            let (number, started) = match verdict {
-                Verdict::Start(Token(token), permit) => (token as usize, Some(permit)),
-                Verdict::Drop(Token(token), _) => (token as usize, None),
-            };
+            let (number, started) = (verdict.token().0 as usize, verdict.permit());
             let place = self.waiting.iter().position(|(waiting, _)| *waiting == number).expect("it waits");
             let (_, spent) = self.waiting.swap_remove(place);
-            self.lane.depart(at(now), spent, Outcome::Abandoned, &mut self.verdicts);
+            self.lane.depart(ms(now), spent, Outcome::Abandoned, &mut self.verdicts);
             match started {
                 Some(permit) => self.start(now, number, permit),
                 None => self.end(number, None),
@@ -120,25 +96,24 @@ impl World {
             self.end(number, Some(permit.level()));
             self.lane.sent(&permit, response_bytes);
             let service = Service { response_bytes, representative: true, cost: None };
-            self.lane.release(at(now), &mut permit, service, &mut self.verdicts);
-            self.lane.depart(at(now), permit, Outcome::Completed, &mut self.verdicts);
+            self.lane.release(ms(now), &mut permit, service, &mut self.verdicts);
+            self.lane.depart(ms(now), permit, Outcome::Completed, &mut self.verdicts);
         }
     }
 
     fn arrive(&mut self, now: u64, host: usize, client: u32) {
-        let target = self.lane.classify(&Request(HOSTS[host], client)).expect("a site");
+        let target = self
+            .lane
+            .classify(&Request { host: HOSTS[host], ..get("/page", 0x0a00_0000 + client) })
+            .expect("a site");
         let number = self.requests.len();
         self.requests.push((host, now));
-        match self.lane.arrive(at(now), target, Token(number as u64), &mut self.verdicts) {
+        match self.lane.arrive(ms(now), target, Token(number as u64), &mut self.verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => self.start(now, number, permit),
             Arrival::Wait(permit) => self.waiting.push((number, permit)),
             Arrival::Reject(_) => self.end(number, None),
         }
     }
-}
-
-fn at(ms: u64) -> Instant {
-    Instant::from_nanos(ms * 1_000_000)
 }
 
 /// Runs it; what became of the requests of each host.
@@ -156,7 +131,7 @@ fn run(mode: Mode) -> [Answers; 3] {
             ONE_MORE => drop(engine.reload(&promises(WIDE, Some(NEW), mode)).expect("valid promises")),
             _ => {}
         }
-        engine.tick(at(now), &Readings::default(), &mut world.verdicts);
+        engine.tick(ms(now), &Readings::default(), &mut world.verdicts);
         world.finish(now);
         world.settle(now);
         for host in 0..HOSTS.len() {
