@@ -49,26 +49,33 @@ pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec
     head.parse(bytes).ok()?;
     let peer = Peer::new(&ConnectionSource::plain(peer), &settings.trusted_proxies);
     let client = peer.client(bytes, &head, settings);
-    let mut written = Vec::new();
-    let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
-    let rules = &HeaderRules::default();
     let trace = TraceContext::of(Some((bytes, &head.fields)), 0.5, &mut Random::new(0));
-    let (head, peer, trace) = (&head, &peer, Some(&trace));
+    Some((written((bytes, &head), &peer, settings, Some(&trace)), client))
+}
+
+/// A request's head as its server gets it, without rules of the site's.
+fn written(
+    (bytes, head): (&[u8], &RequestHead),
+    peer: &Peer,
+    settings: &Settings,
+    trace: Option<&TraceContext>,
+) -> Vec<u8> {
+    let mut written = Vec::new();
     Outgoing {
         bytes,
         head,
-        rewrite,
+        rewrite: None,
         peer,
         settings,
-        fallback_host,
+        fallback_host: "origin",
         own_host: None,
-        rules,
-        mark,
+        rules: &HeaderRules::default(),
+        mark: &LoopMark::default(),
         trace,
         places: None,
     }
     .write(&mut written);
-    Some((written, client))
+    written
 }
 
 /// A stream's head as its server gets it, and what rules see of it.
@@ -94,23 +101,7 @@ pub fn forwarded_stream(
     let start = StreamStart { goes_on: has_body, nonce: 0 };
     crate::http2::head::request(&parts, start, &mut bytes, &mut head).ok()?;
     let peer = Peer::new(&ConnectionSource::plain(peer), &settings.trusted_proxies);
-    let mut written = Vec::new();
-    let (rewrite, fallback_host, mark) = (None, "origin", &LoopMark::default());
-    let rules = &HeaderRules::default();
-    Outgoing {
-        bytes: &bytes,
-        head: &head,
-        rewrite,
-        peer: &peer,
-        settings,
-        fallback_host,
-        own_host: None,
-        rules,
-        mark,
-        trace: None,
-        places: None,
-    }
-    .write(&mut written);
+    let written = written((&bytes, &head), &peer, settings, None);
     let host = String::from_utf8_lossy(head.host(&bytes)).into_owned();
     Some(ForwardedStream { written, host, path: head.rule_path(&bytes).to_owned(), framing: head.framing })
 }

@@ -18,26 +18,34 @@ fn ruled(
     rewrite: Option<&Rewrite>,
     rules: &HeaderRules,
 ) -> String {
+    written(peer, text, settings, |plain, out| Outgoing { rewrite, rules, ..plain }.write(out))
+}
+
+/// What `write` makes of the plain head of a request.
+fn written(
+    peer: &str,
+    text: &str,
+    settings: &Settings,
+    write: impl FnOnce(Outgoing<'_>, &mut Vec<u8>),
+) -> String {
     let mut head = RequestHead::default();
     head.parse(text.as_bytes()).expect("a good request");
-    let peer =
-        Peer::new(&ConnectionSource::plain(peer.parse().expect("an address")), &settings.trusted_proxies);
-    let mut out = Vec::new();
-    let (bytes, fallback_host, mark) = (text.as_bytes(), "origin:80", &LoopMark::default());
-    Outgoing {
-        bytes,
+    let peer = ConnectionSource::plain(peer.parse().expect("an address"));
+    let plain = Outgoing {
+        bytes: text.as_bytes(),
         head: &head,
-        rewrite,
-        peer: &peer,
+        rewrite: None,
+        peer: &Peer::new(&peer, &settings.trusted_proxies),
         settings,
-        fallback_host,
+        fallback_host: "origin:80",
         own_host: None,
-        rules,
-        mark,
+        rules: &HeaderRules::default(),
+        mark: &LoopMark::default(),
         trace: None,
         places: None,
-    }
-    .write(&mut out);
+    };
+    let mut out = Vec::new();
+    write(plain, &mut out);
     String::from_utf8(out).expect("text")
 }
 
@@ -56,24 +64,8 @@ fn hop_by_hop_fields_stay_and_spoofed_ones_go() {
 #[test]
 fn an_upstream_with_a_host_of_its_own_is_asked_for_it_and_told_the_clients() {
     let (text, settings) = ("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n", Settings::default());
-    let mut head = RequestHead::default();
-    head.parse(text.as_bytes()).expect("a head");
-    let mut written = Vec::new();
-    Outgoing {
-        bytes: text.as_bytes(),
-        head: &head,
-        rewrite: None,
-        peer: &Peer::new(&ConnectionSource::plain([1, 2, 3, 4].into()), &[]),
-        settings: &settings,
-        fallback_host: "origin:80",
-        own_host: Some("app.internal"),
-        rules: &HeaderRules::default(),
-        mark: &LoopMark::default(),
-        trace: None,
-        places: None,
-    }
-    .write(&mut written);
-    let written = String::from_utf8(written).expect("text");
+    let own_host = Some("app.internal");
+    let written = written("1.2.3.4", text, &settings, |plain, out| Outgoing { own_host, ..plain }.write(out));
     assert!(written.starts_with("GET / HTTP/1.1\r\nhost: app.internal\r\n"), "{written}");
     assert!(written.contains("\r\nx-forwarded-host: shop.example\r\n"), "{written}");
 }
@@ -260,27 +252,13 @@ fn the_client_is_the_last_that_is_not_trusted() {
 fn a_server_that_decides_itself_is_told_of_the_gateways_places_and_no_server_of_a_clients() {
     let text =
         "GET / HTTP/1.1\r\nHost: h\r\nX-Plimsoll-Places: 2.000\r\nX_Plimsoll_Places: 2.000\r\nA: b\r\n\r\n";
-    let written = |places: Option<&str>| {
-        let mut head = RequestHead::default();
-        head.parse(text.as_bytes()).expect("a head");
-        let mut written = Vec::new();
-        Outgoing {
-            bytes: text.as_bytes(),
-            head: &head,
-            rewrite: None,
-            peer: &Peer::new(&ConnectionSource::plain([10, 0, 0, 1].into()), &[network("10.0.0.0", 8)]),
-            settings: &Settings::default(),
-            fallback_host: "origin:80",
-            own_host: None,
-            rules: &HeaderRules::default(),
-            mark: &LoopMark::default(),
-            trace: None,
-            places: places.and_then(PlaceLoad::of_header),
-        }
-        .write(&mut written);
-        String::from_utf8(written).expect("text").to_ascii_lowercase()
+    let told = |places: Option<&str>| {
+        let settings = Settings { trusted_proxies: vec![network("10.0.0.0", 8)], ..Settings::default() };
+        let places = places.and_then(PlaceLoad::of_header);
+        written("10.0.0.1", text, &settings, |plain, out| Outgoing { places, ..plain }.write(out))
+            .to_ascii_lowercase()
     };
-    let [none, told] = [written(None), written(Some("0.850"))];
+    let [none, told] = [told(None), told(Some("0.850"))];
     assert!(none.contains("\r\na: b\r\n") && !none.replace('_', "-").contains("x-plimsoll-places"), "{none}");
     assert!(told.contains("\r\nx-plimsoll-places: 0.850\r\n"), "{told}");
     assert_eq!(told.replace('_', "-").matches("x-plimsoll-places").count(), 1, "{told}");
