@@ -2,6 +2,7 @@
 
 use crate::support::{self, *};
 use plimsoll_core::promises::{Mode, Promises, Tunnels};
+use plimsoll_core::random::Random;
 use plimsoll_gateway::{Gateway, Settings};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -990,27 +991,13 @@ fn draining_finishes_what_is_under_way() {
     assert!(draining.join().expect("no panic"));
 }
 
-/// A small generator of random numbers with a fixed seed (splitmix64), so that failures can be replayed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-
-    /// Sends `bytes` in pieces of up to `longest`, each a segment of its own as far as the kernel allows.
-    fn send(&mut self, peer: &mut Peer, mut bytes: &[u8], longest: usize) -> std::io::Result<()> {
-        while !bytes.is_empty() {
-            let (piece, rest) = bytes.split_at(bytes.len().min(1 + self.below(longest)));
-            peer.send(piece)?;
-            if self.below(4) == 0 {
-                std::thread::yield_now();
-            }
-            bytes = rest;
+/// Sends `bytes` in pieces of up to `longest`, each a segment of its own as far as the kernel allows.
+fn send(peer: &mut Peer, mut bytes: &[u8], longest: u64, random: &mut Random) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let (piece, rest) = bytes.split_at(bytes.len().min(1 + random.below(longest) as usize));
+        peer.send(piece)?;
+        if random.below(4) == 0 {
+            std::thread::yield_now();
         }
         Ok(())
     }
@@ -1020,7 +1007,7 @@ impl Random {
 fn any_division_into_reads_gives_the_same_answers() {
     let seeds = AtomicUsize::new(1);
     let origin = Origin::start(move |mut peer| {
-        let mut random = Random(seeds.fetch_add(1, SeqCst) as u64);
+        let mut random = Random::new(seeds.fetch_add(1, SeqCst) as u64);
         while let Some(head) = peer.head() {
             let body = peer.body(&head);
             let answer = match random.below(2) {
@@ -1037,16 +1024,17 @@ fn any_division_into_reads_gives_the_same_answers() {
                     text
                 }
             };
-            if random.send(&mut peer, &answer, 40).is_err() {
+            if send(&mut peer, &answer, 40, &mut random).is_err() {
                 return;
             }
         }
     });
     let gateway = gateway(&origin);
     for seed in 0..20 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut client = client(&gateway);
-        let bodies: Vec<String> = (0..10).map(|n| format!("{n}-").repeat(1 + random.below(60))).collect();
+        let bodies: Vec<String> =
+            (0..10).map(|n| format!("{n}-").repeat(1 + random.below(60) as usize)).collect();
         let mut text = Vec::new();
         for (n, body) in bodies.iter().enumerate() {
             let length = body.len();
@@ -1059,7 +1047,7 @@ fn any_division_into_reads_gives_the_same_answers() {
             .into_bytes());
         }
         let mut sender = Peer::new(client.stream.get_ref().try_clone().expect("a second handle"));
-        let sending = std::thread::spawn(move || random.send(&mut sender, &text, 90));
+        let sending = std::thread::spawn(move || send(&mut sender, &text, 90, &mut random));
         for body in &bodies {
             let mut head = client.head().expect("an answer");
             if status(&head) == 103 {

@@ -2,6 +2,7 @@
 
 use super::super::tree::Confinement;
 use super::*;
+use plimsoll_core::random::Random;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -66,19 +67,6 @@ fn what_is_no_file() {
     assert!(Files::new(file).is_err());
 }
 
-/// The generator of Steele, Lea and Flood (2014): a seed replays the run.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
-
 /// Pieces of paths: names in the tree and around it, and pieces that climb. Most are names, so that paths lead to files.
 const STEPS: &[&str] = &["..", "sub", "root", "out", "a.txt", "secret.txt", ".git", "index.html"];
 
@@ -118,15 +106,16 @@ const PIECES: &[&str] = &[
     "%0d%0a",
 ];
 
-fn random_path(random: &mut SplitMix) -> String {
-    let count = random.below(8);
+fn random_path(random: &mut Random) -> String {
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
+    let count = below(8);
     let mut path = String::from("/");
     for _ in 0..count {
-        let pieces = [STEPS, STEPS, PIECES][random.below(3)];
-        path.push_str(pieces[random.below(pieces.len())]);
-        path.push_str(["/", "/", ""][random.below(3)]);
+        let pieces = [STEPS, STEPS, PIECES][below(3)];
+        path.push_str(pieces[below(pieces.len())]);
+        path.push_str(["/", "/", ""][below(3)]);
     }
-    path.push_str(STEPS[random.below(STEPS.len())]);
+    path.push_str(STEPS[below(STEPS.len())]);
     path
 }
 
@@ -144,7 +133,7 @@ fn fuzz_smoke_no_path_escapes() {
     for confinement in [Confinement::Kernel, Confinement::Walk] {
         let mut server = place.server();
         server.files.tree.confine(confinement);
-        let mut random = SplitMix(20_260_101);
+        let mut random = Random::new(20_260_101);
         let mut found = 0;
         for _ in 0..20_000 {
             let path = random_path(&mut random);
@@ -163,7 +152,7 @@ fn fuzz_smoke_no_path_escapes() {
         assert!(found > 100, "the generator finds what there is: {found}");
     }
     // The canary: the same paths, resolved by joining text, do reach the secret.
-    let mut random = SplitMix(20_260_101);
+    let mut random = Random::new(20_260_101);
     let escapes = (0..20_000).map(|_| random_path(&mut random)).filter(|path| {
         fs::read(format!("{}{path}", place.0.join("root").display()))
             .is_ok_and(|content| content == b"secret")
