@@ -39,12 +39,7 @@ fn a_body_that_drips_does_not_hold_its_place_for_ever() {
 #[test]
 fn a_client_that_keeps_its_pace_may_take_longer_than_the_limits() {
     let body: &'static [u8] = vec![b'z'; 40_000_000].leak();
-    let origin = Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            let sent = peer.body(&head);
-            let _ = peer.send_response(if sent.is_empty() { body } else { &sent });
-        }
-    });
+    let origin = Origin::answering(move |_, sent| if sent.is_empty() { body.to_vec() } else { sent });
     let mut settings = settings(&[origin.address]);
     settings.timeouts.body_idle = Duration::from_secs(2);
     settings.timeouts.send = Duration::from_secs(2);
@@ -106,11 +101,7 @@ fn a_slow_reader_of_a_file_holds_no_place() {
 #[test]
 fn an_exempt_request_does_not_wait_for_ever() {
     // The upstream begins to answer and never ends, so that the only place stays taken.
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        let _ = peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx");
-        peer.rest();
-    });
+    let origin = Origin::once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx");
     let mut settings = settings(&[origin.address]);
     settings.timeouts.first_byte = Duration::from_millis(600);
     let mut promises = promises(1);
@@ -154,11 +145,8 @@ fn when_all_places_are_taken_the_longest_idle_makes_room() {
 
 #[test]
 fn draining_waits_for_no_half_head_and_no_tunnel() {
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        let _ = peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\n");
-        peer.rest();
-    });
+    let origin =
+        Origin::once("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\n");
     let mut settings = settings(&[origin.address]);
     // No limit ends them, while it drains.
     settings.timeouts.head = 3 * PATIENCE;
@@ -179,15 +167,10 @@ fn draining_waits_for_no_half_head_and_no_tunnel() {
 fn what_comes_while_a_request_waits_is_kept() {
     let go = Arc::new(AtomicBool::new(false));
     let may = go.clone();
-    let origin = Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            eventually("the test lets it go", || may.load(SeqCst));
-            let body = peer.body(&head);
-            let path = head.split(' ').nth(1).unwrap_or_default();
-            if peer.send_response(&[path.as_bytes(), b" ", &body].concat()).is_err() {
-                return;
-            }
-        }
+    let origin = Origin::answering(move |head, body| {
+        eventually("the test lets it go", || may.load(SeqCst));
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        [path.as_bytes(), b" ", &body].concat()
     });
     let gateway = Gateway::start(streaming(&[origin.address]), &promises(1)).expect("a gateway");
     let mut first = client(&gateway);

@@ -74,11 +74,7 @@ fn a_body_that_ends_with_a_reset_is_cut_short() {
 /// Otherwise the client would send its next request on a connection that is not read any more.
 #[test]
 fn an_answer_before_the_request_has_ended_says_that_the_connection_closes() {
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        let _ = peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
-        peer.rest();
-    });
+    let origin = Origin::once("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     let gateway = Gateway::start(streaming(&[origin.address]), &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     let head = client.ask_head("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\nabc");
@@ -107,11 +103,9 @@ fn a_bad_chunk_that_comes_with_the_head_is_502() {
 #[test]
 fn a_request_without_a_host_names_the_upstream() {
     let (heads, seen) = mpsc::channel();
-    let origin = Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            heads.send(head).expect("the test listens");
-            peer.send_response(b"").expect("sent");
-        }
+    let origin = Origin::answering(move |head, _| {
+        heads.send(head.to_owned()).expect("the test listens");
+        b""
     });
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
@@ -127,10 +121,7 @@ fn a_request_without_a_host_names_the_upstream() {
 
 #[test]
 fn an_upstream_that_is_silent_on_an_expectation_is_504() {
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        peer.rest();
-    });
+    let origin = Origin::once("");
     let mut settings = streaming(&[origin.address]);
     settings.timeouts.first_byte = Duration::from_millis(600);
     settings.timeouts.body_idle = Duration::from_millis(200);
@@ -145,11 +136,7 @@ fn an_upstream_that_is_silent_on_an_expectation_is_504() {
 
 #[test]
 fn a_client_that_expects_100_and_then_stalls_is_408() {
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        let _ = peer.send("HTTP/1.1 100 Continue\r\n\r\n");
-        peer.rest();
-    });
+    let origin = Origin::once("HTTP/1.1 100 Continue\r\n\r\n");
     let mut settings = streaming(&[origin.address]);
     settings.timeouts.body_idle = Duration::from_millis(200);
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
@@ -170,11 +157,7 @@ fn a_reused_connection_that_was_closed_is_no_failure_of_its_server() {
         let _ = peer.send_response(b"once");
         peer.head();
     });
-    let other = Origin::start(|mut peer| {
-        while peer.head().is_some() {
-            let _ = peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nother");
-        }
-    });
+    let other = Origin::sending(|_| "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nother");
     let gateway =
         Gateway::start(settings(&[origin.address, other.address]), &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
@@ -192,13 +175,7 @@ fn a_reused_connection_that_was_closed_is_no_failure_of_its_server() {
 /// Kept connections do not bind a gateway to the server that they lead to.
 #[test]
 fn requests_go_to_all_servers_on_kept_connections_too() {
-    let origins = [b"one", b"two"].map(|name| {
-        Origin::start(move |mut peer| {
-            while peer.head().is_some() {
-                let _ = peer.send_response(name);
-            }
-        })
-    });
+    let origins = [b"one", b"two"].map(|name| Origin::serving(name));
     let addresses = origins.each_ref().map(|origin| origin.address);
     let gateway = Gateway::start(settings(&addresses), &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
@@ -214,11 +191,7 @@ fn requests_go_to_all_servers_on_kept_connections_too() {
 #[test]
 fn the_report_is_ours_alone() {
     use plimsoll_gateway::settings::{Report, ReportMode, Settings};
-    let origin = Origin::start(|mut peer| {
-        while peer.head().is_some() {
-            let _ = peer.send("HTTP/1.1 200 OK\r\nX-Level: forged\r\nContent-Length: 0\r\n\r\n");
-        }
-    });
+    let origin = Origin::sending(|_| "HTTP/1.1 200 OK\r\nX-Level: forged\r\nContent-Length: 0\r\n\r\n");
     for (mode, seen) in [
         (ReportMode::Always, Some("level=2; reason=guaranteed")),
         (ReportMode::Rejections, None),

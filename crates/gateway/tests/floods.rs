@@ -19,13 +19,9 @@ fn gateway_to(origin: &Origin, limits: Limits, timeouts: Timeouts) -> Gateway {
 
 /// An upstream that takes a moment for each request.
 fn slow() -> Origin {
-    Origin::start(|mut peer| {
-        while peer.head().is_some() {
-            std::thread::sleep(Duration::from_millis(50));
-            if peer.send_response(b"page").is_err() {
-                return;
-            }
-        }
+    Origin::answering(|_, _| {
+        std::thread::sleep(Duration::from_millis(50));
+        b"page"
     })
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use h2::Reason as Code;
 use h2::client::Builder;
 use http::{HeaderMap, HeaderValue};
-use plimsoll_core::promises::{Promises, QueueBounds};
+use plimsoll_core::promises::Promises;
 use plimsoll_core::request::Reason;
 use plimsoll_gateway::settings::{Limits, Report, ReportMode, Timeouts};
 use plimsoll_gateway::{Gateway, Settings};
@@ -33,24 +33,10 @@ fn connect(gateway: &Gateway) -> Connection {
     Connection::new(address(gateway))
 }
 
-/// An upstream that answers `served` once `go` is set.
-fn patient(go: &Arc<AtomicBool>) -> Origin {
-    let may = go.clone();
-    Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            peer.body(&head);
-            eventually("the test lets it go", || may.load(SeqCst));
-            if peer.send_response(b"served").is_err() {
-                return;
-            }
-        }
-    })
-}
-
 #[test]
 fn calls_whose_message_comes_with_their_head_are_no_streams() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     // Streams may hold two of the places.
     let gateway = gateway_with(settings_of(&origin), &promises(4));
     let mut peer = raw(address(&gateway));
@@ -120,7 +106,7 @@ fn completed_and_left(gateway: &Gateway) -> (u64, u64) {
 #[test]
 fn each_stream_is_a_request_of_its_own() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let gateway = gateway_to(&origin);
     let mut client = connect(&gateway);
     let responses: Vec<_> = (0..12).map(|_| client.begin(request("GET", "/"), false).0).collect();
@@ -205,13 +191,9 @@ fn trailers_pass_both_ways() {
     body.send_trailers(trailers).expect("sent");
     assert_eq!(client.answer(response).expect("an answer").status, 400);
 
-    let origin = Origin::start(|mut peer| {
-        while peer.head().is_some() {
-            let head =
-                "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n";
-            let body = "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\ngrpc-status: 0\r\nGrpc-Message: fine\r\n\r\n";
-            let _ = peer.send([head, body].concat());
-        }
+    let origin = Origin::sending(|_| {
+        "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n\
+         3\r\nabc\r\n2;x=y\r\nde\r\n0\r\ngrpc-status: 0\r\nGrpc-Message: fine\r\n\r\n"
     });
     let gateway = gateway_to(&origin);
     let answer = connect(&gateway).get("/");
@@ -286,18 +268,10 @@ fn a_response_that_is_cut_short_is_reset() {
     assert_eq!(outcomes(&gateway), [0, 2, 0]);
 }
 
-/// One place, no request may wait, and none is inside a contract: a second request is rejected.
-fn tight() -> Promises {
-    let mut promises = promises(1);
-    promises.sites[0].guarantee = None;
-    promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Some(Duration::from_secs(10)) };
-    promises
-}
-
 #[test]
 fn a_rejected_stream_is_told_why_while_the_others_go_on() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let gateway = gateway_with(settings_of(&origin), &tight());
     let mut client = connect(&gateway);
     let (first, _) = client.begin(request("GET", "/"), false);
@@ -372,7 +346,7 @@ fn stopping(max_connections: u32) -> Promises {
 #[test]
 fn a_stream_that_is_reset_gives_its_place_back() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let gateway = gateway_with(settings_of(&origin), &stopping(2));
     let mut client = connect(&gateway);
     let mut streams: Vec<_> = (0..5).map(|_| client.begin(request("GET", "/"), false)).collect();
@@ -401,7 +375,7 @@ fn a_stream_that_is_reset_gives_its_place_back() {
 #[test]
 fn a_connection_that_breaks_takes_its_requests_along() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let gateway = gateway_with(settings_of(&origin), &stopping(2));
     let mut client = support::http2::raw(address(&gateway));
     let fields = support::http2::get_fields();
@@ -491,7 +465,7 @@ fn a_client_that_never_gives_a_window_is_given_up() {
 #[test]
 fn draining_finishes_the_streams_and_says_goodbye() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let gateway = gateway_to(&origin);
     let mut client = connect(&gateway);
     let idle = connect(&gateway);
@@ -528,12 +502,9 @@ fn the_last_answer_of_a_connection_arrives_though_its_client_pauses() {
 fn takes_its_last_answer(length: usize, pause: Duration) {
     let go = Arc::new(AtomicBool::new(false));
     let may = go.clone();
-    let origin = Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            peer.body(&head);
-            eventually("the test lets it go", || may.load(SeqCst));
-            let _ = peer.send_response(&vec![b'x'; length]);
-        }
+    let origin = Origin::answering(move |_, _| {
+        eventually("the test lets it go", || may.load(SeqCst));
+        vec![b'x'; length]
     });
     let gateway = gateway_to(&origin);
     let mut peer = slow(address(&gateway));

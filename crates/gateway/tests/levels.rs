@@ -2,7 +2,7 @@
 //! operator's listener.
 
 use crate::support::{self, *};
-use plimsoll_core::promises::{Condition, Identity, Promises, QueueBounds, Sense};
+use plimsoll_core::promises::{Condition, Identity, QueueBounds, Sense};
 use plimsoll_core::request::Pattern;
 use plimsoll_gateway::settings::{
     Backend, FilesSettings, HeaderRules, Report, ReportMode, Rewrite, SiteHeaders, UpstreamSettings,
@@ -12,33 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One connection, no request may wait, and none is inside a contract: a second request is rejected.
-fn tight() -> Promises {
-    let mut promises = promises(1);
-    promises.sites[0].guarantee = None;
-    promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Some(Duration::from_secs(10)) };
-    promises
-}
-
-/// An upstream that answers once `go` is set.
-fn patient(go: &Arc<AtomicBool>) -> Origin {
-    let may = go.clone();
-    Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            peer.body(&head);
-            eventually("the test lets it go", || may.load(SeqCst));
-            let _ = peer.send_response(b"served");
-        }
-    })
-}
-
 /// An upstream that takes so many milliseconds for each request, and answers with the value of a field of it.
 fn telling(name: &'static str, ms: u64) -> Origin {
-    Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            std::thread::sleep(Duration::from_millis(ms));
-            let _ = peer.send_response(field(&head, name).unwrap_or("nothing").as_bytes());
-        }
+    Origin::answering(move |head, _| {
+        std::thread::sleep(Duration::from_millis(ms));
+        field(head, name).unwrap_or("nothing").to_owned()
     })
 }
 
@@ -69,11 +47,9 @@ fn a_server_that_decides_itself_is_told_of_the_places_that_are_taken() {
 #[test]
 fn a_level_on_another_upstream_takes_what_the_first_does_not_carry() {
     let origins = [("full", 20), ("light", 1)].map(|(name, ms)| {
-        Origin::start(move |mut peer| {
-            while peer.head().is_some() {
-                std::thread::sleep(Duration::from_millis(ms));
-                let _ = peer.send_response(name.as_bytes());
-            }
+        Origin::answering(move |_, _| {
+            std::thread::sleep(Duration::from_millis(ms));
+            name.as_bytes()
         })
     });
     let mut promises = promises(1);
@@ -162,7 +138,7 @@ fn overload_is_told_before_the_body_is_sent() {
 #[test]
 fn a_rejection_says_why_and_keeps_the_connection() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let mut settings = settings(&[origin.address]);
     settings.stream_paths.push(Pattern::new("/stream"));
     let gateway = Gateway::start(settings, &tight()).expect("a gateway");
@@ -196,7 +172,7 @@ fn a_rejection_says_why_and_keeps_the_connection() {
 #[test]
 fn a_rejected_head_has_no_body() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let gateway = Gateway::start(settings(&[origin.address]), &tight()).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
@@ -212,7 +188,7 @@ fn a_rejected_head_has_no_body() {
 #[test]
 fn a_request_that_waits_too_long_is_rejected_with_its_reason() {
     let go = Arc::new(AtomicBool::new(false));
-    let origin = patient(&go);
+    let origin = Origin::patient(&go, b"served");
     let mut promises = tight();
     promises.plants[0].queue = QueueBounds { max_waiting: 10, max_wait: Some(Duration::from_millis(200)) };
     let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
@@ -229,12 +205,9 @@ fn a_request_that_waits_too_long_is_rejected_with_its_reason() {
 
 #[test]
 fn a_level_rewrites_and_the_report_tells() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let quality = field(&head, "x_quality").or(field(&head, "x-quality"));
-            let seen = format!("{} {quality:?}", head.lines().next().expect("a line"));
-            peer.send_response(seen.as_bytes()).expect("sent");
-        }
+    let origin = Origin::answering(|head, _| {
+        let quality = field(head, "x_quality").or(field(head, "x-quality"));
+        format!("{} {quality:?}", head.lines().next().expect("a line"))
     });
     let rewrite = Rewrite {
         prefix: "/light".to_owned(),
@@ -265,12 +238,10 @@ fn a_level_rewrites_and_the_report_tells() {
 
 #[test]
 fn redirects_and_cookies_do_not_name_the_level_and_exempt_requests_go_as_they_came() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let path = head.split(' ').nth(1).expect("a path").to_owned();
-            let fields = format!("Location: {path}/\r\nSet-Cookie: a=b; Path={path}\r\nX-Asked: {path}");
-            peer.send(format!("HTTP/1.1 301 Moved\r\n{fields}\r\nContent-Length: 0\r\n\r\n")).expect("sent");
-        }
+    let origin = Origin::sending(|head| {
+        let path = head.split(' ').nth(1).expect("a path");
+        let fields = format!("Location: {path}/\r\nSet-Cookie: a=b; Path={path}\r\nX-Asked: {path}");
+        format!("HTTP/1.1 301 Moved\r\n{fields}\r\nContent-Length: 0\r\n\r\n")
     });
     let prefix = "/full".to_owned();
     let settings = Settings {
@@ -444,16 +415,14 @@ fn all<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn caches_keep_no_lighter_copy_under_the_pages_name() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let known = field(&head, "if-none-match").is_some();
-            let start = if known { "304 Not Modified" } else { "200 OK\r\nContent-Length: 4" };
-            let kept = "Cache-Control: public, max-age=86400\r\nExpires: Fri, 27 Nov 2099 08:00:00 GMT\r\n\
+    let origin = Origin::sending(|head| {
+        let known = field(head, "if-none-match").is_some();
+        let start = if known { "304 Not Modified" } else { "200 OK\r\nContent-Length: 4" };
+        let kept = "Cache-Control: public, max-age=86400\r\nExpires: Fri, 27 Nov 2099 08:00:00 GMT\r\n\
                         CDN-Cache-Control: max-age=9\r\nSurrogate-Control: max-age=9\r\n\
                         Last-Modified: Fri, 27 Nov 2026 08:00:00 GMT";
-            let body = if known { "" } else { "page" };
-            peer.send(format!("HTTP/1.1 {start}\r\nETag: \"a\"\r\n{kept}\r\n\r\n{body}")).expect("sent");
-        }
+        let body = if known { "" } else { "page" };
+        format!("HTTP/1.1 {start}\r\nETag: \"a\"\r\n{kept}\r\n\r\n{body}")
     });
     let gateway = two_levels(servers(&[origin.address]));
     let mut client = client(&gateway);
@@ -551,12 +520,9 @@ fn files_are_served_by_level_and_counted() {
 
 #[test]
 fn a_reported_load_reaches_the_engine_and_no_further() {
-    let origin = Origin::start(|mut peer| {
-        while peer.head().is_some() {
-            let report = "endpoint-load-metrics: TEXT cpu_utilization=0.3, application_utilization=0.625";
-            let answer = format!("HTTP/1.1 200 OK\r\n{report}\r\nContent-Length: 0\r\n\r\n");
-            peer.send(answer).expect("sent");
-        }
+    let origin = Origin::sending(|_| {
+        let report = "endpoint-load-metrics: TEXT cpu_utilization=0.3, application_utilization=0.625";
+        format!("HTTP/1.1 200 OK\r\n{report}\r\nContent-Length: 0\r\n\r\n")
     });
     let mut promises = promises(8);
     promises.plants[0].sense = Sense::Reported;

@@ -28,11 +28,9 @@ fn keep_alive_uses_one_connection_on_each_side() {
 #[test]
 fn the_upstream_gets_a_clean_head() {
     let (heads, seen) = mpsc::channel();
-    let origin = Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            heads.send(head).expect("the test listens");
-            peer.send_response(b"").expect("sent");
-        }
+    let origin = Origin::answering(move |head, _| {
+        heads.send(head.to_owned()).expect("the test listens");
+        b""
     });
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
@@ -52,12 +50,7 @@ fn the_upstream_gets_a_clean_head() {
 
 #[test]
 fn pipelined_requests_are_served_in_order() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let path = head.split(' ').nth(1).expect("a path").to_owned();
-            peer.send_response(path.as_bytes()).expect("sent");
-        }
-    });
+    let origin = Origin::answering(|head, _| head.split(' ').nth(1).expect("a path").to_owned());
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
     let requests: String = (0..50).map(|n| format!("GET /{n} HTTP/1.1\r\nHost: test\r\n\r\n")).collect();
@@ -111,18 +104,13 @@ fn bodies_pass_both_ways() {
 
 #[test]
 fn head_204_304_and_ranges_pass() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let answer = match head.split(' ').nth(1) {
-                Some("/head") => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
-                Some("/204") => "HTTP/1.1 204 No Content\r\n\r\n",
-                Some("/304") => "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: \"a\"\r\n\r\n",
-                _ => {
-                    assert_eq!(field(&head, "range"), Some("bytes=1-2"));
-                    "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 2\r\n\r\nbc"
-                }
-            };
-            peer.send(answer).expect("sent");
+    let origin = Origin::sending(|head| match head.split(' ').nth(1) {
+        Some("/head") => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+        Some("/204") => "HTTP/1.1 204 No Content\r\n\r\n",
+        Some("/304") => "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: \"a\"\r\n\r\n",
+        _ => {
+            assert_eq!(field(head, "range"), Some("bytes=1-2"));
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 2\r\n\r\nbc"
         }
     });
     let gateway = gateway(&origin);
@@ -192,11 +180,7 @@ fn a_cut_short_body_resets_an_http10_client() {
 /// The last requests that the gateway does not wait for any longer end in the same way.
 #[test]
 fn a_stop_resets_an_http10_client_whose_body_has_not_ended() {
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        let _ = peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
-        peer.rest();
-    });
+    let origin = Origin::once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
     client.send("GET / HTTP/1.0\r\n\r\n").expect("sent");
@@ -250,12 +234,10 @@ fn a_body_that_ends_with_the_connection_is_chunked() {
 
 #[test]
 fn a_response_without_a_date_gets_one_and_one_with_a_date_keeps_it() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let own = if head.contains("/dated") { "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" } else { "" };
-            let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
-            peer.send(format!("{early}HTTP/1.1 200 OK\r\n{own}Content-Length: 0\r\n\r\n")).expect("sent");
-        }
+    let origin = Origin::sending(|head| {
+        let own = if head.contains("/dated") { "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" } else { "" };
+        let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+        format!("{early}HTTP/1.1 200 OK\r\n{own}Content-Length: 0\r\n\r\n")
     });
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
@@ -272,11 +254,9 @@ fn a_response_without_a_date_gets_one_and_one_with_a_date_keeps_it() {
 
 #[test]
 fn a_server_that_asks_for_another_protocol_names_it() {
-    let origin = Origin::start(|mut peer| {
-        while peer.head().is_some() {
-            let fields = "Connection: Upgrade\r\nUpgrade: TLS/1.0, HTTP/1.1\r\nContent-Length: 0";
-            peer.send(format!("HTTP/1.1 426 Upgrade Required\r\n{fields}\r\n\r\n")).expect("sent");
-        }
+    let origin = Origin::sending(|_| {
+        let fields = "Connection: Upgrade\r\nUpgrade: TLS/1.0, HTTP/1.1\r\nContent-Length: 0";
+        format!("HTTP/1.1 426 Upgrade Required\r\n{fields}\r\n\r\n")
     });
     let gateway = gateway(&origin);
     let head = client(&gateway).ask_head("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
@@ -303,17 +283,13 @@ fn an_upgrade_too_many_is_one_response() {
 
 /// Hints before a page: as many and as large ones as the path says, in one piece.
 fn hinting_origin() -> Origin {
-    Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let path = head.split(' ').nth(1).expect("a path").to_owned();
-            let mut numbers =
-                path.trim_start_matches('/').split('/').map(|part| part.parse().expect("a number"));
-            let (many, large): (usize, usize) =
-                (numbers.next().expect("many"), numbers.next().expect("large"));
-            let hint = format!("HTTP/1.1 103 Early Hints\r\nX-Hint: {}\r\n\r\n", "h".repeat(large));
-            let page = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage";
-            let _ = peer.send(hint.repeat(many) + page);
-        }
+    Origin::sending(|head| {
+        let path = head.split(' ').nth(1).expect("a path");
+        let mut numbers = path.trim_start_matches('/').split('/').map(|part| part.parse().expect("a number"));
+        let (many, large): (usize, usize) = (numbers.next().expect("many"), numbers.next().expect("large"));
+        let hint = format!("HTTP/1.1 103 Early Hints\r\nX-Hint: {}\r\n\r\n", "h".repeat(large));
+        let page = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage";
+        hint.repeat(many) + page
     })
 }
 
@@ -597,10 +573,7 @@ fn an_upstream_that_is_down_is_502_at_once_and_another_address_is_tried() {
 
 #[test]
 fn an_upstream_that_stalls_is_504() {
-    let origin = Origin::start(|mut peer| {
-        peer.head();
-        peer.rest();
-    });
+    let origin = Origin::once("");
     let mut settings = settings(&[origin.address]);
     settings.timeouts.first_byte = Duration::from_millis(200);
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
@@ -681,13 +654,7 @@ fn requests_that_their_server_has_read_are_repeated_within_the_budget() {
 #[test]
 fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
     let go = Arc::new(AtomicBool::new(false));
-    let may = go.clone();
-    let origin = Origin::start(move |mut peer| {
-        while peer.head().is_some() {
-            eventually("the test lets it go", || may.load(SeqCst));
-            let _ = peer.send_response(b"late");
-        }
-    });
+    let origin = Origin::patient(&go, b"late");
     let gateway = Gateway::start(settings(&[origin.address]), &promises(1)).expect("a gateway");
     let mut clients: Vec<Peer> = (0..5).map(|_| client(&gateway)).collect();
     let served = 0;
@@ -711,13 +678,7 @@ fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
 
 #[test]
 fn connections_never_exceed_their_bound_and_no_client_starves() {
-    let origin = Origin::start(|mut peer| {
-        while peer.head().is_some() {
-            if peer.send_response(b"x").is_err() {
-                return;
-            }
-        }
-    });
+    let origin = Origin::serving(b"x");
     let settings = Settings { threads: 4, ..settings(&[origin.address]) };
     let gateway = Gateway::start(settings, &patient(3)).expect("a gateway");
     let counts = answers_per_client(address(&gateway));
@@ -968,12 +929,10 @@ fn draining_finishes_what_is_under_way() {
     let (arrived, seen) = mpsc::channel();
     let go = Arc::new(AtomicBool::new(false));
     let may = go.clone();
-    let origin = Origin::start(move |mut peer| {
-        while peer.head().is_some() {
-            arrived.send(()).expect("the test listens");
-            eventually("the test lets it go", || may.load(SeqCst));
-            let _ = peer.send_response(b"done");
-        }
+    let origin = Origin::answering(move |_, _| {
+        arrived.send(()).expect("the test listens");
+        eventually("the test lets it go", || may.load(SeqCst));
+        b"done"
     });
     let gateway = gateway(&origin);
     let address = address(&gateway);
@@ -999,8 +958,9 @@ fn send(peer: &mut Peer, mut bytes: &[u8], longest: u64, random: &mut Random) ->
         if random.below(4) == 0 {
             std::thread::yield_now();
         }
-        Ok(())
+        bytes = rest;
     }
+    Ok(())
 }
 
 #[test]

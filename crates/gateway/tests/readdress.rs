@@ -77,12 +77,10 @@ fn a_server_that_is_out_stays_out_and_no_address_at_all_changes_nothing() {
 fn a_request_under_way_finishes_at_a_server_that_is_gone() {
     let (go, came) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (may, has_come) = (go.clone(), came.clone());
-    let old = Origin::start(move |mut peer| {
-        while peer.head().is_some() {
-            has_come.store(true, SeqCst);
-            eventually("the test lets it go", || may.load(SeqCst));
-            let _ = peer.send_response(b"old");
-        }
+    let old = Origin::answering(move |_, _| {
+        has_come.store(true, SeqCst);
+        eventually("the test lets it go", || may.load(SeqCst));
+        b"old"
     });
     let new = Origin::serving(b"new");
     let gateway = watched(&[old.address]);

@@ -71,13 +71,7 @@ fn two_sites() -> Promises {
 #[test]
 fn a_request_under_way_and_one_that_waits_finish_at_an_upstream_that_is_gone() {
     let go = Arc::new(AtomicBool::new(false));
-    let may = go.clone();
-    let old = Origin::start(move |mut peer| {
-        while peer.head().is_some() {
-            eventually("the test lets it go", || may.load(SeqCst));
-            let _ = peer.send_response(b"old");
-        }
-    });
+    let old = Origin::patient(&go, b"old");
     let new = Origin::serving(b"new");
     let backends = vec![upstream(old.address), upstream(new.address)];
     let gateway = Gateway::start(Settings { backends, ..settings(&[]) }, &two_sites()).expect("a gateway");
@@ -111,12 +105,8 @@ fn a_request_under_way_and_one_that_waits_finish_at_an_upstream_that_is_gone() {
 
 #[test]
 fn a_proxy_is_trusted_as_the_file_says_now_on_a_connection_that_stays() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            let told = field(&head, "x-forwarded-for").expect("the gateway tells it");
-            peer.send_response(told.as_bytes()).expect("sent");
-        }
-    });
+    let origin =
+        Origin::answering(|head, _| field(head, "x-forwarded-for").expect("the gateway tells it").to_owned());
     let network = Network { address: [127, 0, 0, 0].into(), prefix_bits: 8 };
     let trusting = |trusted_proxies| Settings { trusted_proxies, ..settings(&[origin.address]) };
     let gateway = Gateway::start(trusting(vec![network]), &promises(8)).expect("a gateway");
@@ -131,11 +121,7 @@ fn a_proxy_is_trusted_as_the_file_says_now_on_a_connection_that_stays() {
 
 #[test]
 fn rewrites_reports_and_limits_change_between_requests_of_a_connection() {
-    let origin = Origin::start(|mut peer| {
-        while let Some(head) = peer.head() {
-            peer.send_response(head.lines().next().expect("a line").as_bytes()).expect("sent");
-        }
-    });
+    let origin = Origin::answering(|head, _| head.lines().next().expect("a line").to_owned());
     let rewriting = |prefix: &str| Settings {
         rewrites: vec![vec![
             Rewrite::default(),

@@ -209,11 +209,9 @@ fn a_request_that_waits_or_is_turned_away_has_spans_too() {
     let (collector, collected) = collector(&[200]);
     let go = Arc::new(AtomicBool::new(false));
     let may = go.clone();
-    let origin = Origin::start(move |mut peer| {
-        while let Some(head) = peer.head() {
-            eventually("the test lets it go", || may.load(SeqCst));
-            let _ = peer.send_response(head.as_bytes());
-        }
+    let origin = Origin::answering(move |head, _| {
+        eventually("the test lets it go", || may.load(SeqCst));
+        head.to_owned()
     });
     let mut promises = promises(1);
     promises.sites[0].hosts = vec!["test".to_owned()];

@@ -5,7 +5,7 @@
 pub mod grpc;
 pub mod http2;
 
-use plimsoll_core::promises::{Control, Guarantee, Mode, Plant, Promises, Site};
+use plimsoll_core::promises::{Control, Guarantee, Mode, Plant, Promises, QueueBounds, Site};
 use plimsoll_core::request::Pattern;
 use plimsoll_gateway::settings::{Backend, UpstreamSettings};
 use plimsoll_gateway::{Gateway, Settings};
@@ -59,15 +59,49 @@ impl Origin {
         origin
     }
 
-    /// Answers every request with `body` until the connection ends.
-    pub fn serving(body: &'static [u8]) -> Origin {
+    /// Answers every request, by its head and its body, until the connection ends.
+    pub fn answering<B: AsRef<[u8]>>(answer: impl Fn(&str, Vec<u8>) -> B + Send + Sync + 'static) -> Origin {
         Origin::start(move |mut peer| {
             while let Some(head) = peer.head() {
-                peer.body(&head);
-                if peer.send_response(body).is_err() {
+                let body = peer.body(&head);
+                if peer.send_response(answer(&head, body).as_ref()).is_err() {
                     return;
                 }
             }
+        })
+    }
+
+    /// The same with whole responses; no body is read.
+    pub fn sending<B: AsRef<[u8]>>(response: impl Fn(&str) -> B + Send + Sync + 'static) -> Origin {
+        Origin::start(move |mut peer| {
+            while let Some(head) = peer.head() {
+                if peer.send(response(&head)).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Answers the first request with these bytes, and sends nothing more.
+    pub fn once(response: &'static str) -> Origin {
+        Origin::start(move |mut peer| {
+            peer.head();
+            let _ = peer.send(response);
+            peer.rest();
+        })
+    }
+
+    /// Answers every request with `body`.
+    pub fn serving(body: &'static [u8]) -> Origin {
+        Origin::answering(move |_, _| body)
+    }
+
+    /// Answers every request with `body` once `go` is set.
+    pub fn patient(go: &Arc<AtomicBool>, body: &'static [u8]) -> Origin {
+        let go = go.clone();
+        Origin::answering(move |_, _| {
+            eventually("the test lets it go", || go.load(SeqCst));
+            body
         })
     }
 }
@@ -254,6 +288,14 @@ pub fn ten_a_second() -> Origin {
 
 pub fn gateway(origin: &Origin) -> Gateway {
     Gateway::start(settings(&[origin.address]), &promises(8)).expect("a gateway")
+}
+
+/// One place, no request may wait, and none is inside a contract: a second request is rejected.
+pub fn tight() -> Promises {
+    let mut promises = promises(1);
+    promises.sites[0].guarantee = None;
+    promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Some(Duration::from_secs(10)) };
+    promises
 }
 
 pub fn address(gateway: &Gateway) -> SocketAddr {
