@@ -2,6 +2,7 @@
 //! without it, and leaves full quality behind. When it switches, how often, and how many requests fail is judged in virtual
 //! time by `crates/sim/tests/agent.rs`.
 
+use crate::page;
 use nix::sys::signal::Signal;
 use plimsoll_e2e::agent::{self, Agent, CA_PAGES, NGINX_PAGES, fraction, link, linked};
 use plimsoll_e2e::flows::{Flow, Recorded};
@@ -9,12 +10,11 @@ use plimsoll_e2e::{Apache, Folder, Nginx, ServerModel};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PAGE: &str = env!("CARGO_BIN_EXE_page");
 /// How long the agent may take to act; it takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -58,7 +58,7 @@ fn link_file(server: &Apache, costs: &str) -> PathBuf {
 /// The paper's minimal agent: the link leads to the light tree under load, and back when the load has gone.
 #[test]
 fn apache_with_a_link_is_degraded_and_restored() {
-    let server = agent::apache(Path::new(PAGE));
+    let server = agent::apache(page());
     let place = server.folder.path();
     let mut agent = Agent::start(&link_file(&server, &CA_PAGES.costs()), &[]);
     overload(server.direct, "/page", CA_PAGES, &agent, || linked(place) == "light");
@@ -69,7 +69,7 @@ fn apache_with_a_link_is_degraded_and_restored() {
 /// PI on the fraction that is degraded, by gaps in Apache's own status page; Apache reads the map by itself.
 #[test]
 fn apache_with_a_map_is_degraded_in_part() {
-    let server = agent::apache(Path::new(PAGE));
+    let server = agent::apache(page());
     let status = format!("http://{}/server-status?auto", server.direct);
     let more = format!(
         "[load]\nserver_status = \"{status}\"\n[trees]\nfull = \"full\"\ndegraded = \"light\"\n[apache]\nmap = \"trees.map\"\n"
@@ -95,7 +95,7 @@ fn nginx_file(server: &Nginx) -> PathBuf {
 /// The same with nginx, which the agent makes read its file again; full quality comes back by itself when the load has gone.
 #[test]
 fn nginx_with_a_split_is_degraded_in_part_and_restored() {
-    let server = agent::nginx(Path::new(PAGE));
+    let server = agent::nginx(page());
     let mut agent = Agent::start(&nginx_file(&server), &[]);
     let fraction = || fraction(server.folder.path(), "split.conf");
     overload(server.address, "/page", NGINX_PAGES, &agent, || fraction() < 1.0);
@@ -195,7 +195,7 @@ fn nginx_before_files_is_seen_by_its_processor_time() {
 /// Full quality is left behind whatever ends the agent; after a kill, by `--restore`.
 #[test]
 fn at_the_end_full_quality_is_restored() {
-    let server = agent::apache(Path::new(PAGE));
+    let server = agent::apache(page());
     let file = link_file(&server, "costs = { request = \"10ms\" }");
     let place = server.folder.path();
     let degrade = || link(place, "light");
@@ -228,7 +228,7 @@ fn at_the_end_full_quality_is_restored() {
 /// A dry run says what the agent would do, with figures for programs, and touches nothing, not even at its end.
 #[test]
 fn a_dry_run_tells_and_changes_nothing() {
-    let server = agent::apache(Path::new(PAGE));
+    let server = agent::apache(page());
     let place = server.folder.path();
     link(place, "light");
     let file = link_file(&server, "costs = { request = \"10ms\" }");
@@ -254,7 +254,7 @@ fn a_dry_run_tells_and_changes_nothing() {
 /// All errors at the start are said at once, and nothing is begun.
 #[test]
 fn errors_at_the_start_are_said_with_what_to_do() {
-    let server = agent::nginx(Path::new(PAGE));
+    let server = agent::nginx(page());
     let file = nginx_file(&server);
     assert_eq!(Agent::output(&file, "--check").status.code(), Some(0));
     let right = std::fs::read_to_string(&file).unwrap();

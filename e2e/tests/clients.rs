@@ -1,15 +1,14 @@
 //! What single clients see before a real server: a level that stays while the service level m stands still, full quality when
 //! the load has gone, and a share of a small pool of connections.
 
+use crate::page;
 use plimsoll_e2e::configuration::{before, plain, two_levels};
 use plimsoll_e2e::flows::{Flow, Recorded};
 use plimsoll_e2e::{Apache, Nginx, Plimsoll, SLOW_PAGES, get};
 use plimsoll_load::{ClosedLoop, Outcome, Target};
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-const PAGE: &str = env!("CARGO_BIN_EXE_page");
 /// So few that each is seen several times a second.
 const CLIENTS: u32 = 20;
 
@@ -22,7 +21,7 @@ fn read_between(levels: &[(Duration, f64)], from: Duration, until: Duration) -> 
 
 #[test]
 fn a_client_keeps_its_level_while_the_service_level_stands_still() {
-    let nginx = Nginx::pages(Path::new(PAGE), SLOW_PAGES);
+    let nginx = Nginx::pages(page(), SLOW_PAGES);
     let file = before(nginx.address, &two_levels()) + "\n[control]\nperiod = \"2s\"\n";
     let gateway = Plimsoll::run(&file);
     // The sum over the site's classes, while every client is served at full quality.
@@ -74,7 +73,7 @@ fn a_client_keeps_its_level_while_the_service_level_stands_still() {
 /// without any answer.
 #[test]
 fn two_dozen_clients_share_eight_prefork_workers() {
-    let apache = Apache::pages(Path::new(PAGE), SLOW_PAGES);
+    let apache = Apache::pages(page(), SLOW_PAGES);
     let file = before(apache.upstream, &plain());
     let gateway = Plimsoll::run(&file.replace("workers = 8", "workers = 8, load_line = 1.0"));
     let target = Target { host: "e2e.test".into(), ..Target::new(gateway.address) };

@@ -26,7 +26,7 @@ fn status(control: &Control) -> Value {
 }
 
 /// A process that calls and calls until it is killed.
-fn calling(control: &Control, folder: &Folder) -> Child {
+pub(crate) fn calling(control: &Control, folder: &Folder) -> Child {
     let mut command = Command::new(example(folder.path(), &[]));
     command.arg(control.state()).arg("1000000000").stdout(Stdio::null()).spawn().expect("it runs")
 }

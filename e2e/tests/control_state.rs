@@ -1,6 +1,7 @@
 //! The state that a controller keeps: what the next controller says of it, what becomes of it when somebody removes or replaces
 //! it, and what processes are told for which it has no lane.
 
+use crate::control_admin::calling;
 use crate::module::{FULL, apache, configuration, example, slow, wait_until};
 use nix::sys::signal::Signal;
 use plimsoll_e2e::{Control, Folder, Plimsoll, free_port, get, get_from};
@@ -10,12 +11,6 @@ use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
-
-/// A process that calls and calls until it is killed.
-fn calling(control: &Control, folder: &Folder) -> Child {
-    let mut command = Command::new(example(folder.path(), &[]));
-    command.arg(control.state()).arg("1000000000").stdout(Stdio::null()).spawn().expect("it runs")
-}
 
 fn end(one: &mut Child) {
     one.kill().expect("it is killed");

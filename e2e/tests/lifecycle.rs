@@ -1,12 +1,12 @@
 //! The binary's own life: which configurations it refuses, how it ends, and that an upstream's death loses no accounting.
 
+use crate::page;
 use nix::sys::signal::Signal;
 use plimsoll_e2e::configuration::{before, plain, two_levels};
 use plimsoll_e2e::flows::{Flow, Recorded};
 use plimsoll_e2e::{Apache, Folder, PlayedUpstream, Plimsoll, SLOW_PAGES, answer, get};
 use plimsoll_load::ErrorKind;
 use std::net::TcpStream;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn an_idle_gateway_stops_at_once() {
 
 #[test]
 fn a_killed_upstream_loses_no_accounting() {
-    let apache = Apache::pages(Path::new(env!("CARGO_BIN_EXE_page")), SLOW_PAGES);
+    let apache = Apache::pages(page(), SLOW_PAGES);
     let gateway = Plimsoll::run(&before(apache.upstream, &two_levels()));
     let flow = Flow::new("e2e.test", "/page", &[(5.0, 1.5 * SLOW_PAGES.capacity())]);
     let running = Recorded::start(flow.load(gateway.address, 1, Duration::from_secs(20)));

@@ -62,3 +62,10 @@ mod upgrade_http2;
 #[cfg(feature = "wire")]
 mod wire;
 mod worker_counts;
+
+use std::path::Path;
+
+/// The program of the servers' pages.
+fn page() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_page"))
+}

@@ -1,21 +1,17 @@
 //! The paper's experiments UC 7 on a real Apache, prefork, whose own processes decide: in real time what no busy machine can
 //! change. Figures are shown by `make live`.
 
+use crate::page;
 use plimsoll_e2e::flows::{End, Flow, drive};
 use plimsoll_e2e::scenes::{self, Promise, Scene};
 use plimsoll_e2e::{Accounts, Apache, Control, Response, exchange};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 /// How long a client waits in real time: a stall of the machine makes no client leave.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-fn page() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_page"))
-}
 
 /// A scene in a part of its time: each request is answered with a page or turned away, and accounted for once.
 fn assert_accounted(scene: &Scene, seconds: f64) {

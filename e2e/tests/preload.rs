@@ -1,5 +1,6 @@
 //! Servers that stay as they are decide by their socket calls, and pass what they do not understand.
 
+use crate::module::wait_until;
 use plimsoll_core::request::Outcome;
 use plimsoll_e2e::certificates::curl;
 use plimsoll_e2e::{Control, Folder, Preloaded, TLS_HOST, Unchanged, connect_from, exchange, get};
@@ -16,14 +17,6 @@ const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\nseed = 7\n\
      [upstream.server]\naddress = \"127.0.0.1:1\"\n[upstream.server.capacity]\nworkers = 4\n\
      [[site]]\nname = \"www\"\nupstream = \"server\"\nexempt = [{ path = \"/healthz\" }]\n\
      [[site.level]]\nname = \"light\"\nprefix = \"/light\"\n[[site.level]]\nname = \"full\"\n";
-
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it never comes that {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// A client that asks again and again in one connection.
 struct Client(BufReader<TcpStream>);

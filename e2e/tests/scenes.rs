@@ -1,11 +1,11 @@
 //! The scenes of the papers through the binary: every figure in virtual time, within bounds that the twin without control
 //! breaks; and in real time, in a part of the time, that no request is lost or accounted for twice.
 
+use crate::page;
 use plimsoll_e2e::flows::{End, Flown, drive};
 use plimsoll_e2e::scenes::{self, Scene};
 use plimsoll_e2e::{Apache, Plimsoll, SLOW_PAGES};
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::time::Duration;
 
 /// The seeds of every figure.
@@ -16,10 +16,6 @@ const MANY: RangeInclusive<u64> = 101..=180;
 const TWINS: RangeInclusive<u64> = 2..=4;
 /// How long a client waits in real time: a stall of the machine makes no client leave.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-fn page() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_page"))
-}
 
 /// The figures of a scene that are out of bounds, in virtual time.
 fn out_of_bounds(scene: &Scene, seed: u64, twin: bool) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! The number of workers from the server itself: a real Apache reports it, ceases to answer, or has no such page.
 
+use crate::page;
 use plimsoll_e2e::{Apache, Plimsoll, SLOW_PAGES, get};
-use std::path::Path;
 
 /// The number with which the search begins.
 const GUESS: f64 = 16.0;
@@ -17,7 +17,7 @@ fn configuration(apache: &Apache, page: &str) -> String {
 }
 
 fn start() -> Apache {
-    Apache::pages(Path::new(env!("CARGO_BIN_EXE_page")), SLOW_PAGES)
+    Apache::pages(page(), SLOW_PAGES)
 }
 
 #[test]
