@@ -1,14 +1,13 @@
 //! Clients that make a gateway hold memory for them, in five ways, and a server whose pages they ask for.
 
-use crate::Plimsoll;
+use crate::{Plimsoll, serving};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, sockopt};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, thread};
 
 /// How long a head is, as close to the longest that is read as can be.
 const HEAD: usize = 31_000;
@@ -145,19 +144,8 @@ fn memory(gateway: &Plimsoll, field: &str) -> u64 {
 /// # Panics
 /// There is no port for it.
 pub fn server(workers: usize) -> SocketAddr {
-    let listener = Arc::new(TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let address = listener.local_addr().expect("its address");
-    let large = Arc::new(vec![b'x'; LARGE]);
-    for _ in 0..workers {
-        let (listener, large) = (listener.clone(), large.clone());
-        thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                // The gateway may close a connection at any time.
-                drop(serve(stream, &large));
-            }
-        });
-    }
-    address
+    let large = vec![b'x'; LARGE];
+    serving(workers, move |stream| serve(stream, &large))
 }
 
 fn serve(stream: TcpStream, large: &[u8]) -> io::Result<()> {

@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 /// A listening upstream without a server behind it.
@@ -46,6 +48,34 @@ impl PlayedUpstream {
         drop(self.listener.set_nonblocking(false));
         asked
     }
+}
+
+/// Starts a server with a port of its own, whose workers serve one connection after the other; any of these may fail. Panics if
+/// there is no port for it.
+pub fn serving<T>(workers: usize, serve: impl Fn(TcpStream) -> T + Send + Sync + 'static) -> SocketAddr {
+    let listener = PlayedUpstream::new().listener;
+    let address =
+        listener.local_addr().unwrap_or_else(|error| panic!("a listener without an address: {error}"));
+    let shared = Arc::new((listener, serve));
+    for _ in 0..workers {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || {
+            let (listener, serve) = &*shared;
+            while let Ok((stream, _)) = listener.accept() {
+                drop(serve(stream));
+            }
+        });
+    }
+    address
+}
+
+/// The same with a thread for each connection.
+pub fn serving_each<T>(serve: impl Fn(TcpStream) -> T + Send + Sync + 'static) -> SocketAddr {
+    let serve = Arc::new(serve);
+    serving(1, move |stream| {
+        let serve = Arc::clone(&serve);
+        thread::spawn(move || drop(serve(stream)))
+    })
 }
 
 /// Answers a request with 200 and this text. The gateway may have left.

@@ -6,8 +6,8 @@ mod corpus;
 
 use corpus::requests::{READ, REFUSED};
 use corpus::responses::RESPONSES;
-use plimsoll_e2e::Plimsoll;
 use plimsoll_e2e::configuration::{before, plain};
+use plimsoll_e2e::{Plimsoll, serving};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver};
@@ -35,20 +35,15 @@ fn status(answer: &[u8]) -> u16 {
 
 /// A server that tells what it gets. It answers each connection once, and closes it.
 fn recording() -> (SocketAddr, Receiver<Vec<u8>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("its address");
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a connection");
-            stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
-            let (mut got, mut bytes) = (Vec::new(), [0; 4096]);
-            while let Ok(count @ 1..) = stream.read(&mut bytes) {
-                got.extend_from_slice(&bytes[..count]);
-            }
-            drop(sender.send(got));
-            drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
+    let address = serving(1, move |mut stream| {
+        stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
+        let (mut got, mut bytes) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = stream.read(&mut bytes) {
+            got.extend_from_slice(&bytes[..count]);
         }
+        drop(sender.send(got));
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
     });
     (address, receiver)
 }

@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 use plimsoll_e2e::configuration::{before, plain};
-use plimsoll_e2e::{Folder, Process, binary, exchange, get};
+use plimsoll_e2e::{Folder, Process, binary, exchange, get, serving_each};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 
 /// A server that answers every request with a page, one connection at a time each on a thread.
 fn pages() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("its address");
-    let serve = |mut stream: TcpStream| -> std::io::Result<()> {
+    serving_each(|mut stream| -> std::io::Result<()> {
         let mut lines = BufReader::new(stream.try_clone()?);
         let mut line = String::new();
         while lines.read_line(&mut line)? > 0 {
@@ -23,13 +21,7 @@ fn pages() -> SocketAddr {
             line.clear();
         }
         Ok(())
-    };
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || drop(serve(stream)));
-        }
-    });
-    address
+    })
 }
 
 /// The address after `label`, once the line is complete.

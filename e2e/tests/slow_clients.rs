@@ -2,9 +2,9 @@
 //! there. Clients that ask again and again for a slow path that is exempt hold half of the places.
 
 use plimsoll_e2e::configuration::{before, plain};
-use plimsoll_e2e::{Plimsoll, exchange, get};
+use plimsoll_e2e::{Plimsoll, exchange, get, serving};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
@@ -19,26 +19,9 @@ const WORKERS: usize = 2;
 
 /// A server of some workers, each of which serves one connection to its end: bodies are read, `/large` is answered with a large
 /// page and every other path with `page`.
-struct Prefork {
-    address: SocketAddr,
-}
-
-impl Prefork {
-    fn start(workers: usize) -> Prefork {
-        let listener = Arc::new(TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let address = listener.local_addr().expect("its address");
-        let large = Arc::new(vec![b'x'; LARGE]);
-        for _ in 0..workers {
-            let (listener, large) = (listener.clone(), large.clone());
-            thread::spawn(move || {
-                while let Ok((stream, _)) = listener.accept() {
-                    // The gateway may close a connection at any time.
-                    drop(serve(stream, &large));
-                }
-            });
-        }
-        Prefork { address }
-    }
+fn server(workers: usize) -> SocketAddr {
+    let large = vec![b'x'; LARGE];
+    serving(workers, move |stream| serve(stream, &large))
 }
 
 fn serve(stream: TcpStream, large: &[u8]) -> std::io::Result<()> {
@@ -140,8 +123,8 @@ fn read_slowly(stream: &mut TcpStream) -> std::io::Result<()> {
     }
 }
 
-fn file(origin: &Prefork, more: &str) -> String {
-    let file = before(origin.address, &plain()) + more;
+fn file(origin: SocketAddr, more: &str) -> String {
+    let file = before(origin, &plain()) + more;
     let two = format!("{WORKERS}");
     file.replace("max_connections = 8", &format!("max_connections = {two}"))
         .replace("workers = 8", &format!("workers = {two}"))
@@ -163,8 +146,8 @@ fn all_others_are_served(
     head: &'static str,
     step: fn(&mut TcpStream) -> std::io::Result<()>,
 ) {
-    let origin = Prefork::start(WORKERS);
-    let gateway = Plimsoll::run(&file(&origin, more));
+    let origin = server(WORKERS);
+    let gateway = Plimsoll::run(&file(origin, more));
     others_are_served(gateway, clients, head, step);
 }
 
@@ -211,9 +194,9 @@ fn forty_clients_that_ask_for_an_exempt_path() {
 #[test]
 fn forty_clients_that_ask_for_an_exempt_path_where_workers_are_found() {
     // More than the gateway begins with, so that the places are what runs out.
-    let origin = Prefork::start(64);
+    let origin = server(64);
     let told = format!("max_connections = {WORKERS}\ncapacity = {{ workers = {WORKERS} }}\n");
-    let file = file(&origin, EXEMPT);
+    let file = file(origin, EXEMPT);
     assert!(file.contains(&told), "{file}");
     others_are_served(Plimsoll::run(&file.replace(&told, "")), 40, HEALTH, ask_again);
 }
@@ -265,8 +248,8 @@ fn sixteen_clients_that_send_slowly_with_little_room() {
 #[test]
 fn a_reader_of_twenty_kilobytes_a_second_is_not_cut() {
     const RATE: f64 = 20_000.0;
-    let origin = Prefork::start(WORKERS);
-    let gateway = Plimsoll::run(&file(&origin, "\n[timeouts]\nsend = \"10s\"\n"));
+    let origin = server(WORKERS);
+    let gateway = Plimsoll::run(&file(origin, "\n[timeouts]\nsend = \"10s\"\n"));
     let mut client = TcpStream::connect(gateway.address).expect("a connection");
     client.set_read_timeout(Some(Duration::from_secs(30))).expect("a time limit");
     client
@@ -290,8 +273,8 @@ fn a_reader_of_twenty_kilobytes_a_second_is_not_cut() {
 /// Where no file can be made, a body that needs one is refused with the reason; everything else is served, long responses too.
 #[test]
 fn without_a_place_for_files_only_long_bodies_are_refused() {
-    let origin = Prefork::start(WORKERS);
-    let gateway = Plimsoll::run_with(&file(&origin, ""), &[("TMPDIR", "/nonexistent")]);
+    let origin = server(WORKERS);
+    let gateway = Plimsoll::run_with(&file(origin, ""), &[("TMPDIR", "/nonexistent")]);
     let post = |length: usize| {
         let head = format!(
             "POST /form HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"

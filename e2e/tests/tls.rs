@@ -3,7 +3,7 @@
 use plimsoll_e2e::certificates::{
     certificate, curl, expired_certificate, s_client, signed_certificate, tls_address,
 };
-use plimsoll_e2e::{Folder, Nginx, Plimsoll, exchange};
+use plimsoll_e2e::{Folder, Nginx, Plimsoll, answer, exchange, serving};
 use std::fs;
 use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -80,24 +80,19 @@ fn curl_gets_a_page_and_a_large_file_in_both_versions_on_one_connection() {
 
 /// Answers one request after another, each on a connection of its own, with the number of bytes of its body and their sum.
 fn adding_up() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("its address");
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut reader = std::io::BufReader::new(&stream);
-            let (mut line, mut length) = (String::new(), 0);
-            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-                if let Some(value) = line.strip_prefix("content-length: ") {
-                    length = value.trim().parse().unwrap_or(0);
-                }
-                line.clear();
+    serving(1, |stream| {
+        let mut reader = std::io::BufReader::new(&stream);
+        let (mut line, mut length) = (String::new(), 0);
+        while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap_or(0);
             }
-            let mut body = vec![0; length];
-            drop(reader.read_exact(&mut body));
-            plimsoll_e2e::answer(&stream, &told(&body));
+            line.clear();
         }
-    });
-    address
+        let mut body = vec![0; length];
+        drop(reader.read_exact(&mut body));
+        answer(&stream, &told(&body));
+    })
 }
 
 fn told(body: &[u8]) -> String {

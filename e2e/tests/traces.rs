@@ -1,7 +1,7 @@
 //! A collector of OpenTelemetry beside the binary: it gets the spans of a request, whose trace the access log has, and metrics.
 
 use plimsoll_e2e::configuration::{before, two_levels};
-use plimsoll_e2e::{Plimsoll, SLOW_PAGES, exchange};
+use plimsoll_e2e::{Plimsoll, SLOW_PAGES, exchange, serving};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,14 +15,10 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 /// A collector, and what it gets.
 fn collector() -> (SocketAddr, Receiver<Value>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("its address");
     let (sender, receiver) = channel();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            while let Ok(body) = take(&stream) {
-                let Ok(()) = sender.send(serde_json::from_slice(&body).expect("JSON")) else { return };
-            }
+    let address = serving(1, move |stream| {
+        while let Ok(body) = take(&stream) {
+            let Ok(()) = sender.send(serde_json::from_slice(&body).expect("JSON")) else { return };
         }
     });
     (address, receiver)

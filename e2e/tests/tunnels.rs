@@ -1,9 +1,9 @@
 //! Upgraded connections (WebSocket) have a bound of their own, hold no place at the server, and are shown.
 
 use plimsoll_e2e::configuration::{before, plain};
-use plimsoll_e2e::{Plimsoll, get};
+use plimsoll_e2e::{Plimsoll, get, serving_each};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -12,15 +12,7 @@ const MOST: usize = 20;
 
 /// A server that upgrades whatever asks for it, and answers everything else with a page.
 fn upgrading() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("its address");
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // The gateway may close a connection at any time.
-            thread::spawn(move || drop(serve(stream)));
-        }
-    });
-    address
+    serving_each(serve)
 }
 
 fn serve(mut stream: TcpStream) -> std::io::Result<()> {

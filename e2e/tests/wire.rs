@@ -4,9 +4,10 @@
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 use plimsoll_e2e::agent::{Agent, link, static_trees};
+use plimsoll_e2e::serving_each;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -61,17 +62,9 @@ fn serve(mut stream: TcpStream, served: &Served) {
 }
 
 fn server() -> (SocketAddr, Arc<Served>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
     let served: Arc<Served> = Arc::default();
     let own = Arc::clone(&served);
-    thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let own = Arc::clone(&own);
-            thread::spawn(move || serve(stream, &own));
-        }
-    });
-    (address, served)
+    (serving_each(move |stream| serve(stream, &own)), served)
 }
 
 /// Asks for pages of each kind in one connection; gives the longest time that one took (ms).
