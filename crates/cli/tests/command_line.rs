@@ -44,7 +44,6 @@ fn commands() -> Vec<String> {
     names.filter(|name| name != "help").collect()
 }
 
-/// After a change of the command line: `make generate`.
 /// A state is written in the place of its file, which is no other one.
 #[test]
 fn a_state_is_not_written_in_the_place_of_something_else() {
@@ -61,6 +60,7 @@ fn a_state_is_not_written_in_the_place_of_something_else() {
     assert_eq!(std::fs::read_to_string(&file).expect("it is there"), text);
 }
 
+/// After a change of the command line: `make generate`.
 #[test]
 fn the_reference_is_what_help_prints() {
     let mut written =
