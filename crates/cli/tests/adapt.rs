@@ -5,41 +5,34 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
+use tempfile::TempDir;
 
 /// A folder of this test's own, gone when it ends.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("plimsoll-adapt-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        Folder(path)
+        Folder(TempDir::with_prefix(format!("plimsoll-adapt-{name}-")).expect("a folder"))
     }
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Folder {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
         fs::write(path, text).expect("it can be written");
         self
     }
 
     fn read(&self, name: &str) -> String {
-        String::from_utf8_lossy(&fs::read(self.0.join(name)).unwrap_or_default()).into_owned()
+        String::from_utf8_lossy(&fs::read(self.0.path().join(name)).unwrap_or_default()).into_owned()
     }
 
     fn adapt(&self, options: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         command.current_dir(&self.0).args(["adapt", "site", "trees"]).args(options);
         command.output().expect("the binary runs")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -58,7 +51,7 @@ fn a_policy_says_how_and_options_after_it_count_more() {
         .write("p.toml", "levels = \"light\"\ndepth = 0\n[[rule]]\npath = \"*.js\"\ntag = \"expendable\"\n");
     assert_eq!(said(&folder.adapt(&["--policy", "p.toml"])), (Some(0), String::new()));
     assert_eq!(folder.read("trees/light/index.html"), "<a>far</a>");
-    assert!(!folder.0.join("trees/full").exists());
+    assert!(!folder.0.path().join("trees/full").exists());
     assert_eq!(said(&folder.adapt(&["--policy", "p.toml", "--depth", "1"])), (Some(0), String::new()));
     assert_eq!(folder.read("trees/light/index.html"), "<a href=far.html>far</a>");
     folder.write("p.toml", "dept = 0\n");
@@ -148,11 +141,11 @@ fn pages_in_any_encoding_and_files_that_are_none() {
         .write("site/cut.gif", b"GIF89a\x10")
         .write("site/none.jpg", "<html>")
         .write("site/bomb.png", bomb());
-    std::os::unix::fs::symlink("loop", folder.0.join("site/loop")).expect("a link");
+    std::os::unix::fs::symlink("loop", folder.0.path().join("site/loop")).expect("a link");
     let output = folder.adapt(&["--json"]);
     assert_eq!(said(&output), (Some(0), String::new()));
     for (name, page) in &pages {
-        let light = fs::read(folder.0.join("trees/light").join(name)).expect("it is there");
+        let light = fs::read(folder.0.path().join("trees/light").join(name)).expect("it is there");
         let tag: Vec<u8> = match *name {
             "utf16.html" => " data-plimsoll=degradable".encode_utf16().flat_map(u16::to_le_bytes).collect(),
             _ => b" data-plimsoll=degradable".to_vec(),
@@ -166,7 +159,8 @@ fn pages_in_any_encoding_and_files_that_are_none() {
     let paths: Vec<&str> = problems.iter().filter_map(|problem| problem["path"].as_str()).collect();
     assert_eq!(paths, ["bomb.png", "cut.gif", "loop", "none.jpg"]);
     for name in ["bomb.png", "cut.gif", "none.jpg"] {
-        let [before, after] = ["site", "trees/light"].map(|root| fs::read(folder.0.join(root).join(name)));
+        let [before, after] =
+            ["site", "trees/light"].map(|root| fs::read(folder.0.path().join(root).join(name)));
         assert_eq!(before.expect("a file"), after.expect("copied as it is"), "{name}");
     }
 }
@@ -179,7 +173,8 @@ fn a_site_that_lost_most_of_its_files_leaves_the_trees() {
     }
     assert_eq!(folder.adapt(&[]).status.code(), Some(0));
     let lose = |numbers: Range<u32>| {
-        numbers.for_each(|number| fs::remove_file(folder.0.join(format!("site/{number}.html"))).unwrap());
+        numbers
+            .for_each(|number| fs::remove_file(folder.0.path().join(format!("site/{number}.html"))).unwrap());
     };
     lose(0..4);
     assert_eq!(folder.adapt(&[]).status.code(), Some(0), "more than half is there");
@@ -194,14 +189,14 @@ fn a_site_that_lost_most_of_its_files_leaves_the_trees() {
     );
     assert_eq!(folder.read("trees/full/8.html"), "<p>page", "the trees stayed");
     assert_eq!(folder.adapt(&["--force"]).status.code(), Some(0));
-    assert!(!folder.0.join("trees/full/8.html").exists());
+    assert!(!folder.0.path().join("trees/full/8.html").exists());
 }
 
 /// Only the files of the site's folder are missed: dynamic pages are fetched anew whatever became of the folder.
 #[test]
 fn dynamic_pages_count_neither_for_nor_against_the_files_of_the_site() {
     let folder = Folder::new("dynamic");
-    fs::create_dir_all(folder.0.join("site")).expect("it can be made");
+    fs::create_dir_all(folder.0.path().join("site")).expect("it can be made");
     let address = program("<p>page", 15);
     let pages = [1, 2, 3].map(|number| format!("http://{address}/{number}.php"));
     let options: Vec<&str> = pages.iter().flat_map(|page| ["--snapshot", page]).collect();
@@ -214,8 +209,8 @@ fn dynamic_pages_count_neither_for_nor_against_the_files_of_the_site() {
         folder.write(&format!("site/{number}.html"), "<p>page");
     }
     assert_eq!(folder.adapt(&options).status.code(), Some(0));
-    fs::remove_dir_all(folder.0.join("site")).expect("it is there");
-    fs::create_dir_all(folder.0.join("site")).expect("it can be made");
+    fs::remove_dir_all(folder.0.path().join("site")).expect("it is there");
+    fs::create_dir_all(folder.0.path().join("site")).expect("it can be made");
     let (code, text) = said(&folder.adapt(&options));
     assert!(code == Some(2) && text.contains("0 files, where the last run saw 10"), "{text}");
 }
@@ -229,7 +224,7 @@ fn a_sparse_tree_hides_no_lost_file() {
     }
     let options = ["--sparse", "--levels", "light"];
     assert_eq!(said(&folder.adapt(&options)), (Some(0), String::new()));
-    (0..7).for_each(|number| fs::remove_file(folder.0.join(format!("site/{number}.html"))).unwrap());
+    (0..7).for_each(|number| fs::remove_file(folder.0.path().join(format!("site/{number}.html"))).unwrap());
     let (code, text) = said(&folder.adapt(&options));
     assert!(code == Some(2) && text.contains("2 files, where the last run saw 9"), "{text}");
 }
@@ -260,8 +255,8 @@ fn what_cannot_be_the_output_is_refused() {
         let (code, text) = said(&output);
         assert!(code == Some(2) && text.contains(why), "{out}: {code:?} {text}");
     }
-    assert!(Path::new(&folder.0.join("mine/letter")).is_file());
-    assert_eq!(fs::read_dir(folder.0.join("site")).expect("a folder").count(), 1);
+    assert!(Path::new(&folder.0.path().join("mine/letter")).is_file());
+    assert_eq!(fs::read_dir(folder.0.path().join("site")).expect("a folder").count(), 1);
 }
 
 #[test]

@@ -3,18 +3,16 @@
 
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 /// A folder of this test's own, gone when it ends.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
     /// With a site of a rich page and of a plain one, and a plain site.
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("plimsoll-impact-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        let folder = Folder(path);
+        let folder = Folder(TempDir::with_prefix(format!("plimsoll-impact-{name}-")).expect("a folder"));
         folder.write(
             "rich/index.html",
             "<a href=plain.html>plain</a> <img src=a.gif alt=a><script src=x.js></script>",
@@ -28,7 +26,7 @@ impl Folder {
     }
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
         fs::write(path, text).expect("it can be written");
     }
@@ -42,12 +40,6 @@ impl Folder {
         let output = self.impact(&[options, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("it is JSON")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -108,7 +100,7 @@ fn several_sites_and_a_report() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("of 2 sites improve by at least"), "{said}");
-    let page = fs::read_to_string(folder.0.join("savings.html")).expect("a report");
+    let page = fs::read_to_string(folder.0.path().join("savings.html")).expect("a report");
     assert!(page.contains("<svg") && page.contains("optimistic") && !page.contains("<script src"), "{page}");
     for (options, why) in [
         (&["rich", "plain", "--log", "access.log"][..], "--log is the access log of one site"),
