@@ -109,26 +109,25 @@ fn what_must_not_or_cannot_be_profiled_is_refused_before_any_load() {
     assert_eq!(std::fs::read_to_string(file).expect("it is there"), "mine");
 }
 
-/// Waits until the profiler loads the server with the second of three sizes. The first one is then measured, for one follows
-/// the other; before all, each is asked for once.
-fn wait_for_the_second_size(profile: &mut Process, nginx: &Nginx) {
+/// A profiler that has begun to load a server with the second of three sizes. The first one is measured, for one follows the
+/// other; before all, each is asked for once.
+fn at_the_second_size(folder: &Folder) -> (Nginx, Process) {
+    let nginx = Nginx::logging(folder.path(), Some("$status $uri"), ("", ""));
+    let url = format!("http://{}/{{size}}.bin", nginx.address);
+    let mut command = Command::new(binary());
+    command.args(["profile", &url, "--sizes", "1K,64K,256K", "--seconds-per-size", "3"]);
+    let mut profile = Process::spawn("plimsoll", &mut command, &folder.path().join("profile.log"));
     profile.wait_for("the second size", |_| {
         let log = std::fs::read_to_string(nginx.access_log()).unwrap_or_default();
         (log.lines().filter(|line| line.ends_with(" /64K.bin")).count() > 1).then_some(())
     });
+    (nginx, profile)
 }
 
 #[test]
 fn a_server_that_dies_leaves_what_was_measured() {
     let folder = site();
-    let nginx = Nginx::logging(folder.path(), Some("$status $uri"), ("", ""));
-    let address = nginx.address;
-    let url = format!("http://{address}/{{size}}.bin");
-    let log = folder.path().join("profile.log");
-    let mut command = Command::new(binary());
-    command.args(["profile", &url, "--sizes", "1K,64K,256K", "--seconds-per-size", "3"]);
-    let mut profile = Process::spawn("plimsoll", &mut command, &log);
-    wait_for_the_second_size(&mut profile, &nginx);
+    let (nginx, mut profile) = at_the_second_size(&folder);
     drop(nginx);
     let status = profile.wait();
     assert_eq!(status.code(), Some(1), "{}", profile.log());
@@ -140,13 +139,7 @@ fn a_server_that_dies_leaves_what_was_measured() {
 #[test]
 fn an_interrupt_prints_what_there_is() {
     let folder = site();
-    let nginx = Nginx::logging(folder.path(), Some("$status $uri"), ("", ""));
-    let address = nginx.address;
-    let url = format!("http://{address}/{{size}}.bin");
-    let mut command = Command::new(binary());
-    command.args(["profile", &url, "--sizes", "1K,64K,256K", "--seconds-per-size", "3"]);
-    let mut profile = Process::spawn("plimsoll", &mut command, &folder.path().join("profile.log"));
-    wait_for_the_second_size(&mut profile, &nginx);
+    let (_nginx, mut profile) = at_the_second_size(&folder);
     profile.signal(Signal::SIGINT);
     let status = profile.wait();
     assert_eq!(status.code(), Some(0), "{}", profile.log());

@@ -106,21 +106,21 @@ fn send_slowly(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(&[b'x'; 120])
 }
 
-fn send_nothing(stream: &mut TcpStream) -> std::io::Result<()> {
-    // An answer or an end begins the next try.
-    match stream.read(&mut [0; 64]) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+/// Reads what came, up to these bytes, and says how many there were; an end begins the next try.
+fn read<const MOST: usize>(stream: &mut TcpStream) -> std::io::Result<usize> {
+    match stream.read(&mut [0; MOST]) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(0),
         Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
-        result => result.map(drop),
+        result => result,
     }
 }
 
+fn send_nothing(stream: &mut TcpStream) -> std::io::Result<()> {
+    read::<64>(stream).map(drop)
+}
+
 fn read_slowly(stream: &mut TcpStream) -> std::io::Result<()> {
-    match stream.read(&mut [0; 2000]) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
-        Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
-        result => result.map(drop),
-    }
+    read::<2000>(stream).map(drop)
 }
 
 fn file(origin: SocketAddr, more: &str) -> String {
@@ -132,11 +132,7 @@ fn file(origin: SocketAddr, more: &str) -> String {
 
 /// Reads what came, and asks again.
 fn ask_again(stream: &mut TcpStream) -> std::io::Result<()> {
-    match stream.read(&mut [0; 4096]) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
-        Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
-        result => result.and_then(|_| stream.write_all(HEALTH.as_bytes())),
-    }
+    if read::<4096>(stream)? > 0 { stream.write_all(HEALTH.as_bytes()) } else { Ok(()) }
 }
 
 /// Everybody else gets pages, and once the slow clients are gone nothing is left of them.
