@@ -44,4 +44,4 @@ pub use nginx::Nginx;
 pub use plimsoll::{Plimsoll, binary, is_gone, signal};
 pub use preloaded::{Preloaded, TLS_HOST, Unchanged};
 pub use process::{Process, free_port, program, wait_until};
-pub use upstream::{PlayedUpstream, answer, serving, serving_each};
+pub use upstream::{PlayedUpstream, answer, answering, serving, serving_each};

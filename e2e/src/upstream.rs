@@ -30,15 +30,11 @@ impl PlayedUpstream {
     /// Waits for the next connection and the head of its first request.
     pub fn request(&self) -> (TcpStream, String) {
         let accepted = self.listener.accept();
-        let (mut stream, _) = accepted.unwrap_or_else(|error| panic!("cannot accept: {error}"));
+        let (stream, _) = accepted.unwrap_or_else(|error| panic!("cannot accept: {error}"));
         let limit = stream.set_read_timeout(Some(Duration::from_secs(30)));
         limit.unwrap_or_else(|error| panic!("no time limit: {error}"));
-        let mut head = Vec::new();
-        let mut byte = [0];
-        while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
-            head.push(byte[0]);
-        }
-        (stream, String::from_utf8_lossy(&head).into_owned())
+        let head = head(&stream);
+        (stream, head)
     }
 
     /// Whether a connection is waiting to be accepted.
@@ -76,6 +72,19 @@ pub fn serving_each<T>(serve: impl Fn(TcpStream) -> T + Send + Sync + 'static) -
         let serve = Arc::clone(&serve);
         thread::spawn(move || drop(serve(stream)))
     })
+}
+
+/// Starts a server that answers each request with 200 and the text that its head gives. Panics if there is no port for it.
+pub fn answering<T: AsRef<str>>(text: impl Fn(&str) -> T + Send + Sync + 'static) -> SocketAddr {
+    serving_each(move |stream| answer(&stream, text(&head(&stream)).as_ref()))
+}
+
+fn head(mut stream: &TcpStream) -> String {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+        head.push(byte[0]);
+    }
+    String::from_utf8_lossy(&head).into_owned()
 }
 
 /// Answers a request with 200 and this text. The gateway may have left.

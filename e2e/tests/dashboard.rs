@@ -1,7 +1,7 @@
 //! The dashboard in a real browser: it shows what the gateway does and what happens to it, is usable without a mouse, and has
 //! accessible names and contrasts. States are judged, and not when they come.
 
-use plimsoll_e2e::{Browser, PlayedUpstream, Plimsoll, answer, exchange, free_port};
+use plimsoll_e2e::{Browser, PlayedUpstream, Plimsoll, answering, exchange, free_port};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,18 +18,10 @@ const CLIENTS: u32 = 24;
 const PAUSE: Duration = Duration::from_millis(150);
 
 fn upstream() -> SocketAddr {
-    let server = PlayedUpstream::new();
-    let address = server.address();
-    thread::spawn(move || {
-        loop {
-            let (stream, head) = server.request();
-            thread::spawn(move || {
-                thread::sleep(if head.starts_with("GET /light/") { LIGHT } else { FULL });
-                answer(&stream, "page");
-            });
-        }
-    });
-    address
+    answering(|head| {
+        thread::sleep(if head.starts_with("GET /light/") { LIGHT } else { FULL });
+        "page"
+    })
 }
 
 fn configuration(upstream: SocketAddr, admin: u16) -> String {

@@ -1,6 +1,6 @@
 //! What the log and `/incidents` say of an overload, against what was counted.
 
-use plimsoll_e2e::{PlayedUpstream, Plimsoll, answer, get};
+use plimsoll_e2e::{Plimsoll, answering, get};
 use std::thread;
 use std::time::Duration;
 
@@ -11,16 +11,9 @@ const BURST: usize = 60;
 
 /// A gateway before a server that answers each request after 50 ms.
 fn gateway() -> Plimsoll {
-    let server = PlayedUpstream::new();
-    let address = server.address();
-    thread::spawn(move || {
-        loop {
-            let (stream, _) = server.request();
-            thread::spawn(move || {
-                thread::sleep(Duration::from_millis(50));
-                answer(&stream, "page");
-            });
-        }
+    let address = answering(|_| {
+        thread::sleep(Duration::from_millis(50));
+        "page"
     });
     Plimsoll::run(&format!(
         "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\n\

@@ -1,7 +1,7 @@
 //! The PROXY protocol: whose a connection is that a load balancer has made, with and without TLS, by curl and byte for byte.
 
 use plimsoll_e2e::certificates::{certificate, curl, tls_address};
-use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, answer};
+use plimsoll_e2e::{Folder, Plimsoll, answering};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -31,23 +31,16 @@ fn send(address: SocketAddr, pieces: &[&[u8]]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Answers requests of an upstream, and tells each one's `X-Forwarded-For` in the answer.
-fn told(upstream: PlayedUpstream) -> SocketAddr {
-    let address = upstream.address();
-    thread::spawn(move || {
-        loop {
-            let (stream, head) = upstream.request();
-            let line = head.lines().find(|line| line.starts_with("x-forwarded-for: ")).unwrap_or("none");
-            answer(&stream, line);
-        }
-    });
-    address
+/// A server that tells each request's `X-Forwarded-For` in the answer.
+fn telling() -> SocketAddr {
+    answering(|head| {
+        head.lines().find(|line| line.starts_with("x-forwarded-for: ")).unwrap_or("none").to_owned()
+    })
 }
 
 #[test]
 fn the_client_is_the_one_that_the_header_names() {
-    let gateway =
-        Plimsoll::run(&configuration(told(PlayedUpstream::new()), "proxy_protocol = \"127.0.0.0/8\"", ""));
+    let gateway = Plimsoll::run(&configuration(telling(), "proxy_protocol = \"127.0.0.0/8\"", ""));
     let line = b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n";
     let second = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x09\xc0\0\x02\x01\xdc\x04\x01\xbb";
     let whole = [line, REQUEST].concat();
@@ -70,7 +63,7 @@ fn the_client_is_the_one_that_the_header_names() {
 /// A load balancer has connected, and sends its header and a request once the process that accepted is about to go.
 #[test]
 fn a_header_that_comes_when_the_process_was_replaced_is_read_all_the_same() {
-    let text = configuration(told(PlayedUpstream::new()), "proxy_protocol = \"127.0.0.0/8\"", "");
+    let text = configuration(telling(), "proxy_protocol = \"127.0.0.0/8\"", "");
     let mut gateway = Plimsoll::run(&text.replace("head = \"500ms\"", "head = \"60s\""));
     let mut waiting: Vec<TcpStream> =
         (0..4).map(|_| TcpStream::connect(gateway.address).expect("the gateway accepts")).collect();
@@ -103,7 +96,7 @@ fn elsewhere_the_header_is_no_request_with_or_without_tls() {
     let (chain, key) = (chain.display(), key.display());
     let tls = format!("[tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"{chain}\"\nkey = \"{key}\"\n");
     let from = "proxy_protocol = \"192.0.2.0/24\"";
-    let mut gateway = Plimsoll::run(&configuration(told(PlayedUpstream::new()), from, &tls));
+    let mut gateway = Plimsoll::run(&configuration(telling(), from, &tls));
     let over_tls = tls_address(&mut gateway);
     let (text, binary) = (
         &b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n"[..],
@@ -125,7 +118,7 @@ fn it_comes_before_the_handshake() {
     let (chain, key) = (chain.display(), key.display());
     let tls = format!("[tls]\nlisten = \"127.0.0.1:0\"\ncertificate = \"{chain}\"\nkey = \"{key}\"\n");
     let from = "proxy_protocol = \"127.0.0.1\"";
-    let mut gateway = Plimsoll::run(&configuration(told(PlayedUpstream::new()), from, &tls));
+    let mut gateway = Plimsoll::run(&configuration(telling(), from, &tls));
     let address = tls_address(&mut gateway);
     let authority = chain.to_string();
     let (code, text) = curl(address, "shop.test", "/", &["--cacert", &authority, "--haproxy-protocol"]);

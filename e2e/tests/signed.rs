@@ -2,10 +2,9 @@
 //! one.
 
 use plimsoll_e2e::configuration::{before, plain};
-use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, answer, exchange};
-use std::net::SocketAddr;
+use plimsoll_e2e::{Folder, Plimsoll, answering, exchange};
+use std::fs;
 use std::process::Command;
-use std::{fs, thread};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef0123";
 
@@ -38,23 +37,12 @@ fn class(gateway: &Plimsoll, cookie: &str) -> String {
     if of("gold") > before { "gold".to_owned() } else { "default".to_owned() }
 }
 
-fn origin() -> SocketAddr {
-    let origin = PlayedUpstream::new();
-    let address = origin.address();
-    thread::spawn(move || {
-        loop {
-            answer(&origin.request().0, "page");
-        }
-    });
-    address
-}
-
 #[test]
 fn a_class_by_a_signed_cookie_cannot_be_chosen() {
     let folder = Folder::new();
     let key = folder.write("signing.key", format!("{KEY}\n"));
     let signed = format!("signed_cookies = \"plan\"\nsigning_key_file = \"{}\"\n\n[upstream", key.display());
-    let file = before(origin(), &plain()).replacen("\n[upstream", &signed, 1)
+    let file = before(answering(|_| "page"), &plain()).replacen("\n[upstream", &signed, 1)
         + "\n[[site]]\nname = \"site\"\nclient = \"cookie:plan\"\n\
            [[site.class]]\nname = \"gold\"\nmatch = { cookie = { plan = \"gold\" } }\n";
     let mut gateway = Plimsoll::run(&file);

@@ -2,7 +2,7 @@
 //! says.
 
 use plimsoll_e2e::configuration::{before, plain};
-use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, Response, answer, exchange};
+use plimsoll_e2e::{Folder, Plimsoll, Response, answering, exchange};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -16,14 +16,10 @@ const KEY: &str = "0123456789abcdef0123456789abcdef0123";
 
 /// A server that tells the heads that it gets, in lower case.
 fn origin() -> (SocketAddr, Receiver<String>) {
-    let origin = PlayedUpstream::new();
-    let (address, (sender, heads)) = (origin.address(), mpsc::channel());
-    thread::spawn(move || {
-        loop {
-            let (stream, head) = origin.request();
-            drop(sender.send(head));
-            answer(&stream, "page");
-        }
+    let (sender, heads) = mpsc::channel();
+    let address = answering(move |head| {
+        drop(sender.send(head.to_owned()));
+        "page"
     });
     (address, heads)
 }

@@ -2,7 +2,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use plimsoll_e2e::configuration::{before, plain};
-use plimsoll_e2e::{PlayedUpstream, Plimsoll, answer, get};
+use plimsoll_e2e::{Plimsoll, answering, get};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,14 +14,7 @@ const UNFINISHED: usize = 17_000;
 const MIB: u64 = 1 << 20;
 
 fn gateway(more: &str) -> Plimsoll {
-    let origin = PlayedUpstream::new();
-    let gateway = Plimsoll::run(&(before(origin.address(), &plain()) + more));
-    thread::spawn(move || {
-        loop {
-            answer(&origin.request().0, "page");
-        }
-    });
-    gateway
+    Plimsoll::run(&(before(answering(|_| "page"), &plain()) + more))
 }
 
 fn unfinished() -> Vec<u8> {
