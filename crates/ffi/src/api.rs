@@ -27,8 +27,8 @@ use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
 /// A process that is attached to the shared state.
 pub struct plimsoll_t(Server);
 
-/// Attaches this process to the shared state that `plimsoll control` keeps at `path`, and stores a handle. To be called once in
-/// each process, after the fork. Returns 0 or an error.
+/// Attaches this process to the shared state that `plimsoll control` keeps at `path`, and stores a handle. To be called once
+/// in each process, after the fork. Returns 0 or an error.
 ///
 /// # Safety
 /// `path` is a text that ends with NUL, and `handle` may be written to; either may be NULL, which is an error.
@@ -47,10 +47,10 @@ pub unsafe extern "C" fn plimsoll_init(path: *const c_char, handle: *mut *mut pl
     })
 }
 
-/// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes.
-/// `path` may lie over the texts of the request, whose own path is then written over; it becomes empty if the request is
-/// rejected, and after PLIMSOLL_ERROR_NO_SITE and PLIMSOLL_ERROR_PATH. Returns 0, also if the request is rejected (`level` 0), or
-/// an error; after an error the request goes as it came, and is not counted. After these two the decision has the gateway's
+/// Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. `path`
+/// may lie over the texts of the request, whose own path is then written over; it becomes empty if the request is rejected,
+/// and after PLIMSOLL_ERROR_NO_SITE and PLIMSOLL_ERROR_PATH. Returns 0, also if the request is rejected (`level` 0), or an
+/// error; after an error the request goes as it came, and is not counted. After these two the decision has the gateway's
 /// answer to such a request: `level` 0, `status` 421 or 400, and the reason.
 ///
 /// # Safety
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn plimsoll_adapt(
         let served = server.adapt(&fields, capacity - 1).inspect_err(|fault| {
             let answer = match fault {
                 Fault::NoSite => NO_SITE,
-                Fault::Path => DOT_SEGMENT,
+                Fault::Path => DOTTED,
                 _ => return,
             };
             // SAFETY: not null, and may be written to as the caller sees to; so may `path`, which has room for a NUL.
@@ -331,7 +331,7 @@ pub extern "C" fn plimsoll_strerror(error: c_int) -> *const c_char {
     known.map_or("no error\0", Fault::c_text).as_ptr().cast()
 }
 
-/// The decision on a request whose host no site has.
+/// The answer where no site has the host.
 const NO_SITE: plimsoll_decision_t = plimsoll_decision_t {
     request: 0,
     level: 0,
@@ -348,7 +348,7 @@ fn number(frozen: Option<Frozen>) -> u32 {
 }
 
 /// The decision on a request whose path has a dot segment.
-const DOT_SEGMENT: plimsoll_decision_t =
+const DOTTED: plimsoll_decision_t =
     plimsoll_decision_t { status: 400, reason: c"dot-segment".as_ptr(), ..NO_SITE };
 
 thread_local! {

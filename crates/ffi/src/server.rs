@@ -544,13 +544,13 @@ mod tests {
         let interrupted = server.with_own(|_| {
             assert_eq!(server.log_size(request, 1), Err(Fault::Interrupted));
             assert_eq!(server.done(request, Outcome::Completed), Err(Fault::Interrupted));
-            assert!(Server::is_interrupted());
+            assert!(IS_WITHIN.get());
             server.abandon();
             assert_eq!(server.counts().ended, 1);
             drop(Server::attach(&path).expect("the lane is free"));
             Ok(())
         });
-        assert_eq!((interrupted, Server::is_interrupted()), (Ok(()), false));
+        assert_eq!((interrupted, IS_WITHIN.get()), (Ok(()), false));
     }
 
     /// The lowest m, after a server of which one of two workers is busy was told this with each request. Its file has a gateway

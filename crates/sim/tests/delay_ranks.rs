@@ -154,9 +154,9 @@ fn a_shortage_that_a_higher_class_makes_is_not_made_up_for_with_a_larger_quota()
 }
 
 /// The server takes more requests at once than the eight it works on, so they wait in it, and a service time is the time of a
-/// place. A quota of workers that was made of such times was too large: gold has far more time than it needs here, and had nearly
-/// all workers. Silver's mean was 319 ms in place of 250, and 5 % took longer than 388 ms in place of 250.
-/// The twin is the same without promises.
+/// place. A quota of workers that was made of such times was too large: gold has far more time than it needs here, and had
+/// nearly all workers. Silver's mean was 319 ms in place of 250, and 5 % took longer than 388 ms in place of 250. The twin is
+/// the same without promises.
 #[test]
 fn a_lower_class_is_in_time_before_a_server_that_takes_more_than_it_has_workers() {
     let silver = |percentile: Option<f64>, is_promised: bool| {

@@ -35,7 +35,7 @@ const FAST_GAIN: f64 = 0.5;
 /// An error of more than so many standard deviations of the count is no chance; a smaller count than this tells too little.
 const DEVIATIONS: f64 = 3.0;
 const FEWEST_EXPECTED: f64 = 4.0;
-/// So few that none is no news.
+/// Where fewer than this are expected, none is no news.
 const NONE: f64 = 1e-3;
 /// With fewer requests in a period nothing is learned.
 const FEWEST: u64 = 20;

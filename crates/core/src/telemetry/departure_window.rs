@@ -4,10 +4,10 @@
 //!
 //! The window's traffic is what the queueing model takes. Variabilities are over the whole window, so a step of the rate makes
 //! them too large until the window has passed. That gives the class workers while its law learns: a promised mean of 100 ms
-//! was 101 ms in the ten seconds after a step from 30/s to 100/s, and 118 ms with variabilities since the step alone. lambda and S are needed
-//! sooner after a step, and with less noise than few departures have, so gaps and services have a long memory that steps
-//! ([`ServiceTime`], for both). An S from the last 50 departures moved the predicted number of workers by a seventh, by
-//! chance alone.
+//! was 101 ms in the ten seconds after a step from 30/s to 100/s, and 118 ms with variabilities since the step alone. lambda
+//! and S are needed sooner after a step, and with less noise than few departures have, so gaps and services have a long memory
+//! that steps ([`ServiceTime`], for both). An S from the last 50 departures moved the predicted number of workers by a
+//! seventh, by chance alone.
 //!
 //! **Gaps that depend on each other.** c_a^2 of single gaps does not see that short ones follow short ones. Arrivals that
 //! come three times as fast for a second as in the two seconds before have a c_a^2 of 1.6, as if they were nearly Poisson's.

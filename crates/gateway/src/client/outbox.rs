@@ -1,7 +1,7 @@
 //! Bytes on their way to a client, in order; each piece knows how many of its bytes count as delivered body.
 //!
-//! What a slow client leaves for long goes into a temporary file: first come the pieces in memory, then the file's bytes,
-//! then the pieces that came since and are not in the file. Those in memory before the file's are in it too, as bytes that were
+//! What a slow client leaves for long goes into a temporary file: first come the pieces in memory, then the file's bytes, then
+//! the pieces that came since and are not in the file. Those in memory before the file's are in it too, as bytes that were
 //! read.
 
 use super::buffers::{Buffer, LARGE};
@@ -61,7 +61,7 @@ impl Stored {
         (count, self.take_head(count))
     }
 
-    /// Of the file's next `count` bytes, how many are not body.
+    /// How many of the file's next `count` bytes are not body.
     fn take_head(&mut self, count: usize) -> usize {
         let head = usize::try_from(self.head).map_or(count, |head| head.min(count));
         self.head -= head as u64;
@@ -267,8 +267,8 @@ impl Outbox {
         Some((piece.bytes, piece.range))
     }
 
-    /// Takes `count` bytes. They were in memory when they were written; some may be in the file since then, as TLS says late what
-    /// it has written.
+    /// Takes `count` bytes. They were in memory when they were written; some may be in the file since then, as TLS says late
+    /// what it has written.
     pub(crate) fn advance(&mut self, mut count: usize) -> Written {
         let mut written = Written { body: 0, bytes: count as u64 };
         while count > 0 {

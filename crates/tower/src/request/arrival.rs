@@ -26,8 +26,9 @@ pub(crate) struct Started {
     pub(crate) decision: Decision,
 }
 
-/// An address for a client of which none is known: each request has another one, so that no two share what happens to them. They
-/// are documentation's own (RFC 3849), which no client has, and differ in the first 64 bits, by which clients are told apart.
+/// An address for a client of which none is known: each request has another one, so that no two share what happens to them.
+/// They are documentation's own (RFC 3849), which no client has, and differ in the first 64 bits, by which clients are told
+/// apart.
 pub(crate) fn unknown_address() -> IpAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

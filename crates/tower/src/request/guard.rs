@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// The permit of a request that has started. Dropped without [`depart`](Self::depart), the request was abandoned, or has failed
-/// if a panic is why.
+/// The permit of a request that has started. Dropped without [`depart`](Self::depart), the request was abandoned, or has
+/// failed if a panic is why.
 #[must_use = "a request departs when its guard is dropped"]
 pub(crate) struct PermitGuard {
     running: Arc<Running>,
@@ -42,8 +42,8 @@ impl PermitGuard {
         }
     }
 
-    /// How a request ends that is answered with this status. With 503 the service behind the layer has refused it, for it has too
-    /// much to do.
+    /// How a request ends that is answered with this status. With 503 the service behind the layer has refused it, for it has
+    /// too much to do.
     pub(crate) fn answered(&self, status: u16) -> Outcome {
         if let (503, Some(permit)) = (status, &self.permit) {
             self.running.call(|lane, _| lane.refused(permit));

@@ -57,7 +57,11 @@ impl WaitingSlots {
 
     /// Hands a verdict to the request that waits for it and returns what wakes it, or returns the verdict if that request
     /// waits no longer.
-    pub(crate) fn deliver(&mut self, verdict: Verdict, names: &Arc<PrefixedNames>) -> Result<Option<Waker>, Verdict> {
+    pub(crate) fn deliver(
+        &mut self,
+        verdict: Verdict,
+        names: &Arc<PrefixedNames>,
+    ) -> Result<Option<Waker>, Verdict> {
         match self.slot(verdict.token()) {
             Some(Slot { state, .. }) if matches!(state, SlotState::Waiting(_)) => {
                 match std::mem::replace(state, SlotState::Answered((verdict, names.clone()))) {
