@@ -364,11 +364,7 @@ fn guarded(call: impl FnOnce() -> Result<(), Fault>) -> c_int {
     let ended = catch_unwind(AssertUnwindSafe(call));
     compiler_fence(SeqCst);
     CALLS.set(outer);
-    match ended {
-        Ok(Ok(())) => 0,
-        Ok(Err(fault)) => fault as c_int,
-        Err(_) => Fault::Internal as c_int,
-    }
+    ended.unwrap_or(Err(Fault::Internal)).map_or_else(|fault| fault as c_int, |()| 0)
 }
 
 /// # Safety
