@@ -945,9 +945,45 @@ fn draining_finishes_what_is_under_way() {
     assert_eq!(idle.rest(), b"", "idle connections are closed");
     eventually("nobody listens", || std::net::TcpStream::connect(address).is_err());
     go.store(true, SeqCst);
-    assert_eq!(busy.answer(), (200, b"done".to_vec()));
-    assert_eq!(busy.rest(), b"");
+    let head = busy.head().expect("an answer");
+    assert_eq!((status(&head), field(&head, "connection")), (200, Some("close")));
+    assert_eq!((busy.body(&head), busy.rest()), (b"done".to_vec(), Vec::new()));
     assert!(draining.join().expect("no panic"));
+}
+
+/// A client that was told to keep its connection would send its next request on it, into a reset.
+#[test]
+fn what_was_under_way_or_waited_when_the_gateway_was_told_to_end_says_that_its_connection_closes() {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            eventually("the test lets it go", || may.load(SeqCst));
+            if head.starts_with("GET /broken ") {
+                return;
+            }
+            let _ = peer.send_response(b"done");
+        }
+    });
+    let gateway = Gateway::start(settings(&[origin.address]), &promises(2)).expect("a gateway");
+    let mut idle = client(&gateway);
+    let mut busy = [client(&gateway), client(&gateway), client(&gateway)];
+    for (client, path) in busy.iter_mut().zip(["/", "/broken", "/"]) {
+        let before = in_flight(&gateway);
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: t\r\n\r\n")).expect("sent");
+        eventually("it is under way", || in_flight(&gateway) == before + 1);
+    }
+    assert_eq!(gateway.status().plants[0].waiting, 1);
+    let handed_over = std::thread::spawn(move || gateway.hand_over(Duration::ZERO, PATIENCE));
+    assert_eq!(idle.rest(), b"", "idle connections are closed");
+    go.store(true, SeqCst);
+    for (client, code) in busy.iter_mut().zip([200, 502, 200]) {
+        let head = client.head().expect("an answer");
+        assert_eq!((status(&head), field(&head, "connection")), (code, Some("close")));
+        client.body(&head);
+        assert_eq!(client.rest(), b"");
+    }
+    assert!(handed_over.join().expect("no panic"));
 }
 
 /// Sends `bytes` in pieces of up to `longest`, each a segment of its own as far as the kernel allows.

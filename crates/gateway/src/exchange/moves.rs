@@ -191,8 +191,9 @@ impl<W: Wire> Exchange<'_, W> {
         let was_empty = self.client.outbox.is_empty();
         // A part of an interim head may be under way, which nothing can take the place of.
         let replaced_by = |why| if was_empty { End::Failed(why) } else { End::Broken(Outcome::Failed) };
-        let (io, outbox, all_sent) = (&mut lease.io, &mut self.client.outbox, self.request.is_sent());
-        let Poll::Ready(result) = self.response.poll_receive(io, outbox, all_sent, context) else {
+        let (io, outbox) = (&mut lease.io, &mut self.client.outbox);
+        let may_go_on = self.request.is_sent() && !self.worker.is_draining();
+        let Poll::Ready(result) = self.response.poll_receive(io, outbox, may_go_on, context) else {
             return None;
         };
         *moved = true;

@@ -202,12 +202,12 @@ impl<'a> ResponseSide<'a> {
         self.buffer.take().map(|buffer| (buffer, self.start, self.end)).filter(|(_, start, end)| start < end)
     }
 
-    /// Reads once and puts what came into the outbox. `all_sent`: the upstream has the whole request.
+    /// Reads once and puts what came into the outbox. `may_go_on`: another request may follow.
     pub(crate) fn poll_receive(
         &mut self,
         io: &mut Socket,
         outbox: &mut Outbox,
-        all_sent: bool,
+        may_go_on: bool,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Fault>> {
         if self.buffer.is_none() {
@@ -234,7 +234,7 @@ impl<'a> ResponseSide<'a> {
         self.began = true;
         Poll::Ready(match self.is_committed() {
             true => self.take_body(outbox, 0),
-            false => self.take_heads(outbox, all_sent),
+            false => self.take_heads(outbox, may_go_on),
         })
     }
 
@@ -255,7 +255,7 @@ impl<'a> ResponseSide<'a> {
     }
 
     /// Reads heads: any number of interim ones, then the final one.
-    fn take_heads(&mut self, outbox: &mut Outbox, all_sent: bool) -> Result<(), Fault> {
+    fn take_heads(&mut self, outbox: &mut Outbox, may_go_on: bool) -> Result<(), Fault> {
         loop {
             let Some(buffer) = &mut self.buffer else { return Ok(()) };
             let bytes = &buffer[self.start..self.end];
@@ -283,9 +283,8 @@ impl<'a> ResponseSide<'a> {
                 return Err(Fault::Absent);
             }
             if !self.head.is_interim() {
-                // The rest of the request will not be read, so that the client's connection cannot go on. The
-                // client is told now, before it sends its next request in vain.
-                self.terms.requested.keep_alive &= all_sent;
+                // The client is told now, before it sends its next request in vain.
+                self.terms.requested.keep_alive &= may_go_on;
                 let committed = self.commit(outbox, length);
                 if committed.is_err() {
                     // The client has seen no byte of the response: an error can still take its place.

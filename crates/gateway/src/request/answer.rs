@@ -20,7 +20,7 @@ impl<W: Wire> Way<W> {
     }
 
     pub(super) async fn turn_away(&mut self, refusal: Refusal, mut requested: Requested) -> Next {
-        requested.keep_alive &= self.may_discard();
+        requested.keep_alive &= self.may_go_on();
         self.note_turned_away(refusal.status, Why::Error(refusal.why), body_length(&refusal));
         self.push_error(refusal, requested);
         self.finish(requested, None).await
@@ -30,7 +30,7 @@ impl<W: Wire> Way<W> {
     pub(super) async fn reject(&mut self, rejection: Rejection, mut requested: Requested) -> Next {
         let tables = self.worker.tables();
         let settings = &tables.settings;
-        requested.keep_alive &= self.may_discard();
+        requested.keep_alive &= self.may_go_on();
         self.scratch.clear();
         write_rejection(&mut self.scratch, settings, &self.worker.date.borrow(), rejection, requested);
         self.client.outbox.push_head(&self.scratch);
@@ -46,7 +46,7 @@ impl<W: Wire> Way<W> {
         mut permit: PermitGuard,
     ) -> Next {
         // A part of the body may have been sent on already: then the next request cannot be found.
-        requested.keep_alive &= self.head.framing == Framing::None;
+        requested.keep_alive &= self.head.framing == Framing::None && !self.worker.is_draining();
         permit.release(Service::default());
         permit.answered(refusal.status);
         permit.failed(refusal.why, if requested.is_head { 0 } else { body_length(&refusal) as u64 });
@@ -58,9 +58,14 @@ impl<W: Wire> Way<W> {
         }
     }
 
+    /// Whether the connection may serve another request. The gateway may have begun to drain since this one came.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.may_discard() && !self.worker.is_draining()
+    }
+
     /// Whether the request's body, or what is left of it, can be read and thrown away. A client that waits for
     /// `100 Continue` may send its body or not, so that the beginning of its next request is not known.
-    pub(super) fn may_discard(&self) -> bool {
+    fn may_discard(&self) -> bool {
         match self.head.framing {
             Framing::None => true,
             _ if self.early.is_whole => true,

@@ -26,7 +26,7 @@ impl<W: Wire> Way<W> {
             self.send_error(Refusal::with(500, "this plant has no files"), started.requested).await;
             return Next::Linger;
         };
-        started.requested.keep_alive &= self.may_discard();
+        started.requested.keep_alive &= self.may_go_on();
         started.permit.answered(response.status);
         self.write_file_head(&started, &response);
         let outcome = Outcome::of_answer(response.status);

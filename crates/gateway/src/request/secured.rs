@@ -39,7 +39,7 @@ impl<W: Wire> Way<W> {
     /// Names the same place with TLS. Methods other than GET and HEAD stay what they are (308). A client that named no host, as
     /// HTTP/1.0 allows, is sent to that of the first certificate; where that has none it is refused.
     pub(super) async fn redirect_to_tls(&mut self, mut requested: Requested) -> Next {
-        requested.keep_alive &= self.may_discard();
+        requested.keep_alive &= self.may_go_on();
         let tables = self.worker.tables();
         let own_host;
         let (bytes, head, out) = (self.client.inbox.bytes(), &self.head, &mut self.scratch);
