@@ -149,11 +149,12 @@ impl<'a> RequestSide<'a> {
         let inbox = self.stored.as_mut().map_or(inbox, |stored| &mut stored.window);
         let head = &self.head[self.head_sent..];
         let body = &inbox.bytes()[..self.ready];
-        let result = match (head, body) {
-            ([], bytes) | (bytes, []) => ready!(io.poll_send(context, bytes)),
-            _ => ready!(io.poll_send_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])),
+        let sent = match (head, body) {
+            ([], bytes) | (bytes, []) => io.poll_send(context, bytes),
+            _ => io.poll_send_vectored(context, &[IoSlice::new(head), IoSlice::new(body)]),
         };
-        match result {
+        self.touched |= io.has_sent_part();
+        match ready!(sent) {
             Ok(count) if count > 0 => {
                 self.touched = true;
                 let of_head = count.min(head.len());
@@ -212,6 +213,43 @@ impl HeaderVariants {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http1::body::Framing;
+    use crate::transport::plain::DetachedSocket;
+    use crate::transport::tls::client::server_name;
+    use crate::transport::tls::session::TlsSocket;
+    use rustls::crypto::aws_lc_rs;
+    use rustls::{ClientConfig, RootCertStore};
+    use std::future::poll_fn;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    /// The server may have read it, so that the request must not be sent again on another connection.
+    #[test]
+    fn a_request_is_touched_once_the_system_has_a_part_of_what_tls_holds() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            let (own, _server) = UnixStream::pair().unwrap();
+            own.set_nonblocking(true).unwrap();
+            // Less than what comes first, which is long.
+            rustix::net::sockopt::set_socket_send_buffer_size(&own, 1).unwrap();
+            let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+            let config = config.with_safe_default_protocol_versions().unwrap();
+            let mut config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+            config.alpn_protocols = vec![vec![b'x'; 200]; 100];
+            let io = DetachedSocket::Unix(own).attach().unwrap();
+            let io = TlsSocket::connect(io, Arc::new(config), server_name("a.test").unwrap()).unwrap();
+            let (mut io, mut inbox) = (Socket::Tls(io), Inbox::default());
+            let mut request = RequestSide::new(b"POST / HTTP/1.1\r\n\r\n", Decoder::new(Framing::None), 0);
+            let mut context = Context::from_waker(Waker::noop());
+            // The selector has not looked yet, so that nothing is tried.
+            assert!(request.poll_send(&mut inbox, &mut io, &mut context).is_pending());
+            assert!(!request.is_touched());
+            poll_fn(|context| io.poll_write_ready(context)).await.unwrap();
+            assert!(request.poll_send(&mut inbox, &mut io, &mut context).is_pending());
+            assert!(request.is_touched());
+        });
+    }
 
     #[test]
     fn each_is_found_by_its_number() {

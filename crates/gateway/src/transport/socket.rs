@@ -157,6 +157,11 @@ impl Socket {
         }
     }
 
+    /// Whether the system has taken a part of bytes that [`poll_send`](Self::poll_send) has not reported as taken.
+    pub(crate) fn has_sent_part(&self) -> bool {
+        matches!(self, Socket::Tls(io) if io.has_sent_part())
+    }
+
     /// Has the connection end with a reset, which the other end cannot take for a plain end.
     pub(crate) fn reset_on_close(&mut self) {
         // One that cannot be registered is broken already.

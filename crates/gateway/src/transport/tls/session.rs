@@ -27,6 +27,8 @@ pub(crate) struct TlsSocket {
     pub(super) session: Connection,
     /// Bytes that are encrypted and not yet reported as sent.
     owed: usize,
+    /// Whether the system has taken a part of them.
+    has_sent_part: bool,
     /// How much may be encrypted at a time.
     most: usize,
     /// How many bytes came in all, and the first of them.
@@ -78,8 +80,8 @@ impl Write for Below<'_, '_> {
 
 impl TlsSocket {
     pub(super) fn new(io: PlainSocket, session: Connection) -> Box<Self> {
-        let (first, is_ended) = (None, false);
-        Box::new(TlsSocket { io, session, owed: 0, most: FAST, received: 0, first, is_ended })
+        let (first, is_ended, has_sent_part) = (None, false, false);
+        Box::new(TlsSocket { io, session, owed: 0, has_sent_part, most: FAST, received: 0, first, is_ended })
     }
 
     pub(in crate::transport) fn plain(&self) -> &PlainSocket {
@@ -89,6 +91,11 @@ impl TlsSocket {
     /// How many bytes it keeps that the system has not taken.
     pub(in crate::transport) fn held(&self) -> usize {
         self.owed
+    }
+
+    /// Whether the system has taken a part of them, which the other end may have read.
+    pub(in crate::transport) fn has_sent_part(&self) -> bool {
+        self.owed > 0 && self.has_sent_part
     }
 
     /// Moves it to the selector of the thread that calls.
@@ -123,7 +130,7 @@ impl TlsSocket {
             let mut below = Below { io: &mut self.io, context, first: None };
             match self.session.write_tls(&mut below) {
                 Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
-                Ok(_) => {}
+                Ok(_) => self.has_sent_part = true,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.most = SLOW;
                     return Poll::Pending;
@@ -166,7 +173,7 @@ impl TlsSocket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if self.owed == 0 {
-            self.owed = self.encrypt(slices)?;
+            (self.has_sent_part, self.owed) = (false, self.encrypt(slices)?);
         }
         ready!(self.poll_drain(context))?;
         self.most = FAST;
