@@ -2,7 +2,12 @@
 
 mod support;
 
+use plimsoll_gateway::settings::{Backend, HealthCheck, UpstreamSettings};
+use plimsoll_gateway::{Gateway, Settings};
 use std::fs::File;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 use support::*;
 
 #[test]
@@ -11,15 +16,26 @@ fn out_of_descriptors_is_our_failure_and_passes() {
     limit.current = Some(256);
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).expect("fewer open files");
     let origin = Origin::serving(b"x");
-    let gateway = gateway(&origin);
+    let interval = Duration::from_millis(100);
+    let check = Some(HealthCheck { interval, failures: 1, successes: 1000, ..HealthCheck::default() });
+    let checked = UpstreamSettings { check, ..UpstreamSettings::new(vec![origin.address.into()]) };
+    let settings = Settings {
+        admin: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        backends: vec![Backend::Upstream(checked)],
+        ..settings(&[])
+    };
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     eventually("it is accepted", || gateway.client_connections() == 1);
+    eventually("it is checked", || origin.accepted.load(SeqCst) > 1);
     let mut all = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         all.push(file);
     }
     assert_eq!(client.get("/").0, 503);
+    std::thread::sleep(10 * interval);
     drop(all);
+    assert_eq!(upstream(&gateway)["servers"][0]["state"], "healthy", "its checks found nothing out");
     assert_eq!(client.get("/"), (200, b"x".to_vec()));
     settled(&gateway);
 }

@@ -11,7 +11,7 @@ use super::connect::{Secured, connect};
 use super::pool::Pool;
 use super::server::Server;
 use super::servers::Upstream;
-use super::trouble::CheckFault;
+use super::trouble::{CheckFault, own_lack};
 use crate::clock::Clock;
 use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
@@ -109,19 +109,23 @@ impl DueCheck {
     /// Makes the check, and tells what it found.
     pub(crate) async fn run(self, clock: Clock) {
         let asked = tokio::time::timeout(self.rule.timeout, self.ask()).await;
+        self.under_way.set(false);
         let found = match asked.unwrap_or(Err(CheckFault::Late)) {
-            Ok(status) if self.rule.statuses.contains(&status) => Ok(()),
-            Ok(status) => Err(CheckFault::Status(status)),
+            Ok(None) => return,
+            Ok(Some(status)) if self.rule.statuses.contains(&status) => Ok(()),
+            Ok(Some(status)) => Err(CheckFault::Status(status)),
             Err(fault) => Err(fault),
         };
-        self.under_way.set(false);
         self.pool.roster().checked(clock.now(), &self.server, found, &self.rule);
     }
 
-    /// The status of the server's answer.
-    async fn ask(&self) -> Result<u16, CheckFault> {
-        let connected = connect(&self.server, self.secured.as_deref(), self.http2).await;
-        let mut io = connected.map_err(|error| CheckFault::of(&error))?;
+    /// The status of the server's answer; `None` if this machine could not ask.
+    async fn ask(&self) -> Result<Option<u16>, CheckFault> {
+        let mut io = match connect(&self.server, self.secured.as_deref(), self.http2).await {
+            Ok(io) => io,
+            Err(error) if own_lack(&error, &self.server.address).is_some() => return Ok(None),
+            Err(error) => return Err(CheckFault::of(&error)),
+        };
         let ended = |_: io::Error| CheckFault::Ended;
         io.write_all(self.request().as_bytes()).await.map_err(ended)?;
         io.flush().await.map_err(ended)?;
@@ -132,7 +136,7 @@ impl DueCheck {
             if let Some(length) = scan.advance(&bytes[start..], LONGEST_HEAD).map_err(invalid)? {
                 head.parse(&bytes[start..start + length], false).map_err(invalid)?;
                 if !head.is_interim() {
-                    return Ok(head.status);
+                    return Ok(Some(head.status));
                 }
                 (start, scan) = (start + length, HeadScan::default());
             } else if bytes.len() >= LONGEST_HEAD {

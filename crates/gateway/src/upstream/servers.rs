@@ -10,7 +10,7 @@ use super::choice::{ServerChoice, Tried, choose};
 use super::connect::{Secured, connect};
 use super::pool::{ConnectionBounds, Lease, Pool, Ticket};
 use super::server::Server;
-use super::trouble::Trouble;
+use super::trouble::{Trouble, own_lack};
 use crate::clock::Clock;
 use crate::http1::Refusal;
 use crate::settings::{Address, UpstreamSettings};
@@ -45,8 +45,8 @@ pub(crate) enum ConnectError {
     Unreachable(Trouble),
     /// It was not tried at another server, since too many requests are.
     NotRetried,
-    /// This process, or this machine, has no file descriptor left.
-    OutOfDescriptors,
+    /// This process, or this machine, lacks what a connection needs.
+    OwnLack(&'static str),
 }
 
 impl ConnectError {
@@ -55,7 +55,7 @@ impl ConnectError {
         match self {
             ConnectError::Unreachable(trouble) => trouble != Trouble::Untrusted,
             ConnectError::NotRetried => true,
-            ConnectError::OutOfDescriptors => false,
+            ConnectError::OwnLack(_) => false,
         }
     }
 
@@ -71,9 +71,7 @@ impl ConnectError {
             ConnectError::NotRetried => {
                 (502, "a server does not accept connections, and too many requests were tried at others")
             }
-            ConnectError::OutOfDescriptors => {
-                (503, "the gateway has no file descriptor left for a connection")
-            }
+            ConnectError::OwnLack(why) => (503, why),
         };
         Refusal::with(status, why)
     }
@@ -216,9 +214,11 @@ impl Upstream {
                     }
                     return Ok(Lease::first(io, ticket, now));
                 }
-                // This is no failure of the upstream, and another server would need a descriptor too.
-                Err(error) if is_out_of_descriptors(&error) => return Err(ConnectError::OutOfDescriptors),
                 Err(error) => {
+                    // This is no failure of the upstream, and another server would need the same.
+                    if let Some(why) = own_lack(&error, &server.address) {
+                        return Err(ConnectError::OwnLack(why));
+                    }
                     let why = Trouble::of(&error);
                     self.pool.roster().unreachable(now, server, why, is_trial);
                     last = ConnectError::Unreachable(why);
@@ -247,11 +247,6 @@ impl Upstream {
             rounds += 1;
         }
     }
-}
-
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 #[cfg(test)]

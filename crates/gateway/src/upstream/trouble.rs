@@ -1,7 +1,10 @@
-//! What took a server out of use, as the operator reads it.
+//! What took a server out of use, as the operator reads it, and what is no trouble of a server.
 
+use crate::settings::Address;
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// What took a server out of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,26 @@ pub(crate) enum CheckFault {
     Ended,
     /// Bytes that are no answer of HTTP.
     Malformed,
+}
+
+/// What this process or its machine lacks for a connection, which is no failure of the server; `None` for any other error.
+pub(super) fn own_lack(error: &io::Error, to: &Address) -> Option<&'static str> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE | Errno::NFILE => Some("the gateway has no file descriptor left for a connection"),
+        Errno::NOBUFS | Errno::NOMEM => Some("the gateway's machine has no memory left for a connection"),
+        Errno::ADDRNOTAVAIL if is_routed(to) => {
+            Some("the gateway's machine has no port left for a connection to the upstream")
+        }
+        _ => None,
+    }
+}
+
+/// Whether this machine has an address of its own to connect from. Without one, as for IPv6 where that is off, the system
+/// reports the error that it has for a lack of ports. Datagrams have ports of their own.
+fn is_routed(to: &Address) -> bool {
+    let Address::Tcp(to) = to else { return false };
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(to)).is_ok()
 }
 
 impl Trouble {
@@ -87,5 +110,28 @@ impl fmt::Display for CheckFault {
             CheckFault::Ended => out.write_str("the connection ended without an answer"),
             CheckFault::Malformed => out.write_str("the answer is no HTTP"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn what_this_machine_lacks_is_no_failure_of_a_server() {
+        let here = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 80)));
+        // No socket is connected to this address unasked.
+        let nowhere = Address::Tcp(SocketAddr::from(([255, 255, 255, 255], 80)));
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM] {
+            assert!(own_lack(&errno.into(), &here).is_some(), "{errno}");
+        }
+        let no_port = Errno::ADDRNOTAVAIL.into();
+        assert!(own_lack(&no_port, &here).is_some_and(|why| why.contains("port")));
+        assert_eq!(own_lack(&no_port, &nowhere), None, "this machine has no address to connect from");
+        for errno in [Errno::CONNREFUSED, Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::NOENT, Errno::AGAIN] {
+            assert_eq!(own_lack(&errno.into(), &here), None, "{errno}");
+        }
+        assert_eq!(own_lack(&io::ErrorKind::TimedOut.into(), &here), None);
     }
 }
