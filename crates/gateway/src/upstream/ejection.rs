@@ -20,7 +20,7 @@
 //! **What is over tells nothing new.** Requests that began before an ejection fail together, and count once.
 //!
 //! **If all are out, all are used** ([`choose`](super::choice::choose)); so the only server of an upstream is always used. The
-//! first that answers is in use again.
+//! first ejected one that answers is in use again. One that is down goes on until its checks succeed.
 //!
 //! **A server that comes into use starts slowly**: its share grows over as long as it was out, at most over `slow_start`,
 //! which is what a new one takes. At the start of the gateway all are new, and none is passed over for another.
