@@ -344,6 +344,33 @@ fn events_leave_room(places: u32, tunnels: Tunnels) {
 
 /// A body that finds no room holds a place while it streams, and loses it below the floor, though 1 KiB a second is enough
 /// for a body that nobody waits for.
+/// The server only waits for its client, though it has begun to answer: that is no service.
+#[test]
+fn a_client_that_pauses_after_the_answer_has_begun_is_no_service() {
+    let origin = Origin::start(|mut peer| {
+        let head = peer.head().expect("a request");
+        let _ = peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+        peer.body(&head);
+        let _ = peer.send("done");
+    });
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let settings = Settings { admin, ..streaming(&[origin.address]) };
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut client = client(&gateway);
+    let head = client.ask_head("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 8\r\n\r\nhalf");
+    assert_eq!(status(&head), 200);
+    let pause = Duration::from_secs(3);
+    std::thread::sleep(pause);
+    client.send("more").expect("sent");
+    assert_eq!(client.body(&head), b"done");
+    settled(&gateway);
+    let of = |what: &str| {
+        metric(&gateway, &format!("plimsoll_service_seconds_{what}{{site=\"site\",class=\"default\"}}"))
+    };
+    eventually("it is counted", || of("count") == 1.0);
+    assert!(of("sum") < pause.as_secs_f64() / 2.0, "{} s of service", of("sum"));
+}
+
 #[test]
 fn a_body_that_streams_below_the_floor_loses_its_place() {
     let origin = origin();

@@ -68,7 +68,7 @@ pub(crate) struct Exchange<'a, W: Wire> {
     pub stops_when_abandoned: bool,
     /// Whether the client has left while the upstream goes on to finish its request.
     pub is_abandoned: bool,
-    /// Since when the upstream waits for the client alone.
+    /// Since when the upstream waits for the client alone, or may.
     pub waited_since: Option<Instant>,
     /// The client's place among those that are waited for.
     pub awaited: AwaitedClient,
@@ -298,7 +298,7 @@ impl<W: Wire> Exchange<'_, W> {
         }
         // How long events came is nothing that they cost.
         let is_answered = Outcome::of_answer(self.response.head.status) == Outcome::Completed;
-        let representative = is_answered && !self.response.is_event_stream();
+        let representative = is_answered && !self.response.is_event_stream() && !self.progress.goes_both_ways;
         let (response_bytes, cost) = (self.response.bytes, self.response.cost);
         self.permit.release(Service { response_bytes, representative, cost });
     }
@@ -393,9 +393,9 @@ impl<W: Wire> Exchange<'_, W> {
             let (now, client) = (self.worker.coarse(), &*self.client);
             self.progress.client_reads(now, waits.must_keep_up, || client.io.unacknowledged());
         }
-        if self.lease.is_some() && !waits.upstream {
-            self.waited_since = Some(self.worker.now());
-        }
+        self.progress.goes_both_ways |= waits.client_sends && waits.committed;
+        let may_wait = self.lease.is_some() && (!waits.upstream || waits.client_sends);
+        self.waited_since = may_wait.then(|| self.worker.now());
         let deadline = self.progress.deadline(waits, &self.worker.tables().settings.timeouts);
         if (waits.client_reads || waits.client_sends) && self.awaited.is_given_up() {
             let overdue = if waits.client_reads { Overdue::ClientReads } else { Overdue::ClientSends };

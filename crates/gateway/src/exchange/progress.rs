@@ -35,6 +35,8 @@ pub(crate) struct Progress {
     sends: Pace,
     /// How the client takes the response.
     takes: Taking,
+    /// The client owed bytes after the response had begun: nobody can tell which side waited for which.
+    pub(super) goes_both_ways: bool,
 }
 
 impl Progress {
@@ -42,7 +44,8 @@ impl Progress {
     pub(crate) fn start(now: Instant, timeouts: &Timeouts, streams: bool) -> Self {
         let slow = Pace::start(now, timeouts.body_idle);
         let sends = if streams { slow } else { Pace::floor(now, timeouts.body_idle) };
-        Progress { upstream_moved: now, sends, takes: Taking::start(now, timeouts.send) }
+        let takes = Taking::start(now, timeouts.send);
+        Progress { upstream_moved: now, sends, takes, goes_both_ways: false }
     }
 
     /// The exchange begins on a connection, which took time to make.
