@@ -214,6 +214,34 @@ fn what_is_begun_and_not_ended_is_given_up() {
 }
 
 #[test]
+fn a_head_without_an_end_has_its_time_beside_an_open_stream() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let _ = peer.send(head);
+        peer.rest();
+    });
+    let timeouts = Timeouts { head: Duration::from_millis(300), ..Timeouts::default() };
+    let gateway = gateway_to(&origin, Limits::default(), timeouts);
+    let mut peer = raw(address(&gateway));
+    peer.send(frame(HEADERS, 5, 1, &get_fields())).expect("sent");
+    eventually("the stream is open", || in_flight(&gateway) == 1);
+    // A body may come as slowly as it may, within a frame too.
+    peer.send(frame(HEADERS, 4, 3, &[&[0x83], &get_fields()[1..]].concat())).expect("sent");
+    let data = frame(DATA, 1, 3, &[b'x'; 1000]);
+    for piece in data.chunks(250) {
+        peer.send(piece).expect("sent");
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    eventually("both streams are open", || in_flight(&gateway) == 2);
+    peer.send(frame(HEADERS, 0, 5, &get_fields())).expect("sent");
+    let begin = Instant::now();
+    assert_eq!(goaway(&mut peer), Some(NO_ERROR));
+    assert!(begin.elapsed() < PATIENCE / 2, "{:?}", begin.elapsed());
+    settled(&gateway);
+}
+
+#[test]
 fn unfinished_heads_have_a_bound_together() {
     let origin = Origin::serving(b"page");
     let limits = Limits { head_memory: 4096, ..Limits::default() };

@@ -43,6 +43,8 @@ pub struct FrameMeter {
     /// How many bytes an unfinished head has so far.
     unfinished: usize,
     in_head: bool,
+    /// Whether the bytes to skip are of a head.
+    skips_head: bool,
     /// How many frames and heads have ended.
     ended: u64,
 }
@@ -55,6 +57,7 @@ impl Default for FrameMeter {
             skip: PREFACE.len(),
             unfinished: 0,
             in_head: false,
+            skips_head: false,
             ended: 0,
         }
     }
@@ -81,7 +84,8 @@ impl FrameMeter {
                 self.filled = 0;
                 let [high, middle, low, kind, flags, ..] = self.head;
                 self.skip = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
-                if matches!(kind, kind::HEADERS | kind::CONTINUATION) {
+                self.skips_head = matches!(kind, kind::HEADERS | kind::CONTINUATION);
+                if self.skips_head {
                     self.in_head = flags & END_HEADERS == 0;
                 }
                 see(FrameHead { length: self.skip, kind, flags });
@@ -101,6 +105,11 @@ impl FrameMeter {
     /// How many bytes of a frame or a head have come whose end has not.
     pub fn unfinished(&self) -> usize {
         self.unfinished
+    }
+
+    /// Whether what is unfinished is a head.
+    pub fn is_in_head(&self) -> bool {
+        self.in_head || (self.skip > 0 && self.skips_head)
     }
 
     /// The number of frames and heads that have come in full.
@@ -153,5 +162,22 @@ mod tests {
         assert_eq!(read(&frame(kind::CONTINUATION, 0, 1)), 30);
         assert_eq!(read(&frame(kind::CONTINUATION, END_HEADERS, 1)), 0);
         assert_eq!(read(&frame(kind::DATA, 0, 11)[..12]), 12);
+    }
+
+    #[test]
+    fn a_head_is_told_from_other_frames_that_are_unfinished() {
+        let mut meter = FrameMeter::default();
+        let mut read = |bytes: &[u8]| {
+            meter.read(bytes, |_| {});
+            meter.is_in_head()
+        };
+        assert!(!read(PREFACE));
+        let head = frame(kind::HEADERS, END_HEADERS, 11);
+        assert!(!read(&head[..4]), "any frame may begin so");
+        assert!(read(&head[4..12]) && !read(&head[12..]));
+        let data = frame(kind::DATA, 0, 11);
+        assert!(!read(&data[..12]) && !read(&data[12..]));
+        assert!(read(&frame(kind::HEADERS, 0, 0)));
+        assert!(!read(&frame(kind::CONTINUATION, END_HEADERS, 0)));
     }
 }

@@ -52,6 +52,11 @@ impl Meter {
         (frames.number(), frames.unfinished())
     }
 
+    /// Whether that is a head.
+    pub(crate) fn is_in_head(&self) -> bool {
+        self.frames.borrow().is_in_head()
+    }
+
     fn read(&self, bytes: &[u8]) {
         self.moved.set(self.moved.get() + bytes.len() as u64);
         let mut account = self.account.borrow_mut();

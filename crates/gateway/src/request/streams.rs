@@ -304,11 +304,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let (number, unfinished) = self.meter.unfinished();
         let known = self.unfinished.filter(|(before, _)| *before == number);
         self.unfinished = (unfinished > 0).then(|| known.unwrap_or((number, now)));
+        let unfinished_until = self.unfinished.map(|(_, since)| since + timeouts.head);
         if self.open.get() > 0 {
-            self.idle_since = None;
-            slot.busy();
-            self.arm(None);
-            return Look::Wait;
+            return self.look_beside_streams(now, unfinished, unfinished_until);
         }
         let since = *self.idle_since.get_or_insert(now);
         if self.state == State::Leaving {
@@ -319,7 +317,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
             self.arm((!may_wait).then(|| since + patience));
             return if self.guard.slot.expired() { Look::End } else { Look::Wait };
         }
-        let unfinished_until = self.unfinished.map(|(_, since)| since + timeouts.head);
         if slot.expired() {
             let is_idle = slot.idle_since().is_some() && unfinished_until.is_none_or(|until| now < until);
             return if is_idle { self.leave() } else { self.close(Reason::NO_ERROR) };
@@ -328,14 +325,35 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
             Some(_) => slot.busy(),
             None => slot.idle_from(since),
         }
-        if unfinished > 0 {
-            self.awaited.hold(&worker.heads, slot, unfinished, worker.head_memory());
-        } else {
-            self.awaited.end();
-        }
+        self.hold_head(unfinished);
         let until = since + timeouts.keep_alive;
         self.arm(Some(unfinished_until.map_or(until, |head| head.min(until))));
         Look::Wait
+    }
+
+    /// The same while streams are open: a head that is unfinished has its time and its place among others, and all other frames
+    /// are the streams' affair.
+    fn look_beside_streams(&mut self, now: Instant, unfinished: usize, until: Option<Instant>) -> Look {
+        self.idle_since = None;
+        self.guard.slot.busy();
+        let (unfinished, until) = if self.meter.is_in_head() { (unfinished, until) } else { (0, None) };
+        let is_over = self.awaited.is_given_up() || until.is_some_and(|until| until <= now);
+        if is_over && self.guard.slot.expired() {
+            return self.close(Reason::NO_ERROR);
+        }
+        self.hold_head(unfinished);
+        self.arm(until);
+        Look::Wait
+    }
+
+    /// Counts what is unfinished with that of all other connections.
+    fn hold_head(&mut self, unfinished: usize) {
+        let worker = &self.guard.worker;
+        if unfinished > 0 {
+            self.awaited.hold(&worker.heads, &self.guard.slot, unfinished, worker.head_memory());
+        } else {
+            self.awaited.end();
+        }
     }
 
     /// Sets the deadline, once for as long as it stays the same: to set it anew would forget that it has passed.
