@@ -5,7 +5,7 @@ use plimsoll_gateway::Gateway;
 use rustix::net::sockopt::set_socket_linger;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A listener with a full queue: a connection to it is made only once one is accepted.
 fn full_listener() -> (TcpListener, SocketAddr, Vec<TcpStream>) {
@@ -131,6 +131,28 @@ fn an_upstream_that_is_silent_on_an_expectation_is_504() {
         .send("POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
         .expect("sent");
     assert_eq!(client.answer().0, 504);
+    settled(&gateway);
+}
+
+/// Each byte of a head is none of the answer: only a whole head ends the wait.
+#[test]
+fn an_upstream_that_drips_its_head_is_504() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let field = format!("x-long: {}", "x".repeat(200));
+        for byte in format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\n").bytes() {
+            if peer.send([byte]).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.first_byte = Duration::from_millis(500);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let begin = Instant::now();
+    assert_eq!(client(&gateway).get("/").0, 504);
+    assert!(begin.elapsed() < PATIENCE / 2, "{:?}", begin.elapsed());
     settled(&gateway);
 }
 

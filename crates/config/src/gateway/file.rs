@@ -217,9 +217,9 @@ section! { "[timeouts]"
         send: Duration, default(Timeouts::default().send);
         /// How long it may take to connect to an upstream.
         connect: Duration, default(Timeouts::default().connect);
-        /// The longest time from the request sent to the head of the upstream's response. It begins anew with each of up to
-        /// sixteen interim responses (103 Early Hints), which are not passed to the client. It also bounds how long an
-        /// exempt request may wait.
+        /// The longest time from the request sent to the end of the head of the upstream's response. It begins anew with each
+        /// of up to sixteen interim responses (103 Early Hints), which the client gets; further ones are dropped. It also
+        /// bounds how long an exempt request may wait.
         first_byte: Duration, default(Timeouts::default().first_byte);
         /// The longest pause in an upstream's response.
         upstream_idle: Duration, default(Timeouts::default().upstream_idle);

@@ -99,6 +99,8 @@ pub(crate) struct ResponseSide<'a> {
     transform: Transform,
     began: bool,
     interim: u32,
+    /// Whether the last bytes that came ended one of few interim heads.
+    ended_interim: bool,
     surplus: bool,
     is_event_stream: bool,
     pub bytes: u64,
@@ -123,6 +125,7 @@ impl<'a> ResponseSide<'a> {
             transform: Transform::Pass,
             began: false,
             interim: 0,
+            ended_interim: false,
             surplus: false,
             is_event_stream: false,
             bytes: 0,
@@ -145,9 +148,9 @@ impl<'a> ResponseSide<'a> {
         self.is_committed().then_some(self.head.status)
     }
 
-    /// Whether what came brings the final response nearer: it is a part of it, or of one of few interim responses.
+    /// Whether what came brings the final response nearer: it completes its head or one of few interim heads, or comes later.
     pub(crate) fn is_progress(&self) -> bool {
-        self.is_committed() || self.interim <= MAX_INTERIM
+        self.is_committed() || self.ended_interim
     }
 
     /// Whether any byte came, if only of an interim response.
@@ -231,7 +234,7 @@ impl<'a> ResponseSide<'a> {
             return Poll::Ready(self.ended(outbox, result.is_ok()));
         }
         self.end += count;
-        self.began = true;
+        (self.began, self.ended_interim) = (true, false);
         Poll::Ready(match self.is_committed() {
             true => self.take_body(outbox, 0),
             false => self.take_heads(outbox, may_go_on),
@@ -293,6 +296,7 @@ impl<'a> ResponseSide<'a> {
                 return committed;
             }
             self.interim = self.interim.saturating_add(1);
+            self.ended_interim = self.interim <= MAX_INTERIM;
             // HTTP/1.0 does not know interim responses.
             if self.interim <= MAX_INTERIM && self.terms.requested.version != Version::Http10 {
                 self.write_head(length, Framing::None);
@@ -412,8 +416,7 @@ impl<'a> ResponseSide<'a> {
             return Ok(());
         }
         let taken = body.advance(bytes).map_err(malformed)?;
-        self.surplus |= taken.bytes < bytes.len();
-        self.bytes += taken.payload;
+        (self.surplus, self.bytes) = (self.surplus | (taken.bytes < bytes.len()), self.bytes + taken.payload);
         let end = self.start + head + taken.bytes;
         if self.transform == Transform::Wrap && taken.bytes > 0 {
             let mut size = Vec::with_capacity(10);
