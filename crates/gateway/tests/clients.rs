@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use plimsoll_core::promises::Condition;
+use plimsoll_core::request::Reason;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::Read;
@@ -115,8 +116,32 @@ fn an_exempt_request_does_not_wait_for_ever() {
         assert_eq!(waiting.get("/").0, 504);
     }
     assert_eq!((in_flight(&gateway), gateway.status().plants[0].in_service), (1, 1));
+    let given_up = [Reason::WaitTimeout, Reason::ClientLeft].map(|reason| turned_away(&gateway, reason));
+    assert_eq!(given_up, [2, 0], "the gateway gave them up");
     drop(first);
     settled(&gateway);
+}
+
+fn turned_away(gateway: &Gateway, reason: Reason) -> u64 {
+    gateway.status().classes.iter().map(|class| class.counts.reasons[reason as usize]).sum()
+}
+
+#[test]
+fn a_request_for_whose_wait_no_memory_is_left_has_no_client_that_left() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        peer.rest();
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_memory = 1;
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut first = client(&gateway);
+    first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    assert_eq!(client(&gateway).get("/").0, 503);
+    assert_eq!([Reason::QueueFull, Reason::ClientLeft].map(|reason| turned_away(&gateway, reason)), [1, 0]);
+    assert_eq!((in_flight(&gateway), gateway.status().plants[0].waiting), (1, 0));
+    drop(first);
 }
 
 #[test]

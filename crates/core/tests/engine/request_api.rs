@@ -209,6 +209,30 @@ fn a_client_that_leaves_while_it_waits_is_accounted_at_once() {
 }
 
 #[test]
+fn a_request_that_its_gateway_turns_away_while_it_waits_has_no_client_that_left() {
+    let (engine, mut lane) = engine(&promises());
+    let mut verdicts = Verdicts::new();
+    let held: Vec<_> = (0..WORKERS).map(|c| serve(&mut lane, ms(0), c, &mut verdicts)).collect();
+    let gone = wait(&mut lane, ms(1), 10, &mut verdicts);
+    let late = wait(&mut lane, ms(1), 11, &mut verdicts);
+    lane.turn_away(ms(2), gone, Reason::QueueFull);
+    for permit in held {
+        lane.depart(ms(3), permit, Outcome::Completed, &mut verdicts);
+    }
+    // Its start was decided, so that this permit is spent.
+    lane.turn_away(ms(4), late, Reason::QueueFull);
+    for (token, permit) in started(&mut verdicts) {
+        assert_eq!(token, 11);
+        lane.depart(ms(4), permit, Outcome::Completed, &mut verdicts);
+    }
+    let status = engine.status();
+    let counts = &status.classes[0].counts;
+    let reasons = [Reason::QueueFull, Reason::ClientLeft].map(|reason| counts.reasons[reason as usize]);
+    assert_eq!((counts.in_flight(), reasons, counts.outcomes), (0, [1, 0], [5, 0, 0]));
+    assert_eq!((status.plants[0].in_service, status.plants[0].waiting), (0, 0));
+}
+
+#[test]
 fn a_request_that_waits_too_long_is_answered_by_tick() {
     let (mut engine, mut lane) = engine(&promises());
     let mut verdicts = Verdicts::new();

@@ -6,7 +6,7 @@ use super::log_entry::{CLIENT_LEFT, Entry};
 use crate::client::slots::Slot;
 use crate::settings::Address;
 use crate::worker::Worker;
-use plimsoll_core::request::{Outcome, Permit, Service, Verdict};
+use plimsoll_core::request::{Outcome, Permit, Reason, Service, Verdict};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -175,12 +175,15 @@ impl WaitingGuard {
         self.worker.waiting.get() <= self.worker.buffer_memory() / 2
     }
 
-    /// Ends the wait and returns the verdict, if it has come.
-    pub(crate) fn take(mut self) -> Option<Verdict> {
-        let verdict = self.slot.end_wait()?;
+    /// Ends the wait and returns the verdict, if it has come. Without one the request leaves the queue, for this reason.
+    pub(crate) fn end(mut self, reason: Reason) -> Option<Verdict> {
+        let verdict = self.slot.end_wait();
         // With its verdict the engine has spent the waiting permit: this permit must not depart.
-        self.permit = None;
-        Some(verdict)
+        let permit = self.permit.take().filter(|_| verdict.is_none());
+        if let Some(permit) = permit {
+            self.worker.with_lane(|lane, now, _| lane.turn_away(now, permit, reason));
+        }
+        verdict
     }
 }
 

@@ -81,14 +81,16 @@ impl<W: Wire> Way<W> {
             if has_room { verdict } else { Poll::Ready(()) }
         })
         .await;
-        let expired = slot.expired();
+        let (reason, not_started) = match slot.expired() {
+            _ if !has_room => (Reason::QueueFull, NotStarted::NoMemory),
+            true => (Reason::WaitTimeout, NotStarted::TooLate),
+            false => (Reason::ClientLeft, NotStarted::ClientLeft),
+        };
         slot.arm(None);
-        match waiting.take() {
+        match waiting.end(reason) {
             Some(Verdict::Start(_, permit)) => Ok(permit),
             Some(Verdict::Drop(_, rejection)) => Err(NotStarted::Rejected(rejection)),
-            None if !has_room => Err(NotStarted::NoMemory),
-            None if expired => Err(NotStarted::TooLate),
-            None => Err(NotStarted::ClientLeft),
+            None => Err(not_started),
         }
     }
 }

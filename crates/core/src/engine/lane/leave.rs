@@ -1,4 +1,5 @@
 //! Requests whose client left: those that wait are taken out of the queue, and those in service go on until the plant is done.
+//! Out of the queue come those, too, that their gateway turns away.
 
 use super::{Lane, unreserve};
 use crate::request::{Permit, Reason, Stage};
@@ -19,19 +20,32 @@ impl Lane {
         }
     }
 
-    /// Accounts a request whose client left while it waited.
+    /// Takes a request that waits out of its queue for a reason of its gateway's, which answers it. A permit whose verdict is
+    /// on its way is spent: nothing happens then.
+    #[cold]
+    pub fn turn_away(&mut self, now: Instant, mut permit: Permit, reason: Reason) {
+        self.follow_permit(&permit);
+        if let Stage::Waiting { ticket } = permit.stage {
+            self.leave_queue(now, &mut permit, (ticket, reason));
+        }
+    }
+
+    /// Accounts a request that leaves the queue for this reason.
     #[cold]
     #[inline(never)]
-    pub(super) fn leave_queue(&self, now: Instant, permit: &mut Permit, ticket: u64) {
+    pub(super) fn leave_queue(&self, now: Instant, permit: &mut Permit, (ticket, reason): (u64, Reason)) {
         let plant = &self.published.plants[permit.plant()];
         let is_here = plant.gate.cancel(ticket);
         if is_here || self.leave_lower_queue(permit, ticket) {
             unreserve(&self.published.plants[permit.plant()], permit.work);
             self.end_stream(permit);
             let counters = &self.counters.classes[usize::from(permit.class)];
-            counters.reasons[Reason::ClientLeft as usize].add(1);
+            counters.reasons[reason as usize].add(1);
             counters.unserved.add(1);
-            self.count_leave(now, permit);
+            match reason {
+                Reason::ClientLeft => self.count_leave(now, permit),
+                _ => counters.timing.dropped.add(1),
+            }
         }
     }
 

@@ -93,7 +93,9 @@ impl Lane {
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
         self.follow_permit(&permit);
         match permit.stage {
-            Stage::Waiting { ticket } => return self.leave_queue(now, &mut permit, ticket),
+            Stage::Waiting { ticket } => {
+                return self.leave_queue(now, &mut permit, (ticket, Reason::ClientLeft));
+            }
             Stage::InService => {
                 self.release(now, &mut permit, Service::default(), verdicts);
                 if outcome == Outcome::Abandoned && !permit.abandoned {
