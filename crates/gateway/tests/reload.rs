@@ -252,3 +252,17 @@ fn the_operator_posts_a_reload() {
     assert_eq!((counts(), since()), ([1.0, 2.0], applied), "as it was since the good one");
     assert_eq!(ask("GET /reload").0, 405);
 }
+
+#[test]
+fn what_changed_is_named() {
+    let origin = Origin::serving(b"here");
+    let before = || settings(&[origin.address]);
+    for (name, after) in [
+        ("h2c", Settings { h2c: true, ..before() }),
+        ("reject_at_accept", Settings { reject_at_accept: true, ..before() }),
+    ] {
+        let gateway = Gateway::start(before(), &promises(8)).expect("a gateway");
+        let reloaded = gateway.reloader().reload(after, &promises(8)).expect("nothing is wrong");
+        assert_eq!(reloaded.settings, [name]);
+    }
+}
