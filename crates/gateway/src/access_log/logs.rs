@@ -107,7 +107,9 @@ impl AccessLog {
 }
 
 impl Drop for AccessLog {
+    /// The last to have it may be a thread that serves clients.
     fn drop(&mut self) {
+        self.writer.let_go();
         self.lost.fetch_add(self.writer.refused(), Relaxed);
     }
 }

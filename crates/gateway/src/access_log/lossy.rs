@@ -66,16 +66,26 @@ impl LossyWriter {
 
     /// Waits until all is written, at most two seconds.
     pub fn finish(&self) {
-        let Some(thread) = lock(&self.thread).take() else { return };
+        if let Some(finished) = self.end() {
+            let _ = finished.recv_timeout(PATIENCE);
+        }
+    }
+
+    /// Takes no more pieces: what is in the queue is written, for which nobody waits.
+    pub(super) fn let_go(&self) {
+        drop(self.end());
+    }
+
+    /// Has the thread end that writes, once it has written all; the channel closes then. `None` if it has ended before.
+    fn end(&self) -> Option<mpsc::Receiver<()>> {
+        let thread = lock(&self.thread).take()?;
         // The guard writes to stdout if the queue stays full, which could block or fail: a thread of its own drops it.
         let (done, finished) = mpsc::channel::<()>();
         let end = move || {
             drop(thread);
             drop(done);
         };
-        if thread::Builder::new().spawn(end).is_ok() {
-            let _ = finished.recv_timeout(PATIENCE);
-        }
+        thread::Builder::new().spawn(end).is_ok().then_some(finished)
     }
 }
 
@@ -104,5 +114,45 @@ impl<W: Write> Write for Counting<W> {
         // A buffer keeps what it could not flush, and the next write fails if it still cannot.
         let _ = self.stream.flush();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// Takes a piece only once the other end is gone.
+    struct Blocked(mpsc::Receiver<()>, Arc<AtomicU64>);
+
+    impl Write for Blocked {
+        fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            self.1.fetch_add(1, Relaxed);
+            Ok(piece.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_the_lines_of_a_log_that_was_let_go_and_they_are_written() {
+        let (release, blocked) = mpsc::channel();
+        let written = Arc::<AtomicU64>::default();
+        let log = LossyWriter::new(Blocked(blocked, written.clone()), 16);
+        log.write(b"first\n");
+        log.write(b"second\n");
+        let begin = Instant::now();
+        log.let_go();
+        drop(log);
+        assert!(begin.elapsed() < PATIENCE / 4, "{:?}", begin.elapsed());
+        drop(release);
+        let deadline = Instant::now() + 10 * PATIENCE;
+        while written.load(Relaxed) < 2 {
+            assert!(Instant::now() < deadline, "{} of 2 lines", written.load(Relaxed));
+            thread::yield_now();
+        }
     }
 }
