@@ -56,11 +56,17 @@ pub(crate) fn fit_connections(
         )));
     }
     let wanted = settings.limits.connections as u64;
-    let left = left_for_clients(limit, least, upstreams);
+    let each = files_of_a_client(settings);
+    let left = left_for_clients(limit, least, (upstreams, each));
     if left < wanted {
         let is_told = settings.limits.connections != Limits::default().connections;
         settings.limits.connections = left as usize;
-        tell_fewer(is_told, limit, left, wanted.saturating_mul(2).max(wanted + upstreams + OWN_FILES));
+        tell_fewer(
+            is_told,
+            limit,
+            left,
+            wanted.saturating_mul(each + 1).max(wanted.saturating_mul(each) + upstreams + OWN_FILES),
+        );
     }
     Ok(())
 }
@@ -95,19 +101,28 @@ fn own_files(settings: &Settings) -> u64 {
         0 => thread::available_parallelism().map_or(1, NonZero::get),
         threads => threads,
     };
-    let folders = settings.backends.iter().filter(|backend| matches!(backend, Backend::Files(_))).count();
+    let folders = folders(settings);
     // Each socket that listens is kept once more, to be handed over.
     let admin = u64::from(settings.admin.is_some()) * (A_RUNTIME + 2);
     threads as u64 * (A_RUNTIME + 2 * settings.listen.len() as u64 + folders as u64) + admin + 1
 }
 
-/// How many clients there may be, with `limit` open files, of which `least` are the gateway's own, and `upstreams`
-/// connections to upstreams.
-fn left_for_clients(limit: u64, least: u64, upstreams: u64) -> u64 {
+/// How many files a client may hold: its connection and, where folders are served, a large file that it reads slowly.
+fn files_of_a_client(settings: &Settings) -> u64 {
+    1 + u64::from(folders(settings) > 0)
+}
+
+fn folders(settings: &Settings) -> usize {
+    settings.backends.iter().filter(|backend| matches!(backend, Backend::Files(_))).count()
+}
+
+/// How many clients there may be, with `limit` open files, of which `least` are the gateway's own, `upstreams` connections to
+/// upstreams, and `each` files of each client.
+fn left_for_clients(limit: u64, least: u64, (upstreams, each): (u64, u64)) -> u64 {
     let own = OWN_FILES.min(limit / 5).max(least);
     // For every few clients, one may have a temporary file.
     let a_file = CONNECTIONS_A_FILE as u64;
-    let left = limit.saturating_sub(own + upstreams) / (a_file + 1) * a_file;
+    let left = limit.saturating_sub(own + upstreams) / (each * a_file + 1) * a_file;
     // A quarter at least, even if upstreams may have more connections than there are files; of very few, a third of those
     // that are left: a client, its connection to an upstream and a file.
     left.max((limit / 4).min(limit.saturating_sub(least) / 3)).max(1)
@@ -125,10 +140,23 @@ mod tests {
 
     #[test]
     fn clients_get_the_files_that_are_left() {
-        assert_eq!(left_for_clients(1_048_576, 20, 64), 838_008);
-        assert_eq!(left_for_clients(1024, 20, 8), 648);
-        assert_eq!(left_for_clients(1024, 20, 5000), 256);
-        assert_eq!(left_for_clients(32, 20, 8), 4);
-        assert_eq!(left_for_clients(24, 20, 8), 1);
+        assert_eq!(left_for_clients(1_048_576, 20, (64, 1)), 838_008);
+        assert_eq!(left_for_clients(1024, 20, (8, 1)), 648);
+        assert_eq!(left_for_clients(1024, 20, (5000, 1)), 256);
+        assert_eq!(left_for_clients(32, 20, (8, 1)), 4);
+        assert_eq!(left_for_clients(24, 20, (8, 1)), 1);
+    }
+
+    #[test]
+    fn a_client_of_a_folder_may_hold_a_file_of_it() {
+        let files = plimsoll_gateway::settings::FilesSettings::new(".");
+        let with = |backends| Settings { backends, ..Settings::default() };
+        let each = files_of_a_client(&with(vec![Backend::Files(files)]));
+        assert_eq!((each, files_of_a_client(&with(Vec::new()))), (2, 1));
+        for (limit, own, upstreams) in [(1_048_576, 1000, 64), (1024, 204, 8)] {
+            let clients = left_for_clients(limit, 20, (upstreams, each));
+            let taken = own + upstreams + each * clients + clients / CONNECTIONS_A_FILE as u64;
+            assert!((limit - 9..=limit).contains(&taken), "{clients} clients take {taken} of {limit} files");
+        }
     }
 }
