@@ -25,8 +25,9 @@ pub(crate) struct FractionCalibration {
     log_ratios: [f64; MAX_LEVELS],
     /// Whether any ratio was learned: most classes never learn one.
     has_learned: bool,
-    /// The service level that was set last.
+    /// The service level that was set last, and the fraction of requests that it is to give the higher one of its two levels.
     set: f64,
+    wanted: f64,
 }
 
 /// The gain for errors within the noise of a few hundred requests, or that may be chance, and the gain for larger ones.
@@ -55,7 +56,9 @@ impl FractionCalibration {
     /// Goes on from a calibration and the service level that was set by it; `top` is M. What is kept may have been damaged.
     pub(crate) fn restore(&mut self, log_ratio: f64, set: f64, top: f64) {
         (self.set, self.has_learned) = (set.clamp(0.0, top), true);
-        self.log_ratios[lower_level(self.set)] = log_ratio.clamp(-MOST, MOST);
+        let log_ratio = log_ratio.clamp(-MOST, MOST);
+        self.log_ratios[lower_level(self.set)] = log_ratio;
+        self.wanted = (self.set - libm::floor(self.set)) * exp(log_ratio);
     }
 
     /// The service level at which requests are served as m says; `top` is M.
@@ -65,7 +68,7 @@ impl FractionCalibration {
         // At a fraction of 1 every client gets the higher level, whatever the calibration.
         let log_ratio = self.log_ratios[lower_level(whole)];
         let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-log_ratio)).min(1.0) };
-        self.set = whole + scaled;
+        (self.set, self.wanted) = (whole + scaled, fraction);
         self.set
     }
 
@@ -89,7 +92,7 @@ impl FractionCalibration {
         let fraction = self.set - whole;
         let total: u64 = decided.iter().sum();
         let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
-        let expected = total as f64 * fraction * exp(known);
+        let expected = total as f64 * self.wanted;
         if fraction <= 0.0 || total < FEWEST || (upper == 0.0 && expected < NONE) {
             // All requests were served alike, so the calibration fades.
             return;
