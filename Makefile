@@ -55,6 +55,7 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	cd dashboard && node_modules/.bin/tsc && node build.mjs --check
 	python3 -m unittest discover --quiet -s bench
 	$(LINTS) $(FEATURES) -- -D warnings
+	$(CARGO) clippy --quiet --workspace --test end_to_end --locked $(FEATURES) -- -D warnings
 	$(LINTS) --no-default-features --features plimsoll-e2e/wire,plimsoll-fuzz/program -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(DOCUMENTS)
 	$(CARGO) deny --log-level error check bans licenses sources

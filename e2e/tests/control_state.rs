@@ -8,7 +8,7 @@ use plimsoll_e2e::{Control, Folder, Plimsoll, free_port, get, get_from};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::Ipv4Addr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 

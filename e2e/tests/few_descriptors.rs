@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{Folder, Process, binary, exchange, get, serving_each};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};

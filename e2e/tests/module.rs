@@ -23,6 +23,12 @@ pub(crate) fn configuration() -> String {
         .to_owned()
 }
 
+/// The server may let requests wait for a second. Clients that wait for their answers bring no more than the server does, and
+/// it would let all of them wait for as long as they go on, if they might wait for ten.
+pub(crate) fn impatient() -> String {
+    configuration().replace("[upstream.server]\n", "[upstream.server]\nmax_wait = \"1s\"\n")
+}
+
 /// A page takes a fifth of a second of its process, so that two clients for each are an overload.
 pub(crate) fn slow() -> String {
     "<Location ~ \"page.html$\">\nSetOutputFilter RATE_LIMIT\nSetEnv rate-limit 256\n</Location>\n".to_owned()
@@ -213,7 +219,7 @@ fn under_load(apache: SocketAddr, clients: u8, got: &Got, act: impl FnOnce()) {
 
 #[test]
 fn decisions_show_in_responses_and_every_request_is_accounted_once() {
-    let control = Control::start(&configuration());
+    let control = Control::start(&impatient());
     let apache = apache(&control, 4, &slow());
     assert!(
         page(apache.direct, 1).expect("an answer").text().starts_with("full"),

@@ -1,7 +1,7 @@
 //! mod_plimsoll beside Apache's own cache, which answers before the module is asked (`CacheQuickHandler`, its default) or
 //! behind it: a lighter page and a rejection are their client's alone, and nobody gets them later.
 
-use crate::module::{apache_of, configuration, slow};
+use crate::module::{apache_of, impatient, slow};
 use plimsoll_e2e::{Accounts, Control, Folder, get, get_from, wait_until};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,9 +14,6 @@ use std::time::Duration;
 
 const CLIENTS: u8 = 24;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The server may let requests wait for a second. Clients that wait for their answers bring no more than the server does, and
-/// it would let all of them wait for as long as they go on, if they might wait for ten.
-const IMPATIENT: &str = "[upstream.server]\nmax_wait = \"1s\"\n";
 
 /// The beginning of an answer to a client; a rejection has none.
 fn ask(apache: SocketAddr, client: u8, path: &str) -> String {
@@ -69,8 +66,7 @@ fn overload(apache: SocketAddr) -> Vec<String> {
 }
 
 fn nobody_gets_a_copy(quick: &str) {
-    let promises = configuration().replace("[upstream.server]\n", IMPATIENT);
-    let (control, cache) = (Control::start(&promises), Folder::new());
+    let (control, cache) = (Control::start(&impatient()), Folder::new());
     fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).expect("a mode");
     let more = format!(
         "{}CacheRoot {}\nCacheEnable disk /page.html\nCacheEnable disk /light\nCacheQuickHandler {quick}\n\
@@ -92,7 +88,7 @@ fn nobody_gets_a_copy(quick: &str) {
     assert_eq!(get(apache.direct, "/light/page.html").status, 200);
     let found = wait_until(PATIENCE, || (kept(cache.path(), b"lightlight") == 1).then_some(()));
     assert!(found.is_some(), "{quick}: what is no lighter page is not kept");
-    drop(Accounts::at_rest(apache.direct));
+    Accounts::at_rest(apache.direct);
 }
 
 #[test]

@@ -5,9 +5,8 @@ use plimsoll_e2e::{Plimsoll, SLOW_PAGES, exchange, serving};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);

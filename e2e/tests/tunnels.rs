@@ -4,7 +4,6 @@ use plimsoll_e2e::configuration::{before, plain};
 use plimsoll_e2e::{Plimsoll, get, serving_each};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::thread;
 use std::time::Duration;
 
 const ATTACK: usize = 300;
