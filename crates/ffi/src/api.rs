@@ -348,8 +348,7 @@ fn number(frozen: Option<Frozen>) -> u32 {
 }
 
 /// The decision on a request whose path has a dot segment.
-const DOTTED: plimsoll_decision_t =
-    plimsoll_decision_t { status: 400, reason: c"dot-segment".as_ptr(), ..NO_SITE };
+const DOTTED: plimsoll_decision_t = plimsoll_decision_t { status: 400, ..NO_SITE };
 
 thread_local! {
     /// How many calls of this thread are under way: more than one where a signal handler has interrupted one.

@@ -2,7 +2,7 @@
 
 use crate::settings::PreloadSettings;
 use crate::tell::Once;
-use plimsoll_core::request::Outcome;
+use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_ffi::{Fault, Fields, Frozen, Server};
 use plimsoll_wire::RequestHead;
 use std::fmt;
@@ -43,7 +43,7 @@ pub(crate) struct Refusal {
 /// The answer to a request that would be served another path than the one that was decided on.
 const DOT_SEGMENT: Refusal = Refusal {
     status: 400,
-    reason: "dot-segment",
+    reason: Reason::NoSite.as_str(),
     retry_after: 0,
     content_type: "text/plain; charset=utf-8",
     body: "The path has a dot segment.\n",

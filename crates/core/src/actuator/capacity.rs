@@ -57,13 +57,13 @@ impl Capacity {
 
     /// What the quotas of classes are parts of: the workers, or the places where the plant was told to take more at once. What
     /// a request takes there is the time for which it has a place.
-    pub(crate) fn shared_out(&self) -> u32 {
+    pub(crate) fn quota_total(&self) -> u32 {
         if self.is_searched { self.workers() } else { self.limit() }
     }
 
     /// The places of a quota: while the search tries more than the workers, each class has its part of these too.
-    pub(crate) fn places(&self, quota: f64) -> f64 {
-        quota * (f64::from(self.limit()) / f64::from(self.shared_out().max(1))).max(1.0)
+    pub(crate) fn quota_places(&self, quota: f64) -> f64 {
+        quota * (f64::from(self.limit()) / f64::from(self.quota_total().max(1))).max(1.0)
     }
 
     /// How many requests the plant works on at once at most: its workers, or the limit where the search for workers holds it

@@ -152,7 +152,7 @@ impl Engine {
         let input = DepartureInput {
             lanes: &self.sensors.counters,
             monitors: &self.sensors.classes,
-            workers: &|plant: usize| state.plants[plant].capacity.shared_out(),
+            workers: &|plant: usize| state.plants[plant].capacity.quota_total(),
             set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
             contended: &|plant: usize, class: usize| state.plants[plant].gate.is_waited_at_beside(class),
         };
@@ -393,7 +393,7 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
         if quota.leaves_out() {
             quota.see(in_service(lanes, own.class));
         }
-        quota.set_workers(state.plants[own.plant].capacity.places(own.workers));
+        quota.set_workers(state.plants[own.plant].capacity.quota_places(own.workers));
         if let Some(waits) = own.waits {
             quota.gaps.set_longest(waits.longest_gap);
             quota.set_urgent(waits.urgent);

@@ -28,7 +28,7 @@ pub enum Reason {
     Late,
     /// Dropped: its client left while it waited.
     ClientLeft,
-    /// Refused: no site has this host.
+    /// Refused: no site has this host, or a path with dot segments.
     NoSite,
 }
 

@@ -1,5 +1,5 @@
 //! Requests whose client left: those that wait are taken out of the queue, and those in service go on until the plant is done.
-//! Out of the queue come those, too, that their gateway turns away.
+//! A request that its gateway turns away while it waits leaves the queue in the same way.
 
 use super::{Lane, unreserve};
 use crate::request::{Permit, Reason, Stage};
