@@ -57,7 +57,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     });
     let gateway = started.inspect_err(|_| state.forget_new(seed))?;
     state.tell_left_out(&before.left_out);
-    tell_addresses(&gateway);
     let reload = Reload {
         file: arguments.file.clone(),
         gateway: gateway.reloader(),
@@ -83,6 +82,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let threads = threads.and_then(|()| certificates::follow(gateway.reloader()));
     threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
+    // Whoever reads an address may ask the operator's listener for all of it.
+    tell_addresses(&gateway);
     start.ready(std::mem::take(&mut before.sockets));
     supervisor::ready();
     match watch(&gateway, &requests, &reload) {
