@@ -497,3 +497,61 @@ fn an_image_stays_on_the_most_popular_page() {
     assert_eq!(found, [[true, false], [false, true], [true, false]]);
     fs::remove_dir_all(root).unwrap();
 }
+
+/// An advertisement on one page and the product's own picture on another, and two advertisements for one picture.
+#[test]
+fn an_expendable_block_takes_its_images_from_its_own_page_alone() {
+    use plimsoll_content::{Reason, Role, Step};
+    let root = scratch("block");
+    let (site, out) = (root.join("site"), root.join("trees"));
+    write(
+        &site,
+        "index.html",
+        "<p>Shop</p><aside data-plimsoll=expendable><a href=chair.html><img src=chair.jpg></a><img src=table.jpg alt=Table>\
+         <p data-plimsoll=degradable><img src=lamp.jpg alt=Lamp></p><img src=ad.jpg alt=Ad></aside>\
+         <a href=chair.html>Chair</a>",
+    );
+    let page = "<img src=chair.jpg alt='Blue chair'><img src=table.jpg alt=Table><img src=lamp.jpg alt=Lamp>\
+                <div data-plimsoll=expendable><img src=ad.jpg alt=Ad></div>";
+    write(&site, "chair.html", page);
+    for (seed, name) in ["chair", "table", "lamp", "ad"].into_iter().enumerate() {
+        write(&site, &format!("{name}.jpg"), photo(seed));
+    }
+    let policy = |without: &[Step]| Policy {
+        without: without.to_vec(),
+        image_limit_bytes: u64::MAX,
+        medium_limit_bytes: u64::MAX,
+        ..Policy::default()
+    };
+    for without in [vec![], vec![Step::Cosmetic], vec![Step::Expendable, Step::Cosmetic, Step::OnePage]] {
+        adapt(&Job { policy: policy(&without), ..job(&site, &out) }, &Unwatched, &no_pages).unwrap();
+        let lean = fs::read_to_string(out.join("lean/chair.html")).unwrap();
+        for image in ["chair", "table", "lamp"] {
+            assert!(lean.contains(&format!(" src={image}.jpg")), "without {without:?}, {image}: {lean}");
+        }
+        let first = fs::read_to_string(out.join("lean/index.html")).unwrap();
+        let stays = without.contains(&Step::Expendable);
+        assert!(first.contains("<aside") == stays && lean.contains("ad.jpg") == stays, "{first}\n{lean}");
+    }
+    // What is gone from the first page, and the second advertisement, are what is saved; the tag counts where all agree.
+    let question = Question { site: site.clone(), policy: policy(&[]), ..Question::default() };
+    let estimate = impact(&question, &Unwatched).unwrap();
+    let [full, lean] = [estimate.full, estimate.levels[1].1].map(|figures| figures.embedded);
+    assert_eq!(
+        (full, lean),
+        (4.0, 1.5),
+        "four images on each of two pages; at the lean level none, and three"
+    );
+    adapt(&Job { policy: policy(&[]), ..job(&site, &out) }, &Unwatched, &no_pages).unwrap();
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap();
+    for (name, role, reason) in [
+        ("chair.jpg", Role::Product, Reason::LeadsToPage),
+        ("table.jpg", Role::Content, Reason::Described),
+        ("ad.jpg", Role::Decoration, Reason::Tagged),
+    ] {
+        let image = &manifest["images"][name];
+        assert_eq!([&image["role"], &image["why"]], [role.name(), reason.name()], "{image}");
+    }
+    fs::remove_dir_all(root).unwrap();
+}

@@ -43,8 +43,7 @@ pub(crate) fn roles<'a>(site: &'a Site, policy: &Policy) -> Roles<'a> {
         let tagged = match usage {
             Usage { important: true, .. } => Some(Tag::Important),
             Usage { degradable: true, .. } => Some(Tag::Degradable),
-            Usage { expendable: true, .. } => Some(Tag::Expendable),
-            _ => None,
+            usage => usage.is_expendable().then_some(Tag::Expendable),
         };
         let picture = PictureFacts {
             size: shown(site, path),
@@ -93,10 +92,12 @@ impl<'a> Decisions<'a> {
             }
         }
         if decisions.takes(Step::OnePage) {
-            // A page that is cut keeps no image for the others.
+            // A page that is cut keeps no image for the others, and neither does a block that goes. Important pages stay whole.
             for (path, page) in site.ranked(views) {
+                let loses = decisions.takes(Step::Expendable) && !decisions.is_important(path);
+                let images = if loses { &page.lasting } else { &page.images };
                 if !decisions.cut.contains(path.as_str()) {
-                    for image in &page.images {
+                    for image in images {
                         decisions.owner.entry(image).or_insert(path);
                     }
                 }

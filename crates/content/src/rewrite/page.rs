@@ -99,17 +99,13 @@ impl<'a> Rewriter<'a> {
 
     /// An element that is tagged expendable itself goes whole, unless something important is in it.
     fn goes_as_tagged(&mut self, at: usize) -> bool {
-        let element = &self.document.elements[at];
-        let tagged =
-            element.own_tag() == Some(Tag::Expendable) && !element.is(&["img", "html", "head", "body"]);
-        if !tagged || !self.decisions.takes(Step::Expendable) {
+        let Some(whole) = self.document.expendable(at).filter(|_| self.decisions.takes(Step::Expendable))
+        else {
             return false;
+        };
+        if whole.start == self.document.elements[at].tag.start {
+            self.edits.replace(whole.clone(), "");
         }
-        let Some(whole) = element.whole() else { return false };
-        if self.document.within(at, whole.end).any(|inner| inner.own_tag() == Some(Tag::Important)) {
-            return false;
-        }
-        self.edits.replace(whole, "");
         true
     }
 

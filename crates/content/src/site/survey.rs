@@ -19,6 +19,8 @@ pub(crate) struct Page {
     pub(crate) embedded: BTreeSet<String>,
     /// Embedded files that are images in the text, which another page may show in its place.
     pub(crate) images: BTreeSet<String>,
+    /// Those that it still shows when what is tagged expendable is gone.
+    pub(crate) lasting: BTreeSet<String>,
     /// Pages that it leads to.
     pub(crate) links: BTreeSet<String>,
     /// Pages whose link is tagged important.
@@ -44,6 +46,15 @@ pub(crate) struct Usage {
     pub(crate) degradable: bool,
     /// With the tag expendable.
     pub(crate) expendable: bool,
+    /// Without the tag expendable.
+    pub(crate) otherwise: bool,
+}
+
+impl Usage {
+    /// Whether the file may go wherever it is used. A tag on one page says nothing of the others.
+    pub(crate) fn is_expendable(&self) -> bool {
+        self.expendable && !self.otherwise
+    }
 }
 
 /// What a survey of pages takes as known.
@@ -103,6 +114,11 @@ impl Survey {
                             .merge(&evidence(document, reference, &file, ground));
                     }
                     if matches!(purpose, Use::Image | Use::Candidate) {
+                        let goes =
+                            tag == Some(Tag::Expendable) || document.expendable(reference.element).is_some();
+                        if !goes {
+                            page.lasting.insert(file.clone());
+                        }
                         page.images.insert(file.clone());
                     }
                     page.embedded.insert(file);
@@ -136,7 +152,10 @@ impl Survey {
         }
         usage.important |= tag == Some(Tag::Important) && purpose != Use::Link;
         usage.degradable |= tag == Some(Tag::Degradable);
-        usage.expendable |= tag == Some(Tag::Expendable) && purpose != Use::Link;
+        if !matches!(purpose, Use::Link | Use::Hint) {
+            usage.expendable |= tag == Some(Tag::Expendable);
+            usage.otherwise |= tag != Some(Tag::Expendable);
+        }
     }
 
     /// Takes in a style sheet.
@@ -144,7 +163,8 @@ impl Survey {
         for url in css::urls(text) {
             let Target::Local(named) = resolve(folder(path), &url.url) else { continue };
             let Some(file) = tree.find(&named) else { continue };
-            self.usage.entry(file.clone()).or_default().fixed = true;
+            let usage = self.usage.entry(file.clone()).or_default();
+            (usage.fixed, usage.otherwise) = (true, true);
             if url.purpose == Purpose::Import {
                 self.imports.entry(path.to_owned()).or_default().insert(file);
             }
@@ -165,6 +185,7 @@ impl Survey {
             all.important |= usage.important;
             all.degradable |= usage.degradable;
             all.expendable |= usage.expendable;
+            all.otherwise |= usage.otherwise;
         }
     }
 

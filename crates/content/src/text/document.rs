@@ -59,6 +59,8 @@ pub(crate) struct Document {
     pub(crate) references: Vec<Reference>,
     /// Whether it has scripts, which may look for its elements.
     pub(crate) has_scripts: bool,
+    /// Where the elements stand that go whole, as expendable; none is within another.
+    expendable: Vec<Range<usize>>,
 }
 
 impl Document {
@@ -74,7 +76,8 @@ impl Document {
             _ => folder(path).to_owned(),
         };
         let has_scripts = elements.iter().any(|element| element.name == "script");
-        let mut document = Document { decoded, elements, folder, references: Vec::new(), has_scripts };
+        let (references, expendable) = (Vec::new(), expendable(&elements));
+        let mut document = Document { decoded, elements, folder, references, has_scripts, expendable };
         (0..document.elements.len()).for_each(|at| document.collect(at));
         Some(document)
     }
@@ -164,6 +167,13 @@ impl Document {
         self.outward(&self.elements[at]).find_map(Element::own_tag)
     }
 
+    /// The element that takes the one at `at` along where what is tagged expendable goes: itself, or one around it.
+    pub(crate) fn expendable(&self, at: usize) -> Option<&Range<usize>> {
+        let start = self.elements[at].tag.start;
+        let next = self.expendable.partition_point(|whole| whole.start <= start);
+        self.expendable[..next].last().filter(|whole| start < whole.end)
+    }
+
     /// The element and those around it, from the inside out.
     pub(crate) fn outward<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
         std::iter::successors(Some(element), |inner| self.parent(inner))
@@ -180,7 +190,7 @@ impl Document {
 
     /// The elements within the one at `at`, which ends at `end`.
     pub(crate) fn within(&self, at: usize, end: usize) -> impl Iterator<Item = &Element> {
-        self.elements[at + 1..].iter().take_while(move |inner| inner.tag.start < end)
+        within(&self.elements, at, end)
     }
 
     /// What goes with an image: the `<picture>` around it, or its tag alone.
@@ -188,6 +198,27 @@ impl Document {
         let picture = self.parent(image).filter(|parent| parent.is(&["picture"]));
         picture.and_then(Element::whole).unwrap_or_else(|| image.tag.clone())
     }
+}
+
+fn within(elements: &[Element], at: usize, end: usize) -> impl Iterator<Item = &Element> {
+    elements[at + 1..].iter().take_while(move |inner| inner.tag.start < end)
+}
+
+/// The elements that are tagged expendable themselves, without something important in them: the outermost, in order.
+fn expendable(elements: &[Element]) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (at, element) in elements.iter().enumerate() {
+        let is_tagged =
+            element.own_tag() == Some(Tag::Expendable) && !element.is(&["img", "html", "head", "body"]);
+        if !is_tagged || found.last().is_some_and(|outer| element.tag.start < outer.end) {
+            continue;
+        }
+        let Some(whole) = element.whole() else { continue };
+        if within(elements, at, whole.end).all(|inner| inner.own_tag() != Some(Tag::Important)) {
+            found.push(whole);
+        }
+    }
+    found
 }
 
 fn link_use(element: &Element) -> Use {
@@ -271,5 +302,22 @@ mod tests {
             .map(|at| document.tag(at))
             .collect();
         assert_eq!(tags, [Some(Tag::Important), Some(Tag::Expendable), None]);
+    }
+
+    #[test]
+    fn what_goes_with_an_expendable_element() {
+        let page = "<aside data-plimsoll=expendable><p data-plimsoll=degradable><img alt=1></p></aside><img alt=2>\
+                    <div data-plimsoll=expendable><b data-plimsoll=important>x</b><img alt=3>\
+                    <i data-plimsoll=expendable><img alt=4></i></div><img alt=5 data-plimsoll=expendable>";
+        let document = Document::read("a", page.as_bytes()).unwrap();
+        let going: Vec<&str> = (0..document.elements.len())
+            .filter(|&at| document.expendable(at).is_some())
+            .filter_map(|at| document.elements[at].get("alt"))
+            .collect();
+        assert_eq!(
+            going,
+            ["1", "4"],
+            "an image of its own is no block, and what holds something important stays"
+        );
     }
 }
