@@ -28,8 +28,8 @@ pub fn at_level(path: &str, bytes: &[u8], level: Level) -> Option<Vec<u8>> {
         tree.files.insert(name.to_owned(), File { kind: Kind::of(name), bytes });
     }
     let dimensions = BTreeMap::from([("a.png".to_owned(), (16, 16)), ("b.jpg".to_owned(), (800, 600))]);
-    let mut site =
-        Site { tree, survey: Survey::default(), dimensions, sheets: BTreeMap::new(), problems: Vec::new() };
+    let (survey, drawings, sheets, problems) = Default::default();
+    let mut site = Site { tree, survey, dimensions, drawings, sheets, problems };
     if Kind::of(path) == Kind::Style {
         site.sheets.insert(path.to_owned(), Boxes::of(&String::from_utf8_lossy(bytes)));
     }

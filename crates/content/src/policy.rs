@@ -54,7 +54,7 @@ words! {
         /// Photographs that came as PNG or GIF become JPEG, or WebP where something shows through, under their name (CA 2,
         /// Fig. 1).
         Photographs = "photographs",
-        /// Cosmetic images go without a trace, or leave a glyph where they were a link's only content (CA 2, 3.3). Lean.
+        /// Cosmetic images leave their alternative text, or a glyph where they were a link's only content (CA 2, 3.3). Lean.
         Cosmetic = "cosmetic",
         /// Each image is embedded in one page; the logo and products' pictures in all (CA 3.3). Lean.
         OnePage = "one-page",
@@ -121,7 +121,7 @@ pub struct Policy {
     pub similarity: f64,
     /// Whether AVIFs are reduced too: by other programs, and slowly.
     pub avif: bool,
-    /// Images below this size are cosmetic (byte).
+    /// Images below this size are cosmetic, if nothing is said of them (byte).
     pub cosmetic_limit_bytes: u64,
     /// The number of links from the first page beyond which lower levels have no pages; absent: they have all pages.
     pub depth: Option<u32>,

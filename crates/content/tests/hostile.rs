@@ -41,6 +41,8 @@ fn site() -> Vec<(&'static str, Vec<u8>)> {
         ("expendable.html", filled("", "<div data-plimsoll=expendable>x", "")),
         ("videos.html", filled("", "<video>", "")),
         ("images.html", filled("<a>", "<img src=a.png>", "")),
+        ("named.html", filled(&"<a>x<img alt=y>".repeat(500), "<img src=a.png alt=y>", &"</a>".repeat(500))),
+        ("blocks.html", filled("", "<p data-plimsoll=expendable><img src=a.png></p>", "")),
         ("candidates.html", filled("<img src=a.png srcset='", "a.png 2x,", "'>")),
         ("attributes.html", many_attributes()),
         ("strings.css", filled("a{b:", "\"c\" ", "}")),
@@ -51,6 +53,7 @@ fn site() -> Vec<(&'static str, Vec<u8>)> {
         ("comments.svg", filled("<svg>", "<!--", "")),
         ("open.svg", filled("<svg>", "<metadata>", "")),
         ("nested.svg", filled("<svg>", "<metadata>", "</metadata>")),
+        ("roots.svg", filled("", "<svgs>", "")),
         ("quotes.svg", filled("<svg>", "<a b='", "")),
     ];
     let mut files: Vec<_> = texts.map(|(name, text)| (name, text.into_bytes())).into();

@@ -266,8 +266,8 @@ fn pages_say_what_they_show(site: &Path, out: &Path) {
         "sizes are said\n{light}"
     );
     assert!(fs::read(out.join("light/style.css")).unwrap() == fs::read(site.join("style.css")).unwrap());
-    // Icons, of which everything is gone in a page of another encoding.
-    assert_eq!(fs::read(out.join("lean/old.html")).unwrap(), b"<meta charset=iso-8859-1><p>Gr\xfc\xdfe ");
+    // An icon leaves its text, in the encoding of the page.
+    assert_eq!(fs::read(out.join("lean/old.html")).unwrap(), b"<meta charset=iso-8859-1><p>Gr\xfc\xdfe \xe9");
     let text = fs::read_to_string(out.join("text/page1.html")).unwrap();
     assert!(
         !text.contains("<img") && !text.contains("stylesheet") && text.contains("<p>Hills &amp; 5"),
@@ -456,7 +456,7 @@ fn each_step_does_its_own_and_can_be_left_out() {
     let all = lean(&[], "index.html");
     assert!(out.join("lean/index.html.gz").is_file() && out.join("full/index.html.gz").is_file());
     for (step, page, before, after) in [
-        (Step::Cosmetic, "index.html", "<img src=dot.gif alt=dot>", "</video><img src=a.jpg"),
+        (Step::Cosmetic, "index.html", "<img src=dot.gif alt=dot>", "</video>dot <img src=a.jpg"),
         (Step::Cosmetic, "index.html", "<link rel=icon href=dot.gif>", "href=\"data:,\">"),
         (Step::Backgrounds, "index.html", "<body background=dot.gif>", "<body>"),
         (Step::Video, "index.html", " autoplay></video>", "preload=\"none\""),
@@ -552,6 +552,92 @@ fn an_expendable_block_takes_its_images_from_its_own_page_alone() {
     ] {
         let image = &manifest["images"][name];
         assert_eq!([&image["role"], &image["why"]], [role.name(), reason.name()], "{image}");
+    }
+    fs::remove_dir_all(root).unwrap();
+}
+
+/// Small pictures that mean something in a table, in links and beside text: no level says less than a lower one.
+#[test]
+fn what_an_icon_says_stays_when_it_goes() {
+    let root = scratch("said");
+    let (site, out) = (root.join("site"), root.join("trees"));
+    let pages = [
+        // What pages say, what the lean level says, and what the text level says if that is something else.
+        (
+            "<td><img src=yes.gif width=16 height=16 alt=\"In stock\"></td><td><img src=no.gif alt=\"Sold out\"></td>",
+            "<td>In stock</td><td>Sold out</td>",
+            None,
+        ),
+        (
+            "New<img src=no.gif alt=Sale><img src=yes.gif alt='5 left'>now<img src=no.gif alt='*'>",
+            "New Sale 5 left now*",
+            None,
+        ),
+        ("<p><img src=yes.gif alt=ICON><img src=no.gif alt=spacer><img src=no.gif alt=''>", "<p>", None),
+        (
+            "<a href=c><img src=yes.gif alt='In Stock'> All <b>in</b> stock</a><button><img src=no.gif alt=tock> Stock</button>",
+            "<a href=c> All <b>in</b> stock</a><button>tock Stock</button>",
+            None,
+        ),
+        (
+            "<a href=c><img src=yes.gif alt=New><img src=wide.jpg alt='Blue chair'><img src=no.gif alt=x1></a>\
+             <a href=c><img src=no.gif alt='Blue chair'><img src=wide.jpg alt='Blue chair'></a>\
+             <a href=c><img src=heart.gif class=i alt='Add to &lt;3'></a>",
+            "<a href=c>New <img width=\"720\" height=\"540\" src=wide.jpg alt='Blue chair'></a>\
+             <a href=c><img width=\"720\" height=\"540\" src=wide.jpg alt='Blue chair'></a>\
+             <a href=c><span class=\"i\" title=\"Add to &lt;3\">\u{2665}</span></a>",
+            Some("<a href=c>New</a><a href=c>Blue chair</a><a href=c>Add to &lt;3</a>"),
+        ),
+    ];
+    for (number, (page, ..)) in pages.iter().enumerate() {
+        write(&site, &format!("{number}.html"), page);
+    }
+    for name in ["yes", "no", "heart"] {
+        write(&site, &format!("{name}.gif"), icon(9));
+    }
+    write(&site, "wide.jpg", photo(1));
+    adapt(&job(&site, &out), &Unwatched, &no_pages).unwrap();
+    for (number, (_, lean, text)) in pages.into_iter().enumerate() {
+        for (level, expected) in [("lean", lean), ("text", text.unwrap_or(lean))] {
+            let page = fs::read_to_string(out.join(level).join(format!("{number}.html"))).unwrap();
+            assert_eq!(page, expected, "{level}/{number}.html");
+        }
+    }
+    fs::remove_dir_all(root).unwrap();
+}
+
+/// Few bytes alone are no reason where an image is said to show something, unless it is an icon by its size.
+#[test]
+fn a_small_file_that_is_described_stays_unless_it_is_an_icon() {
+    use plimsoll_content::{Reason, Role};
+    let root = scratch("small");
+    let (site, out) = (root.join("site"), root.join("trees"));
+    let drawing =
+        |head: &str| format!("<svg xmlns='http://www.w3.org/2000/svg' {head}><path d='M0 0h9'/></svg>");
+    write(&site, "chart.svg", drawing("viewBox='0 0 24 24'"));
+    write(&site, "sign.svg", drawing("viewBox='0 0 512 512'"));
+    write(&site, "plain.svg", drawing("width='200' height='200'"));
+    write(
+        &site,
+        "table.html",
+        "<img src=chart.svg width=400 alt='Sales by year'><img src=sign.svg width=24 height=24 alt='In stock'>\
+         <img src=plain.svg>",
+    );
+    adapt(&job(&site, &out), &Unwatched, &no_pages).unwrap();
+    assert_eq!(
+        fs::read_to_string(out.join("lean/table.html")).unwrap(),
+        "<img src=chart.svg width=400 alt='Sales by year'>In stock "
+    );
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap();
+    for (name, role, reason, shown) in [
+        ("chart.svg", Role::Content, Reason::Described, [400, 400]),
+        ("sign.svg", Role::Icon, Reason::IconSized, [24, 24]),
+        ("plain.svg", Role::Icon, Reason::FewBytes, [200, 200]),
+    ] {
+        let image = &manifest["images"][name];
+        assert_eq!([&image["role"], &image["why"]], [role.name(), reason.name()], "{image}");
+        assert_eq!(image["shown"], serde_json::json!(shown), "{image}");
     }
     fs::remove_dir_all(root).unwrap();
 }

@@ -39,7 +39,7 @@ Steps, any of which --without leaves out:
   vector       SVG images lose what no browser draws
   fonts        web fonts have the characters that pages can show, and no others
 at the lean level alone:
-  cosmetic     icons, bullets, bars and all below the limit go, or leave a sign
+  cosmetic     icons, bullets, bars and all below the limit go, or leave a word or sign
   one-page     an image on several pages stays on one; the logo and products' pictures on all
   backgrounds  small backgrounds of style sheets go
   responsive   of the candidates for several screens the smallest stays
@@ -113,7 +113,7 @@ pub(crate) struct PolicyOptions {
     #[arg(long)]
     pub(crate) avif: bool,
     #[arg(long, value_name = "N", value_parser = within(COSMETIC_LIMIT),
-        help = format!("Below this size in {COSMETIC_LIMIT}, images are cosmetic [default: {}]", Policy::default().cosmetic_limit_bytes))]
+        help = format!("Below this size in {COSMETIC_LIMIT}, images without a text or a link are cosmetic [default: {}]", Policy::default().cosmetic_limit_bytes))]
     pub(crate) cosmetic_limit: Option<u64>,
     /// Leave out pages more than this many links from the first
     #[arg(long, value_name = "N", value_parser = within(DEPTH))]

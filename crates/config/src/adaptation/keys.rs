@@ -14,7 +14,8 @@ section! { "the file"
         /// Images above this size are written again. Up to `image_limit` they are of medium size: at the lean level half the
         /// factor, and at most one and a half times as far from the original as at the light level. Default: 1 KiB.
         medium_limit: Size, optional;
-        /// Images below this size are cosmetic: the lean level goes without them. Default: 1 KiB.
+        /// Images below this size that lead to no page and have no text of their own are cosmetic: the lean level goes
+        /// without them. Default: 1 KiB.
         cosmetic_limit: Size, optional;
         /// The factor by which large images are reduced in bytes at the lean level. Default: 8.
         factor: Factor, optional;
@@ -74,7 +75,7 @@ words! {
         "sizes" => Sizes, "images have the size at which pages show them, for plain screens and for those of twice the density";
         "webp" => Webp, "a WebP stands beside each image, for clients that take it";
         "photographs" => Photographs, "photographs that are PNG or GIF become JPEG or WebP under their name";
-        "cosmetic" => Cosmetic, "icons, bullets, bars and all below `cosmetic_limit` go, or leave a sign; lean only";
+        "cosmetic" => Cosmetic, "icons, bullets, bars and what is cosmetic by `cosmetic_limit` go, and leave their text or a sign; lean only";
         "one-page" => OnePage, "an image on several pages stays on the most popular one, but the logo and products' pictures on all; lean only";
         "backgrounds" => Backgrounds, "small backgrounds of style sheets go; lean only";
         "responsive" => Responsive, "of the candidates for several screens the smallest stays; lean only";

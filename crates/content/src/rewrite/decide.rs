@@ -61,13 +61,13 @@ pub(crate) fn roles<'a>(site: &'a Site, policy: &Policy) -> Roles<'a> {
 
 /// Width and height at which pages show an image at most; its own where that is not known.
 pub(crate) fn shown(site: &Site, path: &str) -> Option<(usize, usize)> {
-    let own = *site.dimensions.get(path)?;
+    let own = *site.dimensions.get(path).or_else(|| site.drawings.get(path))?;
     let usage = site.survey.usage.get(path).copied().unwrap_or_default();
     Some(if usage.fixed || usage.scale <= 0.0 { own } else { scaled(own, usage.scale) })
 }
 
 fn scaled((width, height): (usize, usize), scale: f64) -> (usize, usize) {
-    let side = |side: usize| ((side as f64 * scale.min(1.0)).ceil() as usize).max(1);
+    let side = |side: usize| ((side as f64 * scale).ceil() as usize).max(1);
     (side(width), side(height))
 }
 

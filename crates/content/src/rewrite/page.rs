@@ -4,7 +4,8 @@
 //! never taken out. So does a map's picture: it is a menu. A reference that leads nowhere stays as it was.
 
 use super::decide::Decisions;
-use super::{Plain, names, text};
+use super::names::Names;
+use super::{Plain, text};
 use crate::policy::{Level, Step, Tag};
 use crate::roles::alternative_text;
 use crate::site::survey::Sizer;
@@ -26,6 +27,7 @@ struct Rewriter<'a> {
     document: &'a Document,
     plain: &'a Plain,
     sizer: Sizer<'a, 'a>,
+    names: Names<'a>,
     edits: Edits,
     /// Images that stay, so far.
     kept: usize,
@@ -33,8 +35,8 @@ struct Rewriter<'a> {
 
 /// What an image leaves behind.
 enum Instead {
-    /// Nothing; in a link or button without any text, a sign or a word.
-    Nothing,
+    /// Its alternative text, if that says something; in a link or button without any text, a sign or a word.
+    Words,
     /// A link to it.
     Link,
 }
@@ -47,8 +49,9 @@ pub(super) fn rewritten(
     plain: &Plain,
 ) -> Option<Vec<u8>> {
     let ground = decisions.site.ground();
-    let (sizer, edits) = (Sizer::of(document, &ground), Edits::default());
-    let mut rewriter = Rewriter { decisions, path, document, plain, sizer, edits, kept: 0 };
+    let (sizer, names, edits) =
+        (Sizer::of(document, &ground), Names::of(decisions, document), Edits::default());
+    let mut rewriter = Rewriter { decisions, path, document, plain, sizer, names, edits, kept: 0 };
     (0..document.elements.len()).for_each(|at| rewriter.element(at));
     let text = rewriter.edits.apply(document.text())?;
     Some(document.decoded.encode(&text))
@@ -64,7 +67,7 @@ impl<'a> Rewriter<'a> {
             return;
         }
         if self.decisions.level == Level::Text {
-            return text::element(self.decisions, self.document, at, &mut self.edits);
+            return text::element(&self.names, self.document, at, &mut self.edits);
         }
         match element.name.as_str() {
             "img" => self.image(at, tag),
@@ -139,8 +142,8 @@ impl<'a> Rewriter<'a> {
         }
         match tag {
             Some(Tag::Important | Tag::Degradable) => None,
-            Some(Tag::Expendable) if decisions.takes(Step::Expendable) => Some(Instead::Nothing),
-            _ if decisions.is_cosmetic(file) => Some(Instead::Nothing),
+            Some(Tag::Expendable) if decisions.takes(Step::Expendable) => Some(Instead::Words),
+            _ if decisions.is_cosmetic(file) => Some(Instead::Words),
             _ => decisions.is_elsewhere(file, self.path).then_some(Instead::Link),
         }
     }
@@ -150,46 +153,60 @@ impl<'a> Rewriter<'a> {
         let linked = self.document.around(element, &["a", "button", "label", "option", "summary"]);
         let alt = element.words("alt").and_then(|alt| alternative_text::telling(alt, file));
         let text = match (instead, linked, alt) {
-            // A link or button without any text could not be followed; it gets a sign or words for one of its pictures.
-            (_, Some(link), _) if !link.has_text => match self.sign(element, file) {
-                _ if !self.speaks_for(link, at) => String::new(),
-                Some(sign) => sign,
-                None => escaped(&names::link(self.decisions, self.document, link, alt)),
-            },
+            (_, Some(link), _) if !link.has_text => self.in_link(link, at, file, alt),
             (Instead::Link, None, Some(alt)) => {
                 // The reference stays as the page wrote it, with base and query.
                 let src =
                     element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
                 format!("<a href=\"{}\">{}</a>", escaped(&src), escaped(alt))
             }
-            (Instead::Nothing, _, Some(alt)) if !alt.chars().any(char::is_alphanumeric) => escaped(alt),
-            _ => String::new(),
+            _ => escaped(&self.names.picture(element, alt)),
         };
         self.edits.replace(self.document.picture(element), text);
     }
 
-    /// Whether the image at `at` is the first in a link that shows none any more.
-    fn speaks_for(&self, link: &Element, at: usize) -> bool {
-        let Some(whole) = link.whole() else { return true };
-        let inside = |&other: &usize| whole.contains(&self.document.elements[other].tag.start);
-        let images =
-            (0..self.document.elements.len()).filter(|&other| self.document.elements[other].name == "img");
-        let mut images = images.skip_while(|other| !inside(other)).take_while(inside);
-        let kept = |other: usize| {
-            let image = &self.document.elements[other];
+    /// What the image at `at` leaves in a link or button without any text, which could not be followed if it left nothing:
+    /// the first of its pictures gets a sign or words. Where another picture stays, it may still say something else.
+    fn in_link(&self, link: &Element, at: usize, file: &str, alt: Option<&str>) -> String {
+        let element = &self.document.elements[at];
+        let mut images = self.images_in(link).peekable();
+        if images.peek().is_some_and(|&first| first != at) {
+            let alt = alt.filter(|_| !link.is(&["a", "button"]));
+            return escaped(&self.names.picture(element, alt));
+        }
+        let stays = |other: &usize| {
+            let image = &self.document.elements[*other];
             let file = image.get("src").and_then(|src| self.file(src));
-            file.is_none_or(|file| self.instead(other, &file, self.document.tag(other)).is_none())
+            file.is_none_or(|file| self.instead(*other, &file, self.document.tag(*other)).is_none())
         };
-        images.clone().next() == Some(at) && !images.any(kept)
+        let mut staying = images.filter(stays).peekable();
+        if staying.peek().is_some() {
+            let repeats = staying.any(|other| self.document.elements[other].words("alt") == alt);
+            return escaped(&self.names.picture(element, alt.filter(|_| !repeats)));
+        }
+        let sign = self.sign(element, file, alt);
+        sign.unwrap_or_else(|| escaped(&self.names.link(link, alt)))
     }
 
-    /// The sign that stands for an icon, in an element with its class, so that sheets place it as they placed the icon.
-    fn sign(&self, element: &Element, file: &str) -> Option<String> {
+    /// The images in a link; none where its end is not known.
+    fn images_in(&self, link: &Element) -> impl Iterator<Item = usize> {
+        let (elements, whole) = (&self.document.elements, link.whole().unwrap_or_default());
+        let first = elements.partition_point(|other| other.tag.start < whole.start);
+        let inside = (first..elements.len()).take_while(move |&other| elements[other].tag.start < whole.end);
+        inside.filter(|&other| elements[other].name == "img")
+    }
+
+    /// The sign that stands for an icon, in an element with its class, so that sheets place it as they placed the icon; what
+    /// is said of the icon is its title.
+    fn sign(&self, element: &Element, file: &str, alt: Option<&str>) -> Option<String> {
         let name = file.rsplit('/').next().unwrap_or(file);
         let glyph = alternative_text::glyph(element.get("class").unwrap_or_default())
             .or_else(|| alternative_text::glyph(name))?;
-        let class = element.words("class").map(|class| format!(" class=\"{}\"", escaped(class)));
-        Some(format!("<span{}>{glyph}</span>", class.unwrap_or_default()))
+        let said = |name: &str, value: Option<&str>| {
+            value.map(|value| format!(" {name}=\"{}\"", escaped(value))).unwrap_or_default()
+        };
+        let class = said("class", element.words("class"));
+        Some(format!("<span{class}{}>{glyph}</span>", said("title", alt)))
     }
 
     fn keep_image(&mut self, element: &Element, file: &str) {

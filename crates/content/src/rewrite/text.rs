@@ -3,17 +3,16 @@
 //! Scripts go with their events, styles with what they hide, media leave a link or their alternative text. Frames stay:
 //! they are how such a site is read.
 
-use super::decide::Decisions;
-use super::names;
+use super::names::Names;
 use crate::roles::alternative_text;
 use crate::text::document::Document;
 use crate::text::markup::{Edits, Element, escaped};
 
 /// Changes the element at `at`.
-pub(super) fn element(decisions: &Decisions<'_>, document: &Document, at: usize, edits: &mut Edits) {
+pub(super) fn element(names: &Names<'_>, document: &Document, at: usize, edits: &mut Edits) {
     let element = &document.elements[at];
     match element.name.as_str() {
-        "img" => image(decisions, document, element, edits),
+        "img" => image(names, document, element, edits),
         "script" | "style" | "svg" | "canvas" => edits.remove(element),
         "link" => link(element, edits),
         "video" | "audio" | "embed" | "iframe" => media(document, at, edits),
@@ -45,7 +44,7 @@ fn unwrap(element: &Element, edits: &mut Edits) {
 }
 
 /// What an author says of a picture stays; what a template or a camera left does not.
-fn image(decisions: &Decisions<'_>, document: &Document, element: &Element, edits: &mut Edits) {
+fn image(names: &Names<'_>, document: &Document, element: &Element, edits: &mut Edits) {
     let path = element.get("src").map_or("", |src| src.split(['?', '#']).next().unwrap_or(src));
     let alt = element.words("alt").and_then(|alt| alternative_text::telling(alt, path));
     let text = match document.around(element, &["a", "button"]) {
@@ -57,10 +56,10 @@ fn image(decisions: &Decisions<'_>, document: &Document, element: &Element, edit
                 document.elements[from..].iter().take_while(|other| other.tag.start < before.end);
             match inside.any(|other| other.name == "img") {
                 true => String::new(),
-                false => names::link(decisions, document, link, alt),
+                false => names.link(link, alt),
             }
         }
-        _ => alt.unwrap_or_default().to_owned(),
+        _ => names.picture(element, alt),
     };
     edits.replace(document.picture(element), escaped(&text));
 }

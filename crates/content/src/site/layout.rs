@@ -13,7 +13,7 @@ use crate::text::reference::Target;
 /// How an image is laid out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Layout {
-    /// The part of its own width and height that is seen; at most 1.
+    /// The part of its own width and height that is seen; at most 1, but of a drawing, which has no pixels of its own.
     pub(crate) scale: f64,
     /// The attributes that have to be set, so that its file's size does not matter: width, height.
     pub(crate) set: [bool; 2],
@@ -46,6 +46,12 @@ pub(crate) fn boxes<'a>(
 
 /// The layout of an image with this width and height; `None` if it is not known.
 pub(crate) fn layout(element: &Element, sheets: Sizing, own: (usize, usize)) -> Option<Layout> {
+    let layout = of_drawing(element, sheets, own)?;
+    Some(Layout { scale: layout.scale.min(1.0), ..layout })
+}
+
+/// The layout of a drawing that says this width and height of itself; `None` if it is not known.
+pub(crate) fn of_drawing(element: &Element, sheets: Sizing, own: (usize, usize)) -> Option<Layout> {
     let inline = element.get("style").map(Sizing::of).unwrap_or_default();
     let attribute = |name: &str| match element.get(name).map(str::trim) {
         None | Some("") => Some(None),
@@ -65,7 +71,7 @@ pub(crate) fn layout(element: &Element, sheets: Sizing, own: (usize, usize)) -> 
         Some(_) => [false, false],
     };
     let scale = scale.unwrap_or(1.0);
-    (scale > 0.0).then_some(Layout { scale: scale.min(1.0), set })
+    (scale > 0.0).then_some(Layout { scale, set })
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::parallel::{self, Watch};
 use crate::text::boxes::Boxes;
 use crate::text::document::Document;
 use crate::text::reference::{Target, resolve};
+use crate::text::svg;
 use kind::Kind;
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,13 +33,15 @@ pub(crate) struct Site {
     pub(crate) survey: Survey,
     /// Width and height of the images whose head says so.
     pub(crate) dimensions: BTreeMap<String, (usize, usize)>,
+    /// Width and height of the SVG images that say so.
+    pub(crate) drawings: BTreeMap<String, (usize, usize)>,
     /// What sheets say of sizes.
     pub(crate) sheets: BTreeMap<String, Boxes>,
     /// What is wrong with files.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// The bytes of an image's file that are read for its size; metadata may come before it.
+/// The bytes of an image's file that are read for its size; metadata or comments may come before it.
 const HEAD: u64 = 256 * 1024;
 
 /// What was found in one file.
@@ -47,6 +50,7 @@ struct Seen {
     survey: Survey,
     boxes: Option<Boxes>,
     dimensions: Option<(usize, usize)>,
+    drawing: Option<(usize, usize)>,
     problem: Option<&'static str>,
 }
 
@@ -57,8 +61,8 @@ impl Site {
     /// A file cannot be read, or the user does not want to wait any longer.
     pub(crate) fn read(tree: Tree, watch: &dyn Watch) -> io::Result<Site> {
         let problems = tree.skipped.clone();
-        let (survey, dimensions, sheets) = Default::default();
-        let mut site = Site { tree, survey, dimensions, sheets, problems };
+        let (survey, dimensions, drawings, sheets) = Default::default();
+        let mut site = Site { tree, survey, dimensions, drawings, sheets, problems };
         // What pages show depends on sheets and on images' sizes, so these are read first.
         let is_page = |path: &&String| site.tree.files[*path].kind == Kind::Page;
         let (pages, others): (Vec<&String>, Vec<&String>) = site.tree.files.keys().partition(is_page);
@@ -69,6 +73,7 @@ impl Site {
             for (path, seen) in paths.into_iter().zip(found) {
                 site.survey.merge(seen.survey);
                 site.dimensions.extend(seen.dimensions.map(|size| (path.clone(), size)));
+                site.drawings.extend(seen.drawing.map(|size| (path.clone(), size)));
                 site.sheets.extend(seen.boxes.map(|boxes| (path.clone(), boxes)));
                 site.problems.extend(seen.problem.map(|what| Problem::new(&path, what)));
             }
@@ -79,8 +84,8 @@ impl Site {
 
     /// What a page is seen against.
     pub(crate) fn ground(&self) -> Ground<'_> {
-        let Site { tree, survey, dimensions, sheets, .. } = self;
-        Ground { tree, first: self.first_path(), sheets, imports: &survey.imports, dimensions }
+        let Site { tree, survey, dimensions, drawings, sheets, .. } = self;
+        Ground { tree, first: self.first_path(), sheets, imports: &survey.imports, dimensions, drawings }
     }
 
     fn first_path(&self) -> Option<&str> {
@@ -160,8 +165,7 @@ fn look(ground: &Ground<'_>, path: &str) -> io::Result<Seen> {
             seen.boxes = Some(Boxes::of(&text));
         }
         Kind::Image => {
-            let mut head = Vec::new();
-            fs::File::open(tree.root.join(path))?.take(HEAD).read_to_end(&mut head)?;
+            let head = head(tree, path)?;
             seen.dimensions = image::dimensions(&head);
             seen.problem = seen.dimensions.is_none().then_some("a broken image, or none: copied as it is");
             if image::is_turned(&head) {
@@ -169,7 +173,16 @@ fn look(ground: &Ground<'_>, path: &str) -> io::Result<Seen> {
                 seen.survey.usage.entry(path.to_owned()).or_default().fixed = true;
             }
         }
+        Kind::OtherImage if Kind::is_svg(path) => {
+            seen.drawing = svg::size(&String::from_utf8_lossy(&head(tree, path)?));
+        }
         _ => {}
     }
     Ok(seen)
+}
+
+fn head(tree: &Tree, path: &str) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    fs::File::open(tree.root.join(path))?.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
 }

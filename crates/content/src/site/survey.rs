@@ -36,7 +36,7 @@ pub(crate) struct Page {
 /// How a file is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
-    /// The largest part of its width at which an image of a page shows it; 0 if none does.
+    /// The largest part of its width at which an image of a page shows it, above 1 for drawings alone; 0 if none does.
     pub(crate) scale: f64,
     /// Where the file's own size counts, or may count.
     pub(crate) fixed: bool,
@@ -67,6 +67,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) imports: &'a BTreeMap<String, BTreeSet<String>>,
     /// Width and height of images.
     pub(crate) dimensions: &'a BTreeMap<String, (usize, usize)>,
+    /// The same of SVG images.
+    pub(crate) drawings: &'a BTreeMap<String, (usize, usize)>,
 }
 
 /// Pages and the files that they use.
@@ -268,7 +270,10 @@ impl<'a, 'g> Sizer<'a, 'g> {
         }
         let all = sheets.iter().copied().chain(own).map(|boxes| boxes.sizing(document, element));
         let sizing = all.fold(Sizing::default(), Sizing::and);
-        layout::layout(element, sizing, *self.ground.dimensions.get(file)?)
+        match self.ground.dimensions.get(file) {
+            Some(own) => layout::layout(element, sizing, *own),
+            None => layout::of_drawing(element, sizing, *self.ground.drawings.get(file)?),
+        }
     }
 }
 
@@ -328,6 +333,7 @@ mod tests {
                 sheets: &BTreeMap::new(),
                 imports: &BTreeMap::new(),
                 dimensions: &BTreeMap::new(),
+                drawings: &BTreeMap::new(),
             };
             survey.page(path, &document, &ground);
         }

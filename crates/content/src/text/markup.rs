@@ -138,6 +138,20 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
     elements
 }
 
+/// The text of a part of a page, with a blank for each tag.
+pub(crate) fn said(text: &str) -> String {
+    let mut emitter = DefaultEmitter::<usize>::new_with_span();
+    emitter.naively_switch_states(true);
+    let mut found = String::new();
+    for token in Tokenizer::new_with_emitter(text, emitter).flatten() {
+        match token {
+            Token::String(string) => found += &lossy(&string.value),
+            _ => found.push(' '),
+        }
+    }
+    found
+}
+
 /// The characters of a page's text and attributes that it writes by references, and some that stand there.
 pub(crate) fn decoded(text: &str) -> BTreeSet<char> {
     let mut found = BTreeSet::new();

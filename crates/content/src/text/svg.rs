@@ -3,7 +3,7 @@
 //! Only these go, by place; paths and numbers stay as they were drawn. Rounding coordinates would save more and may be
 //! seen, and a picture of vectors is small once it is compressed, as the step `compressed` does.
 
-use super::markup::Edits;
+use super::markup::{Edits, elements};
 
 /// Elements that draw nothing and hold nothing that is drawn (SVG 2, 5.10; Inkscape's own).
 const SILENT: [&str; 3] = ["metadata", "sodipodi:namedview", "inkscape:perspective"];
@@ -29,6 +29,31 @@ pub(crate) fn without_silence(bytes: &[u8]) -> Option<Vec<u8>> {
         at += length.unwrap_or_else(|| kept(rest));
     }
     edits.apply(text).map(String::into_bytes)
+}
+
+/// Width and height of the image as it says them: by attributes in pixels, else by the part of the plane that it shows
+/// (SVG 2, 8.2). `None` where it says neither.
+pub(crate) fn size(text: &str) -> Option<(usize, usize)> {
+    let mut rest = &text[text.find('<')?..];
+    while !is_tag(rest, "<", "svg") {
+        let length = if rest.starts_with("<!--") { rest.find("-->")? + 3 } else { kept(rest) };
+        rest = &rest[length..];
+        rest = &rest[rest.find('<')?..];
+    }
+    let root = elements(&rest[..kept(rest)]).into_iter().next()?;
+    let pixels = |text: &str| text.trim().trim_end_matches("px").parse::<f64>().ok();
+    let attribute = |name: &str| root.get(name).and_then(pixels);
+    let plane = || {
+        let numbers: Vec<f64> = root
+            .get("viewbox")?
+            .split(|c: char| c == ',' || c.is_ascii_whitespace())
+            .filter_map(pixels)
+            .collect();
+        (numbers.len() == 4).then(|| (numbers[2], numbers[3]))
+    };
+    let (width, height) = attribute("width").zip(attribute("height")).or_else(plane)?;
+    let whole = |side: f64| (1.0..1e6).contains(&side).then_some(side.ceil() as usize);
+    whole(width).zip(whole(height))
 }
 
 /// Whether `text` begins with the tag of the element with this name: `<` opens it, `</` closes it.
@@ -76,6 +101,27 @@ fn kept(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_as_the_root_says_them() {
+        for (image, expected) in [
+            (
+                "<?xml version='1.0'?><!-- <svg> --><svg width='24' height=\"16.5px\" viewBox='0 0 9 9'/>",
+                Some((24, 17)),
+            ),
+            (
+                "<svg:x/><svg width='24' height=\"16.5px\" viewBox='0 0 9 9'><rect width='1'/></svg>",
+                Some((24, 17)),
+            ),
+            ("<svg width='100%' height='100%' viewBox='0 0 512,384'>", Some((512, 384))),
+            ("<svg width='2em' height='2em'>", None),
+            ("<svg viewBox='0 0 1e999 0'>", None),
+            ("<svg", None),
+            ("", None),
+        ] {
+            assert_eq!(size(image), expected, "{image}");
+        }
+    }
 
     #[test]
     fn only_what_draws_nothing_goes() {
