@@ -102,6 +102,32 @@ fn of_two_classes_with_one_priority_the_first_is_not_preferred() {
     assert!(second / first > 1.2, "{first}, {second}");
 }
 
+/// What gold is promised is less than its service takes. It asks for the workers that are of use to it, and silver for its own.
+#[test]
+fn a_promise_that_nothing_keeps_takes_no_workers_of_a_lower_one() {
+    let of = |silver_promised: bool, seed| {
+        let mut gold = Flow::new("gold", 5.0).delay(MS(100), None).priority(1);
+        gold.service = Some(MS(120));
+        let silver = Flow::new("silver", 60.0).priority(2);
+        let silver = if silver_promised { silver.delay(MS(200), None) } else { silver };
+        let heard = scene(vec![gold, silver, Flow::new("default", 400.0)], 120.0, seed).run();
+        [0, 1].map(|class| between(&heard, class, 30.0, 120.0))
+    };
+    let over = |promised: bool| {
+        let runs: Vec<[f64; 2]> = SEEDS.map(|seed| of(promised, seed)).collect();
+        [0, 1].map(|class| mean(&runs.iter().map(|run| run[class]).collect::<Vec<_>>()))
+    };
+    let ([gold, silver], [_, twin]) = (over(true), over(false));
+    println!(
+        "gold {:.1} ms, silver {:.1} ms, {:.1} without its promise",
+        1e3 * gold,
+        1e3 * silver,
+        1e3 * twin
+    );
+    assert!((0.11..=0.135).contains(&gold) && (0.1..=0.2).contains(&silver), "{gold}, {silver}");
+    assert!(twin < 0.1, "the twin, whose priority alone counts: {twin}");
+}
+
 /// A class whose requests come 25 at a time, every ten seconds, has a load of 0.1 workers.
 #[test]
 fn a_class_that_comes_in_short_bursts_keeps_no_workers_between_them() {

@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let threads = threads.and_then(|()| certificates::follow(gateway.reloader()));
     threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
-    // Whoever reads an address may ask the operator's listener for all of it.
+    // The operator's listener answers all that may be asked of it before its address is told.
     tell_addresses(&gateway);
     start.ready(std::mem::take(&mut before.sockets));
     supervisor::ready();

@@ -62,7 +62,7 @@ section! { "[[site]]"
         /// A request that could not be in time is refused at once, with a `Retry-After` that tells when it could. Admission
         /// goes by the cost of requests, not by their number. It holds for each of its classes that has neither a `deadline`
         /// nor a `ratio` of its own, `default` too. With it the capacity plan allows
-        /// contracts only 0.58 of the server.
+        /// contracts only 0.58 of the server, unless the upstream has a `ceiling`.
         deadline: Duration, optional;
         /// The percentage of admitted requests that are answered within their `deadline`. The higher it is, the sooner
         /// requests are refused.

@@ -63,3 +63,22 @@ fn a_pause_of_a_large_server_is_forgotten_at_once() {
         }
     }
 }
+
+/// Everything stands still once, and no request takes long by itself: what was held then is forgotten.
+#[test]
+fn a_pause_of_a_busy_server_is_forgotten() {
+    for (load, seed) in [(0.8, 8611), (0.9, 8612), (0.9, 8613), (0.95, 8614)] {
+        let run = |stands: bool| {
+            let page = Kind::new("/page-*.html", 1.0, ms(20), Law::Lognormal { variation: 0.3 });
+            let flow = Flow::new("pages", load * 50.0, vec![page]).within(Some(ms(500)));
+            let mut scene = Scene::new(1, vec![flow], 300.0, seed);
+            if stands {
+                scene.slow((30.0, 35.0), f64::INFINITY);
+            }
+            1.0 - scene.run().in_time(0, 0.5, (65.0, 299.0))
+        };
+        let [with, without] = [true, false].map(run);
+        println!("load {load}: {with:.4} refused or late 30 s after a pause, {without:.4} without one");
+        assert!(with <= without + 0.005, "{with}, {without}");
+    }
+}

@@ -40,8 +40,17 @@ struct Taken {
     slow: f64,
     /// The variance of the work that they bring in a unit of time (us), by both.
     noise: [f64; 2],
+    /// What was started between two looks.
+    latest: f64,
     /// The time between two looks.
     seconds: f64,
+}
+
+/// How much the work that higher ranks bring varies from one pair of looks to another.
+#[derive(Clone, Copy, Default)]
+struct Dispersion {
+    last: f64,
+    variance: f64,
 }
 
 /// The rates of one rank.
@@ -54,11 +63,14 @@ struct SlotRates {
     /// How fast both grow (1/s), as a short and a long mean.
     fast: [f64; 2],
     slow: [f64; 2],
+    /// How fast work was started since the last look (us/s).
+    latest: f64,
     /// The refused work (us) at the last step, and the part of the work that is refused.
     last_refused: u64,
     refused: f64,
     /// The work that was started since the last look (us).
     started: f64,
+    higher: Dispersion,
     lateness: LatenessLaw,
 }
 
@@ -69,6 +81,10 @@ const SLOW: f64 = 0.1;
 const RISEN: f64 = 2.5;
 /// The part of what is known of old requests that is forgotten whenever one ended.
 const HELD: f64 = 1.0 / 64.0;
+/// The gain of the variance between looks.
+const VARIED: f64 = 0.02;
+/// With Poisson arrivals, the variance that is found is above the true one by up to this factor, by chance.
+const BY_CHANCE: f64 = 1.3;
 /// The gain of the mean of refusals.
 const REFUSED: f64 = 0.2;
 
@@ -92,6 +108,9 @@ impl PlantRates {
                 own.fast[index] += FAST * (rate - own.fast[index]);
                 own.slow[index] += SLOW * (rate - own.slow[index]);
                 own.last[index] = now;
+                if index == 0 {
+                    own.latest = rate;
+                }
             }
             of.slot.set_life(own.slow[1] / own.slow[0].max(1.0) / 2.0);
         }
@@ -117,12 +136,9 @@ impl PlantRates {
                 }
             }
             let part = higher.part();
+            let noise_us = higher.noise_us().max(rates.higher.step(&higher));
             let unsure = higher.unsure(if higher.has_risen() { FAST } else { SLOW });
-            of.slot.set_higher_ranks(&HigherRanks {
-                part: part.min(1.0),
-                noise_us: higher.noise_us(),
-                unsure,
-            });
+            of.slot.set_higher_ranks(&HigherRanks { part: part.min(1.0), noise_us, unsure });
             let unused = (1.0 - before).max(0.0);
             let seen = SeenRank {
                 seconds,
@@ -189,24 +205,36 @@ impl HeldRates {
         for (known, came) in self.lately.iter_mut().zip([came_due as f64, started]) {
             *known += HELD * (came - *known);
         }
-        if sum == last[0] {
-            // As long as none has ended, as much is left as they have run.
-            if self.sums[0] <= 0.0 {
+        let has_ended = sum != last[0];
+        if self.sums[0] <= 0.0 {
+            if !has_ended {
+                // As long as none has ended, as much is left as they have run.
                 self.running += seconds * 1e6 * f64::from(held.old(now));
                 held.set_life(self.running.max(deadline_us));
+                return;
             }
-            return;
-        }
-        if self.sums[0] <= 0.0 {
             // As many as one of them says that a deadline is left.
             self.sums = [deadline_us, 2.0 * deadline_us * deadline_us];
         }
-        for (known, came) in self.sums.iter_mut().zip(came) {
-            *known += came as f64 - HELD * *known;
+        if has_ended {
+            for (known, came) in self.sums.iter_mut().zip(came) {
+                *known += came as f64 - HELD * *known;
+            }
         }
         let life_us = self.sums[1] / self.sums[0] / 2.0;
         held.set_life(life_us);
         held.set_per_work(self.lately[0] / self.lately[1].max(1.0) / life_us.max(1.0));
+    }
+}
+
+impl Dispersion {
+    /// The variance of the work that was brought in a unit of time (us), by the work itself: arrivals in bursts bring it more
+    /// unevenly than Poisson arrivals of the same requests do.
+    fn step(&mut self, brought: &Taken) -> f64 {
+        let beyond = 0.5 * (self.last + brought.latest) - brought.slow;
+        self.last = brought.latest;
+        self.variance += VARIED * (beyond * beyond * 2.0 * brought.seconds - self.variance);
+        self.variance / BY_CHANCE * 1e6
     }
 }
 
@@ -235,6 +263,7 @@ impl Taken {
     fn add(&mut self, other: &Taken) {
         self.seconds = other.seconds;
         (self.fast, self.slow) = (self.fast + other.fast, self.slow + other.slow);
+        self.latest += other.latest;
         self.noise = [self.noise[0] + other.noise[0], self.noise[1] + other.noise[1]];
     }
 }
@@ -250,9 +279,11 @@ impl SlotRates {
             last: [0; 2],
             fast: [0.0; 2],
             slow: [0.0; 2],
+            latest: 0.0,
             last_refused: 0,
             refused: 0.0,
             started: 0.0,
+            higher: Dispersion::default(),
             lateness: LatenessLaw::default(),
         }
     }
@@ -281,6 +312,7 @@ impl SlotRates {
         Taken {
             fast: part(self.fast[0]),
             slow: part(self.slow[0]),
+            latest: part(self.latest),
             noise: [noise(self.fast[1]), noise(self.slow[1])],
             seconds,
         }

@@ -43,6 +43,8 @@ const LIKELY: f64 = 0.98;
 /// A percentile is missed now while the next late departure is not overdue: so many times the departures between two late
 /// ones where as many are late as may be.
 const LATE_AGAIN: f64 = 2.0;
+/// Where all workers together would not keep the promise, a class asks for as few as come this near to what all would give.
+const NEAR_ALL: f64 = 1.05;
 /// A class that was given less than this part of what it asked for is short of workers.
 const SHORT: f64 = 0.9;
 /// A lower class with less than this part of the class's rate has nothing to yield.
@@ -261,8 +263,9 @@ impl DelayClass {
         };
         let (feed_forward, gain, error, recent_error) = match self.late() {
             None => {
-                self.possible = traffic.response_seconds(workers) <= target;
-                let servers = traffic.servers_for_mean(target, workers);
+                let least = traffic.response_seconds(workers);
+                self.possible = least <= target;
+                let servers = traffic.servers_for_mean(target.max(NEAR_ALL * least), workers);
                 (
                     servers,
                     gain(servers, |s| traffic.response_seconds(s) / target),
@@ -273,21 +276,19 @@ impl DelayClass {
             }
             Some(late) => {
                 // Where service alone makes more requests late than may be, no quota keeps the promise.
-                let by_service = self.window.service_shares().late();
-                self.possible = by_service.max(traffic.late_share(workers, target)) <= late;
-                let servers = traffic.servers_for_share(target, late, workers);
+                let least = traffic.late_share(workers, target);
+                self.possible = self.window.service_shares().late().max(least) <= late;
+                let servers = traffic.servers_for_share(target, late.max(NEAR_ALL * least), workers);
                 let late = AIM * late;
                 // The error is not logarithmic, because the mean share was promised and lateness comes in bursts.
                 // The recent departures hold too few late requests to count.
-                (
-                    servers,
-                    gain(servers, |s| traffic.late_share(s, target) / late),
-                    error(|known| known.late, late),
-                    0.0,
-                )
+                let gain = gain(servers, |s| traffic.late_share(s, target) / late);
+                (servers, gain, error(|known| known.late, late), 0.0)
             }
         };
-        let predicted = self.long_queue(traffic).unwrap_or((feed_forward, gain));
+        let long = self.long_queue(traffic);
+        let most = if self.possible || long.is_some() { workers } else { feed_forward };
+        let predicted = long.unwrap_or((feed_forward, gain));
         let (feed_forward, gain) = self.around(seen, predicted);
         Residual {
             feed_forward,
@@ -297,7 +298,7 @@ impl DelayClass {
             recent_error: recent_error.clamp(-1.0, MOST_ERROR),
             fresh: seen.fresh / self.promise.delay.window(),
             least: self.least,
-            most: workers,
+            most,
             binding: true,
         }
     }
@@ -363,7 +364,7 @@ impl DelayClass {
     /// Says whether the promise is kept with what the class was given, and moves the set-point reduction; `seen` is the
     /// window if it was renewed.
     pub(super) fn judge(&mut self, now: Instant, seen: Option<&Seen>, given: &Given) {
-        let has_all = given.quota >= given.workers || given.quota < self.wanted;
+        let has_all = given.quota >= given.workers || given.quota < self.wanted || !self.possible;
         self.is_short = given.quota < SHORT * self.wanted.min(given.workers);
         let kept = match seen {
             Some(seen) => self.judge_window(now, seen, given, has_all || self.is_kept_out),

@@ -14,7 +14,7 @@ pub(crate) struct Sensed {
     pub(crate) utilization: f64,
     /// Mean service time; zero if nothing was released.
     pub(crate) service_time: Duration,
-    /// For how long the plant has been busy and released nothing (s).
+    /// For how long all workers have been busy and released nothing (s).
     pub(crate) silent_seconds: f64,
     /// Whether the plant answers slower than its limit (CA 4.2.1).
     pub(crate) too_slow: bool,
@@ -39,8 +39,9 @@ impl Sensed {
         let link: f64 = plant.classes.iter().map(|class| link(plant, measured, class)).sum();
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
-        // While a busy plant releases nothing, its response time is at least the time since its last release.
-        let silent = measured.counted.releases == 0 && measured.in_service > 0;
+        // While a plant whose workers are all busy releases nothing, its response time is at least the time since its last
+        // release. Fewer requests may each take long, and the next one does not wait for them.
+        let silent = measured.counted.releases == 0 && measured.in_service >= measured.workers;
         let silent_seconds = if silent { before.silent_seconds + measured.seconds } else { 0.0 };
         let answers_after = service_time.as_secs_f64().max(silent_seconds);
         let limit = plant.promised.response_time_limit;
@@ -134,6 +135,9 @@ mod tests {
         let first = sensed(&own, &period);
         assert!(!first.too_slow && first.silent_seconds == 1.0);
         assert!(Sensed::new(&own, &period, 0.0, &first).too_slow);
+        let download = Measurement { in_service: 3, ..period };
+        let first = sensed(&own, &download);
+        assert!(!Sensed::new(&own, &download, 0.0, &first).too_slow, "one worker is free");
     }
 
     #[test]

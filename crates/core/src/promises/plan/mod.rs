@@ -3,8 +3,8 @@
 //! A contract of R requests and W bytes per second takes `U* = a R + b W` of its plant. Where the gateway shares the
 //! plant's machine, a rejection costs it c too: a *reserve* of c times the promised rates is set aside, so that as many
 //! requests again as are promised can be rejected without touching a contract. The sum must not exceed a *ceiling*: the
-//! operator's, else the load line, at most 0.95, since at a utilization of 1 a queue has no end, and token buckets let up to a
-//! twentieth more in than was promised; and where deadlines are promised 0.58, which is `1 / (1 + sqrt(1/2))`, the bound
+//! operator's; else the load line, at most 0.95, since at a utilization of 1 a queue has no end, and token buckets let up to a
+//! twentieth more in than was promised; and where deadlines are promised at most 0.58, which is `1 / (1 + sqrt(1/2))`, the bound
 //! under which one preemptive processor misses none. That bound is about the *instantaneous synthetic* utilization, the
 //! sum of C_i / D_i over current requests; for `a R + b W` it is only a planning rule.
 //!
@@ -188,13 +188,15 @@ fn plan_of(
 }
 
 fn ceiling(promises: &Promises, number: usize, plant: &Plant) -> (f64, Ceiling) {
-    let usual = match plant.ceiling {
+    let has_deadlines = || promises.sites.iter().any(|site| site.plant == number && site.has_deadlines());
+    match plant.ceiling {
         Some(ceiling) => (ceiling, Ceiling::Operator),
+        None if plant.set_point > DEADLINE_CEILING && has_deadlines() => {
+            (DEADLINE_CEILING, Ceiling::Deadlines)
+        }
         None if plant.set_point > HIGHEST_CEILING => (HIGHEST_CEILING, Ceiling::Chance),
         None => (plant.set_point, Ceiling::LoadLine),
-    };
-    let deadlines = promises.sites.iter().any(|site| site.plant == number && site.has_deadlines());
-    if deadlines && usual.0 > DEADLINE_CEILING { (DEADLINE_CEILING, Ceiling::Deadlines) } else { usual }
+    }
 }
 
 #[cfg(test)]
@@ -243,9 +245,12 @@ mod tests {
         let plan = planned(&promises);
         assert_eq!((plan.verdict, plan.ceiling_from), (Feasibility::Exceeds, Ceiling::Deadlines));
         assert!((plan.sum * plan.fitting_part() - DEADLINE_CEILING).abs() < 1e-12);
-        // An operator's stricter ceiling holds.
-        promises.plants[0].ceiling = Some(0.4);
-        assert_eq!(planned(&promises).ceiling_from, Ceiling::Operator);
+        // An operator's ceiling holds, whether it is stricter or not.
+        for ceiling in [0.4, 0.9] {
+            promises.plants[0].ceiling = Some(ceiling);
+            let plan = planned(&promises);
+            assert_eq!((plan.ceiling, plan.ceiling_from), (ceiling, Ceiling::Operator));
+        }
     }
 
     /// 200/s of 5 ms are all of one worker, and its queue would have no end.
