@@ -1,12 +1,12 @@
 //! The capacity plan: whether all contracts together can be kept (UC 5.1).
 //!
-//! A contract of R requests and W bytes per second takes `U* = a R + b W` of its plant. Where the gateway shares the
-//! plant's machine, a rejection costs it c too: a *reserve* of c times the promised rates is set aside, so that as many
-//! requests again as are promised can be rejected without touching a contract. The sum must not exceed a *ceiling*: the
-//! operator's; else the load line, at most 0.95, since at a utilization of 1 a queue has no end, and token buckets let up to a
-//! twentieth more in than was promised; and where deadlines are promised at most 0.58, which is `1 / (1 + sqrt(1/2))`, the bound
-//! under which one preemptive processor misses none. That bound is about the *instantaneous synthetic* utilization, the
-//! sum of C_i / D_i over current requests; for `a R + b W` it is only a planning rule.
+//! A contract of R requests and W bytes per second takes `U* = a R + b W` of its plant. Where the gateway shares the plant's
+//! machine, a rejection costs it c too: a *reserve* of c times the promised rates is set aside, so that as many requests again
+//! as are promised can be rejected without touching a contract. The sum must not exceed a *ceiling*: the operator's; else the
+//! load line, at most 0.95, since at a utilization of 1 a queue has no end, and token buckets let up to a twentieth more in
+//! than was promised; and where deadlines are promised at most 0.58, which is `1 / (1 + sqrt(1/2))`, the bound under which one
+//! preemptive processor misses none. That bound is about the *instantaneous synthetic* utilization, the sum of C_i / D_i over
+//! current requests; for `a R + b W` it is only a planning rule.
 //!
 //! At a plant with a second resource (UC eq. 9) a contract takes the more used of the two, `U* = max(a R + b W, b' W)`, and
 //! the link's share, the sum of `b' W`, must fit under the same ceiling. The bytes of a contract without a bandwidth of its
