@@ -390,17 +390,20 @@ fn a_light_level_that_is_not_light_is_found_out() {
 fn the_second_resource_is_held_at_the_line_where_it_is_the_bottleneck() {
     // A link of half of what the workers could send at full quality (UC 7.2, eq. 9).
     let link = 0.5 * CAPACITY * SIZES[1] as f64;
-    let mut scenario = step(promises(0.85, &["light", "full"]), 0.6, 12);
-    let unheld = run(&scenario);
-    scenario.promises.plants[0].bandwidth_bytes_per_second = Some(link);
-    let run = run(&scenario);
-    let used = |run: &Run| {
-        let late = &run.periods[STEP_PERIOD + 8..];
-        sum(late, |p| p.bytes) as f64 / late.len() as f64 / link
-    };
-    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
-    assert!((used(&run) - 0.85).abs() < 0.02, "{} of the link", used(&run));
-    assert!(used(&unheld) > 1.1, "the twin that does not know the link overruns it");
+    for law in [UtilizationLaw::FeedForward, UtilizationLaw::Paper { gain_margin: 4.0 }] {
+        let mut scenario = step(promises(0.85, &["light", "full"]), 0.6, 12);
+        scenario.promises.control.law = law;
+        let unheld = run(&scenario);
+        scenario.promises.plants[0].bandwidth_bytes_per_second = Some(link);
+        let run = run(&scenario);
+        let used = |run: &Run| {
+            let late = &run.periods[STEP_PERIOD + 8..];
+            sum(late, |p| p.bytes) as f64 / late.len() as f64 / link
+        };
+        assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
+        assert!((used(&run) - 0.85).abs() < 0.02, "{law:?}: {} of the link", used(&run));
+        assert!(used(&unheld) > 1.1, "the twin that does not know the link overruns it");
+    }
 }
 
 /// The demo's server: 256 workers of 128 ms, 2,000 requests per second. A second's mean of its utilization has a

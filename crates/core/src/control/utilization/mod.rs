@@ -259,14 +259,26 @@ impl UtilizationLoop {
 }
 
 impl PlantView {
-    /// The load, at the lowest level, of the requests that were turned away in the period.
+    /// The load, at the lowest level, of the requests that were turned away in the period; of two resources, that of the more
+    /// loaded one.
     fn turned_away(&self, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> f64 {
+        let work = self.of_rejected(measured, |index, _| costs.priced(index, 1));
+        match self.promised.bandwidth_bytes_per_second {
+            Some(bandwidth) => {
+                work.max(self.of_rejected(measured, |_, class| costs.bytes(class, 1) / bandwidth))
+            }
+            None => work,
+        }
+    }
+
+    /// The sum of this over the requests that were turned away, per second.
+    fn of_rejected(&self, measured: &Measurement<'_>, each: impl Fn(usize, &ClassView) -> f64) -> f64 {
         let own = self.classes.iter().enumerate().filter(|(_, class)| class.base == 0);
         let active = own.filter(|(_, class)| measured.classes[class.class].active);
-        let load = |(index, class): (usize, &ClassView)| {
-            measured.classes[class.class].window.counts.rejected() as f64 * costs.priced(index, 1)
+        let sum = |(index, class): (usize, &ClassView)| {
+            measured.classes[class.class].window.counts.rejected() as f64 * each(index, class)
         };
-        active.map(load).sum::<f64>() / measured.seconds
+        active.map(sum).sum::<f64>() / measured.seconds
     }
 }
 
@@ -279,4 +291,32 @@ fn rejection_cost(plant: &PlantView, input: &PlantInput<'_>, worker_time: &mut W
         worker_time.learn(sense::busy(measured), input.processors, visible);
     }
     if plant.promised.same_host { input.rejection_cost * worker_time.part() } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::view::by_hand::{arrivals, class, learned, measured, plant};
+    use super::*;
+    use crate::request::Reason;
+
+    #[test]
+    fn clients_that_are_turned_away_from_a_full_link_are_as_much_of_it_as_they_would_be() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        let mut classes = [arrivals(10.0, 1), arrivals(10.0, 1)];
+        for class in &mut classes {
+            class.window.counts.reasons[Reason::Overload as usize] = 40;
+        }
+        let learned = [learned(&[0.004]), learned(&[0.008])];
+        let period = measured(&classes, &[0, 0]);
+        let mut turned_away = |bandwidth| {
+            own.promised.bandwidth_bytes_per_second = bandwidth;
+            let mut model = CostModel::new(&own);
+            own.turned_away(&period, &model.learn(&own, &period, &learned))
+        };
+        // 40 of 1 ms of the plant, 40 of 2 ms, and all of 1,000 bytes.
+        let found = [None, Some(1e6), Some(5e4)].map(&mut turned_away);
+        for (found, wanted) in found.iter().zip([0.12, 0.12, 1.6]) {
+            assert!((found - wanted).abs() < 1e-12, "{found} for {wanted}");
+        }
+    }
 }

@@ -36,7 +36,10 @@ impl Sensed {
                 (gap + visible).min(1.0)
             }
         };
-        let link: f64 = plant.classes.iter().map(|class| link(plant, measured, class)).sum();
+        let link = match plant.promised.bandwidth_bytes_per_second {
+            Some(_) => plant.classes.iter().map(|class| link(plant, measured, class)).sum(),
+            None => 0.0,
+        };
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
         // While a plant whose workers are all busy releases nothing, its response time is at least the time since its last

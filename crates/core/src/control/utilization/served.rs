@@ -3,14 +3,15 @@
 use super::costs::RequestCosts;
 use super::offered::starts;
 use super::sense::{link, served_here};
-use super::view::PlantView;
+use super::view::{ClassView, PlantView};
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
 /// The load of a period's requests, by the costs known now.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ServedLoad {
-    /// U of all starts and rejections, without backlog. Unclipped.
+    /// U of all starts and rejections, without backlog: the part of what they use more of (UC eq. 9). Unclipped, so what is
+    /// delivered says nothing of the link here: it cannot carry more than all.
     pub(crate) total: f64,
     /// U of all releases by the linear models, a R + b W.
     pub(crate) linear: f64,
@@ -45,6 +46,7 @@ impl ServedLoad {
         costs: &RequestCosts<'_>,
     ) -> &Self {
         let (mut total, mut linear) = (0.0, 0.0);
+        let has_link = plant.promised.bandwidth_bytes_per_second.is_some();
         self.sites.clear();
         self.sites.resize(plant.sites.len(), SiteLoad::default());
         // Arrivals inside the contract, and all arrivals, of the site `own`.
@@ -72,13 +74,30 @@ impl ServedLoad {
             }
             let site = &mut self.sites[class.site];
             site.work += served;
-            site.link += link(plant, measured, class);
+            if has_link {
+                site.link += link(plant, measured, class);
+            }
             site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             linear += costs.linear(class, &served_here(class, measurement));
+        }
+        if let Some(bandwidth) = plant.promised.bandwidth_bytes_per_second {
+            total = total.max(started_bytes(plant, measured, costs) / bandwidth);
         }
         (self.total, self.linear) = (total, linear / measured.seconds);
         self
     }
+}
+
+/// Bytes per second of the responses that were started, by the mean size at their levels.
+#[cold]
+#[inline(never)]
+fn started_bytes(plant: &PlantView, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> f64 {
+    let active = plant.classes.iter().filter(|class| measured.classes[class.class].active);
+    let bytes = |class: &ClassView| {
+        let at = |level| starts(class, measured, level) * costs.bytes(class, level);
+        class.levels_here().map(at).sum::<f64>()
+    };
+    active.map(bytes).sum()
 }
 
 #[cfg(test)]
@@ -127,5 +146,24 @@ mod tests {
         let found = served.sum(&own, &period, &costs);
         let [first, second] = [0, 1].map(|site| found.sites[site].utilization());
         assert!((first - 0.7).abs() < 1e-12 && (second - 0.1).abs() < 1e-12, "{first} {second}");
+    }
+
+    #[test]
+    fn of_two_resources_the_total_is_that_of_the_one_that_is_used_more() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        let classes = [arrivals(20.0, 1), arrivals(40.0, 1)];
+        let learned = [learned(&[0.04]), learned(&[0.004])];
+        let period = measured(&classes, &[0, 0]);
+        let mut total = |bandwidth| {
+            own.promised.bandwidth_bytes_per_second = bandwidth;
+            let mut model = CostModel::new(&own);
+            let costs = model.learn(&own, &period, &learned);
+            ServedLoad::default().sum(&own, &period, &costs).total
+        };
+        // 0.2 and 0.04 of the workers; 60 responses of 1,000 bytes, though none of them was delivered yet.
+        let totals = [None, Some(1e6), Some(5e4)].map(&mut total);
+        for (found, wanted) in totals.iter().zip([0.24, 0.24, 1.2]) {
+            assert!((found - wanted).abs() < 1e-12, "{totals:?}");
+        }
     }
 }

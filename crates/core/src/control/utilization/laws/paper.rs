@@ -1,7 +1,8 @@
 //! The PI law of UC 4.4 with its constants as printed, for comparison.
 //!
 //! Velocity form, gain-scheduled by p: `m += K_p (e_k - e_{k-1}) + K_p K_i T e_k`, with `e = U* - U` and U the
-//! work of what was started and rejected, by the costs of each level, clipped at 1 as any measurement of a busy server is.
+//! work of what was started and rejected, by the costs of each level, clipped at 1 as any measurement of a busy server is;
+//! of two resources (UC eq. 9) the part of what is used more.
 //! Between rejection and level 1 the process gain is eq. 3, `p = (U* - c R) / f` ("utilization in (3) can be substituted by its
 //! set point value"); between higher levels that expression makes a limit cycle, so there p is the segment's own
 //! `R (C_{I+1} - C_I)`.
@@ -33,7 +34,7 @@ impl PaperPi {
 
     fn process_gain(seen: &Observation<'_>) -> f64 {
         let p = if seen.level <= 1.0 {
-            (seen.set_point - seen.demand.levels[0].arriving) / seen.level.max(SMALLEST_FRACTION)
+            (seen.set_point - seen.demand.offered(0.0, 0.0)) / seen.level.max(SMALLEST_FRACTION)
         } else {
             seen.demand.gain(seen.level)
         };
