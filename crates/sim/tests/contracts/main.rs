@@ -4,6 +4,7 @@
 //! The server: one worker, 1.604 ms a request and 0.063 ms a KB (UC 7.2). A page has 32 KB (of 1000 bytes, as the paper's
 //! 12.8 Mb/s at 50/s need), its light version an eighth (UC 7.4).
 
+mod bottlenecks;
 mod held;
 mod inside;
 mod parties;

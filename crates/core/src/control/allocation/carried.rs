@@ -5,7 +5,7 @@
 //! share of the whole capacity instead of its share of the line. A group beyond that is held to its share of the line, while
 //! others are served at more than their lowest level or not: room that it cannot have is no reason to be above the line.
 
-use super::max_min::{Claim, GroupShare, Wants, entitle, share_out};
+use super::max_min::{Claim, GroupShare, Wants};
 use crate::control::LoadTarget;
 use crate::control::utilization::laws::carried_load::{Carries, SustainedLoad};
 use alloc::vec::Vec;
@@ -28,25 +28,27 @@ impl CarriedGroups {
         }
     }
 
-    /// Shares out the target, as [`share_out`] does; beyond it only what carried groups need at their lowest level. By group:
-    /// whether it is carried.
+    /// Shares out the target, as [`Wants::share_out`] does; beyond it only what carried groups need at their lowest level. By
+    /// group: whether it is carried.
     pub(crate) fn share_out(
         &mut self,
         wants: Wants<'_>,
         target: &LoadTarget,
         shares: &mut [GroupShare],
     ) -> &[bool] {
-        share_out(wants, target.load, target.drain, &[], shares);
+        wants.share_out(target.load, target.drain, &[], shares);
         self.carried.fill(false);
         if let Some(carries) = &target.carries {
-            let lowest = |index: usize| wants.groups[index].offered(1.0, target.drain);
-            let places = 0..wants.groups.len();
-            let beyond: Vec<usize> = places.filter(|index| lowest(*index) > shares[*index].load).collect();
+            let is_beyond = |index: &usize| wants.is_beyond(*index, &shares[*index], target.drain);
+            let beyond: Vec<usize> = (0..wants.groups.len()).filter(is_beyond).collect();
+            if !beyond.is_empty() {
+                wants.entitle(carries.capacity, shares, &mut self.entitled);
+            }
             self.judge(wants, target, carries, &beyond);
             if beyond.iter().any(|index| self.carried[*index]) {
-                let least = self.least(wants, target, shares);
+                let kept = self.kept(wants, target, shares);
                 let before = shares.to_vec();
-                share_out(wants, target.load, target.drain, &least, shares);
+                wants.share_out(target.load, target.drain, &kept, shares);
                 self.keep(wants, &before, shares);
             }
         }
@@ -56,9 +58,6 @@ impl CarriedGroups {
     /// Follows the load of all groups, and finds which of those beyond their share of the line are carried.
     fn judge(&mut self, wants: Wants<'_>, target: &LoadTarget, carries: &Carries, beyond: &[usize]) {
         let steps = !beyond.is_empty() && carries.stepped;
-        if !beyond.is_empty() {
-            entitle(wants, carries.capacity, &mut self.entitled);
-        }
         if carries.begins {
             self.sustained.fill(SustainedLoad::default());
         }
@@ -75,19 +74,18 @@ impl CarriedGroups {
         }
     }
 
-    /// By site: what it needs so that none of its carried groups is rejected, while its other groups keep their shares. All
-    /// other sites share what these leave of the line, down to their lowest level and not below it.
-    fn least(&self, wants: Wants<'_>, target: &LoadTarget, shares: &[GroupShare]) -> Vec<f64> {
+    /// By group: the m that it keeps so that no carried group is rejected, while other groups of their sites keep their
+    /// shares. All other sites share what these leave of the line, down to their lowest level and not below it.
+    fn kept(&self, wants: Wants<'_>, target: &LoadTarget, shares: &[GroupShare]) -> Vec<f64> {
         let of_site = |claim: &Claim| {
             let most = if self.carried[claim.groups.clone()].contains(&true) { f64::INFINITY } else { 1.0 };
-            let needed = |index: usize| {
-                let own = &wants.groups[index];
-                let kept = || own.solve(shares[index].load, target.drain).min(most);
-                own.offered(if self.carried[index] { 1.0 } else { kept() }, target.drain)
+            let kept = move |index: usize| {
+                let level = || wants.level(index, &shares[index], target.drain).min(most);
+                if self.carried[index] { 1.0 } else { level() }
             };
-            claim.groups.clone().map(needed).sum()
+            claim.groups.clone().map(kept)
         };
-        wants.claims.iter().map(of_site).collect()
+        wants.claims.iter().flat_map(of_site).collect()
     }
 
     /// Gives the other groups of a site with a carried one their shares back: what is carried would be spent by the highest
@@ -95,7 +93,8 @@ impl CarriedGroups {
     fn keep(&self, wants: Wants<'_>, before: &[GroupShare], shares: &mut [GroupShare]) {
         let needy = wants.claims.iter().filter(|claim| self.carried[claim.groups.clone()].contains(&true));
         for index in needy.flat_map(|claim| claim.groups.clone()).filter(|index| !self.carried[*index]) {
-            shares[index].load = shares[index].load.min(before[index].load);
+            let (share, before) = (&mut shares[index], &before[index]);
+            (share.load, share.link) = (share.load.min(before.load), share.link.min(before.link));
         }
     }
 
@@ -107,6 +106,7 @@ impl CarriedGroups {
 
 #[cfg(test)]
 mod tests {
+    use super::super::two_resources::TwoResources;
     use super::*;
     use crate::control::Demand;
     use core::ops::Range;
@@ -124,7 +124,7 @@ mod tests {
         let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
         let mut shares = [GroupShare::default(); 2];
         let mut sharing = CarriedGroups::new(2);
-        let wants = Wants { claims: &claims, groups: &groups };
+        let wants = Wants { claims: &claims, groups: &groups, divided: None };
         let mut carried = false;
         for _ in 0..periods {
             carried = sharing.share_out(wants, &target, &mut shares)[1];
@@ -140,6 +140,35 @@ mod tests {
         assert!(!shared(0.4, 50).1);
     }
 
+    /// A site that takes the workers' time and one that takes the link, of which the plant carries all although both sums are
+    /// beyond the line.
+    #[test]
+    fn what_both_resources_carry_is_not_rejected() {
+        let groups = [[0.88, 0.02], [0.02, 0.88]].map(|[work, link]| {
+            let mut demand = Demand::arriving(&[0.0, work]);
+            demand.levels[1].link = link;
+            demand
+        });
+        let claims = [claim(0..1), claim(1..2)];
+        let divided = TwoResources::of([claims.to_vec(), claims.to_vec()], &groups, &[0.0; 2], 0.0);
+        let wants = Wants { claims: &claims, groups: &groups, divided: Some(&divided) };
+        let after = |capacity: f64| {
+            let mut carries = Carries::all(0.0);
+            carries.capacity = capacity;
+            let target = LoadTarget { carries: Some(carries), ..LoadTarget::plain(0.85) };
+            let (mut sharing, mut shares) = (CarriedGroups::new(2), [GroupShare::default(); 2]);
+            (0..50).for_each(|_| _ = sharing.share_out(wants, &target, &mut shares));
+            let carried = sharing.share_out(wants, &target, &mut shares).to_vec();
+            (carried, [0, 1].map(|group| divided.level(group, &shares[group])))
+        };
+        assert_eq!(after(1.0), (alloc::vec![true; 2], [1.0; 2]));
+        let (carried, levels) = after(0.87);
+        assert!(
+            carried == [false; 2] && levels.iter().all(|m| (0.9..0.99).contains(m)),
+            "{carried:?} {levels:?}"
+        );
+    }
+
     /// Nobody has lighter pages, and the server carries both.
     #[test]
     fn what_is_carried_is_not_taken_from_a_site_that_has_nothing_lighter_to_give() {
@@ -150,7 +179,11 @@ mod tests {
             let mut shares = [GroupShare::default(); 2];
             let mut sharing = CarriedGroups::new(2);
             for _ in 0..50 {
-                sharing.share_out(Wants { claims: &claims, groups: &groups }, &target, &mut shares);
+                sharing.share_out(
+                    Wants { claims: &claims, groups: &groups, divided: None },
+                    &target,
+                    &mut shares,
+                );
                 let levels = [0, 1].map(|index| groups[index].solve(shares[index].load, 0.0));
                 assert_eq!(levels, [1.0; 2], "{large}: {shares:?}");
             }
@@ -170,7 +203,7 @@ mod tests {
         let groups = [Demand::arriving(&[0.0, 0.15, 0.84]), Demand::arriving(&[0.0, 0.1])];
         let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.7) };
         let mut shares = [GroupShare::default(); 2];
-        let wants = Wants { claims: &claims, groups: &groups };
+        let wants = Wants { claims: &claims, groups: &groups, divided: None };
         let carried = CarriedGroups::new(2).share_out(wants, &target, &mut shares).to_vec();
         assert_eq!(carried, [false, true]);
         assert!((shares[0].load - 0.7).abs() < 1e-6, "{shares:?}");

@@ -12,6 +12,9 @@
 //! No request of a site that is *held* is inside its contract: its m decides on all of them, so lighter pages for all come
 //! before any rejection. If only a part of them lost full quality, that part would be rejected while the other has it.
 //!
+//! At a plant with two resources (UC eq. 9) whose groups differ in the one that they use more, contracts fit if the sums of
+//! both do, as in the capacity plan, and each resource is shared out by what was planned of it.
+//!
 //! U* and rates are estimates, so contracts may take two thirds of the room between the load line and the whole capacity before
 //! any site is held. The law's feedback lowers the line for contracts by no more than that room: where a load that no level
 //! moves is beyond it, as that of a site with deadlines may be, U is above the line whatever contracts take.
@@ -22,6 +25,7 @@
 
 use super::max_min::{Need, fill};
 use crate::control::utilization::costs::RequestCosts;
+use crate::control::utilization::demand::{LoadParts, Resource};
 use crate::control::utilization::offered::PlantDemand;
 use crate::control::utilization::sense;
 use crate::control::utilization::view::{PlantView, SiteView};
@@ -44,6 +48,8 @@ const SURE_ON_SAME_HOST: u32 = 4;
 pub(crate) struct ContractShares {
     /// By site of the view.
     sites: Vec<ContractShare>,
+    /// The same of each resource, for a plant with two.
+    by_resource: [Vec<ContractShare>; 2],
     /// For how many periods they have taken too much.
     exceeded: u32,
     /// Whether `held` of some site is to be published.
@@ -57,26 +63,37 @@ struct ContractShare {
     planned: f64,
     /// What the contract would take at full quality.
     wanted: f64,
+    /// Whether the site is held, in either resource.
     held: bool,
 }
+
+/// What is known in a period of requests and of their costs.
+type KnownOfPeriod<'a, 'b> = (&'a Measurement<'b>, &'a RequestCosts<'b>);
 
 impl ContractShares {
     pub(crate) fn new(plant: &PlantView) -> Self {
         let has_contract = plant.sites.iter().any(|site| site.guarantee.is_some());
-        let sites =
-            if has_contract { alloc::vec![ContractShare::default(); plant.sites.len()] } else { Vec::new() };
-        ContractShares { sites, exceeded: 0, changed: has_contract }
+        let of = |is_there: bool| alloc::vec![ContractShare::default(); if is_there { plant.sites.len() } else { 0 }];
+        let has_two = has_contract && plant.promised.bandwidth_bytes_per_second.is_some();
+        let by_resource = [of(has_two), of(has_two)];
+        ContractShares { sites: of(has_contract), by_resource, exceeded: 0, changed: has_contract }
     }
 
     /// The same for a new view; a contract that stays keeps its plan.
     pub(crate) fn kept(&self, before: &PlantView, plant: &PlantView) -> Self {
         let mut next = ContractShares::new(plant);
-        for (own, site) in next.sites.iter_mut().zip(&plant.sites) {
-            let same = |(_, old): &(&ContractShare, &SiteView)| {
-                old.name == site.name && old.guarantee == site.guarantee
-            };
-            let known = self.sites.iter().zip(&before.sites).find(same);
-            *own = known.map_or_else(ContractShare::default, |(known, _)| *known);
+        let keep = |next: &mut [ContractShare], known: &[ContractShare]| {
+            for (own, site) in next.iter_mut().zip(&plant.sites) {
+                let same = |(_, old): &(&ContractShare, &SiteView)| {
+                    old.name == site.name && old.guarantee == site.guarantee
+                };
+                let known = known.iter().zip(&before.sites).find(same);
+                *own = known.map_or_else(ContractShare::default, |(known, _)| *known);
+            }
+        };
+        keep(&mut next.sites, &self.sites);
+        for (next, known) in next.by_resource.iter_mut().zip(&self.by_resource) {
+            keep(next, known);
         }
         next
     }
@@ -94,52 +111,41 @@ impl ContractShares {
         plant: &PlantView,
         target: &LawTarget,
         demand: &'a PlantDemand,
-        known: Option<(&Measurement<'_>, &RequestCosts<'_>)>,
+        known: Option<KnownOfPeriod<'_, '_>>,
     ) -> Cow<'a, PlantDemand> {
         let has_contract = !self.sites.is_empty();
         let (LawTarget::Load(LoadTarget { load, .. }), Some(known), true) = (*target, known, has_contract)
         else {
             return Cow::Borrowed(demand);
         };
-        let set_point = plant.promised.set_point;
-        let room = (1.0 - set_point).max(0.0);
-        let (mut all, own_work) = (0.0, sense::own_work(plant, known.0, known.1.rejection));
-        for (index, (own, site)) in self.sites.iter_mut().zip(&plant.sites).enumerate() {
-            let at = |m: fn(u8) -> f64| {
-                let groups = &demand.groups[site.groups.clone()];
-                groups.iter().map(|group| group.offered(m(group.top), 0.0)).sum::<f64>()
-            };
-            let fixed = demand.fixed[index].offered(0.0);
-            own.wanted = if site.guarantee.is_some() {
-                fixed.max((fixed + at(f64::from)).min(demand.claimed[index]))
-            } else {
-                fixed + at(|_| 0.0)
-            };
-            all += if site.guarantee.is_some() { own_work * own.wanted } else { own.wanted };
+        let own_work = sense::own_work(plant, known.0, known.1.rejection);
+        if demand.is_divided {
+            return self.fit_both(plant, (load, own_work), demand, known);
         }
-        let exceeds = all > load.max(set_point) + TAKEN_ROOM * room;
-        self.exceeded = if exceeds { self.exceeded.saturating_add(1) } else { 0 };
-        let sure_after = if plant.promised.same_host { SURE_ON_SAME_HOST } else { 1 };
-        if self.exceeded >= sure_after {
-            self.share(plant, load.max(set_point - room), demand, known)
+        let exceeds = taken(&mut self.sites, plant, demand, own_work) > most(plant, load);
+        if self.is_sure(plant, exceeds) {
+            self.share(plant, line(plant, load), demand, known)
         } else {
-            self.plan(plant, set_point, demand);
+            plan(&mut self.sites, plant, demand);
+            self.release();
             Cow::Borrowed(demand)
         }
     }
 
-    /// The contracts fit: what they claim is the plan, if they would fit when all are used.
-    fn plan(&mut self, plant: &PlantView, line: f64, demand: &PlantDemand) {
-        let fits = demand.claimed.iter().sum::<f64>() <= line;
-        for ((own, claimed), site) in self.sites.iter_mut().zip(&demand.claimed).zip(&plant.sites) {
-            if fits && *claimed > 0.0 && site.guarantee.is_some() {
-                own.planned = *claimed;
-            }
+    /// Whether contracts take too much, for long enough.
+    fn is_sure(&mut self, plant: &PlantView, exceeds: bool) -> bool {
+        self.exceeded = if exceeds { self.exceeded.saturating_add(1) } else { 0 };
+        self.exceeded >= if plant.promised.same_host { SURE_ON_SAME_HOST } else { 1 }
+    }
+
+    /// No site is held.
+    fn release(&mut self) {
+        for own in &mut self.sites {
             self.changed |= core::mem::take(&mut own.held);
         }
     }
 
-    /// They do not: each may spend its part.
+    /// They do not fit: each may spend its part.
     #[cold]
     #[inline(never)]
     fn share<'a>(
@@ -147,27 +153,137 @@ impl ContractShares {
         plant: &PlantView,
         line: f64,
         demand: &'a PlantDemand,
-        known: (&Measurement<'_>, &RequestCosts<'_>),
+        known: KnownOfPeriod<'_, '_>,
     ) -> Cow<'a, PlantDemand> {
-        let has_contract = |index: usize| plant.sites[index].guarantee.is_some();
-        let need = |(index, own): (usize, &ContractShare)| {
-            let fixed = demand.fixed[index].offered(0.0) - demand.inside(plant, index, known).offered(0.0);
-            let least = if has_contract(index) { fixed.clamp(0.0, own.wanted) } else { own.wanted };
-            let weight = if own.planned > 0.0 { own.planned } else { demand.claimed[index] };
-            Need { least, most: own.wanted, weight: weight.max(LEAST_WEIGHT) }
-        };
-        let needs: Vec<Need> = self.sites.iter().enumerate().map(need).collect();
+        let needs = needs(&self.sites, plant, demand, |index| demand.inside(plant, index, known));
         let (x, mut fitted) = (fill(&needs, line), Cow::Borrowed(demand));
-        for (index, need) in needs.iter().enumerate().filter(|(index, _)| has_contract(*index)) {
+        for (index, need) in needs.iter().enumerate().filter(|(index, _)| has_contract(plant, *index)) {
             let part = need.at(x);
-            let held = part < (1.0 - ROUNDING) * need.most;
-            self.changed |= core::mem::replace(&mut self.sites[index].held, held) != held;
-            if held {
+            if self.set_held(index, falls_short(part, need)) {
                 fitted.to_mut().hold(plant, (index, part), known);
             }
         }
         fitted
     }
+
+    /// Publishes whether a site is held, if that is new; returns it.
+    fn set_held(&mut self, index: usize, held: bool) -> bool {
+        self.changed |= core::mem::replace(&mut self.sites[index].held, held) != held;
+        held
+    }
+
+    /// The same where sites differ in the resource that they use more: contracts fit if both sums do, and each may spend its
+    /// part of a resource that is too small.
+    #[cold]
+    #[inline(never)]
+    fn fit_both<'a>(
+        &mut self,
+        plant: &PlantView,
+        (load, own_work): (f64, f64),
+        demand: &'a PlantDemand,
+        known: KnownOfPeriod<'_, '_>,
+    ) -> Cow<'a, PlantDemand> {
+        let both = Resource::BOTH.map(|resource| demand.of(resource));
+        let mut exceeds = [false; 2];
+        for (number, own) in both.iter().enumerate() {
+            let own_part = [own_work, 1.0][number];
+            exceeds[number] = taken(&mut self.by_resource[number], plant, own, own_part) > most(plant, load);
+            if !exceeds[number] {
+                plan(&mut self.by_resource[number], plant, own);
+            }
+        }
+        if !self.is_sure(plant, exceeds != [false; 2]) {
+            self.release();
+            return Cow::Borrowed(demand);
+        }
+        let parts = [0, 1].map(|number| {
+            let inside = |index| demand.inside(plant, index, known).of(Resource::BOTH[number]);
+            let needs = needs(&self.by_resource[number], plant, &both[number], inside);
+            let x = if exceeds[number] { fill(&needs, line(plant, load)) } else { f64::INFINITY };
+            needs.into_iter().map(|need| (need.at(x), falls_short(need.at(x), &need))).collect::<Vec<_>>()
+        });
+        let mut fitted = Cow::Borrowed(demand);
+        for index in (0..plant.sites.len()).filter(|index| has_contract(plant, *index)) {
+            let [work, link] = [0, 1].map(|number| parts[number][index]);
+            if self.set_held(index, work.1 || link.1) {
+                let claim = |number: usize, (part, short): (f64, bool)| {
+                    if short { part } else { both[number].claimed[index] }
+                };
+                fitted.to_mut().hold_by_resource(plant, (index, [claim(0, work), claim(1, link)]), known);
+            }
+        }
+        fitted
+    }
+}
+
+fn has_contract(plant: &PlantView, index: usize) -> bool {
+    plant.sites[index].guarantee.is_some()
+}
+
+fn room(plant: &PlantView) -> f64 {
+    (1.0 - plant.promised.set_point).max(0.0)
+}
+
+/// The most that contracts may take before sites are held.
+fn most(plant: &PlantView, load: f64) -> f64 {
+    load.max(plant.promised.set_point) + TAKEN_ROOM * room(plant)
+}
+
+/// The load that is shared out among them then.
+fn line(plant: &PlantView, load: f64) -> f64 {
+    load.max(plant.promised.set_point - room(plant))
+}
+
+/// Whether a part is less than what a site needs, by more than rounding.
+fn falls_short(part: f64, need: &Need) -> bool {
+    part < (1.0 - ROUNDING) * need.most
+}
+
+/// Notes what each site's contract would take at full quality; returns the sum, in which services count with this part.
+#[inline(always)]
+fn taken(sites: &mut [ContractShare], plant: &PlantView, demand: &PlantDemand, own_work: f64) -> f64 {
+    let mut all = 0.0;
+    for (index, (own, site)) in sites.iter_mut().zip(&plant.sites).enumerate() {
+        let at = |m: fn(u8) -> f64| {
+            let groups = &demand.groups[site.groups.clone()];
+            groups.iter().map(|group| group.offered(m(group.top), 0.0)).sum::<f64>()
+        };
+        let fixed = demand.fixed[index].offered(0.0);
+        own.wanted = if site.guarantee.is_some() {
+            fixed.max((fixed + at(f64::from)).min(demand.claimed[index]))
+        } else {
+            fixed + at(|_| 0.0)
+        };
+        all += if site.guarantee.is_some() { own_work * own.wanted } else { own.wanted };
+    }
+    all
+}
+
+/// The contracts fit: what they claim is the plan, if they would fit when all are used.
+fn plan(sites: &mut [ContractShare], plant: &PlantView, demand: &PlantDemand) {
+    let fits = demand.claimed.iter().sum::<f64>() <= plant.promised.set_point;
+    for ((own, claimed), site) in sites.iter_mut().zip(&demand.claimed).zip(&plant.sites) {
+        if fits && *claimed > 0.0 && site.guarantee.is_some() {
+            own.planned = *claimed;
+        }
+    }
+}
+
+/// What each site needs of the line, by its plan. `inside` is the load inside a contract, of which m decides too if the site is
+/// held.
+fn needs(
+    sites: &[ContractShare],
+    plant: &PlantView,
+    demand: &PlantDemand,
+    inside: impl Fn(usize) -> LoadParts,
+) -> Vec<Need> {
+    let need = |(index, own): (usize, &ContractShare)| {
+        let fixed = demand.fixed[index].offered(0.0) - inside(index).offered(0.0);
+        let least = if has_contract(plant, index) { fixed.clamp(0.0, own.wanted) } else { own.wanted };
+        let weight = if own.planned > 0.0 { own.planned } else { demand.claimed[index] };
+        Need { least, most: own.wanted, weight: weight.max(LEAST_WEIGHT) }
+    };
+    sites.iter().enumerate().map(need).collect()
 }
 
 #[cfg(test)]
@@ -176,6 +292,7 @@ mod tests {
     use crate::control::cost::class::ClassCosts;
     use crate::control::utilization::costs::CostModel;
     use crate::control::utilization::view::by_hand::{arrivals, class, learned, measured, plant};
+    use crate::model::{LinearModel, Served};
     use crate::promises::Guarantee;
     use crate::telemetry::measurement::ClassMeasurement;
 
@@ -242,6 +359,57 @@ mod tests {
         assert!(world.period([0.02, 0.08])[1].2);
         let [_, fits] = world.period([0.02, 0.07]);
         assert!(close(fits.0, 0.7) && !fits.2, "{fits:?}");
+    }
+
+    /// The first takes 0.5 of the workers and little of the link, and the second as much of the link and little of the workers.
+    #[test]
+    fn contracts_with_opposite_bottlenecks_fit_and_one_that_became_dear_is_held_in_its_resource() {
+        let mut world = World::new();
+        world.plant.promised.bandwidth_bytes_per_second = Some(1e6);
+        for (site, bytes) in world.plant.sites[..2].iter_mut().zip([500.0, 12_500.0]) {
+            site.shares_excess = false;
+            site.guarantee = Some(Guarantee::new(40.0, 40.0 * bytes));
+        }
+        world.contracts = ContractShares::new(&world.plant);
+        let mut period = |seconds: f64, bytes: [f64; 2]| {
+            let held: Vec<bool> = world.contracts.held(&world.plant).map(|(_, held)| held).collect();
+            let of = |held: bool| {
+                let mut own: ClassMeasurement = arrivals(40.0, 2);
+                own.window.decided[2] = if held { 40 } else { 0 };
+                own
+            };
+            let classes = [of(held[0]), of(held[1]), arrivals(0.0, 2)];
+            let costs = [(seconds, bytes[0]), (0.002, bytes[1]), (0.01, 1e3)];
+            let learned = costs.map(|(seconds, bytes)| {
+                let mut costs = ClassCosts::new(LinearModel::default(), 2);
+                for (known, part) in costs.by_level[1..].iter_mut().zip([20.0, 100.0]) {
+                    let (work_seconds, bytes) = (part * seconds, part * bytes);
+                    known.learn(Served { requests: 100.0, work_seconds, bytes });
+                }
+                costs
+            });
+            let period = measured(&classes, &[0; 3]);
+            let costs = world.model.learn(&world.plant, &period, &learned);
+            let mut demand = PlantDemand::new(&world.plant);
+            demand.estimate(&world.plant, &period, &costs);
+            let target = LawTarget::Load(LoadTarget::plain(LINE));
+            let fitted = world.contracts.fit(&world.plant, &target, &demand, Some((&period, &costs)));
+            let claimed = [Resource::Work, Resource::Link].map(|resource| fitted.of(resource).claimed);
+            let held: Vec<bool> = world.contracts.held(&world.plant).map(|(_, held)| held).collect();
+            (demand.is_divided, claimed, held)
+        };
+        let (is_divided, [work, link], held) = period(0.05, [500.0, 12_500.0]);
+        assert!(is_divided && held == [false; 2], "{held:?} {work:?} {link:?}");
+        assert!(close(work[0], 0.5) && close(work[1], 0.02), "{work:?}");
+        assert!(close(link[0], 0.02) && close(link[1], 0.5), "{link:?}");
+        // The first becomes 2.2 times as dear: it has of the workers what the second leaves, and the link is as it was.
+        let (_, [work, link], held) = period(0.11, [500.0, 12_500.0]);
+        assert_eq!(held, [true, false], "{work:?} {link:?}");
+        assert!(
+            close(work[0], LINE - 0.02) && close(link[0], 0.02) && close(link[1], 0.5),
+            "{work:?} {link:?}"
+        );
+        assert_eq!(period(0.05, [500.0, 12_500.0]).2, [false; 2]);
     }
 
     #[test]

@@ -21,9 +21,10 @@
 //! from the excess first. When no excess is left, it takes from what contracts spend beyond the fixed load, from all by the
 //! same factor.
 //!
-//! Where a plant has two resources (UC eq. 9), each group counts with the one that it uses more. The sum of maxima is at
-//! least the maximum of sums, so where sites differ in their bottleneck a little of the plant stays unused.
+//! Where a plant has two resources (UC eq. 9), and all use the same one more, that one is shared out. Where groups differ in
+//! the resource that they use more, `two_resources` shares out both.
 
+use super::two_resources::{TwoResources, least_loads};
 use crate::control::Demand;
 use crate::control::utilization::view::SiteView;
 use alloc::vec::Vec;
@@ -56,13 +57,57 @@ impl Claim {
 pub(crate) struct Wants<'a> {
     pub(crate) claims: &'a [Claim],
     pub(crate) groups: &'a [Demand],
+    /// The same of each resource, if both are shared out.
+    pub(crate) divided: Option<&'a TwoResources>,
+}
+
+impl Wants<'_> {
+    /// Sets the groups' shares, as [`share_out`] does. If `kept` is given, each site gets at least what its groups take at
+    /// these m where the contracts leave it, even beyond T.
+    pub(super) fn share_out(self, capacity: f64, drain: f64, kept: &[f64], shares: &mut [GroupShare]) {
+        match self.divided {
+            Some(divided) => divided.share_out(capacity, kept, shares),
+            None => {
+                let least = least_loads(self.claims, self.groups, drain, kept);
+                share_out(self, capacity, drain, &least, shares);
+            }
+        }
+    }
+
+    /// The m of a group with this share.
+    pub(super) fn level(self, group: usize, share: &GroupShare, drain: f64) -> f64 {
+        match self.divided {
+            Some(divided) => divided.level(group, share),
+            None => self.groups[group].solve(share.load, drain),
+        }
+    }
+
+    /// Whether a group is beyond its share at the lowest level.
+    pub(super) fn is_beyond(self, group: usize, share: &GroupShare, drain: f64) -> bool {
+        match self.divided {
+            Some(divided) => {
+                divided.of_group(group, share).iter().any(|(own, load)| own.offered(1.0, drain) > *load)
+            }
+            None => self.groups[group].offered(1.0, drain) > share.load,
+        }
+    }
+
+    /// Sets what each group may count on, as [`entitle`] does, beside these shares.
+    pub(super) fn entitle(self, capacity: f64, shares: &[GroupShare], entitled: &mut [GroupShare]) {
+        match self.divided {
+            Some(divided) => divided.entitle(capacity, shares, entitled),
+            None => entitle(self, capacity, entitled),
+        }
+    }
 }
 
 /// The share of a group: the classes of one site and one priority, which have one m.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct GroupShare {
-    /// The load that the group may bring.
+    /// The load that the group may bring; that of the workers, if both resources are shared out.
     pub(crate) load: f64,
+    /// That of the link then.
+    pub(crate) link: f64,
     /// m_site: the m that the site's own contract carries.
     pub(crate) site_level: f64,
 }
@@ -76,7 +121,7 @@ pub(crate) fn share_out(
     least: &[f64],
     shares: &mut [GroupShare],
 ) {
-    let Wants { claims, groups } = wants;
+    let Wants { claims, groups, .. } = wants;
     let rejecting: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, 0.0, |_| 0.0)).collect();
     let own = |(claim, rejecting): (&Claim, &f64)| {
         // A backlog is drained within its site's budget, so it takes nothing from other sites.
@@ -118,7 +163,7 @@ pub(crate) fn share_out(
 /// Sets what each group may count on, however much it wants, if all others want what they want now and no site has a
 /// contract.
 pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]) {
-    let Wants { claims, groups } = wants;
+    let Wants { claims, groups, .. } = wants;
     let need = |claim: &Claim| Need {
         least: claim.fixed + at_level(groups, claim, 0.0, |_| 0.0),
         most: claim.fixed + at_level(groups, claim, 0.0, |demand| f64::from(demand.top)),
@@ -253,7 +298,7 @@ mod tests {
 
     fn shared(claims: &[Claim], groups: &[Demand], capacity: f64, drain: f64) -> Vec<GroupShare> {
         let mut shares = alloc::vec![GroupShare::default(); groups.len()];
-        share_out(Wants { claims, groups }, capacity, drain, &[], &mut shares);
+        share_out(Wants { claims, groups, divided: None }, capacity, drain, &[], &mut shares);
         shares
     }
 

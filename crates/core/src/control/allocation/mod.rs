@@ -1,14 +1,15 @@
 //! The allocator: turns the target of a law into the service level of each class.
 //!
 //! `contracts` says what each contract may spend where they do not all fit, `max_min` shares a load out among sites (contracts
-//! first, by priority inside each site, what is left by weight), and `next_level` finds the m at which each part offers its
-//! load. Where one site of one priority without a contract has a plant to itself nothing is shared: every class has the m of
-//! the plant.
+//! first, by priority inside each site, what is left by weight), `two_resources` does so where sites differ in the resource
+//! that they use more, and `next_level` finds the m at which each part offers its load. Where one site of one priority without
+//! a contract has a plant to itself nothing is shared: every class has the m of the plant.
 
 mod carried;
 pub(crate) mod contracts;
 pub(crate) mod max_min;
 pub(crate) mod next_level;
+pub(crate) mod two_resources;
 
 use crate::control::utilization::offered::PlantDemand;
 use crate::control::utilization::view::{ClassView, PlantView, SiteView};
@@ -17,6 +18,7 @@ use alloc::vec::Vec;
 use carried::CarriedGroups;
 use max_min::{Claim, GroupShare, Wants};
 use next_level::{is_lowest, next_level};
+use two_resources::TwoResources;
 
 /// m of all classes of one plant, in one period.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,11 +90,11 @@ impl Allocation {
             Claim::new(site, demand.claimed[number], demand.fixed[number].offered(target.drain))
         };
         let claims: Vec<Claim> = plant.sites.iter().enumerate().map(claim).collect();
-        let carried = self.carried.share_out(
-            Wants { claims: &claims, groups: &demand.groups },
-            target,
-            &mut self.shares,
-        );
+        if demand.is_divided {
+            return self.share_both(plant, target, demand, &claims);
+        }
+        let wants = Wants { claims: &claims, groups: &demand.groups, divided: None };
+        let carried = self.carried.share_out(wants, target, &mut self.shares);
         for claim in &claims {
             for group in claim.groups.clone() {
                 let (own, m) = (&demand.groups[group], &mut self.groups[group]);
@@ -107,6 +109,33 @@ impl Allocation {
                 };
                 *m = next_level(&part, *m, own);
             }
+        }
+    }
+
+    /// The same where both resources are shared out: a group has the lower of the two m.
+    #[cold]
+    #[inline(never)]
+    fn share_both(&mut self, plant: &PlantView, target: &LoadTarget, demand: &PlantDemand, claims: &[Claim]) {
+        let divided = TwoResources::new(plant, demand, target.drain);
+        let wants = Wants { claims, groups: &demand.groups, divided: Some(&divided) };
+        let carried = self.carried.share_out(wants, target, &mut self.shares);
+        for (claim, group) in
+            claims.iter().flat_map(|claim| claim.groups.clone().map(move |group| (claim, group)))
+        {
+            let m = self.groups[group];
+            let next = |(own, load): (&Demand, f64)| {
+                let part = LoadTarget {
+                    load,
+                    room: 1.0 - (target.load - load).max(0.0),
+                    backlog: target.backlog && own.backlog(m) > 0.0,
+                    calm: target.calm && claim.shares,
+                    carried: carried[group],
+                    ..*target
+                };
+                next_level(&part, m, own)
+            };
+            let [work, link] = divided.of_group(group, &self.shares[group]).map(next);
+            self.groups[group] = work.min(link);
         }
     }
 
@@ -209,6 +238,28 @@ mod tests {
         assert!((first - 0.8).abs() < 1e-6 && (second - 0.4).abs() < 1e-6, "{found:?}");
         assert!((found.site_level(&own, &own.classes[0]).expect("a contract") - 0.5).abs() < 1e-6);
         assert_eq!(found.site_level(&own, &own.classes[1]), None);
+    }
+
+    /// Sites with opposite bottlenecks: the m of each after some periods of a peak, and of a load that fits both resources.
+    #[test]
+    fn a_load_that_fits_both_resources_turns_nobody_away_after_a_peak_either() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        own.promised.bandwidth_bytes_per_second = Some(1e6);
+        let mut allocation = Allocation::top(&own);
+        let mut levels = |load: f64| {
+            let mut demand = demand(&own, &[load, 0.02]);
+            demand.groups[0].levels[1].link = 0.02;
+            demand.groups[1].levels[1].link = load;
+            let mut whole = Demand::arriving(&[0.0, load + 0.02]);
+            whole.levels[1].link = load + 0.02;
+            (demand.whole, demand.is_divided) = (whole, true);
+            let found = allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, true);
+            [0, 1].map(|index| found.level_of(&own, &own.classes[index]))
+        };
+        let peak = levels(1.58);
+        assert!(peak.iter().all(|m| (m - 0.5).abs() < 1e-3), "{peak:?}");
+        assert_eq!(levels(0.6), [1.0; 2]);
+        assert_eq!(levels(0.78), [1.0; 2]);
     }
 
     #[test]

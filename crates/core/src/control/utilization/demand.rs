@@ -8,6 +8,19 @@
 
 use crate::promises::MAX_LEVELS;
 
+/// One of the resources that requests take of a plant (UC eq. 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    /// The time of its workers.
+    Work,
+    /// The bandwidth of its link.
+    Link,
+}
+
+impl Resource {
+    pub(crate) const BOTH: [Resource; 2] = [Resource::Work, Resource::Link];
+}
+
 /// The load of one class or of several at a level, in units of utilization (1 is the plant's whole capacity).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadParts {
@@ -25,6 +38,14 @@ impl LoadParts {
         self.arriving += part * other.arriving;
         self.link += part * other.link;
         self.waiting += part * other.waiting;
+    }
+
+    /// What it takes of one resource, as if a plant had no other.
+    pub(crate) fn of(self, resource: Resource) -> LoadParts {
+        match resource {
+            Resource::Work => LoadParts { link: 0.0, ..self },
+            Resource::Link => LoadParts { arriving: self.link, ..LoadParts::default() },
+        }
     }
 
     /// The load with `drain` times the backlog; of two resources, that of the more loaded one.
@@ -66,6 +87,25 @@ impl Demand {
         let fraction = m - low as f64;
         self.at(low, drain)
             + fraction * (self.at((low + 1).min(usize::from(self.top)), drain) - self.at(low, drain))
+    }
+
+    /// What it takes of one resource, as if a plant had no other.
+    pub(crate) fn of(&self, resource: Resource) -> Self {
+        Demand { levels: self.levels.map(|load| load.of(resource)), ..*self }
+    }
+
+    /// The same demand of clients that are served at m at the most.
+    pub(crate) fn at_most(&self, m: f64) -> Self {
+        let (mut held, top) = (self.clone(), usize::from(self.top));
+        if m < f64::from(self.top) {
+            let m = m.max(0.0);
+            let (low, mut most) = (m as usize, LoadParts::default());
+            for (part, level) in [(1.0 - (m - low as f64), low), (m - low as f64, low + 1)] {
+                most.add(part, LoadParts { waiting: self.waiting(level), ..self.levels[level] });
+            }
+            held.levels[low + 1..=top].fill(most);
+        }
+        held
     }
 
     /// The load of the arriving requests at m, by resource.
@@ -113,10 +153,13 @@ impl Demand {
     }
 
     fn at(&self, level: usize, drain: f64) -> f64 {
+        LoadParts { waiting: self.waiting(level), ..self.levels[level] }.offered(drain)
+    }
+
+    fn waiting(&self, level: usize) -> f64 {
         // Where waiting requests were admitted, they count as started at the lowest level at level 0.
         let lowest = usize::from(self.top > 0 && !self.is_undecided);
-        let waiting = self.levels[level.max(lowest)].waiting;
-        LoadParts { waiting, ..self.levels[level] }.offered(drain)
+        self.levels[level.max(lowest)].waiting
     }
 }
 
@@ -166,6 +209,18 @@ mod tests {
         assert!(close(demand.offered(0.0, 1.0), 0.0) && close(demand.offered(0.5, 1.0), 0.375));
         assert!(close(demand.offered(1.0, 1.0), 0.75) && close(demand.solve(0.375, 1.0), 0.5));
         assert!(close(demand.backlog(0.0), 0.3));
+    }
+
+    #[test]
+    fn clients_that_are_held_want_no_more_than_what_they_are_held_to() {
+        let mut demand = overload();
+        (demand.levels[1].waiting, demand.levels[2].waiting) = (0.3, 2.0);
+        for (m, wanted) in [(0.0, 0.0), (0.5, 0.225), (1.0, 0.45), (1.5, 1.725), (2.0, 3.0)] {
+            let held = demand.at_most(m);
+            assert!(close(held.offered(2.0, 0.0), wanted), "{m}: {held:?}");
+            assert!(close(held.offered(2.0, 1.0), demand.offered(m, 1.0)), "{m}: {held:?}");
+        }
+        assert_eq!(demand.at_most(9.0), demand);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //!
 //! It is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
 
-use super::costs::RequestCosts;
-use super::demand::{Demand, LoadParts};
+use super::costs::{AssumedCosts, RequestCosts};
+use super::demand::{Demand, LoadParts, Resource};
 use super::view::{ClassView, PlantView, SiteView};
 use crate::control::allocation::max_min::{Claim, own_levels};
-use crate::promises::plan::utilization;
+use crate::control::allocation::two_resources::levels_within;
+use crate::promises::plan::{utilization, utilization_by_resource};
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
@@ -23,6 +24,11 @@ pub(crate) struct PlantDemand {
     pub(crate) promised: Vec<Option<f64>>,
     /// The same, or by the costs that are assumed, or the last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
+    /// The same of each resource, where the plant has two.
+    claimed_by_resource: Vec<LoadParts>,
+    /// Whether groups, fixed loads or contracts differ in the resource that they use more, so that each is shared out by
+    /// itself. Otherwise one resource is full first whatever is served, and all count with what they take of that one.
+    pub(crate) is_divided: bool,
 }
 
 impl PlantDemand {
@@ -36,6 +42,11 @@ impl PlantDemand {
             fixed: alloc::vec![LoadParts::default(); sites],
             promised: alloc::vec![None; sites],
             claimed: alloc::vec![0.0; sites],
+            claimed_by_resource: match plant.promised.bandwidth_bytes_per_second {
+                Some(_) => alloc::vec![LoadParts::default(); sites],
+                None => Vec::new(),
+            },
+            is_divided: false,
         }
     }
 
@@ -63,6 +74,12 @@ impl PlantDemand {
                 let load = utilization(&plant.promised, contract, &assumed.known);
                 self.promised[index] = assumed.told.then_some(load);
                 self.claimed[index] = load.max(self.lightest(index, site).min(load * assumed.most));
+                if !self.claimed_by_resource.is_empty() {
+                    self.claim_by_resource(plant, index, &assumed);
+                }
+            }
+            if !self.claimed_by_resource.is_empty() {
+                self.is_divided = self.differs();
             }
             self.whole = self.as_function_of_one_m(plant);
         } else {
@@ -86,6 +103,61 @@ impl PlantDemand {
     fn lightest(&self, index: usize, site: &SiteView) -> f64 {
         let lowest = |group: &Demand| group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0);
         self.fixed[index].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()
+    }
+
+    /// The levels at which a site that does not share the excess takes no more of either resource than it claims: passes each
+    /// group and its m.
+    #[cold]
+    #[inline(never)]
+    fn own_levels(&self, site: &SiteView, index: usize, mut set: impl FnMut(usize, f64)) {
+        let left = |resource: Resource| self.claimed[index] - self.fixed[index].of(resource).offered(0.0);
+        let groups = &self.groups[site.groups.clone()];
+        let own = |resource: Resource| groups.iter().map(|group| group.of(resource)).collect::<Vec<Demand>>();
+        let [work, link] = Resource::BOTH.map(own);
+        let first = site.groups.start;
+        levels_within([&work, &link], Resource::BOTH.map(left), 0.0, |group, m| set(first + group, m));
+    }
+
+    /// What a site's contract claims of each resource.
+    #[cold]
+    #[inline(never)]
+    fn claim_by_resource(&mut self, plant: &PlantView, index: usize, assumed: &AssumedCosts) {
+        let site = &plant.sites[index];
+        let Some(contract) = &site.guarantee else { return };
+        let loads = utilization_by_resource(&plant.promised, contract, &assumed.known);
+        let claim = |resource: Resource, load: f64| {
+            let lowest =
+                |group: &Demand| group.of(resource).offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0);
+            let fixed = self.fixed[index].of(resource).offered(0.0);
+            let lightest = fixed + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>();
+            load.max(lightest.min(load * assumed.most))
+        };
+        let [arriving, link] = [0, 1].map(|number| claim(Resource::BOTH[number], loads[number]));
+        self.claimed_by_resource[index] = LoadParts { arriving, link, waiting: 0.0 };
+    }
+
+    /// Whether some load takes more of the workers, and another one more of the link.
+    #[cold]
+    #[inline(never)]
+    fn differs(&self) -> bool {
+        let groups = self.groups.iter().flat_map(sized_levels);
+        let mut loads = groups.chain(&self.fixed).chain(&self.claimed_by_resource);
+        let all_work = loads.clone().all(|load| load.link <= load.arriving);
+        !all_work && !loads.all(|load| load.arriving + load.waiting <= load.link)
+    }
+
+    /// The demand of one resource, as if the plant had no other: of groups, what is fixed, and what is claimed.
+    pub(crate) fn of(&self, resource: Resource) -> Self {
+        let claimed = self.claimed_by_resource.iter().map(|claimed| claimed.of(resource).arriving);
+        PlantDemand {
+            whole: Demand::default(),
+            groups: self.groups.iter().map(|group| group.of(resource)).collect(),
+            fixed: self.fixed.iter().map(|fixed| fixed.of(resource)).collect(),
+            promised: Vec::new(),
+            claimed: claimed.collect(),
+            claimed_by_resource: Vec::new(),
+            is_divided: false,
+        }
     }
 
     fn clear(&mut self) {
@@ -124,6 +196,17 @@ impl PlantDemand {
         inside
     }
 
+    /// Holds a site to a claim of each resource.
+    pub(crate) fn hold_by_resource(
+        &mut self,
+        plant: &PlantView,
+        (index, [work, link]): (usize, [f64; 2]),
+        known: (&Measurement<'_>, &RequestCosts<'_>),
+    ) {
+        self.claimed_by_resource[index] = LoadParts { arriving: work, link, waiting: 0.0 };
+        self.hold(plant, (index, work.max(link)), known);
+    }
+
     /// Holds a site to a claim: the requests inside its contract are taken out of it, so that its m decides on them too.
     pub(crate) fn hold(
         &mut self,
@@ -159,16 +242,29 @@ impl PlantDemand {
                     }
                 }
             } else {
-                let claim = Claim::new(site, self.claimed[index], self.fixed[index].offered(0.0));
-                own_levels(&claim, &self.groups, 0.0, |group, m| {
+                let count = |group: usize, m: f64| {
                     let own = &self.groups[group];
                     constant.add(1.0, LoadParts { waiting: own.backlog(m), ..own.parts(m) });
-                });
+                };
+                if self.is_divided {
+                    self.own_levels(site, index, count);
+                } else {
+                    let claim = Claim::new(site, self.claimed[index], self.fixed[index].offered(0.0));
+                    own_levels(&claim, &self.groups, 0.0, count);
+                }
             }
         }
         loads.iter_mut().for_each(|load| load.add(1.0, constant));
         whole
     }
+}
+
+/// The loads of a group that tell what it takes of the link. Where it takes some, rejections do not, nor does a level of which
+/// no response was seen.
+fn sized_levels(group: &Demand) -> impl Iterator<Item = &LoadParts> + Clone {
+    let levels = &group.levels[..=usize::from(group.top)];
+    let has_size = levels.iter().any(|load| load.link > 0.0);
+    levels.iter().filter(move |load| load.link > 0.0 || !has_size)
 }
 
 /// The share of a class's requests that was inside its site's contract.
@@ -310,9 +406,38 @@ mod tests {
         let learned = [learned(&[0.02]), learned(&[0.02])];
         let found = demand(&own, &mut CostModel::new(&own), &classes, [0; 2], &learned);
         assert!(close(found.claimed[0], 0.4), "the more used resource: {found:?}");
+        let [work, link] = Resource::BOTH.map(|resource| found.of(resource).claimed[0]);
+        assert!(
+            close(work, 0.2) && close(link, 0.4) && !found.is_divided,
+            "all use more of the link: {found:?}"
+        );
         let all = found.whole.levels[1];
         assert!(close(all.link, 0.7) && close(all.arriving, 0.35), "{all:?}");
         assert!(close(found.whole.levels[0].link, 0.4), "its load does not depend on m: {found:?}");
+    }
+
+    #[test]
+    fn sites_that_differ_in_the_resource_that_they_use_more_are_divided() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        own.promised.bandwidth_bytes_per_second = Some(1e5);
+        // Pages of 1,000 bytes: 0.3 of the link and 0.15 of the plant; 0.1 of the link and 0.5 of the plant.
+        let classes = [arrivals(30.0, 1), arrivals(10.0, 1)];
+        let learned = [learned(&[0.02]), learned(&[0.2])];
+        let model = &mut CostModel::new(&own);
+        let found = demand(&own, model, &classes, [0; 2], &learned);
+        assert!(found.is_divided, "{found:?}");
+        let [work, link] = Resource::BOTH.map(|resource| found.of(resource).groups[1].offered(1.0, 0.0));
+        assert!(close(work, 0.5) && close(link, 0.1), "{found:?}");
+        // One that is held to its contract counts with no more than that of either resource.
+        own.sites[1].guarantee =
+            Some(Guarantee { bandwidth_bytes_per_second: None, ..Guarantee::new(5.0, 1.0) });
+        own.sites[1].shares_excess = false;
+        let found = demand(&own, model, &classes, [0; 2], &learned);
+        let all = found.whole.levels[1];
+        assert!(close(all.arriving, 0.15 + 0.25) && close(all.link, 0.3 + 0.05), "{found:?}");
+        // Without a link nothing is.
+        own.promised.bandwidth_bytes_per_second = None;
+        assert!(!demand(&own, model, &classes, [0; 2], &learned).is_divided);
     }
 
     #[test]

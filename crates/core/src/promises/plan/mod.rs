@@ -136,7 +136,13 @@ fn link_part(plant: &Plant, guarantee: &Guarantee, known: Option<&Known>) -> Opt
 
 /// U* of a contract, as far as it is known.
 pub fn utilization(plant: &Plant, guarantee: &Guarantee, known: &Known) -> f64 {
-    work(guarantee, known).max(link_part(plant, guarantee, Some(known)).unwrap_or(0.0))
+    let [work, link] = utilization_by_resource(plant, guarantee, known);
+    work.max(link)
+}
+
+/// What a contract takes of the workers and of the link, as far as it is known.
+pub(crate) fn utilization_by_resource(plant: &Plant, guarantee: &Guarantee, known: &Known) -> [f64; 2] {
+    [work(guarantee, known), link_part(plant, guarantee, Some(known)).unwrap_or(0.0)]
 }
 
 /// The costs of a site that are promised.
