@@ -43,7 +43,8 @@ const LIKELY: f64 = 0.98;
 /// A percentile is missed now while the next late departure is not overdue: so many times the departures between two late
 /// ones where as many are late as may be.
 const LATE_AGAIN: f64 = 2.0;
-/// Where all workers together would not keep the promise, a class asks for as few as come this near to what all would give.
+/// Where service alone does not keep the promise, no quota does: a class aims at this times what all workers would give. A
+/// prediction alone sees no queue that is left over, and asks for all, as in the paper.
 const NEAR_ALL: f64 = 1.05;
 /// A class that was given less than this part of what it asked for is short of workers.
 const SHORT: f64 = 0.9;
@@ -265,7 +266,9 @@ impl DelayClass {
             None => {
                 let least = traffic.response_seconds(workers);
                 self.possible = least <= target;
-                let servers = traffic.servers_for_mean(target.max(NEAR_ALL * least), workers);
+                let in_vain = traffic.service_seconds >= target && self.parts != DelayParts::Predictor;
+                let target = if in_vain { NEAR_ALL * least } else { target };
+                let servers = traffic.servers_for_mean(target, workers);
                 (
                     servers,
                     gain(servers, |s| traffic.response_seconds(s) / target),
@@ -275,20 +278,19 @@ impl DelayClass {
                 )
             }
             Some(late) => {
-                // Where service alone makes more requests late than may be, no quota keeps the promise.
-                let least = traffic.late_share(workers, target);
-                self.possible = self.window.service_shares().late().max(least) <= late;
-                let servers = traffic.servers_for_share(target, late.max(NEAR_ALL * least), workers);
-                let late = AIM * late;
+                let by_service = self.window.service_shares().late();
+                let least = traffic.late_share(workers, target).max(by_service);
+                self.possible = least <= late;
+                let aim = if by_service <= late { late } else { NEAR_ALL * least };
+                let servers = traffic.servers_for_share(target, aim, workers);
+                let late = AIM * aim;
                 // The error is not logarithmic, because the mean share was promised and lateness comes in bursts.
                 // The recent departures hold too few late requests to count.
                 let gain = gain(servers, |s| traffic.late_share(s, target) / late);
                 (servers, gain, error(|known| known.late, late), 0.0)
             }
         };
-        let long = self.long_queue(traffic);
-        let most = if self.possible || long.is_some() { workers } else { feed_forward };
-        let predicted = long.unwrap_or((feed_forward, gain));
+        let predicted = self.long_queue(traffic).unwrap_or((feed_forward, gain));
         let (feed_forward, gain) = self.around(seen, predicted);
         Residual {
             feed_forward,
@@ -298,7 +300,7 @@ impl DelayClass {
             recent_error: recent_error.clamp(-1.0, MOST_ERROR),
             fresh: seen.fresh / self.promise.delay.window(),
             least: self.least,
-            most,
+            most: workers,
             binding: true,
         }
     }
