@@ -35,10 +35,10 @@ const SETTLED: usize = 3;
 /// Each `delay_law`, what it is, the aggregate error in virtual time with self-similar arrivals, and the paper's of its two
 /// experiments.
 const LAWS: [(&str, &str, &str, &str); 4] = [
-    ("predictor", "predictor alone", "8.1", "214.08"),
-    ("predictor-p", "with P", "3.1", "74.80"),
-    ("both", "with PI", "3.1", "30.32; 23.84"),
-    ("feedback", "PI alone", "7.4", "56.84"),
+    ("predictor", "predictor alone", "8.2", "214.08"),
+    ("predictor-p", "with P", "3.7", "74.80"),
+    ("both", "with PI", "3.6", "30.32; 23.84"),
+    ("feedback", "PI alone", "9.8", "56.84"),
 ];
 
 fn configuration(server: &Apache, law: &str, log: &Path) -> String {
