@@ -50,7 +50,7 @@ const NEAR_ALL: f64 = 1.05;
 const SHORT: f64 = 0.9;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
-/// A class has no traffic any more when none of it waits, and nothing has come or ended for the time of so many requests.
+/// A class has no traffic when none of it waits, and nothing came or ended for the time of so many requests.
 const SILENT_REQUESTS: f64 = 200.0;
 
 /// The state of one class.
@@ -284,8 +284,7 @@ impl DelayClass {
                 let aim = if by_service <= late { late } else { NEAR_ALL * least };
                 let servers = traffic.servers_for_share(target, aim, workers);
                 let late = AIM * aim;
-                // The error is not logarithmic, because the mean share was promised and lateness comes in bursts.
-                // The recent departures hold too few late requests to count.
+                // Not a logarithm: the mean share was promised. The recent departures hold too few late ones to count.
                 let gain = gain(servers, |s| traffic.late_share(s, target) / late);
                 (servers, gain, error(|known| known.late, late), 0.0)
             }
