@@ -405,9 +405,10 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
 
 /// Publishes what the ratio loop gives out. No request is held while the engine only observes.
 pub(super) fn publish_turns(state: &PublishedState, turns: &[ClassTurn]) {
-    for ClassTurn { class, turn, service } in turns {
+    for ClassTurn { class, turn, service, longest_service } in turns {
         let Some(quota) = &state.classes[*class].quota else { continue };
         quota.set_weight(turn.weight, turn.start, *service);
+        quota.set_clip(*longest_service);
         quota.set_hold(match state.mode {
             Mode::Control => Duration::from_secs_f64(turn.hold),
             Mode::Observe | Mode::Off => Duration::ZERO,

@@ -51,7 +51,7 @@ pub(crate) struct Quota {
     bound_ns: AtomicU64,
     /// A request that has waited this long (ns) is urgent: it comes before others, whatever the quota.
     urgent_ns: AtomicU64,
-    /// A service time (ns) counts for no more than this in a class with a delay.
+    /// A service time (ns) counts for no more than this.
     clip_ns: AtomicU64,
     /// No request starts sooner after its arrival (ns): a strict ratio holds it.
     hold_ns: AtomicU64,

@@ -11,7 +11,7 @@ use crate::control::{Due, Loop};
 use crate::promises::Delay;
 use crate::telemetry::departure_window::{DepartureCounts, DepartureWindow, Seen};
 use crate::telemetry::status::ResponseStatus;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use law::{RatioLaw, Reached, Turn};
 
@@ -42,6 +42,8 @@ pub(crate) struct ClassTurn {
     pub(crate) turn: Turn,
     /// S (s).
     pub(crate) service: f64,
+    /// What one service time counts for at most.
+    pub(crate) longest_service: Option<Duration>,
 }
 
 /// The loop, for the sites of all plants.
@@ -149,6 +151,7 @@ impl RatioLoop {
             class: member.promise.class,
             turn: member.turn,
             service: member.window.service_seconds(),
+            longest_service: member.window.service_clip(),
         };
         self.turns.clear();
         self.turns.extend(self.sites.iter().flat_map(|site| &site.members).map(turn));
@@ -296,7 +299,6 @@ mod tests {
     use super::*;
     use crate::telemetry::counters::LaneCounters;
     use crate::telemetry::monitor::Monitors;
-    use crate::time::Duration;
     use alloc::sync::Arc;
 
     fn promise(class: usize, delta: f64) -> RatioPromise {
@@ -348,6 +350,27 @@ mod tests {
         assert_eq!(known(&one), [(true, true, true); 2]);
         idle(&mut one, &lane, 6_601);
         assert_eq!(known(&one), [(false, false, false); 2]);
+    }
+
+    /// Turns go by the usual service: one of a minute among those of 10 ms is no reason to prefer its class for long.
+    #[test]
+    fn a_service_counts_for_no_more_than_many_usual_ones() {
+        let lane = Arc::new(LaneCounters::default().grown(2, 1));
+        let mut one = RatioLoop::default();
+        one.reload(alloc::vec![promise(0, 1.0), promise(1, 2.0)]);
+        assert_eq!(one.turns()[0].longest_service, None, "none is known");
+        let clip = |turn: &ClassTurn| turn.longest_service.map_or(u64::MAX, |clip| clip.as_nanos() as u64);
+        let usual = Duration::from_millis(10).as_nanos() as u64;
+        for at in 1..=40 {
+            let longest = clip(&one.turns()[0]);
+            let minute = if at == 20 { 60_000_000_000 } else { usual };
+            for service in [usual; 9].into_iter().chain([minute]) {
+                lane.classes[0].timing.release(service, u64::MAX, longest);
+            }
+            step(&mut one, &lane, at, [0.1, 0.2]);
+        }
+        let found = one.turns()[0];
+        assert!(clip(&found) < 5_000_000_000 && (0.01..0.03).contains(&found.service), "{found:?}");
     }
 
     #[test]
