@@ -6,6 +6,7 @@
 //! `process_pools.rs`.
 
 use crate::waits::{self, Flow, Heard, Scene, mean, percentile};
+use std::ops::Range;
 use std::time::Duration;
 
 /// None of those that the constants of the loops were chosen on, which began at 1.
@@ -113,6 +114,12 @@ fn windows(mix: &Mix, scene: &Scene, heard: &Heard) -> Vec<f64> {
     all.chunks_exact(1000).map(ratio).collect()
 }
 
+/// The share that was not served, of what arrived after a quarter of the time.
+fn turned_away(scene: &Scene, heard: &Heard) -> f64 {
+    let judged = || heard.answers.iter().filter(|a| a.arrived > 0.25 * scene.seconds);
+    judged().filter(|a| !a.completed).count() as f64 / judged().count() as f64
+}
+
 fn infeasible(heard: &Heard) -> bool {
     let status = heard.status.as_ref().expect("the engine ran");
     status.classes[0].response.expect("a promise").infeasible
@@ -126,6 +133,8 @@ struct Found {
     spread: f64,
     /// How often it was called infeasible.
     told: usize,
+    /// The share that the load line turns away, of what is judged.
+    rejected: f64,
 }
 
 impl Found {
@@ -137,24 +146,27 @@ impl Found {
 
 fn over_seeds(mix: &Mix, load: f64, requests: f64) -> Found {
     let (mut sums, mut spreads, mut told) = (vec![0.0; mix.deltas.len()], Vec::new(), 0);
+    let mut rejected = Vec::new();
     for seed in SEEDS {
         let scene = mix.scene(load, requests, seed);
         let heard = scene.run();
+        rejected.push(turned_away(&scene, &heard));
         sums.iter_mut().zip(ratios(mix, &scene, &heard)).for_each(|(sum, ratio)| *sum += ratio);
         let mut windows = windows(mix, &scene, &heard);
         spreads.push(percentile(&mut windows, 0.95) - percentile(&mut windows, 0.05));
         told += usize::from(infeasible(&heard));
     }
     let ratios = sums.iter().map(|sum| sum / SEEDS.count() as f64).collect();
-    let found = Found { ratios, spread: mean(&spreads), told };
+    let found = Found { ratios, spread: mean(&spreads), told, rejected: mean(&rejected) };
     println!(
-        "{} workers, {:.3?} at {:.0} %: {:.3?}, 5th to 95th percentile {:.2}, infeasible {} of 10",
+        "{} workers, {:.3?} at {:.0} %: {:.3?}, 5th to 95th percentile {:.2}, infeasible {} of 10, turned away {:.4}",
         mix.workers,
         mix.deltas,
         100.0 * load,
         found.ratios,
         found.spread,
-        found.told
+        found.told,
+        found.rejected
     );
     found
 }
@@ -171,16 +183,16 @@ fn assert_ratios(mix: &Mix, found: &[f64], load: f64) {
     }
 }
 
-fn holds(mix: &Mix, load: f64) -> f64 {
+fn holds(mix: &Mix, load: f64) -> Found {
     holds_over(mix, load, 40_000.0)
 }
 
-fn holds_over(mix: &Mix, load: f64, requests: f64) -> f64 {
+fn holds_over(mix: &Mix, load: f64, requests: f64) -> Found {
     let found = over_seeds(mix, load, requests);
     assert_ratios(mix, &found.ratios, load);
     assert!(found.told <= 1, "called infeasible with {} of 10 seeds", found.told);
     says_what_it_reached(mix, load);
-    found.spread
+    found
 }
 
 /// The deltas that status shows are those of the last windows: in the ratio of the means that the clients had then.
@@ -196,32 +208,43 @@ fn says_what_it_reached(mix: &Mix, load: f64) {
     assert!((shown / heard - 1.0).abs() < 0.1, "{shown} shown, {heard} heard");
 }
 
+/// What the load line, which looks at seconds, turns away before one worker of 40 ms, by load: 0.1, 1.5 and 6.6 %. The ratios
+/// of the three tests below are those of what is left of the load. Where nobody is turned away has tests of its own, below.
+const AT_70: Range<f64> = 0.0005..0.002;
+const AT_80: Range<f64> = 0.012..0.0185;
+const AT_90: Range<f64> = 0.055..0.077;
+
 #[test]
 fn two_classes_at_one_to_two() {
-    for load in [0.7, 0.8, 0.9] {
-        holds(&TWO, load);
+    for (load, away) in [(0.7, AT_70), (0.8, AT_80), (0.9, AT_90)] {
+        let rejected = holds(&TWO, load).rejected;
+        assert!(away.contains(&rejected), "{rejected} are turned away at {load}");
     }
 }
 
 #[test]
 fn two_classes_at_one_to_three_with_a_small_spread() {
     // The paper at 80 %: 3.1 with feedback, 9.3 by queueing alone.
-    let spread = holds(&THREE_TO_ONE, 0.8);
+    let Found { spread, rejected, .. } = holds(&THREE_TO_ONE, 0.8);
     assert!((0.3..=1.3).contains(&spread), "{spread}");
-    let spread = holds(&THREE_TO_ONE, 0.9);
+    assert!(AT_80.contains(&rejected), "{rejected}");
+    let Found { spread, rejected, .. } = holds(&THREE_TO_ONE, 0.9);
     assert!((0.3..=0.8).contains(&spread), "{spread}");
+    assert!(AT_90.contains(&rejected), "{rejected}");
 }
 
 #[test]
 fn three_classes() {
-    for load in [0.8, 0.9] {
-        holds(&THREE, load);
+    for (load, away) in [(0.8, AT_80), (0.9, AT_90)] {
+        let rejected = holds(&THREE, load).rejected;
+        assert!(away.contains(&rejected), "{rejected} are turned away at {load}");
     }
 }
 
 #[test]
 fn eight_workers() {
-    holds(&EIGHT, 0.9);
+    let rejected = holds(&EIGHT, 0.9).rejected;
+    assert!(rejected < 0.002, "{rejected} are turned away");
 }
 
 /// Classes whose requests cost differently: the ratio is that of response times, service included. With three to one
@@ -255,7 +278,8 @@ fn unequal_service_times() {
 fn holds_what_is_within_reach(mix: &Mix) -> [f64; LOADS.len()] {
     LOADS.map(|load| {
         let requests = if load > 0.85 { 120_000.0 } else { 30_000.0 };
-        let spread = holds_over(&mix.within_reach(load), load, requests);
+        let Found { spread, rejected, .. } = holds_over(&mix.within_reach(load), load, requests);
+        assert!(rejected < 1e-9, "{rejected} are turned away at {load}");
         assert!((0.05..2.5).contains(&spread), "{spread} at {load}");
         spread
     })
