@@ -197,48 +197,62 @@ fn the_order_of_declaration_decides_nothing() {
     }
 }
 
-/// By load, what the last class is to reach: from and to.
-type Reached = [(f64, std::ops::Range<f64>)];
+/// A load; what the last class reaches with PID, from and to; each class's zeta, and about twice its spread between sets of
+/// seeds.
+type Point = (f64, std::ops::Range<f64>, &'static [f64], f64);
 
-/// The last class's ratio along the load axis of fig. 4 to 6, alone and with PID.
-fn along_the_axis(classes: Classes<'_>, reached: &Reached) {
-    for (load, bounds) in reached {
+/// The last class's ratio along the load axis of fig. 4 to 6, alone and with PID, and what PID mends.
+fn along_the_axis(classes: Classes<'_>, points: &[Point]) {
+    for (load, reached, zetas, spread) in points {
         let [alone, pid] = [ALONE, PID].map(|front| found(front, SHARED, classes, *load));
         let [of_alone, of_pid] = [&alone, &pid].map(|found| found.ratios[classes.len() - 1]);
         // A processor that is shared is lent to whoever has work: the allocation alone differentiates hardly at all.
         assert!((0.95..1.4).contains(&of_alone), "{of_alone} at {load}");
-        assert!(bounds.contains(&of_pid), "{of_pid} at {load}");
-        for (class, zeta) in (1..).zip(zeta(&pid, &alone, classes)) {
-            let least = if *load < 0.75 { 0.0 } else { 0.25 };
-            assert!((least..=1.0).contains(&zeta), "{zeta} of class {class} at {load}");
+        assert!(reached.contains(&of_pid), "{of_pid} at {load}");
+        for ((class, zeta), expected) in (1..).zip(zeta(&pid, &alone, classes)).zip(*zetas) {
+            assert!((zeta - expected).abs() < *spread, "{zeta} of class {class} at {load}");
         }
     }
 }
 
-/// Fig. 4 to 6. Where few wait there is nothing to differentiate by, and feedback mends the more the higher the load. The
-/// paper's allocation alone has 2.75 of 3 at 40 % and 4.13 at 90 %, which processes that share one processor do not give
-/// here.
+/// Fig. 4 to 6. Where few wait there is nothing to differentiate by, and feedback comes the nearer to the ratio the higher the
+/// load. It mends most of what the allocation misses for 1:2 at 80 %, and goes past both ratios at 90 %; up to 60 % it
+/// mends a quarter at most. The paper's allocation alone has 2.75 of 3 at 40 % and 4.13 at 90 %, which processes that share
+/// one processor do not give here.
 #[test]
-fn feedback_mends_what_the_allocation_misses_with_two_classes() {
-    let below_90 = [(0.4, 1.0..1.15), (0.5, 1.02..1.25), (0.6, 1.1..1.35), (0.7, 1.3..1.75), (0.8, 1.8..2.3)];
-    for (classes, at_90) in [(TWO, 2.1..2.7), (THREE_TO_ONE, 3.1..4.0)] {
-        along_the_axis(classes, &[&below_90[..], &[(0.9, at_90)]].concat());
-    }
+fn feedback_mends_a_part_of_what_the_allocation_misses_with_two_classes() {
+    let one_to_two: [Point; 6] = [
+        (0.4, 1.0..1.15, &[0.06], 0.02),
+        (0.5, 1.02..1.25, &[0.12], 0.02),
+        (0.6, 1.1..1.35, &[0.24], 0.02),
+        (0.7, 1.3..1.75, &[0.48], 0.04),
+        (0.8, 1.8..2.3, &[0.92], 0.07),
+        (0.9, 2.1..2.7, &[0.52], 0.12),
+    ];
+    along_the_axis(TWO, &one_to_two);
+    let one_to_three: [Point; 6] = [
+        (0.4, 1.0..1.15, &[0.03], 0.01),
+        (0.5, 1.02..1.25, &[0.06], 0.01),
+        (0.6, 1.1..1.35, &[0.12], 0.02),
+        (0.7, 1.3..1.75, &[0.24], 0.03),
+        (0.8, 1.8..2.3, &[0.52], 0.05),
+        (0.9, 3.1..4.0, &[0.67], 0.08),
+    ];
+    along_the_axis(THREE_TO_ONE, &one_to_three);
 }
 
+/// At 90 % it is most in the mean, and 0.5 to 1.0 by the seeds.
 #[test]
-fn feedback_mends_what_the_allocation_misses_with_three_classes() {
-    along_the_axis(
-        THREE,
-        &[
-            (0.4, 1.0..1.15),
-            (0.5, 1.02..1.25),
-            (0.6, 1.05..1.3),
-            (0.7, 1.2..1.6),
-            (0.8, 1.5..2.1),
-            (0.9, 2.8..4.0),
-        ],
-    );
+fn feedback_mends_a_part_of_what_the_allocation_misses_with_three_classes() {
+    let points: [Point; 6] = [
+        (0.4, 1.0..1.15, &[0.08, 0.02], 0.02),
+        (0.5, 1.02..1.25, &[0.15, 0.04], 0.02),
+        (0.6, 1.05..1.3, &[0.24, 0.07], 0.02),
+        (0.7, 1.2..1.6, &[0.33, 0.16], 0.04),
+        (0.8, 1.5..2.1, &[0.5, 0.34], 0.06),
+        (0.9, 2.8..4.0, &[0.89, 0.86], 0.27),
+    ];
+    along_the_axis(THREE, &points);
 }
 
 /// Turns give the ratio that PID comes near to, with less spread and from the first window on. Below 80 % no order of requests
