@@ -26,15 +26,20 @@
 //! part is the same at any n; for the integral part 1 - r is multiplied by n / N.
 //!
 //! **Anti-windup.** The integral is a low-pass of the correction that was applied, which is `applied - feed-forward`:
-//! `I += (1 - r) (n/N) (applied - feed-forward - I)`. Where nothing is clamped, that is eq. 4; where the actuator is clamped, I
-//! converges to the correction that was applied. In velocity form a clamped U would forget its proportional part instead, and
-//! noise would move it away from the end of its range. While higher ranks leave the class far less than it asks for, the
-//! integral stands still: what it misses then is no effect of what it asked for.
+//! `I += (1 - r) (n/N) (applied - feed-forward - I)`. Where nothing is clamped and no error is negative, that is eq. 4; where
+//! the actuator is clamped, I converges to the correction that was applied. In velocity form a clamped U would forget its
+//! proportional part instead, and noise would move it away from the end of its range. While higher ranks leave the class far
+//! less than it asks for, the integral stands still: what it misses then is no effect of what it asked for.
 //!
 //! **A delay that is too short moves the actuator less than one that is too long.** Delay against capacity is a hyperbola (QM
 //! Fig. 2), so the capacity that may be taken from a class whose delay is below D_ref is bounded: by `1/D_ref - 1/(D_ref +
 //! x)` for M/M/1 and a feedback of -x. As x grows this approaches 1/D_ref, beyond which the queue would be unstable. So P is
 //! linear for positive errors and follows the hyperbola for negative ones.
+//!
+//! **Errors that vary leave a small one.** The integral takes in P, whose mean is above zero where errors vary about zero. With
+//! a deviation s of the relative error PI comes to rest at about `-g s^2 / 2`, -2.2 % of D_ref at s = 0.104: on the safe side
+//! of the promise. An integral without this bias was tried: of a promised 5 % late 4.4 % were so instead of 4.1, and after a
+//! slow-down 0.9956 were in time where 0.996 is the bound.
 
 use crate::telemetry::status::DelayTerms;
 
@@ -45,7 +50,7 @@ pub enum Feedback {
     None,
     /// A part of the error. A lasting error is reduced to 1 / (1 + g) of itself.
     P,
-    /// A part of the error and its integral, so that no lasting error stays.
+    /// A part of the error and its integral, so that no lasting error stays but what errors that vary leave below D_ref.
     #[default]
     PI,
 }
@@ -250,8 +255,9 @@ mod tests {
         assert!(gain_margin(4.0 * G, R, 3.0) < 1.0, "the check can fail");
     }
 
+    /// A negative one moves P along the hyperbola, where eq. 4 is linear.
     #[test]
-    fn what_moves_is_equation_4_of_the_paper() {
+    fn what_moves_by_errors_that_are_not_negative_is_equation_4_of_the_paper() {
         let mut law = DelayLaw::with_gains(Feedback::PI, 1.5, 0.6);
         let errors = [0.3, 0.1, 0.7, 0.0, 0.2];
         let mut last = (0.0, 0.0);
@@ -261,6 +267,24 @@ mod tests {
             assert!(fabs(adjusted - printed) < 1e-12, "{adjusted} instead of {printed}");
             last = (adjusted, error);
         }
+        let adjusted = (law.next(&seen(-0.2)) - 1.5) / 0.25;
+        let printed = last.0 + 1.5 * (-0.2 - (1.0 - 0.4 * FRESH) * last.1);
+        assert!((0.01..0.1).contains(&(adjusted - printed)), "{adjusted} instead of {printed}");
+    }
+
+    /// Relative errors one deviation above and below a mean of `-g s^2 / 2` leave the integral where it is.
+    #[test]
+    fn errors_that_vary_come_to_rest_below_what_was_promised() {
+        let law = DelayLaw::with_gains(Feedback::PI, G, R);
+        let moves = |part: f64| {
+            let (deviation, wanted) = (0.104, seen(0.0).wanted);
+            let mean = -part * G * deviation * deviation / 2.0;
+            [mean + deviation, mean - deviation]
+                .map(|error| law.proportional(&seen(error * wanted)))
+                .iter()
+                .sum::<f64>()
+        };
+        assert!(moves(0.0) > 0.05 && moves(0.75) > 0.0 && moves(1.25) < 0.0, "{}", moves(1.0));
     }
 
     /// A plant with the slope that the model says and `missing` units of the actuator less than it says, behind its window:
