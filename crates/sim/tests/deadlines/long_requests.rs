@@ -46,6 +46,20 @@ fn a_download_is_not_everybodys_wait() {
     }
 }
 
+/// The same with nothing told but the address; the search itself costs up to one in a thousand.
+#[test]
+fn a_download_is_not_everybodys_wait_where_workers_are_found() {
+    for (plant, seed) in [((8, 200.0), 8515), ((8, 300.0), 8516), ((4, 90.0), 8517)] {
+        for (download, path) in [((10, 10.0), "/film-*.html"), ((5, 10.0), "/file-*.zip")] {
+            let own = scene(plant, path, download, seed);
+            let twin = not_in_time(&Scene { mode: Mode::Off, ..own.clone() }.run());
+            let found = not_in_time(&own.finding_workers(true).run());
+            println!("{plant:?}, {download:?} {path}: {found:.4} not in time, {twin:.4} without control");
+            assert!(found <= twin + 0.002, "{found} {twin}");
+        }
+    }
+}
+
 /// Status tells mean and deviation of all requests of a type, and which part of them is in time alone. One page in twenty
 /// takes three seconds, and nothing that it shows tells it from the others.
 #[test]

@@ -150,7 +150,9 @@ pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gains: &[f64]) -
     let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
     let all_gains = gains.iter().chain(std::iter::repeat(gains.last().unwrap_or(&0.0)));
     let correct = |((class, log), gain): ((&mut Class, &Option<f64>), &f64)| {
-        let error = log.map_or(0.0, |log| log - mean);
+        // A period without departures tells nothing: what was known holds, and D sees no change.
+        let Some(log) = log else { return gain * (class.error + class.error_sum) };
+        let error = log - mean;
         let change = error - class.error;
         // Eq. 7 sums up to the period before: the error of this one counts once, by K_P.
         let correction = gain * (error + class.error_sum + change);
@@ -285,5 +287,18 @@ mod tests {
                 assert!((found - wanted * of_one).abs() < 1e-9, "{found} with {gains:?}");
             }
         }
+    }
+
+    /// A rare class that has no departure in a period is corrected as before, and not by a jump there and back.
+    #[test]
+    fn a_period_without_departures_moves_nothing() {
+        let mut classes = [Class::new(1.0), Class::new(3.0)];
+        let of = |departures| Seen { departures, responses: 0.1 * f64::from(departures), ..Seen::default() };
+        let mut corrected = |rare| corrections(&mut classes, &[of(100), of(rare)], &[0.5]);
+        (0..2).for_each(|_| _ = corrected(5));
+        let without = corrected(0);
+        let error = -0.5 * 3.0_f64.ln();
+        // P and I of what was known, without D.
+        assert!((without[1] - 0.5 * (error + 2.0 * error)).abs() < 1e-9, "{without:?}");
     }
 }
