@@ -113,7 +113,7 @@ pub(crate) struct PolicyOptions {
     #[arg(long)]
     pub(crate) avif: bool,
     #[arg(long, value_name = "N", value_parser = within(COSMETIC_LIMIT),
-        help = format!("Below this size in {COSMETIC_LIMIT}, images without a text or a link are cosmetic [default: {}]", Policy::default().cosmetic_limit_bytes))]
+        help = format!("Below this size in {COSMETIC_LIMIT}, images are cosmetic [default: {}]", Policy::default().cosmetic_limit_bytes))]
     pub(crate) cosmetic_limit: Option<u64>,
     /// Leave out pages more than this many links from the first
     #[arg(long, value_name = "N", value_parser = within(DEPTH))]

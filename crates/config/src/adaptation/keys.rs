@@ -14,8 +14,7 @@ section! { "the file"
         /// Images above this size are written again. Up to `image_limit` they are of medium size: at the lean level half the
         /// factor, and at most one and a half times as far from the original as at the light level. Default: 1 KiB.
         medium_limit: Size, optional;
-        /// Images below this size that lead to no page and have no text of their own are cosmetic: the lean level goes
-        /// without them. Default: 1 KiB.
+        /// Images below this size are cosmetic: the lean level goes without them. Default: 1 KiB.
         cosmetic_limit: Size, optional;
         /// The factor by which large images are reduced in bytes at the lean level. Default: 8.
         factor: Factor, optional;

@@ -2,7 +2,7 @@
 //! said of it, and on how many pages.
 //!
 //! The first of these that holds decides ([`Reason`] has the words): a tag or a rule; the logo; a size that only icons and
-//! bars have; a picture that leads to a page of its own; words of its own; few bytes;
+//! bars have; few bytes; a picture that leads to a page of its own; words of its own;
 //! a size that nobody gives to ornaments; many pages. Every decision stands in the manifest beside its reason, so that an
 //! operator sees what to overrule by a tag.
 
@@ -39,7 +39,7 @@ policy_words! {
         IconSized = "no larger than an icon",
         /// A thin line.
         Bar = "a thin bar",
-        /// Few bytes, and nothing is said of it: what the paper calls cosmetic.
+        /// Few bytes: what the paper calls cosmetic.
         FewBytes = "fewer bytes than the limit",
         /// It leads to another page of the site.
         LeadsToPage = "it leads to a page",
@@ -134,9 +134,9 @@ pub(crate) fn role(picture: &PictureFacts, evidence: &Evidence) -> (Role, Reason
         () if evidence.named_logo && long > ICON => (Role::Logo, Reason::NamedLogo),
         () if cosmetic && long <= ICON => (Role::Icon, Reason::IconSized),
         () if cosmetic && thin <= BAR.0 && long >= BAR.1 * thin => (Role::Decoration, Reason::Bar),
+        () if cosmetic && picture.bytes < picture.cosmetic_limit => (Role::Icon, Reason::FewBytes),
         () if evidence.leads_to_page && (!repeated || thin >= LARGE) => (Role::Product, Reason::LeadsToPage),
         () if evidence.described => (Role::Content, Reason::Described),
-        () if cosmetic && picture.bytes < picture.cosmetic_limit => (Role::Icon, Reason::FewBytes),
         () if thin >= LARGE => (Role::Content, Reason::Large),
         () if cosmetic && repeated => (Role::Decoration, Reason::Repeated),
         () => (Role::Content, Reason::Unknown),
@@ -180,12 +180,6 @@ mod tests {
             (PictureFacts { size: Some((16, 16)), ..plain }, &links, (Role::Icon, Reason::IconSized)),
             (PictureFacts { size: Some((600, 4)), ..plain }, &once, (Role::Decoration, Reason::Bar)),
             (PictureFacts { bytes: 900, ..plain }, &once, (Role::Icon, Reason::FewBytes)),
-            (PictureFacts { bytes: 900, ..plain }, &links, (Role::Product, Reason::LeadsToPage)),
-            (
-                PictureFacts { bytes: 900, ..small },
-                &Evidence { described: true, ..once.clone() },
-                (Role::Content, Reason::Described),
-            ),
             (PictureFacts { bytes: 900, cosmetic_limit: 0, ..plain }, &once, (Role::Content, Reason::Large)),
         ] {
             assert_eq!(role(&picture, evidence), expected, "{picture:?}");

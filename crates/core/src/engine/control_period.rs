@@ -270,6 +270,7 @@ impl Engine {
             in_service: gate.in_service(),
             waiting,
             workers: capacity.workers(),
+            serving: capacity.serving(),
         };
         loops.utilization[plant].learn_steps(&measured, &mut loops.costs);
         let input = PlantInput {

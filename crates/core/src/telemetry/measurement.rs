@@ -69,4 +69,6 @@ pub(crate) struct Measurement<'a> {
     pub(crate) waiting: &'a [u32],
     /// s, as promised or found, of what is there of the plant.
     pub(crate) workers: u32,
+    /// How many requests the plant works on at once: its workers, or fewer while the search for them tries that.
+    pub(crate) serving: u32,
 }

@@ -127,6 +127,9 @@ impl ContractShares {
             self.share(plant, line(plant, load), demand, known)
         } else {
             plan(&mut self.sites, plant, demand);
+            if !self.by_resource[0].is_empty() {
+                self.plan_both(plant, demand);
+            }
             self.release();
             Cow::Borrowed(demand)
         }
@@ -166,6 +169,16 @@ impl ContractShares {
         fitted
     }
 
+    /// Notes what each contract claims of both resources, so that the plan is known when sites come to differ in the one that
+    /// they use more.
+    #[cold]
+    #[inline(never)]
+    fn plan_both(&mut self, plant: &PlantView, demand: &PlantDemand) {
+        for (sites, resource) in self.by_resource.iter_mut().zip(Resource::BOTH) {
+            plan(sites, plant, &demand.of(resource));
+        }
+    }
+
     /// Publishes whether a site is held, if that is new; returns it.
     fn set_held(&mut self, index: usize, held: bool) -> bool {
         self.changed |= core::mem::replace(&mut self.sites[index].held, held) != held;
@@ -193,6 +206,7 @@ impl ContractShares {
             }
         }
         if !self.is_sure(plant, exceeds != [false; 2]) {
+            plan(&mut self.sites, plant, demand);
             self.release();
             return Cow::Borrowed(demand);
         }
@@ -364,14 +378,47 @@ mod tests {
     /// The first takes 0.5 of the workers and little of the link, and the second as much of the link and little of the workers.
     #[test]
     fn contracts_with_opposite_bottlenecks_fit_and_one_that_became_dear_is_held_in_its_resource() {
+        let mut period = behind_a_link([500.0, 12_500.0]);
+        let (is_divided, [work, link], held) = period(0.05, [500.0, 12_500.0]);
+        assert!(is_divided && held == [false; 2], "{held:?} {work:?} {link:?}");
+        assert!(close(work[0], 0.5) && close(work[1], 0.02), "{work:?}");
+        assert!(close(link[0], 0.02) && close(link[1], 0.5), "{link:?}");
+        // The first becomes 2.2 times as dear: it has of the workers what the second leaves, and the link is as it was.
+        let (_, [work, link], held) = period(0.11, [500.0, 12_500.0]);
+        assert_eq!(held, [true, false], "{work:?} {link:?}");
+        assert!(
+            close(work[0], LINE - 0.02) && close(link[0], 0.02) && close(link[1], 0.5),
+            "{work:?} {link:?}"
+        );
+        assert_eq!(period(0.05, [500.0, 12_500.0]).2, [false; 2]);
+    }
+
+    /// What was planned while all used the link more holds when one of them becomes dear in work.
+    #[test]
+    fn the_plan_is_kept_when_sites_come_to_differ_in_their_bottleneck() {
+        let bytes = [5_000.0, 10_000.0];
+        let mut period = behind_a_link(bytes);
+        let (is_divided, _, held) = period(0.01, bytes);
+        assert!(!is_divided && held == [false; 2], "{held:?}");
+        let (is_divided, [work, _], held) = period(0.1, bytes);
+        assert!(is_divided && held == [true, false], "{held:?} {work:?}");
+        assert!(close(work[0], LINE - 0.02), "{work:?}");
+    }
+
+    /// Whether sites differ in what they use more, what is claimed of both resources by site, and who is held.
+    type Fitted = (bool, [Vec<f64>; 2], Vec<bool>);
+
+    /// Periods of two sites of 40/s that do not share and are promised so many bytes for each request, by the seconds that a
+    /// request of the first takes, and the bytes of both.
+    fn behind_a_link(promised: [f64; 2]) -> impl FnMut(f64, [f64; 2]) -> Fitted {
         let mut world = World::new();
         world.plant.promised.bandwidth_bytes_per_second = Some(1e6);
-        for (site, bytes) in world.plant.sites[..2].iter_mut().zip([500.0, 12_500.0]) {
+        for (site, bytes) in world.plant.sites[..2].iter_mut().zip(promised) {
             site.shares_excess = false;
             site.guarantee = Some(Guarantee::new(40.0, 40.0 * bytes));
         }
         world.contracts = ContractShares::new(&world.plant);
-        let mut period = |seconds: f64, bytes: [f64; 2]| {
+        move |seconds: f64, bytes: [f64; 2]| {
             let held: Vec<bool> = world.contracts.held(&world.plant).map(|(_, held)| held).collect();
             let of = |held: bool| {
                 let mut own: ClassMeasurement = arrivals(40.0, 2);
@@ -397,19 +444,7 @@ mod tests {
             let claimed = [Resource::Work, Resource::Link].map(|resource| fitted.of(resource).claimed);
             let held: Vec<bool> = world.contracts.held(&world.plant).map(|(_, held)| held).collect();
             (demand.is_divided, claimed, held)
-        };
-        let (is_divided, [work, link], held) = period(0.05, [500.0, 12_500.0]);
-        assert!(is_divided && held == [false; 2], "{held:?} {work:?} {link:?}");
-        assert!(close(work[0], 0.5) && close(work[1], 0.02), "{work:?}");
-        assert!(close(link[0], 0.02) && close(link[1], 0.5), "{link:?}");
-        // The first becomes 2.2 times as dear: it has of the workers what the second leaves, and the link is as it was.
-        let (_, [work, link], held) = period(0.11, [500.0, 12_500.0]);
-        assert_eq!(held, [true, false], "{work:?} {link:?}");
-        assert!(
-            close(work[0], LINE - 0.02) && close(link[0], 0.02) && close(link[1], 0.5),
-            "{work:?} {link:?}"
-        );
-        assert_eq!(period(0.05, [500.0, 12_500.0]).2, [false; 2]);
+        }
     }
 
     #[test]

@@ -115,7 +115,12 @@ impl TwoResources {
         let (mut claims, groups) = (self.claims[resource].clone(), &self.groups[resource]);
         let rejecting =
             |claim: &Claim| groups[claim.groups.clone()].iter().map(|own| own.offered(0.0, 0.0)).sum();
-        let budget = |claim: &Claim| (claim.promised - claim.fixed).max(rejecting(claim));
+        // What a site does not ask for takes nothing from another contract.
+        let whole = |claim: &Claim| {
+            let own = groups[claim.groups.clone()].iter();
+            own.map(|own| own.offered(f64::from(own.top), self.drain)).sum()
+        };
+        let budget = |claim: &Claim| (claim.promised - claim.fixed).min(whole(claim)).max(rejecting(claim));
         let least: f64 = claims.iter().map(rejecting).sum();
         let all: f64 = claims.iter().map(budget).sum();
         let left = capacity - claims.iter().map(|claim| claim.fixed).sum::<f64>();
@@ -146,7 +151,9 @@ impl TwoResources {
         share_out(wants, capacity, self.drain, &least, &mut shares);
         for (group, share) in shares.iter().enumerate() {
             let wanted = &wanted[group];
-            let fits = wanted.solve(share.load, self.drain) >= f64::from(wanted.top);
+            // What takes nothing of the resource fits whatever rounding leaves.
+            let fits = wanted.offered(f64::from(wanted.top), self.drain) <= 0.0
+                || wanted.solve(share.load, self.drain) >= f64::from(wanted.top);
             let load = if fits { f64::INFINITY } else { share.load };
             loads[resource][group] = load.min(self.most[resource][group]);
         }
@@ -177,10 +184,13 @@ impl TwoResources {
         });
         for (group, entitled) in entitled.iter_mut().enumerate() {
             let arriving = self.groups.each_ref().map(|own| own[group].offered(1.0, 0.0));
-            let part = |resource: usize| {
-                by_resource[resource][group].load / arriving[resource].max(f64::MIN_POSITIVE)
+            let part = |resource: usize| match arriving[resource] {
+                0.0 => f64::INFINITY,
+                arriving => by_resource[resource][group].load / arriving,
             };
-            entitled.load = arriving[0].max(arriving[1]) * part(0).min(part(1));
+            let least = part(0).min(part(1));
+            entitled.load =
+                if least.is_finite() { arriving[0].max(arriving[1]) * least } else { f64::INFINITY };
         }
     }
 
@@ -284,6 +294,15 @@ mod tests {
         assert!(close(found[0], 0.415) && found[1] == 1.0, "{found:?}");
         let found = levels(&[group(2.0, 0.04), group(0.04, 2.0)]);
         assert!(found.iter().all(|m| close(*m, 0.85 / 2.04)), "{found:?}");
+    }
+
+    #[test]
+    fn a_contract_that_nobody_uses_takes_nothing_from_another() {
+        let sites = [(0..1, [0.85, 0.05]), (1..2, [0.2, 0.2]), (2..3, [0.0, 0.0])];
+        let groups = [group(1.0, 0.02), group(0.0, 0.0), group(1.0, 0.02)];
+        let own = TwoResources::of(claims(&sites), &groups, &[0.0; 3], 0.0);
+        let (_, found) = shared(&own, 0.85);
+        assert!(close(found[0], 0.85) && found[1] == 1.0 && close(found[2], 0.0), "{found:?}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ const LIKELY: f64 = 0.98;
 /// ones where as many are late as may be.
 const LATE_AGAIN: f64 = 2.0;
 /// Where service alone does not keep the promise, no quota does: a class aims at this times what all workers would give. A
-/// prediction alone sees no queue that is left over, and asks for all, as in the paper.
+/// prediction of a mean alone sees no queue that is left over, and asks for all, as in the paper.
 const NEAR_ALL: f64 = 1.05;
 /// A class that was given less than this part of what it asked for is short of workers.
 const SHORT: f64 = 0.9;
@@ -267,7 +267,7 @@ impl DelayClass {
                 let least = traffic.response_seconds(workers);
                 self.possible = least <= target;
                 let in_vain = traffic.service_seconds >= target && self.parts != DelayParts::Predictor;
-                let target = if in_vain { NEAR_ALL * least } else { target };
+                let target = if in_vain && least.is_finite() { NEAR_ALL * least } else { target };
                 let servers = traffic.servers_for_mean(target, workers);
                 (
                     servers,
@@ -281,9 +281,9 @@ impl DelayClass {
                 let by_service = self.window.service_shares().late();
                 let least = traffic.late_share(workers, target).max(by_service);
                 self.possible = least <= late;
-                let aim = if by_service <= late { late } else { NEAR_ALL * least };
+                let near = NEAR_ALL * least;
+                let (aim, late) = if by_service > late { (near, near) } else { (late, AIM * late) };
                 let servers = traffic.servers_for_share(target, aim, workers);
-                let late = AIM * aim;
                 // Not a logarithm: the mean share was promised. The recent departures hold too few late ones to count.
                 let gain = gain(servers, |s| traffic.late_share(s, target) / late);
                 (servers, gain, error(|known| known.late, late), 0.0)

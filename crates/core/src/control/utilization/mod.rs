@@ -172,7 +172,8 @@ impl Loop for UtilizationLoop {
 
         status::write(&mut self.status, plant, &sensed, allocation);
         self.status.utilization_model = served.linear;
-        self.status.utilization_offered = served.total + demand.whole.backlog(before);
+        // A backlog waits for the workers; the link has none that is seen.
+        self.status.utilization_offered = served.total.max(served.work + demand.whole.backlog(before));
         self.status.bias = if known { terms.bias } else { 0.0 };
         self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);

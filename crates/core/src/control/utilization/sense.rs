@@ -44,7 +44,7 @@ impl Sensed {
         let service_time = Duration::from_nanos(mean_ns);
         // While a plant whose workers are all busy releases nothing, its response time is at least the time since its last
         // release. Fewer requests may each take long, and the next one does not wait for them.
-        let silent = measured.counted.releases == 0 && measured.in_service >= measured.workers;
+        let silent = measured.counted.releases == 0 && measured.in_service >= measured.serving;
         let silent_seconds = if silent { before.silent_seconds + measured.seconds } else { 0.0 };
         let answers_after = service_time.as_secs_f64().max(silent_seconds);
         let limit = plant.promised.response_time_limit;

@@ -13,6 +13,8 @@ pub(crate) struct ServedLoad {
     /// U of all starts and rejections, without backlog: the part of what they use more of (UC eq. 9). Unclipped, so what is
     /// delivered says nothing of the link here: it cannot carry more than all.
     pub(crate) total: f64,
+    /// The part of the workers' time alone.
+    pub(crate) work: f64,
     /// U of all releases by the linear models, a R + b W.
     pub(crate) linear: f64,
     /// By site of the view.
@@ -80,6 +82,7 @@ impl ServedLoad {
             site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             linear += costs.linear(class, &served_here(class, measurement));
         }
+        self.work = total;
         if let Some(bandwidth) = plant.promised.bandwidth_bytes_per_second {
             total = total.max(started_bytes(plant, measured, costs) / bandwidth);
         }

@@ -288,6 +288,7 @@ pub(crate) mod by_hand {
             in_service: 0,
             waiting,
             workers: 4,
+            serving: 4,
         }
     }
 
