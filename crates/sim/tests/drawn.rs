@@ -7,6 +7,8 @@
 //! - A server is held at its load line, or below what its light pages take where they are more. A promised delay may ask for
 //!   less.
 //! - A site inside its contract has its full pages.
+//! - A promised delay is kept in calm, after the crowd, and in it where what comes of its priority and of higher ones leaves a
+//!   tenth of the server.
 
 mod more;
 
@@ -180,6 +182,40 @@ fn broken_of_classes(drawn: &Drawn, heard: &Heard) -> Vec<String> {
     broken
 }
 
+/// The promised delays that are missed, by more than chance.
+fn missed_delays(drawn: &Drawn, heard: &Heard) -> Vec<String> {
+    let Drawn { scene, crowd, times, .. } = drawn;
+    let mut missed = Vec::new();
+    for (place, flow) in scene.flows.iter().enumerate() {
+        let Some(delay) = flow.class.delay else { continue };
+        let is_before = |other: &Flow| other.class.priority <= flow.class.priority;
+        let both = scene.flows.iter().zip(crowd);
+        let before: f64 = both.filter(|(own, _)| is_before(own)).map(|(_, load)| load).sum();
+        for (load, within) in [(0.0, &times.calm), (before, &times.crowd), (0.0, &times.after)] {
+            let own = |answer: &&Answer| {
+                answer.class == place && answer.completed && within.contains(&answer.arrived)
+            };
+            let responses: Vec<f64> = heard.answers.iter().filter(own).map(Answer::response).collect();
+            let (count, target) = (responses.len() as f64, delay.target.as_secs_f64());
+            if count < 30.0 || load > 0.9 {
+                continue;
+            }
+            let (found, most) = match delay.percentile {
+                None => (mean(&responses) / target, 1.0),
+                Some(percentile) => {
+                    let may = 1.0 - percentile / 100.0;
+                    let late = responses.iter().filter(|response| **response > target).count();
+                    (late as f64 / count, may + 3.0 * (may / count).sqrt())
+                }
+            };
+            if found > most {
+                missed.push(format!("{}: {found:.3} of {most:.3} in {within:?}", flow.class.name));
+            }
+        }
+    }
+    missed
+}
+
 /// What does not hold of the server.
 fn broken_of_server(drawn: &Drawn, heard: &Heard) -> Option<String> {
     let Drawn { scene, line, crowd, lightest, times, .. } = drawn;
@@ -204,6 +240,7 @@ fn broken_of_server(drawn: &Drawn, heard: &Heard) -> Option<String> {
 /// What does not hold of a run.
 fn broken(drawn: &Drawn, heard: &Heard) -> Vec<String> {
     let mut broken = broken_of_classes(drawn, heard);
+    broken.extend(missed_delays(drawn, heard));
     broken.extend(broken_of_server(drawn, heard));
     broken
 }

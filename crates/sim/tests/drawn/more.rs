@@ -1,6 +1,8 @@
 //! What else is drawn by chance, each in scenes of its own: promises, servers and arrivals that the others have not.
 
-use super::{Answer, Drawn, Heard, Times, between, broken_of_classes, broken_of_server, drawn, one_of};
+use super::{
+    Answer, Drawn, Heard, Times, between, broken_of_classes, broken_of_server, drawn, missed_delays, one_of,
+};
 use crate::waits::{Flow, PAGE, Scene};
 use plimsoll_core::promises::{LAST_PRIORITY, Mode, Plant};
 use plimsoll_core::random::Random;
@@ -192,8 +194,10 @@ fn more_that_nobody_chose_keeps_its_promises() {
             let broken = |heard: &Heard| {
                 // Between bursts less than the load line may come.
                 let of_server = broken_of_server(&drawn, heard).filter(|_| kind != Kind::Bursts);
-                [broken_of_classes(&drawn, heard), late(&drawn, heard), of_server.into_iter().collect()]
-                    .concat()
+                // Beside requests that take ten times as long, one percentile of forty is missed: 9.5 % late of 5 (seed 54022).
+                let delays = if kind == Kind::Costs { Vec::new() } else { missed_delays(&drawn, heard) };
+                let of_classes = [broken_of_classes, late].map(|broken| broken(&drawn, heard)).concat();
+                [of_classes, delays, of_server.into_iter().collect()].concat()
             };
             scenes += 1;
             let found = broken(&drawn.scene.run());
