@@ -40,7 +40,7 @@ struct Taken {
     slow: f64,
     /// The variance of the work that they bring in a unit of time (us), by both.
     noise: [f64; 2],
-    /// What was started between two looks.
+    /// Between the last two looks alone.
     latest: f64,
     /// The time between two looks.
     seconds: f64,
@@ -63,8 +63,6 @@ struct SlotRates {
     /// How fast both grow (1/s), as a short and a long mean.
     fast: [f64; 2],
     slow: [f64; 2],
-    /// How fast work was started since the last look (us/s).
-    latest: f64,
     /// The refused work (us) at the last step, and the part of the work that is refused.
     last_refused: u64,
     refused: f64,
@@ -108,9 +106,6 @@ impl PlantRates {
                 own.fast[index] += FAST * (rate - own.fast[index]);
                 own.slow[index] += SLOW * (rate - own.slow[index]);
                 own.last[index] = now;
-                if index == 0 {
-                    own.latest = rate;
-                }
             }
             of.slot.set_life(own.slow[1] / own.slow[0].max(1.0) / 2.0);
         }
@@ -279,7 +274,6 @@ impl SlotRates {
             last: [0; 2],
             fast: [0.0; 2],
             slow: [0.0; 2],
-            latest: 0.0,
             last_refused: 0,
             refused: 0.0,
             started: 0.0,
@@ -312,7 +306,7 @@ impl SlotRates {
         Taken {
             fast: part(self.fast[0]),
             slow: part(self.slow[0]),
-            latest: part(self.latest),
+            latest: part(self.started / seconds),
             noise: [noise(self.fast[1]), noise(self.slow[1])],
             seconds,
         }
