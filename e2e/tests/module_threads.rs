@@ -1,7 +1,7 @@
 //! mod_plimsoll in Apache's threads (worker, event), over HTTP/1.1 with kept connections and over HTTP/2: what clients are told
 //! is what was decided, and each request is accounted for once.
 
-use crate::module::{FULL, LIGHT, apache_of, configuration, slow};
+use crate::module::{FULL, LIGHT, apache_of, configuration, impatient, slow};
 use nix::sys::signal::Signal;
 use plimsoll_e2e::{Accounts, Apache, Control, get, program};
 use std::collections::BTreeMap;
@@ -220,7 +220,7 @@ fn assert_accounted(apache: &Apache, answers: &Answers) {
 }
 
 fn threads_decide(mpm: &str) {
-    let control = Control::start(&configuration());
+    let control = Control::start(&impatient());
     let apache = apache_of(&control, 4, &[mpm, "headers", "remoteip"], &(slow() + NAMED));
     let answers = ask_until_degraded(apache.upstream, Protocol::Http1);
     assert_accounted(&apache, &answers);
@@ -245,7 +245,7 @@ fn with_http2(control: &Control, pages: &str) -> Apache {
 
 #[test]
 fn streams_of_http2_are_decided_and_accounted_once() {
-    let control = Control::start(&configuration());
+    let control = Control::start(&impatient());
     let apache = with_http2(&control, &slow());
     let answers = ask_until_degraded(apache.upstream, Protocol::Http2);
     assert_accounted(&apache, &answers);
