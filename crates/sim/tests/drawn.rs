@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// None of those that a constant was chosen on.
 const SEEDS: Range<u64> = 52_000..52_080;
+/// The promised means of what was over stood in everybody's way: the server was used to 0.19 in the crowd.
+const ONCE_BROKEN: [u64; 1] = [71_387];
 const TIMES: Times = Times { calm: 8.0..20.0, crowd: 26.0..40.0, after: 47.0..60.0 };
 
 /// When what is judged comes (s). A crowd ends with the time in which it is judged.
@@ -249,7 +251,7 @@ fn broken(drawn: &Drawn, heard: &Heard) -> Vec<String> {
 fn what_nobody_chose_keeps_its_promises() {
     let mut all = Vec::new();
     let mut fail_without = 0;
-    for seed in SEEDS {
+    for seed in SEEDS.chain(ONCE_BROKEN) {
         let drawn = drawn(seed);
         let found = broken(&drawn, &drawn.scene.run());
         if !found.is_empty() {
@@ -260,7 +262,7 @@ fn what_nobody_chose_keeps_its_promises() {
             fail_without += usize::from(!broken(&drawn, &without.run()).is_empty());
         }
     }
-    assert!(all.is_empty(), "{} of {} broken\n{}", all.len(), SEEDS.count(), all.join("\n"));
+    assert!(all.is_empty(), "{} broken\n{}", all.len(), all.join("\n"));
     // Where light pages alone fill the server, it is as full without control.
     assert!(fail_without >= 4, "{fail_without} of 8 fail without control");
 }

@@ -24,6 +24,10 @@
 //! whether that is still so (`control/deadline/learned_type.rs`). Another rule may take the place of this comparison
 //! (`rule.rs`).
 //!
+//! Within a priority the earlier deadline goes first, so that a request passes some that were admitted before it with a longer
+//! deadline. It is refused too if one of these would be late behind it: the test is made for each deadline that its work is before
+//! (the processor demand criterion).
+//!
 //! Beside lower ranks, whose requests in service are not preempted, a greater chance of being late may be accepted
 //! (`control/deadline/lateness.rs`): less of a margin is asked for then, and less room is kept for the costliest type.
 //!
@@ -158,7 +162,9 @@ fn will_be_in_time(
     let own_deviation = f64::from(work.cost.deviation_us);
     let margin = (part * needs.margin).min((most_us - mean).max(own_deviation)).max(part * kept.margin);
     let wait = unfinished.wait(work, &workers);
-    let over = wait.ahead + mean + margin_of_both(&wait, margin, accepted.deviations) - deadline_us;
+    // It is done in time, and before those are late that it passes.
+    let due_us = deadline_us.min(wait.slack_of_passed);
+    let over = wait.ahead + mean + margin_of_both(&wait, margin, accepted.deviations) - due_us;
     let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
     let most = deadline_us - mean - own_deviation;
     let too_late = wait.outlasts(most).max(wait.held) > accepted.chance;

@@ -42,6 +42,10 @@ pub(super) struct Wait {
     pub(super) same: SamePriority,
     /// The chance that requests before it hold all workers that are free.
     pub(super) held: f64,
+    /// The least slack of those requests of its priority that it passes ([`WaitingByAge::least_slack`]).
+    ///
+    /// [`WaitingByAge::least_slack`]: crate::admission::waiting_by_age::WaitingByAge::least_slack
+    pub(super) slack_of_passed: f64,
 }
 
 /// What requests of the same priority with shorter deadlines go on to bring before a request.
@@ -179,7 +183,17 @@ mod tests {
 
     fn wait(ahead: f64, left: f64, noise_us: f64) -> Wait {
         let same = SamePriority::default();
-        Wait { ahead, variance: 0.0, third: 0.0, left, unsure: 0.0, noise_us, same, held: 0.0 }
+        Wait {
+            ahead,
+            variance: 0.0,
+            third: 0.0,
+            left,
+            unsure: 0.0,
+            noise_us,
+            same,
+            held: 0.0,
+            slack_of_passed: f64::INFINITY,
+        }
     }
 
     /// How often the work ahead, to which small pieces are added at random, is not done within `time`.

@@ -58,6 +58,8 @@ pub(crate) struct HigherRanks {
 
 /// The part of a rank's work that is refused from which on it brings only what admission lets it.
 const BOUNDED: f64 = 0.2;
+/// At least this part of what a rank offers is taken to be admitted.
+const LEAST_ADMITTED: f64 = 0.02;
 
 /// What one rank takes of a plant, as parts of its workers.
 #[derive(Default)]
@@ -132,14 +134,17 @@ impl Slot {
 
     /// Adds what another rank of the same priority goes on to bring before requests of this one. Its deadlines are the earlier
     /// ones for the difference of the two only, but if it takes less of the plant it is counted as a higher priority. If it
-    /// takes more and many of its requests are refused, it takes what others leave, and yields to them.
+    /// takes more and many of its requests are refused, it takes what others leave, and yields to them. What it takes includes
+    /// what is refused of it, up to what this rank takes: else a rank with a longer deadline, which is the first to be admitted to
+    /// any time, would leave it nothing.
     pub(super) fn is_passed_by(&self, other: &SlotOf, rank: Rank, same: &mut SamePriority) {
         let sooner_us = rank.deadline_ns.saturating_sub(other.rank.deadline_ns) as f64 / 1e3;
         if sooner_us > 0.0 {
             let part = |word: &AtomicU32| f64::from(word.load(Ordering::Relaxed)) * 1e-6;
-            let (own, its) = (part(&self.load), part(&other.slot.load));
+            let (own, its, refused) = (part(&self.load), part(&other.slot.load), part(&other.slot.refused));
+            let its = its.max(own.min(its / (1.0 - refused).max(LEAST_ADMITTED)));
             let takes_more = (its / own.max(1e-6) - 1.0).clamp(0.0, 1.0);
-            let counts = 1.0 - takes_more * (part(&other.slot.refused) / BOUNDED).min(1.0);
+            let counts = 1.0 - takes_more * (refused / BOUNDED).min(1.0);
             let noise_us = f64::from(other.slot.load_noise_us.load(Ordering::Relaxed));
             same.add(counts * its, counts * noise_us, sooner_us / takes_more.max(1e-3));
         }

@@ -3,8 +3,8 @@
 //! Waiting work is summed by *slot*, one for each rank (priority and relative deadline), and one for each class with a
 //! delay. Work in service is one sum ([`ResidualWork`]). The wait that follows from them is in `expected_wait.rs`. Within a
 //! priority the earlier deadline goes first. So of the work with a longer deadline only the part that is older than the
-//! difference of the two deadlines is ahead of a request (`waiting_by_age.rs`). What a shorter deadline goes on to bring is in
-//! `Slot::is_passed_by`.
+//! difference of the two deadlines is ahead of a request (`waiting_by_age.rs`). The rest is passed, and must still be in time
+//! behind the request. What a shorter deadline goes on to bring is in `Slot::is_passed_by`.
 //!
 //! A class with a delay has a quota of the workers, which it is given before all ranks but higher priorities
 //! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and it takes what it uses of it.
@@ -305,7 +305,7 @@ impl UnfinishedWork {
         // What waits in the server is before all ranks, and each of it has the life of one in service.
         let (mut ahead, mut variance) = holding.queued(workers);
         let mut lives = ahead * workers.left.0 / f64::from(workers.all.max(1));
-        let mut same = SamePriority::default();
+        let (mut same, mut slack_of_passed) = (SamePriority::default(), f64::INFINITY);
         for other in &self.slots {
             let (waiting, its_variance) = other.slot.waiting.get();
             let before = match &other.quota {
@@ -316,6 +316,7 @@ impl UnfinishedWork {
                 _ if other.rank.band < rank.band => waiting as f64,
                 _ => {
                     own.slot.is_passed_by(other, rank, &mut same);
+                    slack_of_passed = slack_of_passed.min(other.slack_behind(rank, workers));
                     other.older(waiting as f64, workers.at, rank)
                 }
             };
@@ -336,7 +337,7 @@ impl UnfinishedWork {
         let (left, unsure) = (1.0 - taken(&slot.taken) * 1e-6, taken(&slot.unsure) * 1e-6);
         let noise_us = taken(&slot.noise_us) * of_free;
         let (same, held) = (same.of_free(of_free), at_least(s as u32, ahead * holding.per_work));
-        Wait { ahead: free.after, variance, third, left, noise_us, unsure, same, held }
+        Wait { ahead: free.after, variance, third, left, noise_us, unsure, same, held, slack_of_passed }
     }
 
     /// Whether a request with reserved work would find an idle worker if no request of a lower rank were there, and less
@@ -399,6 +400,14 @@ impl SlotOf {
     /// The workers that are held longer than its requests can wait.
     fn holding(&self, held: &HeldByDeadline, now: Option<Instant>) -> Holding {
         self.held.map_or(Holding::default(), |index| held.all()[index].holding(now))
+    }
+
+    /// The least slack of the requests of this slot that one of another rank of the same priority would pass.
+    fn slack_behind(&self, rank: Rank, workers: &Workers) -> f64 {
+        let (deadline_ns, all) = (self.rank.deadline_ns, workers.all.max(1));
+        let passed_ns = deadline_ns.saturating_sub(rank.deadline_ns);
+        let now = workers.at.filter(|_| self.ages && passed_ns > 0);
+        now.map_or(f64::INFINITY, |now| self.slot.by_age.least_slack(now, deadline_ns, passed_ns, all))
     }
 
     /// The part of this waiting work of the same priority that goes before a request of another rank that comes now.

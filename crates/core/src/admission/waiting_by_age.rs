@@ -4,8 +4,11 @@
 //! work that is older than the difference of the two deadlines. The sums are in a ring of words by arrival. It is longer than
 //! the deadline, after which no request waits any more, so that a word is empty when its turn comes again. A request's work
 //! stays in its part of the ring.
+//!
+//! The rest of this work is passed by the request. It was admitted, and must still be in time behind that.
 
 use crate::time::Instant;
+use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Waiting work (us) by arrival.
@@ -37,22 +40,61 @@ impl WaitingByAge {
 
     /// The work that arrived in the last `within_ns` and waits.
     pub(super) fn lately(&self, now: Instant, deadline_ns: u64, within_ns: u64) -> f64 {
-        let (now, width) = (now.as_nanos(), width(deadline_ns));
-        let from = now.saturating_sub(within_ns);
-        let (first, last) = (from / width, now / width);
-        let first = first.max((last + 1).saturating_sub(PARTS as u64));
-        let part = |number: u64| {
-            let inside = ((number + 1) * width - from.max(number * width)) as f64 / width as f64;
-            inside * self.0[number as usize % PARTS].load(Relaxed) as f64
-        };
-        (first..=last).map(part).sum()
+        let (from, width) = (now.as_nanos().saturating_sub(within_ns), width(deadline_ns));
+        let inside = |number: u64| ((number + 1) * width - from.max(number * width)) as f64 / width as f64;
+        let part = |number: u64| inside(number) * self.part(number) as f64;
+        parts(now, width, from).map(part).sum()
     }
+
+    /// The least slack (us) of the requests that arrived in the last `within_ns` and wait: the time that is left to one, less
+    /// what waits of these before it, which `workers` share.
+    pub(super) fn least_slack(&self, now: Instant, deadline_ns: u64, within_ns: u64, workers: u32) -> f64 {
+        let (now_ns, width) = (now.as_nanos(), width(deadline_ns));
+        let from = now_ns.saturating_sub(within_ns);
+        let (mut least, mut before_us) = (f64::INFINITY, 0.0);
+        for number in parts(now, width, from) {
+            let work = self.part(number);
+            if work > 0 {
+                before_us += work as f64 / f64::from(workers);
+                let arrived = (number * width + width / 2).clamp(from, now_ns);
+                let left_us = (arrived + deadline_ns - now_ns) as f64 / 1e3;
+                least = least.min(left_us - before_us);
+            }
+        }
+        least
+    }
+
+    fn part(&self, number: u64) -> u64 {
+        self.0[number as usize % PARTS].load(Relaxed)
+    }
+}
+
+/// The parts of the ring for what came from an instant (ns) until now, by their numbers since the beginning.
+fn parts(now: Instant, width: u64, from: u64) -> RangeInclusive<u64> {
+    let (first, last) = (from / width, now.as_nanos() / width);
+    first.max((last + 1).saturating_sub(PARTS as u64))..=last
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::time::Duration;
+
+    #[test]
+    fn slack_is_the_time_that_is_left_less_what_waits_before() {
+        let waiting = WaitingByAge::default();
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(60_000 + ms);
+        let slack = |within: u64| waiting.least_slack(at(1000), 1_400_000_000, 1_000_000 * within, 2);
+        assert_eq!(slack(1000), f64::INFINITY, "nothing waits");
+        waiting.add(at(450), 1_400_000_000, 300_000);
+        let alone = slack(1000);
+        assert!((alone - (850_000.0 - 150_000.0)).abs() <= 50_000.0, "two workers do it in 150 ms: {alone}");
+        waiting.add(at(950), 1_400_000_000, 1_600_000);
+        let behind = slack(1000);
+        assert!((behind - (1_350_000.0 - 950_000.0)).abs() <= 50_000.0, "behind the other one: {behind}");
+        let last = slack(500);
+        assert!((last - (1_350_000.0 - 800_000.0)).abs() <= 50_000.0, "the other one is not passed: {last}");
+    }
 
     #[test]
     fn work_is_known_by_its_age() {

@@ -13,6 +13,10 @@ use std::time::Duration;
 /// None of those that a constant was chosen on.
 const SEEDS: Range<u64> = 54_000..54_060;
 
+/// A fifth of those admitted with the longest of three deadlines was late; a longer deadline starved a class; and promised means of what was over kept others from their full pages.
+const ONCE_BROKEN: [(Kind, u64); 3] =
+    [(Kind::Deadline, 71_307), (Kind::Deadline, 71_401), (Kind::Bursts, 71_194)];
+
 /// The mean lengths of a burst and of the calm after it (s).
 const BURST: f64 = 1.0;
 const CALM: f64 = 2.0;
@@ -190,7 +194,9 @@ fn more_that_nobody_chose_keeps_its_promises() {
     let (mut all, mut scenes) = (Vec::new(), 0);
     let (mut without_control, mut fail_without) = (0, 0);
     for kind in KINDS {
-        for (seed, drawn) in SEEDS.filter_map(|seed| more(kind, seed).map(|drawn| (seed, drawn))) {
+        let once = ONCE_BROKEN.into_iter().filter_map(|(of, seed)| (of == kind).then_some(seed));
+        for (seed, drawn) in SEEDS.chain(once).filter_map(|seed| more(kind, seed).map(|drawn| (seed, drawn)))
+        {
             let broken = |heard: &Heard| {
                 // Between bursts less than the load line may come.
                 let of_server = broken_of_server(&drawn, heard).filter(|_| kind != Kind::Bursts);

@@ -1,6 +1,7 @@
 //! One class of the delay loop: predicts the workers that its delay takes, and corrects the prediction by the law.
 
 use super::contention::{Contended, ContendedWindow};
+use super::latest::LatestDepartures;
 use super::law::{DelayLaw, Feedback, Residual, gain};
 use super::long_queue::LongQueue;
 use super::lower_service::{LowerService, keeps_out};
@@ -40,9 +41,6 @@ const SHARE_ZERO: f64 = 0.5;
 /// A request is dropped for its wait only if its chance is below this: of exponential service times, so many are within
 /// three deviations of their mean.
 const LIKELY: f64 = 0.98;
-/// A percentile is missed now while the next late departure is not overdue: so many times the departures between two late
-/// ones where as many are late as may be.
-const LATE_AGAIN: f64 = 2.0;
 /// Where service alone does not keep the promise, no quota does: a class aims at this times what all workers would give. A
 /// prediction of a mean alone sees no queue that is left over, and asks for all, as in the paper.
 const NEAR_ALL: f64 = 1.05;
@@ -79,8 +77,7 @@ pub(super) struct DelayClass {
     lower: LowerService,
     is_kept_out: bool,
     reduction: SetPointReduction,
-    /// Departures since the last one that was late.
-    since_late: f64,
+    latest: LatestDepartures,
     /// The time of the last update.
     updated: Instant,
     /// When a request of the class arrived or waited last, and how many had arrived then. A server that stands still ends
@@ -135,7 +132,7 @@ impl DelayClass {
             lower: LowerService::default(),
             is_kept_out: false,
             reduction: SetPointReduction::default(),
-            since_late: 0.0,
+            latest: LatestDepartures::default(),
             updated: Instant::default(),
             present: Instant::default(),
             arrived: 0,
@@ -380,7 +377,9 @@ impl DelayClass {
         let (error, is_evidence) = (self.error(seen), self.is_evidence(seen));
         let most =
             if self.promise.delay.percentile.is_none() { Delay::MISSED_MEAN } else { Delay::MISSED_SHARE };
-        self.since_late = if seen.fresh_late > 0.0 { 0.0 } else { self.since_late + seen.fresh };
+        self.latest.observe(seen);
+        let service = self.window.traffic().service_seconds;
+        let latest_error = self.latest.error(seen, self.promise.delay, service);
         self.reduction.step(&ClassState {
             fresh: seen.fresh,
             window: self.promise.delay.window(),
@@ -388,8 +387,8 @@ impl DelayClass {
             load: self.load,
             error: match error {
                 _ if error <= 0.0 => error,
-                _ if self.is_late_now(seen) => (error - CHANCE * (most - 1.0)).max(0.0),
-                _ => 0.0,
+                _ if latest_error > 0.0 => (error - CHANCE * (most - 1.0)).max(0.0),
+                _ => LatestDepartures::well_within(latest_error),
             },
             idle: (!has_all).then_some(1.0 - self.wanted / given.workers),
             others_can_yield: self.possible && !self.lowest && is_evidence,
@@ -430,15 +429,6 @@ impl DelayClass {
         let (served, lost) = (1.0 - seen.lost, seen.lost);
         let count = if served > 0.0 { seen.departures * lost / served } else { f64::INFINITY };
         lost > Delay::MISSED_SHARE * may && count >= Delay::TELLING
-    }
-
-    /// Whether the latest departures are late too. The window still holds the beginning of a crowd for a thousand departures
-    /// after it, in which the others would yield for nothing.
-    fn is_late_now(&self, seen: &Seen) -> bool {
-        match self.late() {
-            None => seen.recent_response > self.promise.delay.target.as_secs_f64(),
-            Some(late) => self.since_late * late < LATE_AGAIN,
-        }
     }
 
     /// The part of the promise by which it is missed.

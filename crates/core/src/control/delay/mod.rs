@@ -10,6 +10,7 @@
 
 mod class;
 mod contention;
+mod latest;
 pub(crate) mod law;
 mod long_queue;
 mod lower_service;
