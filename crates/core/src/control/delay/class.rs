@@ -378,8 +378,7 @@ impl DelayClass {
         let most =
             if self.promise.delay.percentile.is_none() { Delay::MISSED_MEAN } else { Delay::MISSED_SHARE };
         self.latest.observe(seen);
-        let service = self.window.traffic().service_seconds;
-        let latest_error = self.latest.error(seen, self.promise.delay, service);
+        let latest_error = self.latest.error(seen, self.promise.delay);
         self.reduction.step(&ClassState {
             fresh: seen.fresh,
             window: self.promise.delay.window(),

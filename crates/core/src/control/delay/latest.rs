@@ -8,8 +8,8 @@ use crate::telemetry::departure_window::Seen;
 /// be.
 const LATE_AGAIN: f64 = 2.0;
 
-/// A class waits well within its promise while the latest departures wait for less than the rest of this part.
-const WELL_WITHIN: f64 = 0.75;
+/// The latest departures are within the promise beyond chance where they are by more than this part of it.
+const WELL_WITHIN: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LatestDepartures {
@@ -22,19 +22,16 @@ impl LatestDepartures {
         self.since_late = if seen.fresh_late > 0.0 { 0.0 } else { self.since_late + seen.fresh };
     }
 
-    /// The part by which the latest departures exceed the wait that the promise leaves beside a mean service time of `service`
-    /// (s), or the share that may be late; negative where they are within it.
-    pub(super) fn error(&self, seen: &Seen, delay: Delay, service: f64) -> f64 {
-        let (target, recent) = (delay.target.as_secs_f64(), seen.recent_response);
+    /// The part of the promise by which the latest departures miss it; negative where they are within it.
+    pub(super) fn error(&self, seen: &Seen, delay: Delay) -> f64 {
         let part = match delay.percentile {
-            None if service < target => (recent - service) / (target - service),
-            None => recent / target,
+            None => seen.recent_response / delay.target.as_secs_f64(),
             Some(percentile) => LATE_AGAIN / (self.since_late * (1.0 - percentile / 100.0)),
         };
         (part - 1.0).clamp(-1.0, 1.0)
     }
 
-    /// The same while it is well within, beyond chance; else 0.
+    /// Such an error while it is within the promise beyond chance; else 0.
     pub(super) fn well_within(error: f64) -> f64 {
         if error < -WELL_WITHIN { error } else { 0.0 }
     }
@@ -52,23 +49,22 @@ mod tests {
         let mut after = |fresh, fresh_late| {
             let seen = Seen { fresh, fresh_late, ..Seen::default() };
             latest.observe(&seen);
-            latest.error(&seen, delay, 0.01)
+            latest.error(&seen, delay)
         };
         assert_eq!(after(10.0, 1.0), 1.0, "one was late");
         assert!(after(20.0, 0.0) > 0.9, "one in twenty may be late");
         assert!(after(25.0, 0.0) < 0.0, "the next one was due for long");
         assert!((after(35.0, 0.0) + 0.5).abs() < 1e-9, "half as many as may be");
-        assert_eq!(LatestDepartures::well_within(-0.5), 0.0, "by chance");
     }
 
     #[test]
-    fn a_mean_is_judged_by_the_wait_that_it_leaves() {
+    fn a_mean_is_well_kept_below_its_half() {
         let delay = Delay { target: Duration::from_millis(100), percentile: None };
         let error = |recent_response| {
-            LatestDepartures::default().error(&Seen { recent_response, ..Seen::default() }, delay, 0.06)
+            LatestDepartures::default().error(&Seen { recent_response, ..Seen::default() }, delay)
         };
-        assert!((error(0.12) - 0.5).abs() < 1e-9 && error(0.1).abs() < 1e-9);
-        assert!(LatestDepartures::well_within(error(0.065)) < -0.8, "hardly any wait");
-        assert_eq!(LatestDepartures::well_within(error(0.08)), 0.0);
+        assert!((error(0.12) - 0.2).abs() < 1e-9 && error(0.1).abs() < 1e-9);
+        assert_eq!(LatestDepartures::well_within(error(0.06)), 0.0, "by chance");
+        assert_eq!(LatestDepartures::well_within(error(0.04)), error(0.04));
     }
 }
