@@ -33,13 +33,8 @@ fn connect(gateway: &Gateway) -> Connection {
     Connection::new(address(gateway))
 }
 
-#[test]
-fn calls_whose_message_comes_with_their_head_are_no_streams() {
-    let go = Arc::new(AtomicBool::new(false));
-    let origin = Origin::patient(&go, b"served");
-    // Streams may hold two of the places.
-    let gateway = gateway_with(settings_of(&origin), &promises(4));
-    let mut peer = raw(address(&gateway));
+/// The head of a call of gRPC.
+fn call_fields() -> Vec<u8> {
     let mut fields = get_fields();
     // POST, and a field that no table has.
     fields[0] = 0x83;
@@ -48,6 +43,17 @@ fn calls_whose_message_comes_with_their_head_are_no_streams() {
             (text.len() == 12).then_some(0).into_iter().chain([text.len() as u8]).chain(text.bytes()),
         );
     }
+    fields
+}
+
+#[test]
+fn calls_whose_message_comes_with_their_head_are_no_streams() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = Origin::patient(&go, b"served");
+    // Streams may hold two of the places.
+    let gateway = gateway_with(settings_of(&origin), &promises(4));
+    let mut peer = raw(address(&gateway));
+    let fields = call_fields();
     let call = |stream| [frame(HEADERS, 4, stream, &fields), frame(DATA, 1, stream, b"message")].concat();
     peer.send((0..8).flat_map(|number| call(2 * number + 1)).collect::<Vec<u8>>()).expect("sent");
     eventually("all have come", || {
@@ -57,6 +63,58 @@ fn calls_whose_message_comes_with_their_head_are_no_streams() {
     go.store(true, SeqCst);
     settled(&gateway);
     assert_eq!(outcomes(&gateway), [8, 0, 0]);
+}
+
+/// The windows for more than the first 64 KiB come with the gateway's settings, and hold once these are confirmed.
+fn raw_with_windows(gateway: &Gateway) -> Peer {
+    let mut peer = raw(address(gateway));
+    while frame_of(&mut peer).0 != WINDOW_UPDATE {}
+    peer.send(frame(SETTINGS, 1, 0, &[])).expect("sent");
+    peer
+}
+
+/// The kind, the flags, the stream and the payload of the next frame.
+fn frame_of(peer: &mut Peer) -> (u8, u8, u32, Vec<u8>) {
+    let head = peer.exactly(9);
+    let payload = peer.exactly(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize);
+    (head[3], head[4], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload)
+}
+
+/// A call of gRPC whose messages are as short as they like.
+#[test]
+fn thousands_of_small_frames_wait_with_their_stream_for_its_place() {
+    const FRAMES: usize = 5000;
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::answering(move |_, body| {
+        eventually("the test lets it go", || may.load(SeqCst));
+        body.len().to_string()
+    });
+    let gateway = gateway_with(settings_of(&origin), &promises(1));
+    let mut other = client(&gateway);
+    other.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    eventually("no place is free", || gateway.status().plants[0].in_service == 1);
+    let mut peer = raw_with_windows(&gateway);
+    peer.send(frame(HEADERS, 4, 1, &call_fields())).expect("sent");
+    peer.send(frame(DATA, 0, 1, &[b'x'; 40]).repeat(FRAMES)).expect("sent");
+    peer.send(frame(DATA, 1, 1, &[])).expect("sent");
+    peer.send(frame(HEADERS, 5, 3, &get_fields())).expect("sent");
+    // What comes on a connection is looked at in its order.
+    eventually("all have come", || gateway.status().plants[0].waiting == 2);
+    go.store(true, SeqCst);
+    let mut bodies = [const { Vec::new() }; 2];
+    let mut ended = 0;
+    while ended < 2 {
+        let (kind, flags, stream, payload) = frame_of(&mut peer);
+        assert!(kind != GOAWAY && kind != RST_STREAM, "{}", String::from_utf8_lossy(&payload));
+        if kind == DATA {
+            bodies[stream as usize / 2].extend(payload);
+            ended += u32::from(flags & 1);
+        }
+    }
+    assert_eq!(bodies, [(40 * FRAMES).to_string().into_bytes(), b"0".to_vec()]);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [3, 0, 0]);
 }
 
 /// An upstream that answers with the head and the body that it got, trailers included.

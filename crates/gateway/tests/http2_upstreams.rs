@@ -1,6 +1,6 @@
 //! Upstreams that speak HTTP/2: gRPC from end to end, and what a server says of streams that it does not serve.
 
-use crate::support::http2::{Connection, GOAWAY, HEADERS, SETTINGS, frame, request};
+use crate::support::http2::{Connection, DATA, GOAWAY, HEADERS, SETTINGS, frame, request};
 use crate::support::*;
 use crate::support::{
     self,
@@ -203,6 +203,30 @@ fn a_stream_that_a_goaway_does_not_count_is_sent_again_and_one_that_it_counts_is
         assert_eq!(client.ask("POST / HTTP/1.1\r\nHost: test\r\n\r\n").0, wanted);
         assert_eq!(origin.accepted.load(SeqCst), connections);
     }
+}
+
+#[test]
+fn thousands_of_small_frames_come_at_once() {
+    const FRAMES: usize = 5000;
+    let origin = Origin::start(|mut peer| {
+        peer.exactly(24);
+        peer.send(frame(SETTINGS, 0, 0, &[])).expect("sent");
+        // Its windows hold once its settings are confirmed.
+        peer.send(frame(SETTINGS, 1, 0, &[])).expect("sent");
+        while let Some((kind, stream)) = next_frame(&mut peer) {
+            if kind == HEADERS {
+                let data = frame(DATA, 0, stream, &[b'x'; 40]).repeat(FRAMES);
+                let all = [frame(HEADERS, 4, stream, &[0x88]), data, frame(DATA, 1, stream, &[])].concat();
+                peer.send(all).expect("sent");
+            }
+        }
+    });
+    let backends = vec![speaking_http2(origin.address)];
+    let gateway = Gateway::start(Settings { backends, ..settings(&[]) }, &promises(4)).expect("a gateway");
+    let (status, body) = client(&gateway).get("/");
+    assert_eq!((status, body.len()), (200, 40 * FRAMES));
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [1, 0, 0]);
 }
 
 /// The kind and the stream of the next frame, whose payload is skipped.

@@ -5,10 +5,11 @@
 //! written as text, what `h2` sends; and the [`floods`] that a connection is ended for.
 //!
 //! [`head`] has the heads, [`frames`] sees what comes in, [`metered`] is the socket below, which
-//! sends what was [`gathered`] in a turn.
+//! sends what was [`gathered`] in a turn, and [`windows`] bounds what comes before it is taken.
 
 pub mod floods;
 pub mod frames;
 pub(crate) mod gathered;
 pub mod head;
 pub(crate) mod metered;
+pub(crate) mod windows;

@@ -31,6 +31,7 @@ use crate::http2::floods::Flood;
 use crate::http2::gathered::GatheringSocket;
 use crate::http2::head::{self, StreamStart};
 use crate::http2::metered::{Meter, Metered};
+use crate::http2::windows::{CONNECTION_WINDOW, SMALL_FRAMES, STREAM_WINDOW};
 use crate::worker::Worker;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
@@ -44,9 +45,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What a client may send of a body before it is taken, on a stream and on all of them together.
-const STREAM_WINDOW: u32 = 256 * 1024;
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// What of a stream's response may be on its way to the socket.
 const SEND_BUFFER: usize = 2 * LARGE;
 /// How long a connection that was told to end has for its last frames.
@@ -124,6 +122,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     builder
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .data_frame_budget(SMALL_FRAMES)
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.head_bytes.clamp(1024, 64 * 1024) as u32)
         .max_send_buffer_size(SEND_BUFFER)

@@ -23,6 +23,7 @@ mod outgoing;
 
 use super::socket::Socket;
 use crate::http2::gathered::GatheringSocket;
+use crate::http2::windows::{CONNECTION_WINDOW, SMALL_FRAMES, STREAM_WINDOW};
 use crate::sync::lock;
 use bytes::Bytes;
 use h2::Reason;
@@ -35,9 +36,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What a server may send before it is taken, on a stream and on the connection.
-const STREAM_WINDOW: u32 = 256 * 1024;
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// What of a request may be on its way to the socket.
 const SEND_BUFFER: usize = 128 * 1024;
 const LONGEST_HEAD: u32 = 64 * 1024;
@@ -72,6 +70,7 @@ impl Http2Socket {
             .enable_push(false)
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
+            .data_frame_budget(SMALL_FRAMES)
             .max_header_list_size(LONGEST_HEAD)
             .max_send_buffer_size(SEND_BUFFER);
         let begun = builder.handshake(SharedSocket(below.clone())).await;
