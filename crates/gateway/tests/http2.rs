@@ -117,6 +117,38 @@ fn thousands_of_small_frames_wait_with_their_stream_for_its_place() {
     assert_eq!(outcomes(&gateway), [3, 0, 0]);
 }
 
+/// Clients that are rejected have often sent more by then, above all those of gRPC.
+#[test]
+fn bodies_of_rejected_requests_may_go_on_for_as_long_as_the_connection_lives() {
+    const ROUNDS: u32 = 100;
+    const AT_ONCE: u32 = 20;
+    let origin = Origin::serving(b"page");
+    let limits = Limits { body_bytes: 10, ..Limits::default() };
+    let gateway = gateway_with(Settings { limits, ..settings_of(&origin) }, &promises(8));
+    let mut peer = raw_with_windows(&gateway);
+    let fields = [&[0x83][..], &get_fields()[1..], &[0x0f, 0x0d, 2], b"11"].concat();
+    let end_of = |peer: &mut Peer| loop {
+        let (kind, flags, stream, payload) = frame_of(peer);
+        assert_ne!(kind, GOAWAY, "{}", String::from_utf8_lossy(&payload));
+        if kind == DATA && flags & 1 == 1 {
+            return stream;
+        }
+    };
+    for round in 0..ROUNDS {
+        let streams = (0..AT_ONCE).map(|number| 2 * (round * AT_ONCE + number) + 1);
+        let heads = streams.clone().flat_map(|stream| frame(HEADERS, 4, stream, &fields));
+        peer.send(heads.collect::<Vec<u8>>()).expect("sent");
+        (0..AT_ONCE).for_each(|_| assert!(end_of(&mut peer) > 2 * round * AT_ONCE));
+        let more = streams.flat_map(|stream| frame(DATA, 0, stream, b"x"));
+        peer.send(more.collect::<Vec<u8>>()).expect("sent");
+    }
+    let last = 2 * ROUNDS * AT_ONCE + 1;
+    peer.send(frame(HEADERS, 5, last, &get_fields())).expect("sent");
+    assert_eq!(end_of(&mut peer), last);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [1, 0, 0]);
+}
+
 /// An upstream that answers with the head and the body that it got, trailers included.
 fn echo() -> Origin {
     Origin::start(|mut peer| {

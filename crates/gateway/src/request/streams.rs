@@ -31,7 +31,7 @@ use crate::http2::floods::Flood;
 use crate::http2::gathered::GatheringSocket;
 use crate::http2::head::{self, StreamStart};
 use crate::http2::metered::{Meter, Metered};
-use crate::http2::windows::{CONNECTION_WINDOW, SMALL_FRAMES, STREAM_WINDOW};
+use crate::http2::windows::{CONNECTION_WINDOW, LATE_FRAMES, RESET_STREAMS, SMALL_FRAMES, STREAM_WINDOW};
 use crate::worker::Worker;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
@@ -62,8 +62,6 @@ const A_PAST_STREAM: usize = 1024;
 /// A connection with more streams begins one at a time, and others have their turns in between: those that are given up for its
 /// sake are gone before it holds much more.
 const AT_ONCE: usize = 8;
-/// How many streams that were reset `h2` still knows. Frames for others are answered with one more reset.
-const RESET_STREAMS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -127,6 +125,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         .max_header_list_size(limits.head_bytes.clamp(1024, 64 * 1024) as u32)
         .max_send_buffer_size(SEND_BUFFER)
         .max_concurrent_reset_streams(RESET_STREAMS)
+        .max_local_error_reset_streams(Some(LATE_FRAMES))
         .enable_connect_protocol();
     slot.busy();
     slot.arm(Some(worker.after(timeouts.head)));
