@@ -10,16 +10,15 @@
 //!
 //! **The client is watched** for its end until the upstream is done. A half-close counts as leaving: `exchange/abandoned.rs`.
 //!
-//! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
+//! **Deadlines** are set only when nothing moves ([`standstill`](super::standstill)).
 
-use super::progress::{Overdue, Progress, Waits};
+use super::progress::Progress;
 use super::request::RequestSide;
 use super::response::{Fault, NOT_SWITCHED, ResponseSide, TOO_MANY_OPEN};
 use super::retry;
 use crate::accounting::permit_guard::PermitGuard;
 use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers;
-use crate::client::pace::SCARCITY_LOOK;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
@@ -229,24 +228,17 @@ impl<W: Wire> Exchange<'_, W> {
     }
 
     /// Whether what the upstream sends next can be kept for the client.
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         let ahead = self.client.outbox.len();
         ahead == 0 || (ahead < READ_AHEAD && !self.is_memory_short()) || self.may_store()
     }
 
-    fn is_memory_short(&self) -> bool {
+    pub(super) fn is_memory_short(&self) -> bool {
         buffers::exceed(self.worker.buffer_memory())
     }
 
-    /// Whether clients that are waited for hold half of what they may: what they would hold beyond goes to files, before the
-    /// first of them is given up for it.
-    fn is_standing_memory_short(&self) -> bool {
-        let held = self.client.held() + self.response.held();
-        2 * (self.worker.slow.borrow().bytes() + held) > self.worker.standing_memory()
-    }
-
     /// Whether the response may go on into the file. Events wait in memory alone: they have no end.
-    fn may_store(&self) -> bool {
+    pub(super) fn may_store(&self) -> bool {
         let most = self.worker.tables().settings.limits.response_buffer;
         let (response, outbox) = (&self.response, &self.client.outbox);
         response.is_committed()
@@ -321,7 +313,7 @@ impl<W: Wire> Exchange<'_, W> {
         end
     }
 
-    fn fail(&mut self, refusal: Refusal) -> End {
+    pub(super) fn fail(&mut self, refusal: Refusal) -> End {
         if self.response.is_committed() {
             return self.give_up(End::Broken(Outcome::Failed));
         }
@@ -363,88 +355,9 @@ impl<W: Wire> Exchange<'_, W> {
     }
 
     /// Whether only the client's body bytes bring the request on. A client that waits for `100 Continue` owes nothing.
-    fn client_owes(&self) -> bool {
+    pub(super) fn client_owes(&self) -> bool {
         self.request.is_starved()
             && !self.request.is_refused()
             && (self.response.has_begun() || !self.request.awaits_continue)
-    }
-
-    fn waits(&self) -> Waits {
-        let holds_place = self.lease.is_some();
-        let committed = self.response.is_committed();
-        let client_sends = holds_place && self.client_owes();
-        Waits {
-            client_reads: !self.client.has_all(),
-            client_sends,
-            upstream: holds_place && self.has_room() && (!client_sends || committed),
-            must_keep_up: (holds_place && !self.has_room()) || self.holds_scarce_room(),
-            committed,
-        }
-    }
-
-    fn holds_scarce_room(&self) -> bool {
-        self.client.outbox.stored() > 0 && self.worker.are_files_scarce()
-    }
-
-    /// Sets the deadline for the time that nothing moves, and acts on one that has passed.
-    fn check_deadline(&mut self) -> Poll<End> {
-        let waits = self.waits();
-        if waits.client_reads {
-            let (now, client) = (self.worker.coarse(), &*self.client);
-            self.progress.client_reads(now, waits.must_keep_up, || client.io.unacknowledged());
-        }
-        self.progress.goes_both_ways |= waits.client_sends && waits.committed;
-        let may_wait = self.lease.is_some() && (!waits.upstream || waits.client_sends);
-        self.waited_since = may_wait.then(|| self.worker.now());
-        let deadline = self.progress.deadline(waits, &self.worker.tables().settings.timeouts);
-        if (waits.client_reads || waits.client_sends) && self.awaited.is_given_up() {
-            let overdue = if waits.client_reads { Overdue::ClientReads } else { Overdue::ClientSends };
-            return Poll::Ready(self.overdue(overdue));
-        }
-        if self.client.slot.expired()
-            && let Some((at, overdue)) = deadline
-            && at <= self.worker.coarse()
-        {
-            return Poll::Ready(self.overdue(overdue));
-        }
-        let scarce = (self.client.outbox.stored() > 0).then(|| self.worker.after(SCARCITY_LOOK));
-        let looks = [scarce, self.progress.next_look(waits)];
-        let first_look = looks.into_iter().flatten().min();
-        self.client.slot.arm(deadline.map(|(at, _)| first_look.map_or(at, |look| at.min(look))));
-        self.stand(waits);
-        Poll::Pending
-    }
-
-    /// Counts a client that is waited for with the others. Where memory is short it keeps what cannot be stored.
-    fn stand(&mut self, waits: Waits) {
-        if !waits.client_reads && !waits.client_sends {
-            return self.awaited.end();
-        }
-        if self.is_memory_short() || self.is_standing_memory_short() {
-            if self.may_store() {
-                let limits = self.worker.tables().settings.limits;
-                let stored = self.client.outbox.put_away(&self.worker.shared.storage, &limits);
-                self.storage_failed = stored.is_err();
-            }
-            self.client.pack();
-        }
-        let held = self.client.held() + self.response.held();
-        self.awaited.hold(&self.worker.slow, &self.client.slot, held, self.worker.standing_memory());
-        if self.client.outbox.stored() > 0 {
-            self.awaited.hold_file(&self.worker.filed, &self.client.slot);
-        }
-    }
-
-    fn overdue(&mut self, overdue: Overdue) -> End {
-        match overdue {
-            Overdue::ClientReads => self.give_up(End::Broken(Outcome::Abandoned)),
-            Overdue::ClientSends => self.fail(Refusal::with(408, "the request body did not come in time")),
-            Overdue::Upstream => {
-                if let Some(lease) = &self.lease {
-                    lease.erred(self.worker.coarse());
-                }
-                self.fail(Refusal::with(504, "the upstream did not answer in time"))
-            }
-        }
     }
 }
