@@ -82,6 +82,49 @@ fn an_answer_that_is_an_error_of_the_server_is_a_failure() {
     assert_eq!(outcomes(&gateway), [3, 2, 0]);
 }
 
+/// Their connections stay open for as long as their clients like, so that the switch itself is the answer.
+#[test]
+fn servers_that_only_switch_protocols_have_answered() {
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+    some_fail_and_none_is_ejected("Connection: upgrade\r\nUpgrade: echo\r\n", switch, 101);
+}
+
+/// So is it with the first of the events.
+#[test]
+fn servers_that_only_send_events_have_answered() {
+    let events =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n:\r\n";
+    some_fail_and_none_is_ejected("", events, 200);
+}
+
+/// Two servers send `answer`, and keep its connection until the client ends it; one answers every tenth request with 503.
+fn some_fail_and_none_is_ejected(fields: &str, answer: &'static str, answered: u16) {
+    let origins = [10, usize::MAX].map(|failing| {
+        let asked = AtomicUsize::new(0);
+        Origin::start(move |mut peer| {
+            while peer.head().is_some() {
+                if asked.fetch_add(1, SeqCst) % failing == failing - 1 {
+                    let _ = peer.send("HTTP/1.1 503 Oh\r\nContent-Length: 0\r\n\r\n");
+                } else {
+                    let _ = peer.send(answer);
+                    peer.rest();
+                }
+            }
+        })
+    });
+    let gateway = watched(&origins.each_ref().map(|origin| origin.address));
+    let mut counts = [0, 0];
+    for _ in 0..400 {
+        let head = client(&gateway).ask_head(format!("GET / HTTP/1.1\r\nHost: t\r\n{fields}\r\n"));
+        counts[usize::from(status(&head) == 503)] += 1;
+        assert!([answered, 503].contains(&status(&head)), "{head}");
+    }
+    settled(&gateway);
+    let upstream = upstream(&gateway);
+    assert_eq!((sum(&upstream, "served"), sum(&upstream, "errors")), (counts[0], counts[1]), "{upstream}");
+    assert!(counts[1] >= 15 && sum(&upstream, "ejections") == 0, "{upstream}");
+}
+
 /// An outlier gets no request but those that were chosen before it was ejected, until its time is over.
 #[test]
 fn a_server_that_alone_answers_with_errors_is_ejected() {

@@ -206,18 +206,18 @@ impl<W: Wire> Exchange<'_, W> {
         if self.is_abandoned && (self.response.is_event_stream() || self.response.is_switched()) {
             return Some(self.give_up(End::Broken(Outcome::Abandoned)));
         }
-        if self.response.is_event_stream() && !self.may_send_events() {
-            return Some(self.give_up(replaced_by(TOO_MANY_OPEN)));
-        }
-        if self.response.is_mistakable() {
-            return Some(self.give_up(replaced_by(NOT_SWITCHED)));
+        let is_too_many = (self.response.is_event_stream() && !self.may_send_events())
+            || (result.is_ok() && self.response.is_switched() && !self.permit.stay_open());
+        if is_too_many || self.response.is_mistakable() {
+            return Some(self.give_up(replaced_by(if is_too_many { TOO_MANY_OPEN } else { NOT_SWITCHED })));
         }
         self.store();
         match result {
-            Ok(()) if self.response.is_switched() && !self.permit.stay_open() => {
-                Some(self.give_up(replaced_by(TOO_MANY_OPEN)))
+            Ok(()) if self.response.is_switched() => {
+                let lease = self.lease.take()?;
+                lease.answered(self.worker.coarse(), self.response.head.status);
+                Some(End::Switched(lease))
             }
-            Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
                 self.finish();
                 None
@@ -251,11 +251,13 @@ impl<W: Wire> Exchange<'_, W> {
     fn may_send_events(&mut self) -> bool {
         if !self.streams_events {
             self.streams_events = self.permit.stay_open();
-            if self.streams_events
-                && !self.permit.holds_place()
-                && let Some(lease) = &mut self.lease
-            {
-                lease.stop_counting();
+            let holds_place = self.permit.holds_place();
+            if let Some(lease) = self.lease.as_mut().filter(|_| self.streams_events) {
+                // They may have no end.
+                lease.answered(self.worker.coarse(), self.response.head.status);
+                if !holds_place {
+                    lease.stop_counting();
+                }
             }
             self.progress.streams();
         }
@@ -279,7 +281,9 @@ impl<W: Wire> Exchange<'_, W> {
     /// The last byte was read. The connection goes back before the place, so that the next request finds it.
     fn finish(&mut self) {
         let Some(lease) = self.lease.take() else { return };
-        lease.answered(self.worker.coarse(), self.response.head.status);
+        if !self.streams_events {
+            lease.answered(self.worker.coarse(), self.response.head.status);
+        }
         if self.response.is_clean() && self.request.is_sent() {
             self.upstream.pool.put_idle(self.worker.index, self.worker.coarse(), lease);
         } else {
