@@ -169,6 +169,26 @@ fn a_client_that_expects_100_and_then_stalls_is_408() {
     assert_eq!(status(&client.head().expect("an interim answer")), 100);
     assert_eq!(client.answer().0, 408);
     settled(&gateway);
+    assert_eq!(outcomes(&gateway), [1, 0, 0]);
+}
+
+/// As the same body is none that is read before its request arrives.
+#[test]
+fn what_a_client_does_wrong_in_a_body_that_streams_is_no_failure_of_the_plant() {
+    let origin = Origin::start(|mut peer| drop(peer.rest()));
+    let mut settings = streaming(&[origin.address]);
+    settings.limits.body_bytes = 10;
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    for (number, (more, answer)) in [("zz\r\n", 400), ("8\r\nabcdefgh\r\n", 413)].into_iter().enumerate() {
+        let mut client = client(&gateway);
+        let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+        client.send(format!("{head}3\r\nabc\r\n")).expect("sent");
+        eventually("it is served", || gateway.status().plants[0].in_service == 1);
+        client.send(more).expect("sent");
+        assert_eq!(client.answer().0, answer);
+        settled(&gateway);
+        assert_eq!(outcomes(&gateway), [number as u64 + 1, 0, 0]);
+    }
 }
 
 /// A server may close an idle connection at any time: the close says nothing about the server's health.

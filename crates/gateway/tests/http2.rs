@@ -426,6 +426,23 @@ fn what_is_wrong_with_a_stream_is_told_on_it_alone() {
     assert_eq!(outcomes(&gateway), [4, 0, 0]);
 }
 
+/// It is no failure of the plant, as it is none where the body is read before its request arrives.
+#[test]
+fn a_call_whose_messages_grow_too_long_is_413() {
+    let origin = Origin::start(|mut peer| drop(peer.rest()));
+    let limits = Limits { body_bytes: 10, ..Limits::default() };
+    let gateway = gateway_with(Settings { limits, ..settings_of(&origin) }, &promises(8));
+    let mut client = connect(&gateway);
+    let call = request("POST", "/").header("content-type", "application/grpc");
+    let (response, mut body) = client.begin(call, true);
+    body.send_data(Bytes::from_static(b"abc"), false).expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    body.send_data(Bytes::from_static(b"abcdefgh"), false).expect("sent");
+    assert_eq!(client.answer(response).expect("an answer").status, 413);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [1, 0, 0]);
+}
+
 /// A server that stops working on a request when its connection is closed.
 fn stopping(max_connections: u32) -> Promises {
     let mut promises = promises(max_connections);

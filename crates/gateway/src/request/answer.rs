@@ -50,7 +50,8 @@ impl<W: Wire> Way<W> {
         permit.release(Service::default());
         permit.answered(refusal.status);
         permit.failed(refusal.why, if requested.is_head { 0 } else { body_length(&refusal) as u64 });
-        permit.depart(Outcome::Failed);
+        // What its client did wrong is no failure of the plant's.
+        permit.depart(Outcome::of_answer(refusal.status));
         match self.send_error(refusal, requested).await {
             false => Next::Close,
             true if requested.keep_alive => Next::Request,
