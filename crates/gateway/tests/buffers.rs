@@ -138,6 +138,46 @@ fn what_finds_no_room_streams() {
     settled(&gateway);
 }
 
+/// Its beginning lies in a file, and its end has come by the time that the file is sent.
+#[test]
+fn a_body_that_has_ended_streams_no_longer_wherever_it_began() {
+    let [go, answer, came] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+    let (may_go, may_answer, has_come) = (go.clone(), answer.clone(), came.clone());
+    let origin = Origin::answering(move |head, body| {
+        let may = if head.starts_with("GET") { &may_go } else { &may_answer };
+        has_come.fetch_or(!body.is_empty(), SeqCst);
+        eventually("the test lets it go", || may.load(SeqCst));
+        body.len().to_string()
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.limits.request_buffer = 80_000;
+    // Of two places one may be held by a stream.
+    let gateway = Gateway::start(settings, &promises(2)).expect("a gateway");
+    let counts = || (gateway.status().plants[0].in_service, gateway.status().plants[0].waiting);
+    let mut others = [client(&gateway), client(&gateway)];
+    others.iter_mut().for_each(|other| other.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent"));
+    eventually("no place is free", || counts() == (2, 0));
+    let body = pattern(90_000);
+    let head = format!("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n", body.len());
+    let mut first = client(&gateway);
+    first.send([head.as_bytes(), &body[..80_000]].concat()).expect("sent");
+    eventually("it waits for its place", || counts() == (2, 1));
+    first.send(&body[80_000..]).expect("sent");
+    go.store(true, SeqCst);
+    others.iter_mut().for_each(|other| assert_eq!(other.answer().0, 200));
+    eventually("the server has all of it", || came.load(SeqCst) && counts() == (1, 0));
+    // It goes on while its client sends.
+    let mut second = client(&gateway);
+    second.send([head.as_bytes(), &body[..85_000]].concat()).expect("sent");
+    eventually("it is served, too", || counts() == (2, 0));
+    second.send(&body[85_000..]).expect("sent");
+    answer.store(true, SeqCst);
+    for mut client in [first, second] {
+        assert_eq!(client.answer(), (200, b"90000".to_vec()));
+    }
+    settled(&gateway);
+}
+
 /// A long response whose reader is slow all along takes no more room than what is unread, and leaves the rest to others.
 #[test]
 fn what_was_read_of_a_file_makes_room_for_what_comes() {

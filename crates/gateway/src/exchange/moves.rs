@@ -96,10 +96,14 @@ impl<W: Wire> Exchange<'_, W> {
             self.permit.excuse(self.worker.now().since(since));
         }
         loop {
-            if self.request.is_stored()
-                && let Err(refusal) = self.request.refill(&self.client.inbox)
-            {
-                return Poll::Ready(self.fail(refusal));
+            if self.request.is_stored() {
+                if let Err(refusal) = self.request.refill(&self.client.inbox) {
+                    return Poll::Ready(self.fail(refusal));
+                }
+                // The rest of the body may have come before its beginning was sent.
+                if self.request.is_complete() {
+                    self.permit.end_stream();
+                }
             }
             let mut moved = self.send(context);
             if self.lease.is_some()
