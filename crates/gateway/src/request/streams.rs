@@ -418,7 +418,7 @@ async fn serve(guard: StreamGuard, mut way: Way<Stream>, parts: request::Parts, 
         Poll::Ready(())
     })
     .await;
-    let _ = match way.take_head(&parts) {
+    let _ = match way.take_head(parts) {
         Ok(()) => way.request().await,
         Err(refusal) => way.refuse(refusal).await,
     };
@@ -428,14 +428,14 @@ async fn serve(guard: StreamGuard, mut way: Way<Stream>, parts: request::Parts, 
 }
 
 impl Way<Stream> {
-    /// Puts the stream's head where the way looks for it: at the beginning of the inbox.
-    fn take_head(&mut self, parts: &request::Parts) -> Result<(), Refusal> {
+    /// Puts the stream's head where the way looks for it: at the beginning of the inbox. It need not be held a second time.
+    fn take_head(&mut self, parts: request::Parts) -> Result<(), Refusal> {
         let mut random = self.worker.random.borrow_mut();
         let nonce = u128::from(random.bits()) << 64 | u128::from(random.bits());
         drop(random);
         let start = StreamStart { goes_on: !self.client.io.is_end(), nonce };
         self.client.io.begin(Framing::None, parts.method == Method::HEAD);
-        head::request(parts, start, &mut self.scratch, &mut self.head)?;
+        head::request(&parts, start, &mut self.scratch, &mut self.head)?;
         if self.client.inbox.put(&self.scratch, false) < self.scratch.len() {
             return Err(Refusal::with(431, "the request head is too large"));
         }
