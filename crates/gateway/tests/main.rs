@@ -5,6 +5,7 @@
 
 mod abandoned;
 mod accept;
+mod access_log;
 mod buffers;
 mod clients;
 mod corpus;

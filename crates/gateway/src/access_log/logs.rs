@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes.
+/// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes. All of the longest texts that
+/// an entry has they would be half a gigabyte.
 const LINES: usize = 65_536;
 
 /// The operator is told of lines that are lost at most this often.

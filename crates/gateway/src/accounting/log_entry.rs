@@ -41,6 +41,13 @@ pub(crate) struct LoggedHead {
     pub scheme: &'static str,
 }
 
+impl LoggedHead {
+    fn held(&self) -> usize {
+        let optional = [&self.referer, &self.user_agent].into_iter().flatten();
+        [&self.method, &self.target, &self.host].into_iter().chain(optional).map(String::capacity).sum()
+    }
+}
+
 /// What is known of a request so far. It exists only where a log wants it, or where it is traced.
 pub(crate) struct Entry {
     log: Option<Arc<AccessLog>>,
@@ -94,6 +101,11 @@ impl Entry {
     pub(crate) fn traced(mut self: Box<Self>, trace: Option<TraceContext>) -> Box<Self> {
         self.trace = trace;
         self
+    }
+
+    /// How much memory it takes.
+    pub(crate) fn held(&self) -> usize {
+        size_of::<Self>() + self.head.as_ref().map_or(0, LoggedHead::held)
     }
 
     /// The status that the client was sent.

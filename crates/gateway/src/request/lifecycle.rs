@@ -154,8 +154,9 @@ impl<W: Wire> Way<W> {
     /// Notes what the connection holds besides its client's bytes.
     pub(super) fn note_besides(&mut self) {
         let fields = self.head.fields.capacity() + self.reply.fields.capacity();
+        let entry = self.entry.as_ref().map_or(0, |entry| entry.held());
         self.client.besides =
-            fields * size_of::<Field>() + self.variants.capacity() + self.scratch.capacity();
+            fields * size_of::<Field>() + self.variants.capacity() + self.scratch.capacity() + entry;
     }
 
     pub(crate) fn body_limit(&self) -> u64 {

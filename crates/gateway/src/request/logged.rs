@@ -7,6 +7,18 @@ use crate::client::wire::Wire;
 use crate::traces::context::{TRACEPARENT, TraceContext};
 use plimsoll_core::request::Target;
 
+/// The most of a text that an entry has, in bytes. Where a disk or a collector stalls, tens of thousands of entries wait for it.
+const LONGEST: usize = 2048;
+
+/// A text as an entry has it: the beginning of a long one, with an ellipsis.
+fn text(bytes: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]).into_owned();
+    if bytes.len() > LONGEST {
+        text.push('…');
+    }
+    text
+}
+
 impl<W: Wire> Way<W> {
     /// Begins the entry of a request whose head was read, if its site has a log or it is traced.
     pub(super) fn begin_log_entry(&mut self, target: Option<Target>) {
@@ -17,7 +29,6 @@ impl<W: Wire> Way<W> {
             return;
         }
         let (bytes, head) = (self.client.inbox.bytes(), &self.head);
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let field = |name| head.field(bytes, name).map(text);
         let logged = LoggedHead {
             method: text(head.method.of(bytes)),
