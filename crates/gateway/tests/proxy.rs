@@ -1056,3 +1056,26 @@ fn any_division_into_reads_gives_the_same_answers() {
     settled(&gateway);
     assert_eq!(outcomes(&gateway), [200, 0, 0]);
 }
+
+/// A stream of events may stay open for days.
+#[test]
+fn a_response_is_counted_when_it_begins_and_once() {
+    let go = Arc::new(AtomicBool::new(false));
+    let may_end = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        peer.head();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let _ = peer.send(format!("{head}1\r\n:\r\n"));
+        eventually("the test lets it end", || may_end.load(SeqCst));
+        let _ = peer.send("0\r\n\r\n");
+    });
+    let gateway = watched(&[origin.address]);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(status(&client.head().expect("a head")), 200);
+    let begun = || metric(&gateway, "plimsoll_responses_total{site=\"site\",class=\"default\",code=\"2xx\"}");
+    assert_eq!((begun(), in_flight(&gateway)), (1.0, 1));
+    go.store(true, SeqCst);
+    settled(&gateway);
+    assert_eq!(begun(), 1.0);
+}

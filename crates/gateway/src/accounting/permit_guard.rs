@@ -16,26 +16,22 @@ pub(crate) struct PermitGuard {
     permit: Option<Permit>,
     /// Its line of the access log, written when it departs.
     entry: Option<Box<Entry>>,
-    released: bool,
+    /// Whether its response is counted.
+    has_response: bool,
 }
 
 impl PermitGuard {
     pub(crate) fn new(worker: &Rc<Worker>, permit: Permit, entry: Option<Box<Entry>>) -> Self {
-        PermitGuard { worker: worker.clone(), permit: Some(permit), entry, released: false }
+        PermitGuard { worker: worker.clone(), permit: Some(permit), entry, has_response: false }
     }
 
-    /// Notes the status that the client is sent.
+    /// Notes the status of what the client is being sent, which may be cut off. The first call counts the response.
     pub(crate) fn answered(&mut self, status: u16) {
-        if let Some(permit) = &self.permit {
+        if let Some(permit) = &self.permit
+            && !std::mem::replace(&mut self.has_response, true)
+        {
             self.worker.lane.borrow().responded(permit.class(), status);
         }
-        if let Some(entry) = &mut self.entry {
-            entry.answered(status);
-        }
-    }
-
-    /// Notes for the access log the status of what the client is being sent, which may be cut off.
-    pub(crate) fn answering(&mut self, status: u16) {
         if let Some(entry) = &mut self.entry {
             entry.answered(status);
         }
@@ -111,13 +107,14 @@ impl PermitGuard {
         if let Some(permit) = &mut self.permit {
             self.worker.with_lane(|lane, now, _| lane.abandon(now, permit));
         }
-        self.answering(CLIENT_LEFT);
+        if let Some(entry) = &mut self.entry {
+            entry.answered(CLIENT_LEFT);
+        }
     }
 
     /// Gives the place at the plant back. The first call counts, later ones do nothing.
     pub(crate) fn release(&mut self, service: Service) {
-        if let Some(permit) = self.permit.as_mut().filter(|_| !self.released) {
-            self.released = true;
+        if let Some(permit) = &mut self.permit {
             let entry = &mut self.entry;
             self.worker.with_lane(|lane, now, verdicts| {
                 lane.release(now, permit, service, verdicts);

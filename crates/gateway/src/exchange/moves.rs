@@ -204,9 +204,6 @@ impl<W: Wire> Exchange<'_, W> {
         if self.response.is_progress() {
             self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
         }
-        if let Some(status) = self.response.status().filter(|_| !self.is_abandoned) {
-            self.permit.answering(status);
-        }
         if self.is_abandoned && (self.response.is_event_stream() || self.response.is_switched()) {
             return Some(self.give_up(End::Broken(Outcome::Abandoned)));
         }
@@ -214,6 +211,9 @@ impl<W: Wire> Exchange<'_, W> {
             || (result.is_ok() && self.response.is_switched() && !self.permit.stay_open());
         if is_too_many || self.response.is_mistakable() {
             return Some(self.give_up(replaced_by(if is_too_many { TOO_MANY_OPEN } else { NOT_SWITCHED })));
+        }
+        if let Some(status) = self.response.status().filter(|_| !self.is_abandoned) {
+            self.permit.answered(status);
         }
         self.store();
         match result {
