@@ -63,8 +63,7 @@ pub(super) fn is_worth_another_connection(
 
 /// Whether sending the request twice does no harm (RFC 9110 9.2.2), and the gateway has all of it: there is no body.
 pub(crate) fn is_repeatable(method: &[u8], head: &RequestHead) -> bool {
-    head.framing == Framing::None
-        && matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+    head.framing == Framing::None && matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE")
 }
 
 /// Whether a request may be sent again at the next level: it has no body and only reads.
