@@ -13,7 +13,7 @@ use crate::listen::placement::SpareTime;
 use crate::runtime::reload::Reloader;
 use crate::runtime::ticker;
 use crate::settings::{Address, Listener, Settings, check};
-use crate::sync::lock;
+use crate::sync::{RareNews, lock};
 use crate::transport::tls::server::TlsServer;
 use crate::upstream::ejection::ServerNews;
 use crate::upstream::loop_mark::LoopMark;
@@ -28,7 +28,7 @@ use plimsoll_core::{Engine, Lane, LearnedState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -125,6 +125,8 @@ impl Gateway {
             tls,
             floods: EndedConnections::default(),
             clients: Arc::default(),
+            unaccepted: AtomicU64::new(0),
+            told_unaccepted: RareNews::default(),
             shed: Arc::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
@@ -250,7 +252,7 @@ impl Gateway {
     }
 
     /// What fails beside the requests' way, as far as that is news: TLS with upstreams, the delivery of traces, metrics and the
-    /// access log.
+    /// access log, and descriptors that are not left for clients.
     pub fn faults(&self) -> Vec<FaultNews> {
         let tables = self.shared.tables.current();
         let faults = tables.plants.iter().enumerate().filter_map(|(plant, row)| {
@@ -264,9 +266,15 @@ impl Gateway {
         let shed =
             shed.map(|why| format!("clients are turned away by the gateway alone, not by nftables: {why}"));
         let lines = tables.access_logs.take_news(Instant::now());
+        let waited = self.shared.unaccepted.load(Relaxed);
+        let waits = self.shared.told_unaccepted.take(waited, Instant::now()).then(|| {
+            "connections wait, since no file descriptor is left: allow more (`LimitNOFILE`, `ulimit -n`) or set `connections` \
+             below that"
+        });
         let lost = [("traces", traces), ("metrics", metrics), ("lines of the access log", lines)];
         let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
-        let others = lost.chain(shed).map(|text| FaultNews { upstream: None, text });
+        let others =
+            lost.chain(shed).chain(waits.map(str::to_owned)).map(|text| FaultNews { upstream: None, text });
         faults.chain(others).collect()
     }
 

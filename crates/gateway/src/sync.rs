@@ -1,8 +1,29 @@
-//! The lock that threads share things behind.
+//! The lock that threads share things behind, and when the operator is told of what they count.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The operator is told of the same at most this often.
+pub(crate) const TELL_AGAIN: Duration = Duration::from_secs(600);
 
 /// Takes a lock, also after a panic: what the gateway's locks guard is whole after each of its writes.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the operator was told of something that is counted: how often it was, and when.
+#[derive(Debug, Default)]
+pub(crate) struct RareNews(Mutex<(u64, Option<Instant>)>);
+
+impl RareNews {
+    /// Whether it is news that it was so often by now: at the first one, and then at times while more come.
+    pub(crate) fn take(&self, count: u64, now: Instant) -> bool {
+        let mut told = lock(&self.0);
+        let (known, at) = *told;
+        let is_news = count > known && at.is_none_or(|at| now.saturating_duration_since(at) >= TELL_AGAIN);
+        if is_news {
+            *told = (count, Some(now));
+        }
+        is_news
+    }
 }

@@ -2,19 +2,16 @@
 
 use super::file::{LogFile, can_open};
 use super::lossy::LossyWriter;
-use crate::sync::lock;
+use crate::sync::RareNews;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes. All of the longest texts that
 /// an entry has they would be half a gigabyte.
 const LINES: usize = 65_536;
-
-/// The operator is told of lines that are lost at most this often.
-const TELL_AGAIN: Duration = Duration::from_secs(600);
 
 /// Where requests are written down, and in which form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,8 +121,8 @@ pub(crate) struct AccessLogs {
     sites: Vec<Option<Arc<AccessLog>>>,
     /// How many lines were lost, but for those that found the queue of a log full that is open.
     lost: Arc<AtomicU64>,
-    /// What the operator was told of that: how many, and when.
-    told: Arc<Mutex<(u64, Option<Instant>)>>,
+    /// What the operator was told of that.
+    told: Arc<RareNews>,
 }
 
 impl AccessLogs {
@@ -201,16 +198,11 @@ impl AccessLogs {
 }
 
 impl AccessLogs {
-    /// That lines are lost, if it is news: at the first one, and then at times while more are.
+    /// That lines are lost, if it is news.
     pub(crate) fn take_news(&self, now: Instant) -> Option<String> {
         let lost = self.dropped();
-        let mut told = lock(&self.told);
-        let (known, at) = *told;
-        if lost <= known || at.is_some_and(|at| now.saturating_duration_since(at) < TELL_AGAIN) {
-            return None;
-        }
-        *told = (lost, Some(now));
-        Some(format!("{lost} so far, which could not be written, or not in time"))
+        let is_news = self.told.take(lost, now);
+        is_news.then(|| format!("{lost} so far, which could not be written, or not in time"))
     }
 }
 
@@ -222,6 +214,8 @@ fn find(open: &[Arc<AccessLog>], target: &LogTarget, form: LogForm) -> Option<Ar
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::TELL_AGAIN;
+    use std::time::Duration;
 
     #[test]
     fn sites_share_a_log_have_their_own_or_none() -> io::Result<()> {

@@ -4,7 +4,8 @@
 //! kernel spreads connections by hash, which is uneven when they are few: the accepting thread hands connections over.
 //!
 //! At the limit of connections, a new one takes the place of the connection that has been idle the longest. The new
-//! connection waits until that place is free: at most one connection per listening socket is open above the limit.
+//! connection waits until that place is free: at most one connection per listening socket is open above the limit. Where
+//! no descriptor is left, connections wait in the kernel's queue, and idle ones are ended in the same way.
 
 use crate::listen::accepted::Accepted;
 use crate::listen::bound::{Connected, Listening};
@@ -13,6 +14,7 @@ use crate::request::at_accept;
 use crate::worker::Worker;
 use crate::worker::mailbox::Message;
 use plimsoll_core::time::Instant;
+use rustix::io::Errno;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -73,7 +75,13 @@ pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
                 place(&worker, accepted);
             }
             // The process is out of descriptors, or the client has left already. The gateway goes on either way.
-            Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Some(Err(error)) => {
+                if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) {
+                    worker.shared.unaccepted.fetch_add(1, Relaxed);
+                    make_room(&worker);
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
     }
 }

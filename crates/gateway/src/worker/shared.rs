@@ -10,10 +10,11 @@ use crate::listen::accepted::Accepted;
 use crate::listen::clients::ClientConnections;
 use crate::listen::kernel_shed::ShedState;
 use crate::listen::placement::SpareTime;
+use crate::sync::RareNews;
 use crate::transport::tls::server::TlsServer;
 use crate::upstream::loop_mark::LoopMark;
 use plimsoll_core::request::Verdict;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ pub(crate) struct Shared {
     pub tls: TlsServer,
     pub floods: EndedConnections,
     pub clients: Arc<ClientConnections>,
+    /// How often no descriptor was left for a connection that came, and what the operator was told of that.
+    pub unaccepted: AtomicU64,
+    pub told_unaccepted: RareNews,
     /// Clients that the system is to turn away for a while.
     pub shed: Arc<ShedState>,
     /// What requests carry that this gateway has sent on.
