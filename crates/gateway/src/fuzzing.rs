@@ -65,6 +65,7 @@ fn written(
         bytes,
         head,
         rewrite: None,
+        is_lighter: false,
         peer,
         settings,
         fallback_host: "origin",

@@ -466,6 +466,45 @@ fn caches_keep_of_folders_what_the_highest_tree_has() {
     std::fs::remove_dir_all(root).expect("removed");
 }
 
+/// A download that is resumed has its beginning from the level that the client had then.
+#[test]
+fn a_part_of_a_lighter_copy_is_sent_only_to_who_has_its_beginning() {
+    let origin = Origin::sending(|head| {
+        let range = field(head, "range").unwrap_or("none");
+        format!("HTTP/1.1 200 OK\r\nAccept-Ranges: bytes\r\nContent-Length: {}\r\n\r\n{range}", range.len())
+    });
+    let root = tempfile::tempdir().expect("a folder");
+    for (name, content) in [
+        ("manifest.json", r#"{"plimsoll": 1, "trees": [{"tree": "light"}, {"tree": "full"}]}"#),
+        ("light/a", "small"),
+        ("full/a", "large"),
+        ("full/film", "pictures"),
+    ] {
+        std::fs::create_dir_all(root.path().join(name).parent().expect("a folder")).expect("a folder");
+        std::fs::write(root.path().join(name), content).expect("a file");
+    }
+    let proxied = two_levels(servers(&[origin.address]));
+    let folder = two_levels(Backend::Files(FilesSettings::new(root.path())));
+    let ask = |gateway: &Gateway, path: &str, more: &str| {
+        let mut client = client(gateway);
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: t\r\nRange: bytes=2-\r\n{more}\r\n");
+        let head = client.ask_head(ask);
+        let body = String::from_utf8(client.body(&head)).expect("text");
+        (body, field(&head, "accept-ranges").map(str::to_owned), field(&head, "etag").map(str::to_owned))
+    };
+    let answer = |body: &str, ranges: &str| (body.to_owned(), Some(ranges.to_owned()));
+    let short = |(body, ranges, _): (String, Option<String>, Option<String>)| (body, ranges);
+    assert_eq!(short(ask(&proxied, "/a", "")), answer("none", "none"));
+    assert_eq!(short(ask(&proxied, "/a", "If-Range: \"a\"\r\n")), answer("bytes=2-", "none"));
+    assert_eq!(short(ask(&proxied, "/full/a", "")), answer("bytes=2-", "bytes"), "exempt, as it came");
+    let (body, ranges, tag) = ask(&folder, "/a", "");
+    assert_eq!((body, ranges), answer("small", "none"));
+    let condition = format!("If-Range: {}\r\n", tag.expect("a tag"));
+    assert_eq!(short(ask(&folder, "/a", &condition)), answer("all", "none"));
+    assert_eq!(short(ask(&folder, "/a", "If-Range: \"other\"\r\n")), answer("small", "none"));
+    assert_eq!(short(ask(&folder, "/film", "")), answer("ctures", "bytes"), "the highest level's for all");
+}
+
 #[test]
 fn a_host_of_no_site_is_421_and_the_connection_stays() {
     let origin = Origin::serving(b"here");

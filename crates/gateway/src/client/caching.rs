@@ -8,9 +8,15 @@
 //! `Last-Modified` is one of them. Besides, a lighter copy is often younger than its page: a client that asked by the date of
 //! its copy would be told later that the page has not changed. `ETag` stays. It tells copies apart, and a client that has the
 //! lighter one need not be sent it again while the overload lasts.
+//!
+//! `Accept-Ranges` becomes `none`: a client that resumed its download would join the beginning of one copy to the end of another.
 
 use crate::http1::field::list;
 use crate::http1::rules::HeaderRules;
+use crate::http1::write::write_field;
+
+/// Whether a download may be resumed.
+const RANGES: &[u8] = b"accept-ranges";
 
 /// By what else than `Cache-Control` and its relatives (RFC 9213) caches keep a response.
 const FOR_CACHES: [&[u8]; 4] = [b"expires", b"last-modified", b"surrogate-control", b"x-accel-expires"];
@@ -19,6 +25,8 @@ const FOR_CACHES: [&[u8]; 4] = [b"expires", b"last-modified", b"surrogate-contro
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Caching {
     is_lighter: bool,
+    /// The response has said that ranges of it may be asked for.
+    had_ranges: bool,
     /// The response says itself that nobody is to keep it.
     no_store: bool,
 }
@@ -26,7 +34,7 @@ pub(crate) struct Caching {
 impl Caching {
     /// `is_lighter`: a level below the highest answers.
     pub(crate) fn of(is_lighter: bool) -> Self {
-        Caching { is_lighter, no_store: false }
+        Caching { is_lighter, ..Caching::default() }
     }
 
     /// Whether a field goes on to the client.
@@ -38,6 +46,10 @@ impl Caching {
         let ending = &name[name.len().saturating_sub(CONTROL.len())..];
         if ending.eq_ignore_ascii_case(CONTROL) {
             self.no_store |= list(value).any(|member| member.eq_ignore_ascii_case(b"no-store"));
+            return false;
+        }
+        if name.eq_ignore_ascii_case(RANGES) {
+            self.had_ranges = true;
             return false;
         }
         !FOR_CACHES.iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -64,7 +76,10 @@ impl Caching {
         let added = std::str::from_utf8(rules.lines()).unwrap_or_default();
         self.write_kept(&HeaderRules::default(), added, out);
         let told: &[u8] = if self.no_store { b"no-store" } else { b"private, no-cache" };
-        crate::http1::write::write_field(out, b"cache-control", told);
+        write_field(out, b"cache-control", told);
+        if self.had_ranges {
+            write_field(out, RANGES, b"none");
+        }
     }
 }
 

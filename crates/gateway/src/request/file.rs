@@ -103,8 +103,16 @@ impl<W: Wire> Way<W> {
         let headers =
             self.head.fields.iter().map(|field| (text(field.name.of(bytes)), field.value.of(bytes)));
         let method = text(self.head.method.of(bytes));
-        let request = FileRequest { method, path, query, fields: FileFields::of(headers) };
-        Some(files.borrow_mut().respond(std::time::Instant::now(), &request))
+        let mut request = FileRequest { method, path, query, fields: FileFields::of(headers) };
+        let (now, mut files) = (std::time::Instant::now(), files.borrow_mut());
+        let response = files.respond(now, &request);
+        let is_range = matches!(response.status, 206 | 416) && request.fields.if_range.is_none();
+        if !is_range || !is_lighter(started.rewrites, &response) {
+            return Some(response);
+        }
+        // The client may have the beginning of the whole page.
+        request.fields.range = None;
+        Some(files.respond(now, &request))
     }
 
     fn write_file_head(&mut self, started: &Started<'_>, response: &FileResponse) {

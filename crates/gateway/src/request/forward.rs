@@ -218,10 +218,11 @@ impl<W: Wire> Way<W> {
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
         let (mark, trace) = (&self.worker.shared.mark, self.trace.as_ref());
         let (fallback_host, own_host) = (upstream.name.as_str(), upstream.host.as_deref());
-        let outgoing = |rewrite| Outgoing {
+        let outgoing = |level| Outgoing {
             bytes,
             head,
-            rewrite,
+            rewrite: rewrites.get(level),
+            is_lighter: level + 1 < rewrites.len(),
             peer,
             settings,
             fallback_host,
@@ -231,11 +232,10 @@ impl<W: Wire> Way<W> {
             trace,
             places,
         };
-        self.variants.begin(|out| outgoing(rewrites.first()).write(out));
+        self.variants.begin(|out| outgoing(0).write(out));
         let may_fall_back = retry::may_fall_back(head.method.of(bytes), head);
-        for pair in rewrites.windows(2).take_while(|pair| may_fall_back && pair[0].falls_back) {
-            self.variants.then(|out| outgoing(Some(&pair[1])).write(out));
-        }
+        let above = rewrites.windows(2).take_while(|pair| may_fall_back && pair[0].falls_back).count();
+        (1..=above).for_each(|level| self.variants.then(|out| outgoing(level).write(out)));
     }
 }
 

@@ -7,7 +7,7 @@
 use super::forwarded_fields::Forwarding;
 use super::peer::Peer;
 use crate::http1::body::Framing;
-use crate::http1::field::{FieldKind, is_alike};
+use crate::http1::field::{Field, FieldKind, is_alike};
 use crate::http1::request::RequestHead;
 use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number};
@@ -22,6 +22,8 @@ pub(crate) struct Outgoing<'a> {
     pub bytes: &'a [u8],
     pub head: &'a RequestHead,
     pub rewrite: Option<&'a Rewrite>,
+    /// Whether a level below the highest is asked for.
+    pub is_lighter: bool,
     pub peer: &'a Peer,
     pub settings: &'a Settings,
     /// Named where the client named no host: HTTP/1.1 must name one, and servers refuse an empty one.
@@ -101,7 +103,13 @@ impl Outgoing<'_> {
         out.extend_from_slice(b"\r\n");
     }
 
+    /// Whether a field is to go no further. A range of a lighter copy is none of the page that its client may have the beginning
+    /// of, so that it counts only beside `If-Range`, which tells them apart.
     fn is_replaced(&self, name: &[u8]) -> bool {
+        let is_condition = |field: &Field| is_alike(field.name.of(self.bytes), b"if-range");
+        if self.is_lighter && is_alike(name, b"range") && !self.head.fields.iter().any(is_condition) {
+            return true;
+        }
         if self.rules.drops(name) || self.trace.is_some_and(|trace| trace.replaces(name)) {
             return true;
         }

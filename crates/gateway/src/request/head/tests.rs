@@ -35,6 +35,7 @@ fn written(
         bytes: text.as_bytes(),
         head: &head,
         rewrite: None,
+        is_lighter: false,
         peer: &Peer::new(&peer, &settings.trusted_proxies),
         settings,
         fallback_host: "origin:80",
