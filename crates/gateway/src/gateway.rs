@@ -13,7 +13,7 @@ use crate::listen::placement::SpareTime;
 use crate::runtime::reload::Reloader;
 use crate::runtime::ticker;
 use crate::settings::{Address, Listener, Settings, check};
-use crate::sync::{RareNews, lock};
+use crate::sync::lock;
 use crate::transport::tls::server::TlsServer;
 use crate::upstream::ejection::ServerNews;
 use crate::upstream::loop_mark::LoopMark;
@@ -28,7 +28,7 @@ use plimsoll_core::{Engine, Lane, LearnedState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -69,6 +69,9 @@ pub struct Before {
     /// What of it did not fit the promises, a sentence each.
     pub left_out: Vec<String>,
 }
+
+const NO_DESCRIPTOR: &str = "connections wait, since no file descriptor is left: allow more (`LimitNOFILE`, `ulimit -n`) or set \
+                             `connections` below that";
 
 /// What the operator's log is to say of something that fails beside the requests' way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,8 +128,7 @@ impl Gateway {
             tls,
             floods: EndedConnections::default(),
             clients: Arc::default(),
-            unaccepted: AtomicU64::new(0),
-            told_unaccepted: RareNews::default(),
+            unaccepted: Default::default(),
             shed: Arc::default(),
             reported_workers: Mutex::default(),
             mark: LoopMark::draw(),
@@ -134,9 +136,8 @@ impl Gateway {
         });
         let engine = Arc::new(Mutex::new(engine));
         let ticker = ticker::start(engine.clone(), shared.clone())?;
-        let threads = Vec::new();
         let (journal, owner) = (Arc::default(), Arc::default());
-        let (operator, pusher, shed, is_replaced) = (None, None, None, false);
+        let (operator, pusher, shed, threads, is_replaced) = (None, None, None, Vec::new(), false);
         let mut gateway = Gateway {
             shared,
             engine,
@@ -266,11 +267,8 @@ impl Gateway {
         let shed =
             shed.map(|why| format!("clients are turned away by the gateway alone, not by nftables: {why}"));
         let lines = tables.access_logs.take_news(Instant::now());
-        let waited = self.shared.unaccepted.load(Relaxed);
-        let waits = self.shared.told_unaccepted.take(waited, Instant::now()).then(|| {
-            "connections wait, since no file descriptor is left: allow more (`LimitNOFILE`, `ulimit -n`) or set `connections` \
-             below that"
-        });
+        let (count, told) = &self.shared.unaccepted;
+        let waits = told.take(count.load(Relaxed), Instant::now()).then_some(NO_DESCRIPTOR);
         let lost = [("traces", traces), ("metrics", metrics), ("lines of the access log", lines)];
         let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
         let others =

@@ -151,7 +151,7 @@ fn a_body_that_has_ended_streams_no_longer_wherever_it_began() {
     });
     let mut settings = settings(&[origin.address]);
     settings.limits.request_buffer = 80_000;
-    // Of two places one may be held by a stream.
+    // A stream may hold one of two places.
     let gateway = Gateway::start(settings, &promises(2)).expect("a gateway");
     let counts = || (gateway.status().plants[0].in_service, gateway.status().plants[0].waiting);
     let mut others = [client(&gateway), client(&gateway)];

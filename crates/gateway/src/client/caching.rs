@@ -9,7 +9,8 @@
 //! its copy would be told later that the page has not changed. `ETag` stays. It tells copies apart, and a client that has the
 //! lighter one need not be sent it again while the overload lasts.
 //!
-//! `Accept-Ranges` becomes `none`: a client that resumed its download would join the beginning of one copy to the end of another.
+//! `Accept-Ranges` becomes `none`: a client that resumed its download would join the beginning of one copy to the end of the
+//! other.
 
 use crate::http1::field::list;
 use crate::http1::rules::HeaderRules;

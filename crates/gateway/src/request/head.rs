@@ -103,8 +103,8 @@ impl Outgoing<'_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Whether a field is to go no further. A range of a lighter copy is none of the page that its client may have the beginning
-    /// of, so that it counts only beside `If-Range`, which tells them apart.
+    /// Whether a field is to go no further. A range of a lighter copy is none of the page whose beginning its client may have.
+    /// It counts only beside `If-Range`, which tells the two apart.
     fn is_replaced(&self, name: &[u8]) -> bool {
         let is_condition = |field: &Field| is_alike(field.name.of(self.bytes), b"if-range");
         if self.is_lighter && is_alike(name, b"range") && !self.head.fields.iter().any(is_condition) {

@@ -7,7 +7,7 @@ use crate::client::wire::Wire;
 use crate::traces::context::{TRACEPARENT, TraceContext};
 use plimsoll_core::request::Target;
 
-/// The most of a text that an entry has, in bytes. Where a disk or a collector stalls, tens of thousands of entries wait for it.
+/// The most of a text that an entry has, in bytes: where a disk or a collector stalls, tens of thousands of entries wait.
 const LONGEST: usize = 2048;
 
 /// A text as an entry has it: the beginning of a long one, with an ellipsis.

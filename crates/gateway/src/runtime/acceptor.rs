@@ -77,7 +77,7 @@ pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
             // The process is out of descriptors, or the client has left already. The gateway goes on either way.
             Some(Err(error)) => {
                 if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) {
-                    worker.shared.unaccepted.fetch_add(1, Relaxed);
+                    worker.shared.unaccepted.0.fetch_add(1, Relaxed);
                     make_room(&worker);
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;

@@ -33,8 +33,7 @@ pub(crate) struct Shared {
     pub floods: EndedConnections,
     pub clients: Arc<ClientConnections>,
     /// How often no descriptor was left for a connection that came, and what the operator was told of that.
-    pub unaccepted: AtomicU64,
-    pub told_unaccepted: RareNews,
+    pub unaccepted: (AtomicU64, RareNews),
     /// Clients that the system is to turn away for a while.
     pub shed: Arc<ShedState>,
     /// What requests carry that this gateway has sent on.
