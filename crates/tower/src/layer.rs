@@ -39,7 +39,7 @@ impl PlimsollLayer {
     }
 
     /// Whether levels stand still because the control loops have panicked. The panic is reported as one of the thread
-    /// `plimsoll-tick`. Requests are served as before, and the loops are tried again each second.
+    /// `plimsoll-tick`. Requests are served as before, those that wait are answered in time, and the loops are tried again.
     pub fn is_frozen(&self) -> bool {
         self.running.is_frozen.load(Relaxed)
     }

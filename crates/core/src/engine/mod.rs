@@ -144,6 +144,14 @@ impl Engine {
         self.timers.next().min(self.serve_waiting(now, verdicts))
     }
 
+    /// Answers waiting requests as [`tick`](Engine::tick) does last, and runs no loop: for a shell whose call of that has
+    /// panicked. Returns when to look again.
+    pub fn answer_waiting(&mut self, now: Instant, verdicts: &mut Verdicts) -> Instant {
+        // Whatever the loops had changed before the panic may make room.
+        self.reloaded = true;
+        self.serve_waiting(now, verdicts)
+    }
+
     /// Takes the readings that plants report.
     fn read(&mut self, now: Instant, readings: &Readings) {
         for (plant, utilization) in &readings.utilization {

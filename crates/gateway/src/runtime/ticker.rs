@@ -1,4 +1,7 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
+//!
+//! A panic of a loop ends no request: levels stand still, which `/healthz` and the supervisor's watchdog see, requests that
+//! wait are answered all the same, and the loops are tried again.
 
 use crate::background::Background;
 use crate::runtime::processors::Processors;
@@ -9,6 +12,7 @@ use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -16,6 +20,8 @@ use std::time::SystemTime;
 
 /// The longest sleep, so that a stop is seen within this time even if its wake-up is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The shortest sleep after a panic, each of which writes a message.
+const SLEEP_AFTER_PANIC: Duration = Duration::from_millis(100);
 
 pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io::Result<Background> {
     Background::start("plimsoll-tick", move |ending| {
@@ -24,9 +30,14 @@ pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io:
         while !ending.load(Relaxed) {
             let now = shared.clock.now();
             let readings = senses.read(&shared, now);
-            let next = lock(&engine).tick(now, &readings, &mut verdicts);
+            // The engine's lock is taken after a panic too: what it guards is whole after each write.
+            let ticked = catch_unwind(AssertUnwindSafe(|| lock(&engine).tick(now, &readings, &mut verdicts)));
+            let least = if ticked.is_err() { SLEEP_AFTER_PANIC } else { Duration::ZERO };
+            let answer = || lock(&engine).answer_waiting(now, &mut verdicts);
+            let next = ticked.or_else(|_| catch_unwind(AssertUnwindSafe(answer)));
             shared.deliver(verdicts.drain(..));
-            thread::park_timeout(next.since(shared.clock.now()).min(LONGEST_SLEEP));
+            let sleep = next.map_or(LONGEST_SLEEP, |next| next.since(shared.clock.now()));
+            thread::park_timeout(sleep.clamp(least, LONGEST_SLEEP));
         }
     })
 }

@@ -39,6 +39,9 @@ pub(crate) struct Running {
     pub(crate) ticker: OnceLock<Thread>,
     /// The loops have panicked when they last ran, so that levels stand still.
     pub(crate) is_frozen: AtomicBool,
+    /// The loops panic.
+    #[cfg(test)]
+    pub(crate) are_loops_broken: AtomicBool,
 }
 
 impl Running {
@@ -53,7 +56,16 @@ impl Running {
         let names = Arc::new(PrefixedNames::default().next(promises, prefixes, &engine.prepare(promises)?));
         let lanes = Lanes::new(lanes, &names);
         let (ticker, is_frozen) = (OnceLock::new(), AtomicBool::new(false));
-        Ok(Running { engine: Mutex::new(engine), lanes, clock, client, ticker, is_frozen })
+        Ok(Running {
+            engine: Mutex::new(engine),
+            lanes,
+            clock,
+            client,
+            ticker,
+            is_frozen,
+            #[cfg(test)]
+            are_loops_broken: AtomicBool::new(false),
+        })
     }
 
     /// Calls the engine through this thread's lane.
@@ -62,13 +74,17 @@ impl Running {
     }
 
     /// Runs the loops that are due; returns when to come again.
-    pub(crate) fn tick(&self) -> Instant {
+    fn tick(&self, verdicts: &mut Verdicts) -> Instant {
         let unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
         let readings = Readings { unix_time, ..Readings::default() };
-        let mut verdicts = Verdicts::new();
-        let next = lock(&self.engine).tick(self.clock.now(), &readings, &mut verdicts);
-        self.deliver(verdicts);
-        next
+        #[cfg(test)]
+        assert!(!self.are_loops_broken.load(std::sync::atomic::Ordering::Relaxed), "the loops are broken");
+        lock(&self.engine).tick(self.clock.now(), &readings, verdicts)
+    }
+
+    /// Answers waiting requests where the loops have panicked; returns when to come again.
+    fn answer_waiting(&self, verdicts: &mut Verdicts) -> Instant {
+        lock(&self.engine).answer_waiting(self.clock.now(), verdicts)
     }
 
     pub(crate) fn deliver(&self, verdicts: Verdicts) {

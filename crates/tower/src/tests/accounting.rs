@@ -36,7 +36,7 @@ fn an_answer_that_is_an_error_of_the_server_is_a_failure() {
 
 #[test]
 fn loops_that_panic_are_seen_and_tried_again_and_requests_are_served() {
-    let bench = Bench::new(workers(2));
+    let bench = Bench::new(workers(1));
     let running = &bench.layer.running;
     crate::running::ticker::start(running).expect("a thread");
     let becomes = |is_frozen: bool| {
@@ -47,14 +47,30 @@ fn loops_that_panic_are_seen_and_tried_again_and_requests_are_served() {
             std::thread::yield_now();
         }
     };
-    let now = bench.time.swap(u64::MAX, Ordering::Relaxed);
-    becomes(true);
-    // The loops have no time, and requests have.
-    for round in 1..=2 {
-        bench.time.store(now + round, Ordering::Relaxed);
+    for are_broken in [true, false, true, false] {
+        running.are_loops_broken.store(are_broken, Ordering::Relaxed);
+        becomes(are_broken);
         assert_eq!(read(answer(call(&bench, &answering("it"), request("/"))).into_body()), "it");
-        becomes(false);
     }
+    bench.assert_settled();
+}
+
+#[test]
+fn a_request_that_waits_too_long_while_loops_panic_is_told_so() {
+    let bench = Bench::new(workers(1));
+    let first = call(&bench, &silent(), request("/"));
+    let mut second = call(&bench, &answering("second"), request("/"));
+    assert!(poll(&mut second).is_pending());
+    bench.layer.running.are_loops_broken.store(true, Ordering::Relaxed);
+    bench.tick();
+    assert!(poll(&mut second).is_pending());
+    bench.advance(Duration::from_secs(11));
+    bench.tick();
+    let response = answer(second);
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let decision = response.extensions().get::<crate::Decision>().expect("a decision");
+    assert_eq!(decision.reason(), Reason::WaitTimeout);
+    drop((first, response));
     bench.assert_settled();
 }
 

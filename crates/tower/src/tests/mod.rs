@@ -49,7 +49,10 @@ impl Bench {
     }
 
     fn tick(&self) -> Duration {
-        self.layer.running.tick().since(self.layer.running.clock.now())
+        let running = &self.layer.running;
+        let sleep = running.try_tick();
+        assert_eq!(self.layer.is_frozen(), running.are_loops_broken.load(Ordering::Relaxed), "a loop panics");
+        sleep
     }
 
     fn advance(&self, time: Duration) {
