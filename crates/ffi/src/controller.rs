@@ -238,7 +238,7 @@ fn is_of(known: &Mapping, contents: &Contents<'_>) -> bool {
     let header = known.header();
     known.layout() == contents.layout
         && known.configuration() == Ok(contents.configuration)
-        && !header.changing.is_of_earlier_start(now())
+        && !header.is_of_earlier_start(owner::boot(), now())
         && !owner::is_elsewhere(header.namespace)
 }
 

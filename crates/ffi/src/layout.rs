@@ -22,7 +22,7 @@ use std::time::Duration;
 /// "PLIMSOLL".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSOLL");
 /// Changes when the same sizes mean something else.
-const VERSION: u64 = 8;
+const VERSION: u64 = 9;
 /// Two cache lines, since a processor fetches two at a time.
 const ALIGN: usize = 128;
 /// The most that a header may announce, so that no sum of sizes overflows.
@@ -49,6 +49,8 @@ pub(crate) struct Header {
     pub(crate) period_ns: u64,
     /// The PID namespace of the controller that made it; 0 if that was not shown.
     pub(crate) namespace: u64,
+    /// The machine's start at which it was made; 0 if that was not shown.
+    pub(crate) boot: u64,
     pub(crate) changing: Changing,
     pub(crate) queue: ListenQueue,
 }
@@ -72,11 +74,13 @@ pub(crate) struct Changing {
     pub(crate) refused: AtomicU64,
 }
 
-impl Changing {
-    /// Whether the controller was last awake before the machine's start: its clock was far ahead of the one of now.
-    pub(crate) fn is_of_earlier_start(&self, now: Instant) -> bool {
+impl Header {
+    /// Whether it is of an earlier start of the machine than this one, `boot`: it says another one, or its controller was last
+    /// awake far ahead of the clock of now.
+    pub(crate) fn is_of_earlier_start(&self, boot: u64, now: Instant) -> bool {
         const FAR_NS: u64 = 3_000_000_000;
-        self.heartbeat_ns.load(Relaxed).saturating_sub(now.as_nanos()) > FAR_NS
+        let is_other = self.boot != 0 && boot != 0 && self.boot != boot;
+        is_other || self.changing.heartbeat_ns.load(Relaxed).saturating_sub(now.as_nanos()) > FAR_NS
     }
 }
 

@@ -134,6 +134,7 @@ impl Mapping {
             checksum: checksum(contents.configuration.as_bytes()),
             period_ns: contents.period_ns,
             namespace: owner::namespace(),
+            boot: owner::boot(),
             ..Header::default()
         };
         let configuration = contents.configuration.as_bytes();

@@ -11,6 +11,7 @@
 //! `ChrootDir` hide living processes. Where it shows the process, it tells one that has got the number of a dead one. All must
 //! be in one PID namespace ([`namespace`]), where a number means the same to each.
 
+use crate::layout::checksum;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -36,6 +37,11 @@ pub(crate) fn own() -> u64 {
 /// The PID namespace of this process; 0 if it is not shown.
 pub(crate) fn namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// A number of the machine's start that another start has not; 0 if it is not shown.
+pub(crate) fn boot() -> u64 {
+    fs::read("/proc/sys/kernel/random/boot_id").map_or(0, |id| checksum(&id))
 }
 
 /// Whether that namespace is certainly not this process's own.

@@ -98,7 +98,9 @@ impl Server {
 
     fn over(mapping: Mapping, path: &Path) -> Result<Server, Fault> {
         let changing = &mapping.header().changing;
-        if changing.generation.load(Acquire) == 0 || changing.is_of_earlier_start(now()) {
+        if changing.generation.load(Acquire) == 0
+            || mapping.header().is_of_earlier_start(owner::boot(), now())
+        {
             return Err(Fault::File);
         }
         if owner::is_elsewhere(mapping.header().namespace) {
@@ -508,6 +510,19 @@ mod tests {
         assert_eq!(next.1, Taken::Made, "its times are those of another clock");
         server.watch.forget();
         assert_eq!(server.frozen(), Some(Frozen::Replaced), "no controller comes back to the former state");
+    }
+
+    #[test]
+    fn a_state_of_an_earlier_start_of_the_machine_is_refused_and_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = state(&folder);
+        let mut bytes = fs::read(&path).expect("the state");
+        bytes[std::mem::offset_of!(Header, boot)] ^= 1;
+        fs::write(&path, bytes).expect("the state");
+        assert_eq!(Server::attach(&path).err(), Some(Fault::File), "its heartbeat is in the past");
+        let configuration = plimsoll_config::parse_inside(CONFIGURATION, "test").expect("a valid one");
+        let next = Controller::start(&path, (CONFIGURATION, &configuration), 1, 1).expect("a controller");
+        assert_eq!(next.1, Taken::Made);
     }
 
     #[test]
