@@ -112,11 +112,14 @@ impl Server {
         let promises = &configuration.promises;
         let classifier =
             Classifier::new(promises, mapping.header().seed).map_err(|_| Fault::Configuration)?;
-        let slot = claim(&mapping, changing, owner::own()).ok_or_else(|| {
+        let own = owner::own();
+        let slot = claim(&mapping, changing, own).ok_or_else(|| {
             changing.refused.fetch_add(1, Relaxed);
             Fault::NoLane
         })?;
-        let (words, seed) = (mapping.words(), mapping.header().seed);
+        let words = mapping.words();
+        // With the same random numbers in each process, all first requests of short-lived ones would have the same level.
+        let seed = mapping.header().seed ^ own ^ now().as_nanos();
         let generation = changing.generation.load(Acquire);
         let lane = Lane::in_process(promises, seed, words, slot.counters).map_err(|_| Fault::Configuration);
         let (lane, mark) = lane.and_then(|lane| Ok((lane, Mark::new()?))).inspect_err(|_| slot.free())?;
@@ -510,6 +513,30 @@ mod tests {
         assert_eq!(next.1, Taken::Made, "its times are those of another clock");
         server.watch.forget();
         assert_eq!(server.frozen(), Some(Frozen::Replaced), "no controller comes back to the former state");
+    }
+
+    #[test]
+    fn processes_that_attach_one_after_another_draw_different_random_numbers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let levels = "choice = \"random\"\n[[site.level]]\nname = \"light\"\nprefix = \"/light\"\n[[site.level]]\nname = \"full\"\n";
+        let file = CONFIGURATION.replace("name = \"www\"\n", &format!("name = \"www\"\n{levels}"));
+        let configuration = plimsoll_config::parse_inside(&file, "test").expect("a valid configuration");
+        let mut controller = Controller::start(&path, (&file, &configuration), 1, 1).expect("a controller").0;
+        let mut learned = controller.learned();
+        learned.classes.iter_mut().for_each(|class| class.service_level = [1.5; 2]);
+        assert_eq!(controller.restore(&learned, true), Vec::<String>::new());
+        controller.tick();
+        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let fields = Fields { method: "GET", host: "www", path: b"/", query: "", client, header: &|_| None };
+        let is_full = |_: &i32| {
+            let server = Server::attach(&path).expect("a lane");
+            let served = server.adapt(&fields, 256).expect("a decision");
+            server.done(served.request, Outcome::Completed).expect("it is under way");
+            served.level == 2
+        };
+        let full = (0..200).filter(is_full).count();
+        assert!((60..=140).contains(&full), "{full} of 200");
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl SharedPlant {
 }
 
 impl Lane {
-    /// The lane of a process of a server.
+    /// The lane of a process of a server. `seed` is of its random choices alone, and differs from that of each other process.
     ///
     /// # Errors
     /// As of [`SharedShape::of`].
