@@ -110,8 +110,9 @@ fn word(number: u32, Seen { start_ticks, stack }: Seen) -> u64 {
 
 /// What is shown of a process, if it is.
 fn seen(proc: &Path, number: u32) -> Option<Seen> {
-    let stat = fs::read_to_string(proc.join(number.to_string()).join("stat")).ok()?;
-    // The name of the program is in brackets and may hold anything, brackets too.
+    let stat = fs::read(proc.join(number.to_string()).join("stat")).ok()?;
+    // The name of the program is in brackets and may hold any bytes, brackets too.
+    let stat = String::from_utf8_lossy(&stat);
     let mut fields = stat.rsplit(')').next()?.split_ascii_whitespace();
     let [start_ticks, stack] = [19, 5].map(|next| fields.nth(next).and_then(|field| field.parse().ok()));
     Some(Seen { start_ticks: start_ticks?, stack: stack? })
@@ -120,7 +121,8 @@ fn seen(proc: &Path, number: u32) -> Option<Seen> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command};
+    use std::io::Read;
+    use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 
     fn word_of(child: &Child) -> u64 {
@@ -152,6 +154,22 @@ mod tests {
         child.wait().unwrap();
         assert!(!lives(owner) && !lives(child.id().into()));
         assert!(!lives(0), "no process");
+    }
+
+    #[test]
+    fn a_process_is_known_whatever_bytes_its_name_has() {
+        let program = "import ctypes, time\n\
+                       ctypes.CDLL(None).prctl(15, b'\\xff) \\xfe', 0, 0, 0)\n\
+                       print('named', flush=True)\n\
+                       time.sleep(60)";
+        let mut command = Command::new("python3");
+        let mut child = command.args(["-c", program]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = [0; 5];
+        child.stdout.take().unwrap().read_exact(&mut said).unwrap();
+        let owner = word_of(&child);
+        assert!(lives(owner) && !lives(owner + (1 << (NUMBER_BITS + MARK_BITS))));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
