@@ -152,3 +152,32 @@ fn a_folder_that_is_missing_is_told_with_what_makes_it() {
         "{said}"
     );
 }
+
+/// A changed configuration, as any other number of lanes or another version, has the state made anew.
+#[test]
+fn what_was_learned_and_the_seed_outlive_a_state_that_is_made_anew() {
+    let admin = format!("127.0.0.1:{}", free_port());
+    let drawn = configuration().replace("seed = 7\n", "");
+    let mut control = Control::start_with(&drawn, &["--admin", &admin]);
+    let folder = Folder::new();
+    let mut one = calling(&control, &folder);
+    let learned = |control: &Control| -> Value {
+        let file = control.state().with_added_extension("learned");
+        fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    };
+    let weight = |known: &Value| known["classes"][0]["levels"][1]["cost"]["requests"].as_f64();
+    wait_until("a cost is learned", || weight(&learned(&control)) > Some(0.0));
+    end(&mut one);
+    control.process.signal(Signal::SIGTERM);
+    control.process.wait();
+    let before = learned(&control);
+    control.again_with(&drawn.replace("exempt = [", "exempt = [{ path = \"/more\" }, "));
+    control.wait_for_line("was made");
+    let cost = |known: &Value| known["classes"][0]["levels"][1]["cost"]["seconds"].clone();
+    let status: Value = serde_json::from_slice(&control.ask("GET /status").body).expect("it is JSON");
+    control.process.signal(Signal::SIGTERM);
+    control.process.wait();
+    let after = learned(&control);
+    assert!(before["seed"].is_u64() && cost(&before).is_f64(), "{before}");
+    assert_eq!((&after["seed"], cost(&after)), (&before["seed"], cost(&before)), "{status}");
+}

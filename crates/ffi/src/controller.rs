@@ -33,6 +33,7 @@ pub struct Controller {
     versions: Vec<u64>,
     verdicts: Verdicts,
     own: u64,
+    seed: u64,
     /// T.
     period: Duration,
     place: StatePlace,
@@ -74,7 +75,8 @@ impl Controller {
         let lanes: Vec<LaneSlot> = mapping.lanes().collect();
         let counters: Vec<SharedLane> = lanes.iter().map(|lane| lane.counters).collect();
         let words = mapping.words();
-        let engine = Engine::of_processes(&configuration.promises, mapping.header().seed, words, &counters)?;
+        let seed = mapping.header().seed;
+        let engine = Engine::of_processes(&configuration.promises, seed, words, &counters)?;
         let (versions, verdicts) = (Vec::with_capacity(lanes.len()), Vec::new());
         let queue = &mapping.header().queue;
         let controller = Controller {
@@ -86,6 +88,7 @@ impl Controller {
             versions,
             verdicts,
             own,
+            seed,
             period,
             place,
             _lock: lock,
@@ -101,6 +104,11 @@ impl Controller {
     /// What the loops have learned, to be kept over a restart.
     pub fn learned(&self) -> LearnedState {
         self.engine.learned()
+    }
+
+    /// The key of the client hash: that of the state, which may be older than this controller.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// A snapshot of every plant, site and class, as of the last control period.

@@ -2,7 +2,8 @@
 //!
 //! In come the configuration and, through the shared state, what the processes count; out go the service levels that they read.
 //! What was learned is kept beside the state in memory, period by period, so that the next controller goes on where this one
-//! was. Where an address is named for it, the operator's listener shows what the controller does.
+//! was, also with another configuration. Where an address is named for it, the operator's listener shows what the controller
+//! does.
 
 use crate::args::{ControlArguments, source};
 use crate::output::failure::Failure;
@@ -40,15 +41,16 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let listening = arguments.admin.map(|address| Listening::bind(address, &configuration)).transpose()?;
     let learned = arguments.state.with_added_extension("learned");
     let known = KnownState::find_at(&learned);
-    let seed = configuration.gateway.seed.unwrap_or_else(seed::drawn);
+    let seed = configuration.gateway.seed.or(known.seed()).unwrap_or_else(seed::drawn);
     let (controller, taken) =
         Controller::start(&arguments.state, (&text, &configuration), seed, arguments.lanes.into())
             .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let incidents = Arc::default();
-    let mut run = ControlRun { controller, learned: &learned, desk: None };
+    let keeps_seed = configuration.gateway.seed.is_none();
+    let mut run = ControlRun { controller, learned: &learned, keeps_seed, desk: None };
     // Deaths that the first tick finds have not been told; those that an earlier controller has found have.
     let processes = ProcessNews::going_on(run.controller.lanes(), run.process_counts());
-    if let (Taken::Over, Some((state, at_once))) = (taken, known.learned()) {
+    if let Some((state, at_once)) = known.learned() {
         known.tell_left_out(&run.controller.restore(&state, at_once));
     }
     // Processes can attach to what is published, so that it is there once this process says so.
@@ -132,6 +134,8 @@ impl Owner for ControlOwner {
 struct ControlRun<'a> {
     controller: Controller,
     learned: &'a Path,
+    /// The seed is not that of the configuration, so that it is kept with what was learned.
+    keeps_seed: bool,
     desk: Option<ControllerDesk>,
 }
 
@@ -211,7 +215,8 @@ impl ControlRun<'_> {
 
     /// Keeps what was learned; a failure costs the next controller its memory only.
     fn save(&self) {
-        if let Err(error) = write_learned(self.learned, self.controller.learned()) {
+        let seed = self.keeps_seed.then(|| self.controller.seed());
+        if let Err(error) = write_learned(self.learned, self.controller.learned(), seed) {
             tracing::debug!("cannot write {}: {error}", self.learned.display());
         }
     }

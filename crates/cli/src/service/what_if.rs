@@ -44,7 +44,7 @@ impl WhatIfDesk {
         let sent = folder.join(file_name(WhatIfInput::Configuration));
         let configuration = if sent.is_file() { &sent } else { &self.own };
         let learned = folder.join(LEARNED);
-        state::write_learned(&learned, self.gateway.learned())?;
+        state::write_learned(&learned, self.gateway.learned(), None)?;
         // The path of this program may lead to another version by now.
         Command::new("/proc/self/exe")
             .arg("simulate")

@@ -67,6 +67,11 @@ impl KnownState {
         }
     }
 
+    /// The seed that was drawn.
+    pub(crate) fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
     /// Where it is kept.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -170,11 +175,11 @@ fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
     placed.map(drop).map_err(|failed| failed.error)
 }
 
-/// Keeps what a controller has learned, in memory: no crash of the machine is outlived.
-pub(crate) fn write_learned(path: &Path, learned: LearnedState) -> io::Result<()> {
+/// Keeps what a controller has learned, and the seed if it was drawn, in memory: no crash of the machine is outlived.
+pub(crate) fn write_learned(path: &Path, learned: LearnedState, seed: Option<u64>) -> io::Result<()> {
     let mut new =
         tempfile::NamedTempFile::new_in(failure::folder(path)).map_err(failure::without_temporary_name)?;
-    new.write_all(StateDocument::new(learned, None, None).text().as_bytes())?;
+    new.write_all(StateDocument::new(learned, seed, None).text().as_bytes())?;
     new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
