@@ -4,7 +4,7 @@ import ctypes
 import os
 from pathlib import Path
 
-NO_REQUEST, NO_SITE, FORKED, PATH = -10, -8, -7, -16
+NO_SITE, FORKED, PATH = -8, -7, -16
 # Errors with a decision: the answer to such a request.
 ANSWERED = (NO_SITE, PATH)
 
@@ -49,8 +49,11 @@ class PlaceStruct(ctypes.Structure):
 def load():
     """The library that `PLIMSOLL_LIBRARY` names, else the one in this package, else the system's."""
     own = Path(__file__).with_name("libplimsoll.so.0")
-    # No call waits, so that the interpreter keeps its lock meanwhile.
-    library = ctypes.PyDLL(os.environ.get("PLIMSOLL_LIBRARY") or (str(own) if own.exists() else "libplimsoll.so.0"))
+    path = os.environ.get("PLIMSOLL_LIBRARY") or (str(own) if own.exists() else "libplimsoll.so.0")
+    # No call waits, so that the interpreter keeps its lock meanwhile. The one that calls back gives it up: in a sub-interpreter
+    # of Python 3.11 and before, a callback waits for the lock that its own thread has.
+    library = ctypes.PyDLL(path)
+    library.plimsoll_adapt = ctypes.CDLL(path).plimsoll_adapt
     handle, number = ctypes.c_void_p, ctypes.c_uint64
     for name, arguments in {
         "plimsoll_init": [ctypes.c_char_p, ctypes.POINTER(handle)],

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -450,6 +451,36 @@ REQUEST = plimsoll.Request(
 
 
 REJECTED = plimsoll.Decision(level=0, reason="overload", path=b"/page", status=503, retry_after=2)
+
+
+# As mod_wsgi runs applications. The sub-interpreter's thread is the process's first one.
+IN_SUB_INTERPRETER = """
+import sys, _xxsubinterpreters as interpreters
+program = '''
+import sys
+sys.path[:] = {path!r}
+from plimsoll import Attachment, Request
+attachment = Attachment({state!r})
+request = Request(b"GET", b"www.test", b"/page", b"", b"192.0.2.1", {{b"x-plan": b"gold"}}.get)
+decision = attachment.adapt(request)
+attachment.done(decision, 0)
+print(decision.level, flush=True)
+'''
+interpreters.run_string(interpreters.create(), program.format(path=sys.path, state=sys.argv[1]))
+"""
+
+
+class SubInterpreter(unittest.TestCase):
+    @unittest.skipIf(sys.version_info >= (3, 12), "extension modules are refused there")
+    def test_a_header_is_found_in_a_sub_interpreter(self):
+        with Control() as control:
+            command = [sys.executable, "-c", IN_SUB_INTERPRETER, str(control.state)]
+            environment = {**os.environ, "PYTHONPATH": str(Path(plimsoll.__file__).parent.parent)}
+            asked = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20)
+            self.assertEqual((asked.stdout, asked.stderr), ("2\n", ""))
+            attachment = plimsoll.Attachment(control.state)
+            attachment.adapt(plimsoll.Request(b"GET", b"www.test", b"/", b"", b"192.0.2.1", lambda name: None))
+            self.assertEqual(control.counts(attachment)["gold"].ended, 1)
 
 
 class Asgi(unittest.TestCase):
