@@ -20,7 +20,7 @@ pub enum Unchanged {
     Python,
     /// The same, which reads by the C library's checked functions, as servers that were built with `_FORTIFY_SOURCE` do.
     PythonChecked,
-    /// The same in one thread, which works on one connection at a time.
+    /// The same in one thread, which works on one connection at a time, and handles SIGUSR1.
     PythonAlone,
     /// One thread, by libuv.
     Node,
@@ -159,6 +159,9 @@ impl Preloaded {
             }
             Unchanged::PythonAlone => {
                 let alone = PYTHON.replace("ThreadingHTTPServer", "HTTPServer");
+                let alone = format!(
+                    "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: print('signal', flush=True)){alone}"
+                );
                 script(folder, "python3", ["-c", &alone], &variables)
             }
             Unchanged::Node => script(folder, "node", ["-e", NODE], &variables),

@@ -383,6 +383,24 @@ fn a_client_that_was_rejected_and_stays_holds_no_process() {
     assert_eq!(arrived(&control.state()), asked + 1);
 }
 
+/// A call that waits for the rest of a head is told of the signal, as without the library, and not that nothing has come.
+#[test]
+fn a_signal_while_the_rest_of_a_head_is_waited_for_ends_no_request() {
+    let control = Control::start(CONFIGURATION);
+    let server = Preloaded::start(Unchanged::PythonAlone, &control);
+    let mut client = Client::new(server.address);
+    client.send(b"GET /page.html HTTP/1.1\r\nHost: ");
+    for round in 1..=3 {
+        // It waits in the call by then, or is asked again.
+        thread::sleep(Duration::from_millis(200));
+        server.process.signal(nix::sys::signal::Signal::SIGUSR1);
+        wait_until("the signal is handled", || server.process.log().matches("signal").count() >= round);
+    }
+    client.send(b"e2e.test\r\n\r\n");
+    assert_eq!(client.answer().0, 200);
+    assert_eq!(arrived(&control.state()), 1);
+}
+
 #[test]
 fn without_a_state_requests_go_as_they_came_and_with_one_they_are_counted() {
     let folder = Folder::new();

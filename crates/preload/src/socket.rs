@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -44,6 +45,11 @@ impl Socket {
     /// Whether the server's calls wait.
     pub(crate) fn waits(self) -> bool {
         fcntl_getfl(self.0).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
+    }
+
+    /// Whether the server's calls wait without a time limit.
+    pub(crate) fn waits_for_ever(self) -> bool {
+        self.waits() && matches!(socket_timeout(self.0, Timeout::Recv), Ok(None))
     }
 
     /// Waits for so long at most until more has come.

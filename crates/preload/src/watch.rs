@@ -115,6 +115,10 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option
         match step {
             // More would have come if the call waited for it.
             Step::Wait if have == part && socket.has_ended() => return give_up(descriptor),
+            // A call that waits for ever sees nothing new only if a signal has interrupted it.
+            Step::Wait if have == part && !flags.contains(RecvFlags::DONTWAIT) && socket.waits_for_ever() => {
+                return Some(Err(Errno::INTR));
+            }
             Step::Wait if have == part => return Some(Err(Errno::AGAIN)),
             // Nobody is told that the part can be read, which would be tried again and again.
             Step::Wait => socket.readable_from(have + 1),
