@@ -37,7 +37,8 @@ typedef struct {
     plimsoll_t *volatile handle;
     apr_thread_mutex_t *lock;
     apr_time_t next_try;
-    int was_told;
+    /* The last error that the log has. */
+    int told;
     volatile int was_frozen;
 } attachment_t;
 
@@ -88,13 +89,13 @@ static plimsoll_t *attached(attachment_t *own, server_rec *server) {
         int error = plimsoll_init(own->path, &handle);
         if (error == 0) {
             ap_log_error(APLOG_MARK, APLOG_INFO, 0, server, "attached to %s", own->path);
-            own->was_told = 0;
+            own->told = 0;
             own->handle = handle;
         } else {
-            if (!own->was_told)
+            if (own->told != error)
                 ap_log_error(APLOG_MARK, APLOG_ERR, 0, server, "requests go as they came: %s: %s", own->path,
                              plimsoll_strerror(error));
-            own->was_told = 1;
+            own->told = error;
             own->next_try = apr_time_now() + RETRY;
         }
     }

@@ -1,7 +1,7 @@
 //! The shared state, to which each process attaches itself with its first request.
 
 use crate::settings::PreloadSettings;
-use crate::tell::Once;
+use crate::tell::{Once, OnceEach};
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_ffi::{Fault, Fields, Frozen, Server};
 use plimsoll_wire::RequestHead;
@@ -52,7 +52,7 @@ const DOT_SEGMENT: Refusal = Refusal {
 /// Decides on a request of this client. The server reads it into `room` bytes; if a prefix has no place in them, the request
 /// goes as it came.
 pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) -> Decision {
-    static FAULT: Once = Once::new();
+    static FAULTS: OnceEach = OnceEach::new();
     static FROZEN: [Once; 2] = [const { Once::new() }; 2];
     let Some(server) = server() else { return Decision::AsItCame };
     let (path, query) = head.target.split_once('?').unwrap_or((head.target, ""));
@@ -69,7 +69,7 @@ pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) ->
         Ok(served) => served,
         Err(Fault::Path) => return Decision::Reject(DOT_SEGMENT),
         Err(fault) => {
-            FAULT.tell(&format!("a request goes as it came, and others like it: {fault}"));
+            FAULTS.of(fault).tell(&format!("a request goes as it came, and others like it: {fault}"));
             return Decision::AsItCame;
         }
     };
@@ -131,7 +131,7 @@ static OWN: Mutex<(Option<&'static Server>, Option<Instant>)> = Mutex::new((None
 
 /// The attachment of this process. None if there is none, and while another thread attaches.
 fn server() -> Option<&'static Server> {
-    static FAULT: Once = Once::new();
+    static FAULTS: OnceEach = OnceEach::new();
     const TRIES: usize = 1000;
     let mut own = (0..TRIES).find_map(|_| match OWN.try_lock() {
         Ok(own) => Some(own),
@@ -153,7 +153,7 @@ fn server() -> Option<&'static Server> {
     own.1 = Some(now + RETRY);
     match Server::attach(PreloadSettings::own().state.as_ref()?) {
         Ok(server) => own.0 = Some(Box::leak(Box::new(server))),
-        Err(fault) => FAULT.tell(&format!("requests go as they came: {fault}")),
+        Err(fault) => FAULTS.of(fault).tell(&format!("requests go as they came: {fault}")),
     }
     own.0
 }

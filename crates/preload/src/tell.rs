@@ -1,5 +1,6 @@
 //! What an operator has to know, once in each process, on its standard error.
 
+use plimsoll_ffi::Fault;
 use rustix::fs::FileType;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -30,5 +31,34 @@ impl Once {
     /// From now on it may be told again.
     pub(crate) fn again(&self) {
         self.0.store(false, Relaxed);
+    }
+}
+
+/// What is told once of each fault.
+#[derive(Debug)]
+pub(crate) struct OnceEach([Once; Fault::ALL.len()]);
+
+impl OnceEach {
+    pub(crate) const fn new() -> OnceEach {
+        OnceEach([const { Once::new() }; Fault::ALL.len()])
+    }
+
+    /// That of a fault.
+    pub(crate) fn of(&self, fault: Fault) -> &Once {
+        // Faults are numbered from -1 down.
+        &self.0[(fault as i32).unsigned_abs() as usize - 1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_told_once() {
+        let faults = OnceEach::new();
+        faults.of(Fault::File).0.store(true, Relaxed);
+        let is_told = |fault: &&Fault| faults.of(**fault).0.load(Relaxed);
+        assert_eq!(Fault::ALL.iter().filter(is_told).collect::<Vec<_>>(), [&Fault::File]);
     }
 }
