@@ -75,7 +75,7 @@ typedef enum plimsoll_error {
    */
   PLIMSOLL_ERROR_INTERNAL = -11,
   /*
-   As many responses stay open as the server may have; the request keeps its place.
+   As many responses stay open as this process may have; the request keeps its place.
    */
   PLIMSOLL_ERROR_TOO_MANY_STREAMS = -12,
   /*

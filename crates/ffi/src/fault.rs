@@ -28,7 +28,7 @@ pub enum Fault {
     NoRequest = -10,
     /// Something failed inside Plimsoll; this is a defect.
     Internal = -11,
-    /// As many responses stay open as the server may have; the request keeps its place.
+    /// As many responses stay open as this process may have; the request keeps its place.
     TooManyStreams = -12,
     /// The call comes from a signal handler that has interrupted another one in the same thread.
     Interrupted = -13,
@@ -84,7 +84,7 @@ impl Fault {
             Fault::NoRequest => "no request under way has this number\0",
             Fault::Internal => "something failed inside Plimsoll; please report it\0",
             Fault::TooManyStreams => {
-                "as many responses stay open as `max_tunnels` or `stream_share` allows: the request keeps its place\0"
+                "as many responses of this process stay open as `max_tunnels` allows: the request keeps its place\0"
             }
             Fault::Interrupted => "the call comes from a signal handler, in the middle of another call\0",
             Fault::Namespace => {
