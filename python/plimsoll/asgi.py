@@ -54,7 +54,7 @@ class Middleware:
             place = PlaceStruct(request.host, quoted, prefix)
             scope["raw_path"] = _within(quoted, prefix, request.path)
             scope["path"] = _within(root, unquote_to_bytes(prefix).decode("utf-8", "surrogateescape"), scope["path"])
-        response = _Response(self._attachment, decision, place, receive, send)
+        response = _Response(self._attachment, decision, place, scope["headers"], receive, send)
         try:
             await self._application(scope, response.receive, response.send)
         except asyncio.CancelledError:
@@ -64,28 +64,68 @@ class Middleware:
             response.end(Outcome.ABANDONED if response.client_left else Outcome.FAILED)
             raise
         # An application that returns before its response's end has failed it, unless the client has left.
+        await response.look()
         response.end(Outcome.ABANDONED if response.client_left else Outcome.FAILED)
 
 
 class _Response:
     """A response: it counts its bytes, and ends its request."""
 
-    def __init__(self, attachment, decision, place, receive, send):
+    def __init__(self, attachment, decision, place, headers, receive, send):
         self._attachment, self._decision, self._place = attachment, decision, place
         self._receive, self._send = receive, send
         self._has_ended = False
+        # Whether a look is possible: asked for a message, a server sends `100 Continue` to a client that waits for that.
+        self._may_look = _is_asyncio() and all(name != b"expect" for name, _ in headers)
         # How it ends if all of it is sent.
         self._outcome = Outcome.COMPLETED
         self.client_left = False
+        # Calls of the application that wait for a message.
+        self._waiting = 0
+        # Messages that a look has found, for the application's next calls.
+        self._found = []
 
     async def receive(self):
-        message = await self._receive()
+        if self._found:
+            return self._found.pop(0)
+        self._waiting += 1
+        try:
+            return self._noted(await self._receive())
+        finally:
+            self._waiting -= 1
+
+    def _noted(self, message):
         # After a response's end this is said of every client.
         if message["type"] == "http.disconnect" and not self._has_ended:
             self.client_left = True
         return message
 
+    async def look(self):
+        """Sees, without waiting, whether the client has left: few applications ask. One that waits for a message sees it itself."""
+        if not self._may_look or self._has_ended or self._waiting or self._found:
+            return
+        message = await self._next()
+        # That of a client that has left comes after the request's body.
+        if message and message["type"] == "http.request" and not message.get("more_body", False):
+            await self._next()
+
+    async def _next(self):
+        """The next message, for the application too, if it is there."""
+        # Servers wait for an event before they take a message, so that none is lost with a call that is cancelled.
+        asked = asyncio.ensure_future(self._receive())
+        try:
+            await asyncio.sleep(0)
+        finally:
+            is_there = asked.done() and not asked.cancelled() and asked.exception() is None
+            if is_there:
+                self._found.append(self._noted(asked.result()))
+            asked.cancel()
+        return self._found[-1] if is_there else None
+
     async def send(self, message):
+        is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if is_last:
+            await self.look()
         if self._place and message["type"] == "http.response.start":
             headers = message.get("headers", ())
             mapped = [(name, self._attachment.seen(self._place, name, value)) for name, value in headers]
@@ -104,13 +144,20 @@ class _Response:
         if message["type"] != "http.response.body":
             return
         self._attachment.log_size(self._decision, len(message.get("body", b"")))
-        if not message.get("more_body", False):
+        if is_last:
             self.end(Outcome.ABANDONED if self.client_left else self._outcome)
 
     def end(self, outcome):
         if not self._has_ended:
             self._has_ended = True
             self._attachment.done(self._decision, outcome)
+
+
+def _is_asyncio():
+    try:
+        return asyncio.get_running_loop() is not None
+    except RuntimeError:  # Another library's loop, such as trio's.
+        return False
 
 
 def _within(root, prefix, path):

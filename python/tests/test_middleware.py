@@ -552,6 +552,55 @@ class Asgi(unittest.TestCase):
                 self.ask(middleware, path=f"/{status}")
         self.assertEqual(outcomes, [Outcome.COMPLETED, Outcome.FAILED, Outcome.COMPLETED])
 
+    def test_a_client_that_left_is_seen_where_the_application_does_not_ask(self):
+        seen = []
+
+        async def application(scope, receive, send):
+            if scope["path"] == "/none":
+                return
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"one", "more_body": True})
+            if scope["path"] == "/asks":
+                seen.append(await receive())
+            await send({"type": "http.response.body", "body": b"two"})
+            seen.append(await receive())
+
+        async def ask(path, messages, *headers):
+            """Messages come one by one; then the server waits."""
+            waiting, woken = list(messages), asyncio.Event()
+
+            async def receive():
+                if not waiting:
+                    await woken.wait()
+                return waiting.pop(0)
+
+            async def send(message):
+                if message["type"] == "http.response.body" and not message.get("more_body"):
+                    waiting.append({"type": "http.disconnect"})
+                    woken.set()
+
+            scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"host", b"www.test"), *headers]}
+            await middleware(scope, receive, send)
+
+        whole, left = {"type": "http.request", "body": b"body"}, {"type": "http.disconnect"}
+        part = {**whole, "more_body": True}
+        with Control() as control:
+            middleware = asgi.Middleware(application, control.state)
+            outcomes = outcomes_of(middleware)
+            for path, messages in (
+                ("/page", [whole, left]),
+                ("/none", [whole, left]),
+                ("/asks", [whole, left]),
+                ("/page", [whole]),
+                ("/page", [part]),
+                ("/none", [whole]),
+            ):
+                asyncio.run(ask(path, messages))
+            asyncio.run(ask("/page", [whole, left], (b"expect", b"100-continue")))
+        abandoned, completed, failed = Outcome.ABANDONED, Outcome.COMPLETED, Outcome.FAILED
+        self.assertEqual(outcomes, [abandoned, abandoned, abandoned, completed, completed, failed, completed])
+        self.assertEqual(seen, [whole, whole, left, whole, part, whole], "no message is lost")
+
     def test_streams_of_events_leave_the_places_to_others(self):
         async def application(scope, receive, send):
             kind = b"text/event-stream" if scope["path"] == "/events" else b"text/html"
