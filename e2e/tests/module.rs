@@ -23,9 +23,9 @@ pub(crate) fn configuration() -> String {
         .to_owned()
 }
 
-/// The server may let requests wait for half a second, in which it serves half of what two dozen clients have under way. Clients
-/// that wait for their answers bring no more than the server does, and it would let all of them wait for as long as they go on, if
-/// they might wait for ten seconds.
+/// The server may let requests wait for half a second, in which it serves half of what two dozen clients have under way.
+/// Clients that wait for their answers bring no more than the server does, and it would let all of them wait for as long as
+/// they go on, if they might wait for ten seconds.
 pub(crate) fn impatient() -> String {
     configuration().replace("[upstream.server]\n", "[upstream.server]\nmax_wait = \"500ms\"\n")
 }
