@@ -76,8 +76,8 @@ fn a_long_promise_breaks_no_short_one_beside_it() {
     assert!(held(&twin, 1, 0.13, 30.0).0 > 2.0, "nothing is controlled");
 }
 
-/// Gold with a mean of 40 services, and a lower class with a deadline of 20, which brings twice what gold leaves. Returns the parts
-/// that are refused of gold, and late of those admitted with the deadline, and what of the rest is in time.
+/// Gold with a mean of 40 services, and a lower class with a deadline of 20, which brings twice what gold leaves. Returns the
+/// parts that are refused of gold, and late of those admitted with the deadline, and what of the rest is in time.
 fn deadline_below_long(workers: u32, load: f64, mode: Mode, seed: u64) -> [f64; 3] {
     const SERVICE: f64 = 0.05;
     let capacity = f64::from(workers) / SERVICE;

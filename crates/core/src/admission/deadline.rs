@@ -25,8 +25,8 @@
 //! (`rule.rs`).
 //!
 //! Within a priority the earlier deadline goes first, so that a request passes some that were admitted before it with a longer
-//! deadline. It is refused too if one of these would be late behind it: the test is made for each deadline that its work is before
-//! (the processor demand criterion).
+//! deadline. It is refused too if one of these would be late behind it: the test is made for each deadline that its work is
+//! before (the processor demand criterion).
 //!
 //! Beside lower ranks, whose requests in service are not preempted, a greater chance of being late may be accepted
 //! (`control/deadline/lateness.rs`): less of a margin is asked for then, and less room is kept for the costliest type.

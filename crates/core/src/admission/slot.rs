@@ -135,8 +135,8 @@ impl Slot {
     /// Adds what another rank of the same priority goes on to bring before requests of this one. Its deadlines are the earlier
     /// ones for the difference of the two only, but if it takes less of the plant it is counted as a higher priority. If it
     /// takes more and many of its requests are refused, it takes what others leave, and yields to them. What it takes includes
-    /// what is refused of it, up to what this rank takes: else a rank with a longer deadline, which is the first to be admitted to
-    /// any time, would leave it nothing.
+    /// what is refused of it, up to what this rank takes: else a rank with a longer deadline, which is the first to be admitted
+    /// to any time, would leave it nothing.
     pub(super) fn is_passed_by(&self, other: &SlotOf, rank: Rank, same: &mut SamePriority) {
         let sooner_us = rank.deadline_ns.saturating_sub(other.rank.deadline_ns) as f64 / 1e3;
         if sooner_us > 0.0 {

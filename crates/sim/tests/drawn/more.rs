@@ -13,7 +13,8 @@ use std::time::Duration;
 /// None of those that a constant was chosen on.
 const SEEDS: Range<u64> = 54_000..54_060;
 
-/// A fifth of those admitted with the longest of three deadlines was late; a longer deadline starved a class; and promised means of what was over kept others from their full pages.
+/// A fifth of those admitted with the longest of three deadlines was late; a longer deadline starved a class; and promised
+/// means of what was over kept others from their full pages.
 const ONCE_BROKEN: [(Kind, u64); 3] =
     [(Kind::Deadline, 71_307), (Kind::Deadline, 71_401), (Kind::Bursts, 71_194)];
 
