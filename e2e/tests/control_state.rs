@@ -165,7 +165,7 @@ fn what_was_learned_and_the_seed_outlive_a_state_that_is_made_anew() {
         let file = control.state().with_added_extension("learned");
         fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     };
-    let weight = |known: &Value| known["classes"][0]["levels"][1]["cost"]["requests"].as_f64();
+    let weight = |known: &Value| known["classes"][0]["levels"][1]["requests"].as_f64();
     wait_until("a cost is learned", || weight(&learned(&control)) > Some(0.0));
     end(&mut one);
     control.process.signal(Signal::SIGTERM);
@@ -173,7 +173,7 @@ fn what_was_learned_and_the_seed_outlive_a_state_that_is_made_anew() {
     let before = learned(&control);
     control.again_with(&drawn.replace("exempt = [", "exempt = [{ path = \"/more\" }, "));
     control.wait_for_line("was made");
-    let cost = |known: &Value| known["classes"][0]["levels"][1]["cost"]["seconds"].clone();
+    let cost = |known: &Value| known["classes"][0]["levels"][1]["seconds"].clone();
     let status: Value = serde_json::from_slice(&control.ask("GET /status").body).expect("it is JSON");
     control.process.signal(Signal::SIGTERM);
     control.process.wait();
