@@ -1,7 +1,8 @@
 //! A site with a contract and a deadline, beside another contract and a site that was promised nothing, on one server.
 //!
 //! Inside the contract every request is served in time, whatever others do. Beyond it a site that does not share the excess
-//! is refused even on an idle server, and a site that shares it takes what is left. Everybody admitted is in time.
+//! is refused even on an idle server, and a site that shares it takes what is left. Everybody admitted is in time. Two sites
+//! that want more than there is divide the server as their contracts are, whatever their deadlines and priorities.
 
 use crate::waits::{Answer, Flow, Heard, Scene};
 use plimsoll_core::promises::{Guarantee, Mode, Site};
@@ -178,4 +179,120 @@ fn a_deadline_that_no_level_enforces_shows_no_rejections_in_status() {
         let m = around.service_level(&around.run());
         assert!((0.1..0.9).contains(&m), "{around:?}: {m}");
     }
+}
+
+/// One of two sites with contracts, with nobody else beside them.
+#[derive(Clone, Copy, Debug)]
+struct Party {
+    contract: f64,
+    /// Requests per second, all the time or all within the first 0.3 s of each two.
+    rate: f64,
+    in_bursts: bool,
+    deadline: Option<Duration>,
+    priority: u8,
+}
+
+/// What became of the requests of a site.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    /// Requests per second that were in time.
+    in_time: f64,
+    /// The part of those admitted that was late, and of all that was refused.
+    late: f64,
+    refused: f64,
+}
+
+const TURN_SEEDS: [u64; 3] = [77_011, 77_012, 77_013];
+const TURNS_SECONDS: f64 = 120.0;
+
+impl Party {
+    fn new(contract: f64, rate: f64, deadline_ms: u64) -> Self {
+        let deadline = Some(Duration::from_millis(deadline_ms));
+        Party { contract, rate, in_bursts: false, deadline, priority: 100 }
+    }
+
+    fn flow(&self, name: &str) -> Flow {
+        let mut flow = Flow::new(name, self.rate).priority(self.priority);
+        if self.in_bursts {
+            for start in (0..TURNS_SECONDS as u32).step_by(2).map(f64::from) {
+                flow = flow.then(start + 1.0, self.rate / 0.15).then(start + 1.3, 0.0);
+            }
+            flow.rate[0].rate = 0.0;
+        }
+        flow.class.deadline = self.deadline;
+        flow
+    }
+}
+
+/// At a server of 200/s: four workers, 20 ms a request.
+fn take_turns(parties: [Party; 2], mode: Mode, seed: u64) -> [Outcome; 2] {
+    let names = ["shop", "other"];
+    let site = |number: usize| site(names[number], Some(parties[number].contract));
+    let flows = vec![parties[0].flow(names[0]), parties[1].flow(names[1]).at_site(1)];
+    let mut scene = Scene::new(4, Duration::from_millis(20), flows, TURNS_SECONDS, seed);
+    scene.site = site(0);
+    scene.more_sites = vec![site(1)];
+    scene.mode = mode;
+    let heard = scene.run();
+    [0, 1].map(|number| {
+        let limit = parties[number].deadline.map_or(f64::INFINITY, |deadline| deadline.as_secs_f64());
+        let of: Vec<&Answer> =
+            heard.answers.iter().filter(|answer| answer.class == number && answer.arrived >= FROM).collect();
+        let admitted = of.iter().filter(|answer| answer.completed || answer.response() > 0.0).count() as f64;
+        let in_time =
+            of.iter().filter(|answer| answer.completed && answer.response() <= limit).count() as f64;
+        Outcome {
+            in_time: in_time / (TURNS_SECONDS - FROM),
+            late: 1.0 - in_time / admitted,
+            refused: 1.0 - admitted / of.len() as f64,
+        }
+    })
+}
+
+/// The mean of all seeds.
+fn mean_of_turns(parties: [Party; 2], mode: Mode) -> [Outcome; 2] {
+    let runs = TURN_SEEDS.map(|seed| take_turns(parties, mode, seed));
+    [0, 1].map(|number| {
+        let mean = |of: fn(&Outcome) -> f64| {
+            runs.iter().map(|run| of(&run[number])).sum::<f64>() / runs.len() as f64
+        };
+        let outcome = Outcome {
+            in_time: mean(|own| own.in_time),
+            late: mean(|own| own.late),
+            refused: mean(|own| own.refused),
+        };
+        println!("{:?}: {outcome:?}", parties[number]);
+        outcome
+    })
+}
+
+/// The server is divided as the contracts are, 87 and 113/s, and who has the longer deadline makes nobody late.
+#[test]
+fn contracts_with_other_deadlines_have_their_parts_of_the_server_in_time() {
+    let parties = [Party::new(50.0, 150.0, 300), Party::new(65.0, 195.0, 1000)];
+    let [shop, other] = mean_of_turns(parties, Mode::Control);
+    assert!((82.0..=92.0).contains(&shop.in_time) && shop.late <= 0.01, "{shop:?}");
+    assert!((107.0..=118.0).contains(&other.in_time) && other.late <= 0.01, "{other:?}");
+    let off = mean_of_turns(parties, Mode::Off);
+    assert!(off.iter().all(|own| own.late > 0.5), "the twin without control: {off:?}");
+}
+
+#[test]
+fn a_priority_of_one_site_takes_nothing_from_the_contract_of_another() {
+    let [high, low] = [1, 255].map(|priority| move |own: Party| Party { priority, ..own });
+    let parties = [high(Party::new(50.0, 150.0, 300)), low(Party::new(65.0, 195.0, 300))];
+    let [shop, other] = mean_of_turns(parties, Mode::Control);
+    assert!((82.0..=92.0).contains(&shop.in_time) && shop.late <= 0.01, "{shop:?}");
+    assert!((107.0..=118.0).contains(&other.in_time) && other.late <= 0.01, "{other:?}");
+    let off = mean_of_turns(parties, Mode::Off);
+    assert!(off.iter().all(|own| own.late > 0.5), "the twin without control: {off:?}");
+}
+
+#[test]
+fn a_burst_of_one_contract_refuses_nothing_of_another() {
+    let other = Party { in_bursts: true, ..Party::new(65.0, 60.0, 200) };
+    let [shop, other] = mean_of_turns([Party::new(50.0, 45.0, 200), other], Mode::Control);
+    assert!((43.0..=47.0).contains(&shop.in_time), "{shop:?}");
+    assert!(shop.refused <= 0.002 && shop.late <= 0.005, "{shop:?}");
+    assert!((0.2..=0.7).contains(&other.refused) && other.late <= 0.01, "the burst is too long: {other:?}");
 }

@@ -37,9 +37,9 @@ use crate::admission::estimates::{Alone, Estimates, OwnTime};
 use crate::admission::expected_wait::Wait;
 use crate::admission::headroom::most_us;
 use crate::admission::lateness::AcceptedLateness;
+use crate::admission::slot_key::SlotKey;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
 use crate::request::work::{CostFeatures, DeadlineTerms, Work};
-use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 use libm::sqrt;
 
@@ -57,9 +57,7 @@ const SHORT_WAIT: f64 = 0.2;
 pub(crate) struct Candidate {
     /// When it came to this plant.
     pub(crate) arrived: Instant,
-    pub(crate) rank: Rank,
-    /// Its class, if that was promised a delay.
-    pub(crate) quota_of: Option<u16>,
+    pub(crate) key: SlotKey,
     pub(crate) features: CostFeatures,
     /// The level at which it would be served.
     pub(crate) level: u8,
@@ -75,9 +73,9 @@ pub(crate) struct WouldBeLate {
 
 /// Reserves the work of a request as far as its site's costs are known, and decides nothing.
 pub(crate) fn reserve(unfinished: &UnfinishedWork, estimates: &Estimates, candidate: &Candidate) -> Work {
-    let Candidate { arrived, rank, quota_of, features, level, .. } = *candidate;
+    let Candidate { arrived, key, features, level, .. } = *candidate;
     let (cost, stretch) = (estimates.cost(features, level), estimates.stretch(features, level));
-    unfinished.reserve(arrived, (rank, quota_of), (features, cost, stretch))
+    unfinished.reserve(arrived, key, (features, cost, stretch))
 }
 
 /// Reserves the work of an arriving request and decides whether it is admitted. The work stays reserved either way: the

@@ -43,6 +43,9 @@ pub(crate) struct Slot {
     pub(super) unsure: AtomicU32,
     /// The mean residual life of this rank's requests in service (us): `E[S^2] / (2 E[S])`.
     pub(super) life_us: AtomicU32,
+    /// How many requests were ever started, and their mean of late (us); 0 until it is known.
+    starts: AtomicU64,
+    pub(super) mean_us: AtomicU32,
 }
 
 /// What higher ranks take of a plant.
@@ -89,9 +92,10 @@ impl Sum {
 }
 
 impl Slot {
-    /// All that was ever started: work (us) and the sum of squares (us^2).
-    pub(crate) fn started(&self) -> (u64, u64) {
-        self.started.get()
+    /// All that was ever started: work (us), the sum of squares (us^2), and the number of requests.
+    pub(crate) fn started(&self) -> [u64; 3] {
+        let (work, squares) = self.started.get();
+        [work, squares, self.starts.load(Ordering::Relaxed)]
     }
 
     /// Whether requests of it are in service.
@@ -112,11 +116,19 @@ impl Slot {
         self.lateness.invite(Invited::None);
         self.set_load(&OwnLoad::default());
         self.set_higher_ranks(&HigherRanks::default());
-        self.set_life(0.0);
+        self.set_service(0.0, 0.0);
     }
 
-    pub(crate) fn set_life(&self, us: f64) {
-        self.life_us.store(us as u32, Ordering::Relaxed);
+    pub(crate) fn set_service(&self, life_us: f64, mean_us: f64) {
+        self.life_us.store(life_us as u32, Ordering::Relaxed);
+        self.mean_us.store(mean_us as u32, Ordering::Relaxed);
+    }
+
+    /// Counts a request whose work starts.
+    pub(super) fn start(&self, work: &Work) {
+        self.in_service.fetch_add(1, Ordering::Relaxed);
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        self.started.add(work.mean_and_square());
     }
 
     /// The part of this waiting work that goes before the ranks that its quota comes before: what that has room for.
@@ -138,7 +150,7 @@ impl Slot {
     /// what is refused of it, up to what this rank takes: else a rank with a longer deadline, which is the first to be admitted
     /// to any time, would leave it nothing.
     pub(super) fn is_passed_by(&self, other: &SlotOf, rank: Rank, same: &mut SamePriority) {
-        let sooner_us = rank.deadline_ns.saturating_sub(other.rank.deadline_ns) as f64 / 1e3;
+        let sooner_us = rank.deadline_ns.saturating_sub(other.key.rank.deadline_ns) as f64 / 1e3;
         if sooner_us > 0.0 {
             let part = |word: &AtomicU32| f64::from(word.load(Ordering::Relaxed)) * 1e-6;
             let (own, its, refused) = (part(&self.load), part(&other.slot.load), part(&other.slot.refused));

@@ -1,10 +1,11 @@
 //! Unfinished work: what a plant has taken on and not yet done, by which `deadline.rs` admits requests.
 //!
-//! Waiting work is summed by *slot*, one for each rank (priority and relative deadline), and one for each class with a
-//! delay. Work in service is one sum ([`ResidualWork`]). The wait that follows from them is in `expected_wait.rs`. Within a
-//! priority the earlier deadline goes first. So of the work with a longer deadline only the part that is older than the
-//! difference of the two deadlines is ahead of a request (`waiting_by_age.rs`). The rest is passed, and must still be in time
-//! behind the request. What a shorter deadline goes on to bring is in `Slot::is_passed_by`.
+//! Waiting work is summed by *slot*, one for each rank (priority and relative deadline) and, where sites take turns, of each
+//! site (`site_turns.rs`), and one for each class with a delay. Work in service is one sum ([`ResidualWork`]). The wait that
+//! follows from them is in `expected_wait.rs`. Within a priority the earlier deadline goes first. So of the work with a longer
+//! deadline only the part that is older than the difference of the two deadlines is ahead of a request
+//! (`waiting_by_age.rs`). The rest is passed, and must still be in time behind the request. What a shorter deadline goes on to
+//! bring is in `Slot::is_passed_by`.
 //!
 //! A class with a delay has a quota of the workers, which it is given before all ranks but higher priorities
 //! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and it takes what it uses of it.
@@ -22,13 +23,15 @@
 //! are in service, and is then used again for another rank.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::expected_wait::{SamePriority, Wait, at_least};
+use crate::admission::expected_wait::{Wait, at_least};
 use crate::admission::headroom::Headroom;
 use crate::admission::held_workers::{FreeWorkers, HeldByDeadline, Holding};
 use crate::admission::lateness::{AcceptedLateness, Lateness};
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
+use crate::admission::site_turns::{Ahead, SiteSlots, by_site};
 use crate::admission::slot::Slot;
+use crate::admission::slot_key::{NeededSlot, SlotKey};
 use crate::admission::waiting_by_age::IN_NO_PART;
 use crate::promises::Control;
 use crate::request::work::{Cost, CostFeatures, Work};
@@ -43,6 +46,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct UnfinishedWork {
     /// By slot number.
     slots: Vec<SlotOf>,
+    /// The slots of each site that takes turns.
+    by_site: Arc<[SiteSlots]>,
     /// One word, so that a plant is no longer than it need be.
     held: Arc<HeldByDeadline>,
     residual: Arc<ResidualWork>,
@@ -51,14 +56,12 @@ pub(crate) struct UnfinishedWork {
     pub(super) rule: AdmissionRule,
 }
 
-/// The class and the quota of a slot, if it is of a class with a delay.
-type QuotaOf = Option<(u16, Arc<Quota>)>;
-
-/// Which requests a slot is of.
+/// A slot, and which requests it is of.
 #[derive(Clone)]
 pub(crate) struct SlotOf {
-    pub(crate) rank: Rank,
-    pub(crate) quota: QuotaOf,
+    pub(crate) key: SlotKey,
+    pub(crate) quota: Option<Arc<Quota>>,
+    pub(super) pace_ns: u64,
     /// The index of its deadline among those for which workers are held; none without a deadline.
     held: Option<usize>,
     /// Whether a shorter deadline is of the same priority.
@@ -85,38 +88,38 @@ pub(crate) struct Workers {
 }
 
 impl UnfinishedWork {
-    /// Gives each rank a slot, and changes to the admission law that the promises choose.
-    pub(crate) fn follow(
-        &mut self,
-        control: &Control,
-        ranks: impl Iterator<Item = Rank>,
-        quotas: impl Iterator<Item = (u16, Rank, Arc<Quota>)>,
-    ) {
-        let ranks: Vec<Rank> = ranks.collect();
-        let quotas = quotas.map(|(class, rank, quota)| (rank, Some((class, quota))));
-        let kept = self.give_slots(ranks.iter().map(|rank| (*rank, None)).chain(quotas));
+    /// Gives the requests of each promise a slot, and changes to the admission law that the promises choose.
+    pub(crate) fn follow(&mut self, control: &Control, needed: impl Iterator<Item = NeededSlot>) {
+        let needed: Vec<NeededSlot> = needed.collect();
+        let by_rank = needed.iter().filter(|needed| needed.quota.is_none());
+        let ranks: Vec<Rank> = by_rank.map(|needed| needed.key.rank).collect();
+        let kept = self.give_slots(needed);
+        self.by_site = by_site(&self.slots, &kept).into();
         self.hold(&kept);
-        let ranks_of_all: Vec<Rank> = self.slots.iter().map(|own| own.rank).collect();
+        let keys: Vec<SlotKey> = self.slots.iter().map(|own| own.key).collect();
         for own in &mut self.slots {
-            let is_sooner = |other: &Rank| other.band == own.rank.band && *other < own.rank;
-            own.ages = own.held.is_some() && ranks_of_all.iter().any(is_sooner);
+            let is_sooner = |other: &SlotKey| {
+                (other.rank.band, other.site) == (own.key.rank.band, own.key.site)
+                    && other.rank < own.key.rank
+            };
+            own.ages = own.held.is_some() && keys.iter().any(is_sooner);
         }
         let shortest_ns = ranks.iter().map(|rank| rank.deadline_ns).min().unwrap_or(u64::MAX);
-        let slots = self.slots.iter().map(|own| own.rank);
+        let slots = self.slots.iter().map(|own| own.key.rank);
         self.rule.follow(control, slots, &ranks, Duration::from_nanos(shortest_ns));
     }
 
     /// Gives each of these a slot of its own. Returns by slot whether one of them has it.
-    fn give_slots(&mut self, wanted: impl Iterator<Item = (Rank, QuotaOf)>) -> Vec<bool> {
+    fn give_slots(&mut self, needed: Vec<NeededSlot>) -> Vec<bool> {
         let mut promised = alloc::vec![false; self.slots.len()];
-        let mut missing: Vec<(Rank, QuotaOf)> = Vec::new();
-        for (rank, quota) in wanted {
-            let class = quota.as_ref().map(|(class, _)| *class);
-            if let Some(known) = self.place_of(rank, class) {
+        let mut missing: Vec<NeededSlot> = Vec::new();
+        for needed in needed {
+            if let Some(known) = self.place_of(needed.key) {
                 promised[known] = true;
-                self.slots[known].quota = quota;
-            } else if !missing.iter().any(|(own, of)| *own == rank && of.as_ref().map(|of| of.0) == class) {
-                missing.push((rank, quota));
+                let own = &mut self.slots[known];
+                (own.quota, own.pace_ns) = (needed.quota, needed.pace_ns);
+            } else if !missing.iter().any(|own| own.key == needed.key) {
+                missing.push(needed);
             }
         }
         let free = promised
@@ -125,14 +128,21 @@ impl UnfinishedWork {
             .enumerate()
             .filter(|(_, (kept, own))| !**kept && own.slot.is_empty());
         let mut free = free.map(|(number, _)| number).collect::<Vec<_>>().into_iter();
-        for (rank, quota) in missing {
+        for NeededSlot { key, quota, pace_ns } in missing {
             let Some(number) = free.next() else {
-                self.slots.push(SlotOf { rank, quota, held: None, ages: false, slot: Arc::default() });
+                self.slots.push(SlotOf {
+                    key,
+                    quota,
+                    pace_ns,
+                    held: None,
+                    ages: false,
+                    slot: Arc::default(),
+                });
                 promised.push(true);
                 continue;
             };
             let own = &mut self.slots[number];
-            (own.rank, own.quota, promised[number]) = (rank, quota, true);
+            (own.key, own.quota, own.pace_ns, promised[number]) = (key, quota, pace_ns, true);
             own.slot.forget();
         }
         promised
@@ -141,18 +151,16 @@ impl UnfinishedWork {
     /// Holds workers for the deadlines of slots that are promised or in use.
     fn hold(&mut self, promised: &[bool]) {
         let due = |(own, promised): (&SlotOf, &bool)| {
-            (own.rank.deadline_ns < u64::MAX && (*promised || !own.slot.is_empty()))
-                .then_some(own.rank.deadline_ns)
+            (own.key.rank.deadline_ns < u64::MAX && (*promised || !own.slot.is_empty()))
+                .then_some(own.key.rank.deadline_ns)
         };
         let held = Arc::make_mut(&mut self.held);
         held.follow(self.slots.iter().zip(promised).filter_map(due));
-        self.slots.iter_mut().for_each(|own| own.held = held.index_of(own.rank.deadline_ns));
+        self.slots.iter_mut().for_each(|own| own.held = held.index_of(own.key.rank.deadline_ns));
     }
 
-    fn place_of(&self, rank: Rank, quota_of: Option<u16>) -> Option<usize> {
-        let is_it =
-            |own: &SlotOf| own.rank == rank && own.quota.as_ref().map(|(class, _)| *class) == quota_of;
-        self.slots.iter().position(is_it)
+    fn place_of(&self, key: SlotKey) -> Option<usize> {
+        self.slots.iter().position(|own| own.key == key)
     }
 
     /// The budget, if admission goes by it.
@@ -171,7 +179,7 @@ impl UnfinishedWork {
 
     /// The waiting work of one band of ranks (us).
     pub(crate) fn waiting_us(&self, band: u16) -> u64 {
-        let own = self.slots.iter().filter(|own| own.rank.band == band);
+        let own = self.slots.iter().filter(|own| own.key.rank.band == band);
         own.map(|own| own.slot.waiting.get().0).sum()
     }
 
@@ -208,17 +216,17 @@ impl UnfinishedWork {
         &self.residual
     }
 
-    /// Reserves a request's work; `quota_of` is its class, if that has a quota.
+    /// Reserves a request's work.
     pub(crate) fn reserve(
         &self,
         now: Instant,
-        (rank, quota_of): (Rank, Option<u16>),
+        key: SlotKey,
         (features, cost, stretch): (CostFeatures, Cost, u16),
     ) -> Work {
-        let slot = self.place_of(rank, quota_of).or_else(|| self.place_of(rank, None)).unwrap_or(0);
+        let slot = self.place_of(key).or_else(|| self.place_of(key.without_quota())).unwrap_or(0);
         let tag = self.rule.reserve(slot, now, cost.mean_us.into());
         let own = &self.slots[slot];
-        let add = || own.slot.by_age.add(now, own.rank.deadline_ns, cost.mean_us.into());
+        let add = || own.slot.by_age.add(now, own.key.rank.deadline_ns, cost.mean_us.into());
         let ring_part = if own.ages { add() } else { IN_NO_PART };
         let reserved = Work {
             slot: slot as u16,
@@ -275,8 +283,7 @@ impl UnfinishedWork {
     pub(crate) fn start(&self, now: Instant, work: &mut Work) {
         let slot = self.slot(work);
         slot.no_longer_waits(work);
-        slot.in_service.fetch_add(1, Ordering::Relaxed);
-        slot.started.add(work.mean_and_square());
+        slot.start(work);
         self.residual.start(now, work);
         self.held.start(now, work);
     }
@@ -286,7 +293,7 @@ impl UnfinishedWork {
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
         self.slot(work).in_service.fetch_sub(1, Ordering::Relaxed);
         self.residual.finish(started, work);
-        let due = self.slots[usize::from(work.slot)].rank.deadline_ns < u64::MAX;
+        let due = self.slots[usize::from(work.slot)].key.rank.deadline_ns < u64::MAX;
         self.held.finish(started, work, (took_us, due));
         self.rule.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
@@ -300,30 +307,36 @@ impl UnfinishedWork {
     /// The wait of a request whose work is reserved (us), its own work not counted.
     pub(super) fn wait(&self, work: &Work, workers: &Workers) -> Wait {
         let own = &self.slots[usize::from(work.slot)];
-        let (rank, all) = (own.rank, f64::from(workers.all.max(1)));
+        let (rank, all) = (own.key.rank, f64::from(workers.all.max(1)));
         let holding = own.holding(&self.held, workers.at);
         // What waits in the server is before all ranks, and each of it has the life of one in service.
-        let (mut ahead, mut variance) = holding.queued(workers);
-        let mut lives = ahead * workers.left.0 / f64::from(workers.all.max(1));
-        let (mut same, mut slack_of_passed) = (SamePriority::default(), f64::INFINITY);
+        let (work_us, variance) = holding.queued(workers);
+        let lives = work_us * workers.left.0 / all;
+        let mut ahead = Ahead { work_us, variance, lives, ..Ahead::default() };
+        let (mut own_site, mut slack_of_passed) = (0.0, f64::INFINITY);
         for other in &self.slots {
             let (waiting, its_variance) = other.slot.waiting.get();
             let before = match &other.quota {
-                Some((_, quota)) if !core::ptr::eq(own, other) && !other.rank.yields_to(&rank) => {
+                Some(quota) if !core::ptr::eq(own, other) && !other.key.rank.yields_to(&rank) => {
                     other.slot.within(quota, waiting as f64)
                 }
-                _ if other.rank.band > rank.band => continue,
-                _ if other.rank.band < rank.band => waiting as f64,
+                _ if other.takes_turns_with(own) || other.key.rank.band > rank.band => continue,
+                _ if other.key.rank.band < rank.band => waiting as f64,
                 _ => {
-                    own.slot.is_passed_by(other, rank, &mut same);
+                    own.slot.is_passed_by(other, rank, &mut ahead.same);
                     slack_of_passed = slack_of_passed.min(other.slack_behind(rank, workers));
                     other.older(waiting as f64, workers.at, rank)
                 }
             };
-            ahead += before;
-            lives += before * f64::from(other.slot.life_us.load(Ordering::Relaxed));
-            variance += its_variance as f64 * before / waiting.max(1) as f64;
+            ahead.work_us += before;
+            ahead.lives += before * f64::from(other.slot.life_us.load(Ordering::Relaxed));
+            ahead.variance += its_variance as f64 * before / waiting.max(1) as f64;
+            own_site += if own.is_of_site(other) { before } else { 0.0 };
         }
+        if rank.takes_turns() {
+            ahead.add_turns(&self.by_site, (&self.slots, own), (own_site, work.cost.mean_us), all);
+        }
+        let Ahead { work_us: ahead, variance, lives, same } = ahead;
         let (own_us, own_variance) = work.mean_and_variance();
         let life = lives / ahead.max(1.0);
         let ahead = (ahead - own_us as f64).max(0.0);
@@ -348,16 +361,15 @@ impl UnfinishedWork {
         if unused <= 1.0 - part {
             return false;
         }
-        let before =
-            || self.slots.iter().filter(|other| other.is_before(own) || other.rank.band == own.rank.band);
+        let before = || self.slots.iter().filter(|other| other.is_before(own) || other.is_beside(own));
         let in_service: u32 = before().map(|other| other.slot.in_service.load(Ordering::Relaxed)).sum();
         let waiting: u64 = before().map(|other| other.slot.waiting.get().0).sum();
         in_service < workers.all && waiting <= work.summand().0
     }
 
     /// The chance of being late with which a request of this rank is admitted now.
-    pub(crate) fn accepted_lateness(&self, rank: Rank, promised: AcceptedLateness) -> AcceptedLateness {
-        match self.place_of(rank, None) {
+    pub(crate) fn accepted_lateness(&self, key: SlotKey, promised: AcceptedLateness) -> AcceptedLateness {
+        match self.place_of(key) {
             Some(slot) if matches!(self.rule, AdmissionRule::Work) => {
                 self.slots[slot].slot.lateness.accepted(promised)
             }
@@ -366,8 +378,8 @@ impl UnfinishedWork {
     }
 
     /// The expected wait of a request of this rank now.
-    pub(crate) fn wait_of(&self, rank: Rank, workers: Workers) -> Duration {
-        let Some(slot) = self.place_of(rank, None) else { return Duration::ZERO };
+    pub(crate) fn wait_of(&self, key: SlotKey, workers: Workers) -> Duration {
+        let Some(slot) = self.place_of(key) else { return Duration::ZERO };
         if workers.idle {
             return Duration::ZERO;
         }
@@ -392,9 +404,26 @@ impl UnfinishedWork {
 }
 
 impl SlotOf {
-    /// Whether its requests come before those of another rank, as far as its quota has room if it has one.
+    /// Whether its requests come before those of another slot, as far as its quota has room if it has one.
     pub(crate) fn is_before(&self, other: &SlotOf) -> bool {
-        self.rank.band < other.rank.band || (self.quota.is_some() && !self.rank.yields_to(&other.rank))
+        let (own, its) = (&self.key, &other.key);
+        own.rank.is_above(&its.rank, own.site == its.site)
+            || (self.quota.is_some() && !own.rank.yields_to(&its.rank))
+    }
+
+    /// Whether neither comes before the other: they are of one priority, or of sites that take turns.
+    pub(crate) fn is_beside(&self, other: &SlotOf) -> bool {
+        self.takes_turns_with(other) || self.key.rank.band == other.key.rank.band
+    }
+
+    /// Whether its site takes turns for the requests of both slots.
+    fn is_of_site(&self, other: &SlotOf) -> bool {
+        (self.key.site, self.key.rank.kind()) == (other.key.site, other.key.rank.kind())
+    }
+
+    /// Whether it is of another site, which takes turns with that of the other slot.
+    fn takes_turns_with(&self, other: &SlotOf) -> bool {
+        self.key.site != other.key.site && self.key.rank.kind() == other.key.rank.kind()
     }
 
     /// The workers that are held longer than its requests can wait.
@@ -404,7 +433,7 @@ impl SlotOf {
 
     /// The least slack of the requests of this slot that one of another rank of the same priority would pass.
     fn slack_behind(&self, rank: Rank, workers: &Workers) -> f64 {
-        let (deadline_ns, all) = (self.rank.deadline_ns, workers.all.max(1));
+        let (deadline_ns, all) = (self.key.rank.deadline_ns, workers.all.max(1));
         let passed_ns = deadline_ns.saturating_sub(rank.deadline_ns);
         let now = workers.at.filter(|_| self.ages && passed_ns > 0);
         now.map_or(f64::INFINITY, |now| self.slot.by_age.least_slack(now, deadline_ns, passed_ns, all))
@@ -412,13 +441,13 @@ impl SlotOf {
 
     /// The part of this waiting work of the same priority that goes before a request of another rank that comes now.
     fn older(&self, waiting_us: f64, now: Option<Instant>, than: Rank) -> f64 {
-        let more_ns = self.rank.deadline_ns.saturating_sub(than.deadline_ns);
+        let more_ns = self.key.rank.deadline_ns.saturating_sub(than.deadline_ns);
         if more_ns == 0 {
             return waiting_us;
         }
         let Some(now) = now.filter(|_| self.ages) else {
-            return waiting_us * (than.deadline_ns as f64 / self.rank.deadline_ns as f64);
+            return waiting_us * (than.deadline_ns as f64 / self.key.rank.deadline_ns as f64);
         };
-        (waiting_us - self.slot.by_age.lately(now, self.rank.deadline_ns, more_ns)).max(0.0)
+        (waiting_us - self.slot.by_age.lately(now, self.key.rank.deadline_ns, more_ns)).max(0.0)
     }
 }

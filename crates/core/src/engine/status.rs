@@ -5,6 +5,7 @@ use super::published_state::PublishedPlant;
 use super::reload::promised_capacity;
 use crate::actuator::cascade::LevelPart;
 use crate::admission::lateness::AcceptedLateness;
+use crate::admission::slot_key::SlotKey;
 use crate::control::utilization::UtilizationLoop;
 use crate::control::workers::WorkerSearch;
 use crate::promises::plan::plan;
@@ -199,9 +200,10 @@ impl Engine {
         let (own, plant) = (&self.published().classes[class], &self.published().plants[plant]);
         let deadline = own.terms.deadline?;
         let missed = sum_over(&self.sensors.counters, class, |counters| &counters.past_deadline);
-        let rank = own.rank(Standing::Ordinary);
-        let wait = plant.unfinished.wait_of(rank, plant.workers(None));
-        let accepted = plant.unfinished.accepted_lateness(rank, AcceptedLateness::promised(&own.terms));
+        let site = self.registry.sites.iter().find(|site| site.classes.contains(&(class as u16)))?.site;
+        let key = SlotKey::new(own.rank(Standing::Ordinary), site, None);
+        let wait = plant.unfinished.wait_of(key, plant.workers(None));
+        let accepted = plant.unfinished.accepted_lateness(key, AcceptedLateness::promised(&own.terms));
         let (in_time, admitted_from) = (100.0 * own.terms.in_time, 100.0 * (1.0 - accepted.chance));
         Some(DeadlineStatus { deadline, in_time, admitted_from, wait, missed })
     }

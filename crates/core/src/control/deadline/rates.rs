@@ -3,9 +3,9 @@
 use super::lateness::{LatenessLaw, SeenRank};
 use crate::admission::held_workers::HeldWorkers;
 use crate::admission::slot::{HigherRanks, OwnLoad, Slot};
+use crate::admission::slot_key::SlotKey;
 use crate::admission::unfinished_work::{SlotOf, UnfinishedWork};
 use crate::scheduling::quota::WORKER;
-use crate::scheduling::rank::Rank;
 use crate::time::Instant;
 use alloc::{sync::Arc, vec::Vec};
 use libm::sqrt;
@@ -56,13 +56,12 @@ struct Dispersion {
 /// The rates of one rank.
 #[derive(Clone)]
 struct SlotRates {
-    /// Which requests the slot is of: the rank, and the class if that has a delay.
-    of: (Rank, Option<u16>),
-    /// Started work (us) and the sum of its squares (us^2) at the last step.
-    last: [u64; 2],
-    /// How fast both grow (1/s), as a short and a long mean.
-    fast: [f64; 2],
-    slow: [f64; 2],
+    of: SlotKey,
+    /// Started work (us), the sum of its squares (us^2), and the number of its requests at the last step.
+    last: [u64; 3],
+    /// How fast they grow (1/s), as a short and a long mean.
+    fast: [f64; 3],
+    slow: [f64; 3],
     /// The refused work (us) at the last step, and the part of the work that is refused.
     last_refused: u64,
     refused: f64,
@@ -99,17 +98,18 @@ impl PlantRates {
         let slots = unfinished.slots();
         self.follow_slots(slots);
         for (of, own) in slots.iter().zip(&mut self.slots) {
-            let (work, squares) = of.slot.started();
-            own.follow_refusals(&of.slot, work);
-            for (index, now) in [work, squares].into_iter().enumerate() {
+            let started = of.slot.started();
+            own.follow_refusals(&of.slot, started[0]);
+            for (index, now) in started.into_iter().enumerate() {
                 let rate = now.wrapping_sub(own.last[index]) as f64 / seconds;
                 own.fast[index] += FAST * (rate - own.fast[index]);
                 own.slow[index] += SLOW * (rate - own.slow[index]);
                 own.last[index] = now;
             }
-            of.slot.set_life(own.slow[1] / own.slow[0].max(1.0) / 2.0);
+            let [work, squares, starts] = own.slow;
+            of.slot.set_service(squares / work.max(1.0) / 2.0, work / starts.max(f64::MIN_POSITIVE));
         }
-        let due = slots.iter().zip(&self.slots).filter(|(of, _)| of.rank.deadline_ns < u64::MAX);
+        let due = slots.iter().zip(&self.slots).filter(|(of, _)| of.key.rank.deadline_ns < u64::MAX);
         let started = due.map(|(_, own)| own.slow[0]).sum::<f64>() * seconds;
         self.follow_held(unfinished, (now, seconds), started);
         let s = f64::from(workers.max(1));
@@ -124,7 +124,7 @@ impl PlantRates {
                 if other.is_before(of) {
                     higher.add(its);
                 }
-                if other.is_before(of) || other.rank.band == of.rank.band {
+                if other.is_before(of) || other.is_beside(of) {
                     before += its.most();
                 } else {
                     after += its.part();
@@ -156,7 +156,7 @@ impl PlantRates {
     fn follow_slots(&mut self, slots: &[SlotOf]) {
         for (index, of) in slots.iter().enumerate() {
             match self.slots.get_mut(index) {
-                Some(known) if known.of == SlotRates::key(of) => {}
+                Some(known) if known.of == of.key => {}
                 Some(other) => *other = SlotRates::since_now(of),
                 None => self.slots.push(SlotRates::new(of)),
             }
@@ -264,16 +264,12 @@ impl Taken {
 }
 
 impl SlotRates {
-    fn key(of: &SlotOf) -> (Rank, Option<u16>) {
-        (of.rank, of.quota.as_ref().map(|(class, _)| *class))
-    }
-
     fn new(of: &SlotOf) -> Self {
         SlotRates {
-            of: SlotRates::key(of),
-            last: [0; 2],
-            fast: [0.0; 2],
-            slow: [0.0; 2],
+            of: of.key,
+            last: [0; 3],
+            fast: [0.0; 3],
+            slow: [0.0; 3],
             last_refused: 0,
             refused: 0.0,
             started: 0.0,
@@ -284,16 +280,15 @@ impl SlotRates {
 
     /// What another rank has counted in the slot is no news.
     fn since_now(of: &SlotOf) -> Self {
-        let (work, squares) = of.slot.started();
         let refused = of.slot.headroom.refused_us();
         let lateness = LatenessLaw::since_now(&of.slot.lateness, refused);
-        SlotRates { last: [work, squares], last_refused: refused, lateness, ..SlotRates::new(of) }
+        SlotRates { last: of.slot.started(), last_refused: refused, lateness, ..SlotRates::new(of) }
     }
 
     /// The load of the rank as a part of this number of workers. A class with a quota takes no more than that before
     /// others.
     fn taken(&self, of: &SlotOf, workers: f64, seconds: f64) -> Taken {
-        let quota = of.quota.as_ref().map_or(f64::INFINITY, |(_, quota)| {
+        let quota = of.quota.as_ref().map_or(f64::INFINITY, |quota| {
             let (whole, part) = quota.workers();
             f64::from(whole) + f64::from(part) / f64::from(WORKER)
         });

@@ -1,4 +1,5 @@
-//! The room that each priority keeps for its costliest requests, whatever site they are of.
+//! The room that each priority keeps for its costliest requests, whatever site they are of; sites with a
+//! contract take turns, so each of them keeps its own.
 //!
 //! Requests of one priority wait in the order of their deadlines, so that a cheap one of one site fills the queue before a
 //! costly one of another. A costly request whose deadline is later by some time has so much more time itself, and needs
@@ -10,8 +11,8 @@ use alloc::vec::Vec;
 
 /// What the requests of one priority with one deadline need at a plant.
 struct Beside {
-    /// A plant, whether the site has a contract, and the priority.
-    of: (usize, bool, u8),
+    /// A plant, the site if it has a contract, and the priority.
+    of: (usize, Option<u16>, u8),
     deadline_us: f64,
     needs: Needs,
 }
@@ -22,7 +23,7 @@ pub(super) fn keep_room(types: &[SiteTypes]) {
     for site in types {
         for (promise, needs) in site.costliest_by_promise() {
             for plant in &site.plants {
-                let of = (*plant, site.has_contract, promise.priority);
+                let of = (*plant, site.turns(), promise.priority);
                 let deadline_us = promise.deadline_us();
                 let is_same = |own: &&mut Beside| own.of == of && own.deadline_us == deadline_us;
                 match members.iter_mut().find(is_same) {
@@ -35,9 +36,8 @@ pub(super) fn keep_room(types: &[SiteTypes]) {
     for site in types {
         site.keep_room(|promise: &DeadlinePromise| {
             let is_beside = |own: &&Beside| {
-                let (plant, has_contract, priority) = own.of;
-                site.plants.contains(&plant)
-                    && (has_contract, priority) == (site.has_contract, promise.priority)
+                let (plant, turns, priority) = own.of;
+                site.plants.contains(&plant) && (turns, priority) == (site.turns(), promise.priority)
             };
             let beside = members.iter().filter(is_beside);
             let needs = beside.map(|own| own.needs.less((own.deadline_us - promise.deadline_us()).max(0.0)));

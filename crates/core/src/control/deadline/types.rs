@@ -29,7 +29,7 @@ pub(crate) struct SiteTypes {
     longest_us: u64,
     /// The plants that serve it, and whether it has a contract.
     pub(super) plants: Vec<usize>,
-    pub(super) has_contract: bool,
+    has_contract: bool,
     /// By row and index of the promise: the time (s) since a request came.
     absent: Vec<f64>,
     /// The time (s) since requests of known size or cost were last forgotten.
@@ -139,6 +139,11 @@ impl SiteTypes {
         };
         (0..learned.rows.len()).for_each(|row| learned.publish(row));
         learned
+    }
+
+    /// Its number, if it takes turns with other sites.
+    pub(super) fn turns(&self) -> Option<u16> {
+        self.has_contract.then_some(self.site)
     }
 
     /// Whether the same was promised before.

@@ -11,6 +11,7 @@ use crate::actuator::level_of_client::turned;
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::deadline::{self, Candidate};
+use crate::admission::slot_key::SlotKey;
 use crate::engine::published_state::{PublishedClass, PublishedState};
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
@@ -162,7 +163,8 @@ impl Lane {
         let (exempt, features) = (target.exempt, target.features());
         let (arrived, level) = (permit.arrived, permit.level);
         let quota_of = class.quota_of(target.class).filter(|_| !exempt);
-        let candidate = Candidate { arrived, rank: class.rank(standing), quota_of, features, level, exempt };
+        let key = SlotKey::new(class.rank(standing), target.site, quota_of);
+        let candidate = Candidate { arrived, key, features, level, exempt };
         let at_plant = (&plant.unfinished, plant.workers(Some(arrived)));
         let (work, decision) = deadline::admit(at_plant, (estimates, &class.terms), &candidate);
         permit.work = Some(work);

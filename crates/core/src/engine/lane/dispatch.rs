@@ -5,6 +5,7 @@ use super::expire::drop_waiting;
 use super::start::{Start, account_busy_time, places, start};
 use super::{Lane, unreserve};
 use crate::admission::deadline::{self, Candidate};
+use crate::admission::slot_key::SlotKey;
 use crate::admission::stream_limits::most_streams;
 use crate::engine::published_state::{PublishedClass, PublishedPlant, PublishedState};
 use crate::promises::Mode;
@@ -66,7 +67,8 @@ impl Lane {
             (permit.work, permit.streams) = (waiting.work, waiting.streams);
             if let (Standing::Exempt, Some(work)) = (standing, &mut permit.work) {
                 let unfinished = &published.plants[plant].unfinished;
-                *work = unfinished.reserve(now, (rank, None), (work.features, work.cost, work.stretch));
+                let key = SlotKey::new(rank, waiting.site, None);
+                *work = unfinished.reserve(now, key, (work.features, work.cost, work.stretch));
             }
             start(published, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
@@ -146,8 +148,8 @@ fn reserve_below(
     let Some(estimates) = &class.estimates else { return };
     let exempt = waiting.standing == Standing::Exempt;
     let quota_of = class.quota_of(waiting.class).filter(|_| !exempt);
-    let (rank, features) = (waiting.rank, waiting.features);
-    let candidate = Candidate { arrived: now, rank, quota_of, features, level, exempt };
+    let (key, features) = (SlotKey::new(waiting.rank, waiting.site, quota_of), waiting.features);
+    let candidate = Candidate { arrived: now, key, features, level, exempt };
     let work = deadline::reserve(&plant.unfinished, estimates, &candidate);
     waiting.latest_start = work.latest_start(waiting.arrived, &class.terms);
     waiting.work = Some(work);

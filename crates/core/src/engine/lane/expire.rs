@@ -5,6 +5,7 @@
 //! Expiry is looked for by `Engine::serve_waiting` and, for a request whose turn comes too late, by a dispatch.
 
 use super::{Lane, unreserve};
+use crate::admission::slot_key::SlotKey;
 use crate::engine::published_state::{PublishedPlant, PublishedState};
 use crate::request::{Reason, Rejection, Verdict, Verdicts};
 use crate::scheduling::queue::Waiting;
@@ -43,7 +44,8 @@ pub(super) fn drop_waiting(
     counters.reasons[reason as usize].add(1);
     counters.unserved.add(1);
     counters.timing.dropped.add(1);
-    let wait = (reason == Reason::Late).then(|| plant.unfinished.wait_of(waiting.rank, plant.workers(None)));
+    let key = SlotKey::new(waiting.rank, waiting.site, None);
+    let wait = (reason == Reason::Late).then(|| plant.unfinished.wait_of(key, plant.workers(None)));
     let plant_and_class = (number, waiting.class);
     let retry_after = published.retry_after(plant_and_class, (waiting.arrived, waiting.client), wait);
     Verdict::Drop(waiting.token, Rejection { reason, retry_after })

@@ -5,6 +5,7 @@ use super::{ranks, response_promise};
 use crate::actuator::capacity::Capacity;
 use crate::actuator::retry_after::LONGEST;
 use crate::admission::contract_token_bucket::TokenBucket;
+use crate::admission::slot_key::{NeededSlot, SlotKey};
 use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::deadline::terms;
 use crate::control::workers::FoundRefusals;
@@ -33,7 +34,7 @@ impl Engine {
             let known = before.plants.get(number);
             let gate = known.map_or_else(|| self.new_gate(number), |known| known.gate.clone());
             let mut unfinished = known.map_or_else(UnfinishedWork::default, |known| known.unfinished.clone());
-            unfinished.follow(&promises.control, self.ranks_at(number), self.quotas_at(number, classes));
+            unfinished.follow(&promises.control, self.slots_at(number, classes));
             PublishedPlant {
                 gate,
                 streams: known.map_or_else(Arc::default, |known| known.streams.clone()),
@@ -159,33 +160,33 @@ impl Engine {
         words
     }
 
-    /// The classes with a delay that a plant with deadlines may be asked to serve, with rank and quota.
-    fn quotas_at<'a>(
+    /// The slots of all requests that a plant with deadlines may be asked to serve: by rank, and of each class with a delay.
+    fn slots_at<'a>(
         &'a self,
         plant: usize,
         classes: &'a [PublishedClass],
-    ) -> impl Iterator<Item = (u16, Rank, Arc<Quota>)> + 'a {
+    ) -> impl Iterator<Item = NeededSlot> + 'a {
         let keeps = self.registry.promises.has_deadlines(plant);
         let members = self
             .registry
             .classes()
             .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
-        members.filter_map(|member| {
+        let own = members.flat_map(|member| {
             let (number, own) = (member.class as u16, &classes[member.class]);
-            own.quota_of(number)?;
-            Some((number, own.ranks[0], own.quota.clone()?))
-        })
-    }
-
-    /// The ranks of all requests that a plant may be asked to serve.
-    fn ranks_at(&self, plant: usize) -> impl Iterator<Item = Rank> + '_ {
-        let keeps = self.registry.promises.has_deadlines(plant);
-        let members = self
-            .registry
-            .classes()
-            .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
-        let own = members.flat_map(|member| ranks(member.site, member.index));
-        own.chain(keeps.then_some(Rank::EXEMPT))
+            let site = self.registry.sites[member.site_number].site;
+            let pace_ns = own.contract.as_ref().map_or(0, |contract| contract.pace_ns());
+            let needed = move |rank, quota_of, quota| NeededSlot {
+                key: SlotKey::new(rank, site, quota_of),
+                quota,
+                pace_ns,
+            };
+            let by_rank = ranks(member.site, member.index).map(|rank| needed(rank, None, None));
+            let quota_of = own.quota_of(number);
+            let quota = own.quota.clone().filter(|_| quota_of.is_some());
+            by_rank.into_iter().chain(quota.map(|quota| needed(own.ranks[0], quota_of, Some(quota))))
+        });
+        let exempt = NeededSlot { key: SlotKey::new(Rank::EXEMPT, 0, None), quota: None, pace_ns: 0 };
+        own.chain(keeps.then_some(exempt))
     }
 }
 

@@ -1,0 +1,112 @@
+//! What other sites with a contract take before a request, where sites take turns (`scheduling/shares.rs`).
+//!
+//! A site that waits has its share of the starts, whatever others have waiting. So until the request starts, for each request
+//! of its own site that starts with or before it, another site starts `R_j / R_i` requests: what waits of it, and what it goes
+//! on to bring, count up to that.
+
+use crate::admission::expected_wait::SamePriority;
+use crate::admission::unfinished_work::SlotOf;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// The numbers of the slots of one site and kind.
+#[derive(Clone, Debug)]
+pub(super) struct SiteSlots {
+    kind: u16,
+    site: u16,
+    /// The time in which its contract promises one request (ns).
+    pace_ns: u64,
+    slots: Vec<u16>,
+}
+
+/// The work ahead of a request.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// Its sum, and the variance of that.
+    pub(super) work_us: f64,
+    pub(super) variance: f64,
+    /// The work by the life of its requests in service.
+    pub(super) lives: f64,
+    pub(super) same: SamePriority,
+}
+
+/// What one site has at a plant.
+#[derive(Default)]
+struct SiteWork {
+    waiting: f64,
+    variance: f64,
+    lives: f64,
+    /// The part of the plant that it takes of late, and the variance of the work that it brings in a unit of time (us).
+    load: f64,
+    noise_us: f64,
+    /// The mean of its requests (us).
+    mean_us: f64,
+}
+
+/// The slots of each site that takes turns. A class with a delay has a quota instead. `promised`: by slot, whether it is of a
+/// contract as it is now.
+pub(super) fn by_site(slots: &[SlotOf], promised: &[bool]) -> Vec<SiteSlots> {
+    let mut all: Vec<SiteSlots> = Vec::new();
+    for ((number, own), promised) in slots.iter().enumerate().zip(promised) {
+        let (Some(site), None) = (own.key.site, own.key.quota_of) else { continue };
+        let (kind, number) = (own.key.rank.kind(), number as u16);
+        match all.iter_mut().find(|known| (known.kind, known.site) == (kind, site)) {
+            Some(known) => {
+                known.slots.push(number);
+                known.pace_ns = if *promised { own.pace_ns } else { known.pace_ns };
+            }
+            None => all.push(SiteSlots { kind, site, pace_ns: own.pace_ns, slots: alloc::vec![number] }),
+        }
+    }
+    all
+}
+
+impl SiteSlots {
+    fn work(&self, slots: &[SlotOf]) -> SiteWork {
+        let (mut sum, mut rate) = (SiteWork::default(), 0.0);
+        for own in self.slots.iter().map(|number| &slots[usize::from(*number)].slot) {
+            let (waiting, variance) = own.waiting.get();
+            let (load, mean) =
+                (f64::from(own.load.load(Relaxed)) * 1e-6, f64::from(own.mean_us.load(Relaxed)));
+            sum.waiting += waiting as f64;
+            sum.variance += variance as f64;
+            sum.lives += waiting as f64 * f64::from(own.life_us.load(Relaxed));
+            sum.load += load;
+            sum.noise_us += f64::from(own.load_noise_us.load(Relaxed));
+            rate += load / mean.max(1.0);
+        }
+        sum.mean_us = if rate > 0.0 { sum.load / rate } else { 0.0 };
+        sum
+    }
+}
+
+impl Ahead {
+    /// Adds what other sites of the kind take before a request. `own_site`: the work of its site that starts with or before it.
+    pub(super) fn add_turns(
+        &mut self,
+        sites: &[SiteSlots],
+        (slots, own): (&[SlotOf], &SlotOf),
+        (own_site, own_us): (f64, u32),
+        workers: f64,
+    ) {
+        let mean = match own.slot.mean_us.load(Relaxed) {
+            0 => f64::from(own_us),
+            known => f64::from(known),
+        };
+        let turns_ns = (own_site / mean.max(1.0)).max(1.0) * own.pace_ns as f64;
+        let is_beside =
+            |site: &&SiteSlots| Some(site.site) != own.key.site && site.kind == own.key.rank.kind();
+        for site in sites.iter().filter(is_beside) {
+            let its = site.work(slots);
+            let mean_us = if its.mean_us > 0.0 { its.mean_us } else { mean };
+            let most = (turns_ns / site.pace_ns.max(1) as f64).max(1.0) * mean_us;
+            let before = its.waiting.min(most);
+            let part = before / its.waiting.max(1.0);
+            self.work_us += before;
+            self.variance += part * its.variance;
+            self.lives += part * its.lives;
+            let brings = (most - before) / workers;
+            self.same.add(its.load, its.noise_us, brings / its.load.max(1e-6));
+        }
+    }
+}
