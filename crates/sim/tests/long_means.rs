@@ -76,39 +76,6 @@ fn a_long_promise_breaks_no_short_one_beside_it() {
     assert!(held(&twin, 1, 0.13, 30.0).0 > 2.0, "nothing is controlled");
 }
 
-/// Gold with a mean of 40 services, and a lower class with a deadline of 20, which brings twice what gold leaves. Returns the
-/// parts that are refused of gold, and late of those admitted with the deadline, and what of the rest is in time.
-fn deadline_below_long(workers: u32, load: f64, mode: Mode, seed: u64) -> [f64; 3] {
-    const SERVICE: f64 = 0.05;
-    let capacity = f64::from(workers) / SERVICE;
-    let gold = Flow::new("gold", load * capacity).delay(Duration::from_secs_f64(40.0 * SERVICE), None);
-    let mut due = Flow::new("due", 2.0 * (1.0 - load) * capacity).priority(2);
-    due.class.deadline = Some(Duration::from_secs_f64(20.0 * SERVICE));
-    let scene =
-        Scene::new(workers, Duration::from_secs_f64(SERVICE), vec![gold.priority(1), due], 60.0, seed);
-    let heard = Scene { mode, ..scene }.run();
-    let of_gold = heard.answers.iter().filter(|answer| answer.class == 0 && answer.arrived >= 20.0);
-    let refused = of_gold.clone().filter(|answer| !answer.completed).count() as f64 / of_gold.count() as f64;
-    let responses = heard.responses(1, 20.0);
-    let in_time = responses.iter().filter(|response| **response <= 20.0 * SERVICE).count() as f64;
-    [refused, 1.0 - in_time / responses.len() as f64, in_time / 40.0 / ((1.0 - load) * capacity)]
-}
-
-/// At a load line of 1 gold was refused a quarter for a lower class that only its deadline refused.
-#[test]
-fn a_long_mean_is_not_refused_for_a_lower_deadline() {
-    for (workers, load) in [(128, 0.8), (32, 0.8), (16, 0.7)] {
-        let [refused, late, of_rest] = deadline_below_long(workers, load, Mode::Control, SEED);
-        println!(
-            "{workers} workers: {refused:.4} of gold refused; {late:.4} late, {of_rest:.2} of the rest in time"
-        );
-        assert!(refused <= 0.001 && late <= 0.012, "{workers} workers: {refused}, {late}");
-        assert!((0.95..=1.1).contains(&of_rest), "{workers} workers: {of_rest}");
-    }
-    let [_, late, _] = deadline_below_long(32, 0.8, Mode::Off, SEED);
-    assert!(late > 0.5, "nothing is controlled: {late}");
-}
-
 /// Requests may wait nearly as long as the promise allows, so that some are late, and no more than may be.
 #[test]
 fn a_long_percentile_is_kept() {

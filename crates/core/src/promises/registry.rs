@@ -116,9 +116,9 @@ impl Registry {
     }
 
     /// By class number: the lowest level that the load may give to a promised class. It is [`Site::least_level`], but 0 for a
-    /// class with a deadline beside others of a higher priority that the load may refuse, if the load line is below 1 or no
-    /// class of its own or of a lower priority may be refused instead. A deadline alone fills the server, and all of the others
-    /// would be refused for what a lower class takes. Priorities count within a site, and among sites without a contract.
+    /// class with a deadline beside others of a higher priority that the load may refuse, at a load line below 1. A deadline
+    /// alone fills the server beyond that line, and all of the others would be refused for what a lower class takes. Priorities
+    /// count within a site, and among sites without a contract.
     pub(crate) fn least_levels(&self) -> Vec<u8> {
         let key = |member: &RegisteredClass<'_>| {
             let site = member.site;
@@ -127,19 +127,16 @@ impl Registry {
             let priority = site.classes.get(member.index).map_or(site.default_priority, |own| own.priority);
             ((plant, group), priority)
         };
-        let mut refused = BTreeMap::new();
+        let mut highest = BTreeMap::new();
         for member in self.classes().filter(|one| !one.exempt && one.site.least_level(one.index) == 0) {
             let (group, priority) = key(&member);
-            let (highest, lowest) = refused.entry(group).or_insert((priority, priority));
-            (*highest, *lowest) = (priority.min(*highest), priority.max(*lowest));
+            highest.entry(group).and_modify(|most: &mut u8| *most = priority.min(*most)).or_insert(priority);
         }
         let mut least = alloc::vec![0; self.class_count()];
         for member in self.classes() {
             let ((plant, group), priority) = key(&member);
-            let yields = refused.get(&(plant, group)).is_some_and(|(highest, lowest)| {
-                *highest < priority && (self.promises.plants[plant].set_point < 1.0 || *lowest < priority)
-            });
-            if !yields {
+            let is_below = highest.get(&(plant, group)).is_some_and(|most| *most < priority);
+            if !is_below || self.promises.plants[plant].set_point >= 1.0 {
                 least[member.class] = member.site.least_level(member.index);
             }
         }
