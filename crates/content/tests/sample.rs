@@ -368,6 +368,18 @@ fn webp(seed: usize, wide: bool) -> Vec<u8> {
         .to_vec()
 }
 
+/// What is said of a candidate may be anything; browsers take what they do not know for `1x`.
+#[test]
+fn a_candidate_may_be_told_in_any_letters() {
+    let root = scratch("candidates");
+    let (site, out) = (root.join("site"), root.join("trees"));
+    write(&site, "index.html", "<img src=photo.jpg srcset='photo.jpg 2×, photo.jpg 3х' alt=Hills>");
+    write(&site, "photo.jpg", photo(3));
+    made(&site, &out);
+    let lean = fs::read_to_string(out.join("lean/index.html")).unwrap();
+    assert!(lean.contains("srcset=\"photo.jpg 2×\""), "{lean}");
+}
+
 /// Pictures that a page has in several formats and sizes: each is written again in its own.
 #[test]
 fn sources_of_a_picture_keep_their_names_and_formats() {

@@ -18,7 +18,8 @@ section! { "[[site.level]]"
         /// The level's name in metrics, headers and logs.
         name: Name, required("give the level a name: `name = \"light\"`");
         /// The text put before the path, at most 255 bytes: `/light` makes `/light/page.html` of `/page.html`. It is taken
-        /// out again of redirects and of the paths of cookies. Exempt requests go without it.
+        /// out again of redirects and of the paths of cookies. Exempt requests go without it. All others of the level have it,
+        /// whatever their method, and the server's own rules, such as who may read `/admin/`, see the path with it.
         prefix: Prefix, optional;
         /// Another upstream for this level, held at a load line of its own. Clients beyond that line are passed down to the
         /// next level. The levels of one upstream follow one another.

@@ -30,8 +30,8 @@ section! { "[tls]"
         hsts: Duration, optional;
         /// The file of the authorities, in PEM, that sign the certificates of clients. Absent: clients are not asked for any.
         client_ca: Text, optional;
-        /// Whether a client must show a certificate.
-        client_certificates: ClientCertificateUse, default(ClientCertificateUse::Required);
+        /// Whether a client must show a certificate. Absent: it must, where there is `client_ca`.
+        client_certificates: ClientCertificateUse, optional;
         /// The request header that carries the name in a client's certificate: its first DNS name, mail address or URI,
         /// else its common name. Conditions of classes see it, and so does the upstream; a field of this name that a client
         /// sends is dropped.
@@ -90,18 +90,25 @@ fn certificates(keys: &TlsKeys, name: &str, findings: &mut Findings) -> Vec<Cert
 }
 
 fn clients(keys: &TlsKeys, name: &str, findings: &mut Findings) -> Option<ClientCertificates> {
-    let header = keys.client_header.as_ref();
+    const NAME_AUTHORITIES: &str =
+        "name the authorities that sign clients' certificates: `client_ca = \"tls/clients.pem\"`";
+    let (header, asked) = (keys.client_header.as_ref(), keys.client_certificates.as_ref());
     let Some(authorities) = &keys.client_ca else {
         if let Some(header) = header {
             refuse!(findings, Conflict at &header.span,
                 "no client is asked for a certificate, so that there is no name in one",
-                help: "name the authorities that sign clients' certificates: `client_ca = \"tls/clients.pem\"`");
+                help: NAME_AUTHORITIES);
+        }
+        if let Some(asked) = asked {
+            refuse!(findings, Conflict at &asked.span,
+                "no client is asked for a certificate, whatever is written here",
+                help: NAME_AUTHORITIES);
         }
         return None;
     };
     Some(ClientCertificates {
         authorities: in_folder_of(name, authorities, findings),
-        optional: keys.client_certificates.value == ClientCertificateUse::Optional,
+        optional: asked.is_some_and(|asked| asked.value == ClientCertificateUse::Optional),
         header: header.map(|header| header.value.0.clone()),
     })
 }

@@ -269,7 +269,8 @@ impl<'a> Rewriter<'a> {
     /// The smallest of several candidates, with its descriptor, so that the page is laid out as before.
     fn responsive(&mut self, element: &Element) {
         let Some(srcset) = element.get("srcset") else { return };
-        let weight = |said: &str| said[..said.len().saturating_sub(1)].parse::<f64>().unwrap_or(1.0);
+        let weight =
+            |said: &str| said.strip_suffix(['x', 'w']).map_or(Ok(1.0), str::parse::<f64>).unwrap_or(1.0);
         let all = candidates(srcset);
         let smallest = all.iter().min_by(|one, other| weight(one.1).total_cmp(&weight(other.1)));
         if let Some((url, said)) = smallest

@@ -416,7 +416,7 @@ impl SlotOf {
         self.takes_turns_with(other) || self.key.rank.band == other.key.rank.band
     }
 
-    /// Whether its site takes turns for the requests of both slots.
+    /// Whether both are of one site and one kind.
     fn is_of_site(&self, other: &SlotOf) -> bool {
         (self.key.site, self.key.rank.kind()) == (other.key.site, other.key.rank.kind())
     }

@@ -55,25 +55,6 @@ fn loops_that_panic_are_seen_and_tried_again_and_requests_are_served() {
     bench.assert_settled();
 }
 
-#[test]
-fn a_request_that_waits_too_long_while_loops_panic_is_told_so() {
-    let bench = Bench::new(workers(1));
-    let first = call(&bench, &silent(), request("/"));
-    let mut second = call(&bench, &answering("second"), request("/"));
-    assert!(poll(&mut second).is_pending());
-    bench.layer.running.are_loops_broken.store(true, Ordering::Relaxed);
-    bench.tick();
-    assert!(poll(&mut second).is_pending());
-    bench.advance(Duration::from_secs(11));
-    bench.tick();
-    let response = answer(second);
-    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-    let decision = response.extensions().get::<crate::Decision>().expect("a decision");
-    assert_eq!(decision.reason(), Reason::WaitTimeout);
-    drop((first, response));
-    bench.assert_settled();
-}
-
 /// Each wakes its task when its verdict comes.
 struct Woken(Mutex<bool>);
 
@@ -119,19 +100,24 @@ fn the_place_of_a_request_that_was_started_and_dropped_unseen_goes_to_the_next()
 }
 
 #[test]
-fn a_request_that_waits_too_long_is_told_so() {
-    let bench = Bench::new(workers(1));
-    let first = call(&bench, &silent(), request("/"));
-    let mut second = call(&bench, &answering("second"), request("/"));
-    assert!(poll(&mut second).is_pending());
-    bench.advance(Duration::from_secs(11));
-    bench.tick();
-    let response = answer(second);
-    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-    let decision = response.extensions().get::<crate::Decision>().expect("a decision");
-    assert_eq!((decision.reason(), decision.level()), (Reason::WaitTimeout, 0));
-    drop((first, response));
-    bench.assert_settled();
+fn a_request_that_waits_too_long_is_told_so_while_loops_panic_too() {
+    for are_loops_broken in [false, true] {
+        let bench = Bench::new(workers(1));
+        let first = call(&bench, &silent(), request("/"));
+        let mut second = call(&bench, &answering("second"), request("/"));
+        assert!(poll(&mut second).is_pending());
+        bench.layer.running.are_loops_broken.store(are_loops_broken, Ordering::Relaxed);
+        bench.tick();
+        assert!(poll(&mut second).is_pending());
+        bench.advance(Duration::from_secs(11));
+        bench.tick();
+        let response = answer(second);
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let decision = response.extensions().get::<crate::Decision>().expect("a decision");
+        assert_eq!((decision.reason(), decision.level()), (Reason::WaitTimeout, 0));
+        drop((first, response));
+        bench.assert_settled();
+    }
 }
 
 /// Where the user's code panics.
