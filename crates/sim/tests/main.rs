@@ -30,6 +30,7 @@ mod general_queues;
 mod healthy;
 mod hour_of_log;
 mod impatient;
+mod late_at_full;
 mod late_refusals;
 mod levels_and_deadline;
 mod listen_queue;

@@ -58,11 +58,11 @@ section! { "[[site]]"
         default_ratio: Ratio, optional;
         /// Whether `ratio`s hold even if a worker must be left idle for it while a request waits.
         strict_ratios: bool, default(false);
-        /// The time within which each of its requests that is admitted is answered, from arrival to the server's last byte.
-        /// A request that could not be in time is refused at once, with a `Retry-After` that tells when it could. Admission
-        /// goes by the cost of requests, not by their number. It holds for each of its classes that has neither a `deadline`
-        /// nor a `ratio` of its own, `default` too. With it the capacity plan allows
-        /// contracts only 0.58 of the server, unless the upstream has a `ceiling`.
+        /// The time within which each of its requests that is admitted is answered, from arrival to the server's last byte. A
+        /// request that could not be in time is served at a lighter level, or refused at once, with a `Retry-After` that tells
+        /// when it could. Admission goes by the cost of requests, not by their number. It holds for each of its classes that
+        /// has neither a `deadline` nor a `ratio` of its own, `default` too. With it the capacity plan allows contracts only
+        /// 0.58 of the server, unless the upstream has a `ceiling`.
         deadline: Duration, optional;
         /// The percentage of admitted requests that are answered within their `deadline`. The higher it is, the sooner
         /// requests are refused.

@@ -28,6 +28,9 @@
 //! deadline. It is refused too if one of these would be late behind it: the test is made for each deadline that its work is
 //! before (the processor demand criterion).
 //!
+//! A request that would be late at its level is tried at the lighter levels that its plant has, and refused only if it would be
+//! late at all of them.
+//!
 //! Beside lower ranks, whose requests in service are not preempted, a greater chance of being late may be accepted
 //! (`control/deadline/lateness.rs`): less of a margin is asked for then, and less room is kept for the costliest type.
 //!
@@ -59,8 +62,9 @@ pub(crate) struct Candidate {
     pub(crate) arrived: Instant,
     pub(crate) key: SlotKey,
     pub(crate) features: CostFeatures,
-    /// The level at which it would be served.
+    /// The level at which it would be served, and the lowest of the plant's at which it may be instead of being refused.
     pub(crate) level: u8,
+    pub(crate) lowest: u8,
     /// The request is not controlled: its work is reserved, and it is never refused.
     pub(crate) exempt: bool,
 }
@@ -78,39 +82,68 @@ pub(crate) fn reserve(unfinished: &UnfinishedWork, estimates: &Estimates, candid
     unfinished.reserve(arrived, key, (features, cost, stretch))
 }
 
-/// Reserves the work of an arriving request and decides whether it is admitted. The work stays reserved either way: the
-/// caller gives it back for a request that it turns away.
+/// Reserves the work of an arriving request and decides at which level it is admitted, if at any: the highest at which it will
+/// be done in time. The work stays reserved either way: the caller gives it back for a request that it turns away.
 pub(crate) fn admit(
-    (unfinished, workers): (&UnfinishedWork, Workers),
+    at_plant: (&UnfinishedWork, Workers),
     (estimates, terms): (&Estimates, &DeadlineTerms),
     candidate: &Candidate,
-) -> (Work, Result<(), WouldBeLate>) {
-    let Candidate { features, level, exempt, .. } = *candidate;
-    let own = estimates.own_time(features, level, terms);
-    let work = reserve(unfinished, estimates, candidate);
-    let cost = work.cost;
-    let retry_after = match will_be_in_time((unfinished, workers), (estimates, terms), (&work, level), own) {
-        Err(retry_after) if !exempt => retry_after,
-        _ => return (work, Ok(())),
-    };
-    if unfinished.is_invited(&work, retry_after.is_some()) {
-        return (work, Ok(()));
+) -> (Work, Result<u8, WouldBeLate>) {
+    let mut level = candidate.level;
+    loop {
+        let tried = Candidate { level, ..*candidate };
+        let own = estimates.own_time(tried.features, level, terms);
+        let work = reserve(at_plant.0, estimates, &tried);
+        match admit_at_level(at_plant, (estimates, terms), (&work, own), &tried) {
+            Ok(()) => return (work, Ok(level)),
+            Err(late) if level <= candidate.lowest => {
+                count_refused(at_plant.0, (&work, own), &late);
+                return (work, Err(late));
+            }
+            Err(_) => at_plant.0.unreserve(&work),
+        }
+        level -= 1;
     }
-    if retry_after.is_some() {
-        unfinished.lateness(&work).refuse(cost.mean_us.into());
-    } else {
-        let to_spare = workers.idle && unfinished.used_below(PROBES_BELOW, &workers) >= 1.0;
+}
+
+/// Whether a request whose work is reserved is admitted at its level: because it will be done in time, or because it is tried
+/// all the same, so that more is known.
+fn admit_at_level(
+    (unfinished, workers): (&UnfinishedWork, Workers),
+    (estimates, terms): (&Estimates, &DeadlineTerms),
+    (work, own): (&Work, OwnTime),
+    candidate: &Candidate,
+) -> Result<(), WouldBeLate> {
+    let Candidate { features, level, lowest, exempt, .. } = *candidate;
+    let retry_after = match will_be_in_time((unfinished, workers), (estimates, terms), (work, level), own) {
+        Err(retry_after) if !exempt => retry_after,
+        _ => return Ok(()),
+    };
+    if level <= lowest && unfinished.is_invited(work, retry_after.is_some()) {
+        return Ok(());
+    }
+    if retry_after.is_none() {
+        // Where a lighter level is left, nobody is locked out of an idle server.
+        let to_spare =
+            level <= lowest && workers.idle && unfinished.used_below(PROBES_BELOW, &workers) >= 1.0;
         if estimates.is_invited(features, level, to_spare) {
-            return (work, Ok(()));
+            return Ok(());
         }
         estimates.refuse_too_long(features, level);
-        // Where it might be in time alone, it is the rule that has no room for it.
-        if own.alone != Alone::Likely {
-            unfinished.rule.refuse_too_long(work.slot.into(), cost.mean_us.into());
-        }
     }
-    unfinished.headroom(&work).refuse(cost.mean_us.into());
-    (work, Err(WouldBeLate { retry_after }))
+    Err(WouldBeLate { retry_after })
+}
+
+/// Counts the work of a request that is refused at all levels: from that follows how much room is kept, and whom to try.
+fn count_refused(unfinished: &UnfinishedWork, (work, own): (&Work, OwnTime), late: &WouldBeLate) {
+    let mean_us = work.cost.mean_us.into();
+    if late.retry_after.is_some() {
+        unfinished.lateness(work).refuse(mean_us);
+    } else if own.alone != Alone::Likely {
+        // Where it might be in time alone, it is the rule that has no room for it.
+        unfinished.rule.refuse_too_long(work.slot.into(), mean_us);
+    }
+    unfinished.headroom(work).refuse(mean_us);
 }
 
 /// Whether a request whose work is reserved will be done in time; if not, how long until it might be, if ever.

@@ -64,6 +64,8 @@ pub(crate) struct TypeEstimate {
     squares_us2: AtomicU64,
     /// Requests by the time of their own ([`time_bin`]).
     times: [AtomicU32; TIME_BINS],
+    /// Whether such requests are served at a lighter level where they take too long at this one.
+    pub(crate) has_lighter: bool,
     /// Requests that were refused because they take too long even alone.
     too_long: AtomicU32,
     /// How many requests that take too long are to be admitted all the same: at any rate, or if their work delays no other.
@@ -82,6 +84,7 @@ impl Default for TypeEstimate {
             sum_us: AtomicU64::new(0),
             squares_us2: AtomicU64::new(0),
             times: [const { AtomicU32::new(0) }; TIME_BINS],
+            has_lighter: false,
             too_long: AtomicU32::new(0),
             invited: AtomicU32::new(0),
             invited_if_idle: AtomicU32::new(1),
@@ -111,7 +114,8 @@ impl Estimates {
     pub(crate) fn new(types: usize, levels: usize, promises: usize, shapes: Option<Arc<ShapeTable>>) -> Self {
         let (mut rows, mut needs) = (Vec::new(), Vec::new());
         let (mut came, mut costliest) = (Vec::new(), Vec::new());
-        rows.resize_with(2 * types * levels, TypeEstimate::default);
+        let row = |number| TypeEstimate { has_lighter: number % levels > 0, ..TypeEstimate::default() };
+        rows.extend((0..2 * types * levels).map(row));
         needs.resize_with(rows.len() * promises, AtomicU32::default);
         came.resize_with(rows.len() * promises, AtomicBool::default);
         costliest.resize_with(promises, Costliest::default);

@@ -264,6 +264,11 @@ impl PublishedClass {
         !self.is_at(plant, level) && (level + 1..=self.top_level).any(|level| self.is_at(plant, level))
     }
 
+    /// The lowest of the levels that follow each other from this one down at a plant.
+    pub(crate) fn lowest_at(&self, plant: usize, level: u8) -> u8 {
+        (1..level).rev().take_while(|lower| self.is_at(plant, *lower)).last().unwrap_or(level)
+    }
+
     fn is_at(&self, plant: usize, level: u8) -> bool {
         usize::from(self.plant_of_level[usize::from(level)]) == plant
     }

@@ -62,6 +62,8 @@ pub(crate) struct Waiting {
     pub(crate) work: Option<Work>,
     /// It holds a right to stream.
     pub(crate) streams: bool,
+    /// The highest level at which it may start: it would have been late at a higher one.
+    pub(crate) most_level: u8,
     /// A later start would end after the deadline.
     pub(crate) latest_start: Instant,
     /// The plant at which it waited first, and its ticket there; 0 until it waits.
@@ -85,6 +87,7 @@ impl Waiting {
             features: Default::default(),
             work: None,
             streams: false,
+            most_level: u8::MAX,
             latest_start: Instant::FAR,
             home: 0,
             ticket: 0,

@@ -35,7 +35,8 @@ pub(super) struct LearnedType {
 /// a worker.
 const TIMES_KNOWN: f64 = 5.0;
 const RARELY: f64 = 100.0;
-/// A request that takes no longer (us) is tried after the last one whether that was late or not.
+/// A request that takes no longer (us) is tried after the last one whether that was late or not, where no lighter level is
+/// left.
 const CHEAP_US: f64 = 60e6;
 /// How many times as many requests of a type are tried on a server with workers to spare, once most of those before were in
 /// time.
@@ -110,8 +111,8 @@ impl LearnedType {
             };
             let most = |in_time: u32| u64::from(in_time) * 2 >= seen.requests;
             // After one that was in time the next follows at once: a few of them show that the type has become cheaper. So it
-            // does after late ones that cost little, as far as their cut times tell.
-            let is_cheap = self.whole(longest_us).0 <= CHEAP_US;
+            // does after late ones that cost little, as far as their cut times tell, if they would else be refused.
+            let is_cheap = !row.has_lighter && self.whole(longest_us).0 <= CHEAP_US;
             let follows = |promise: &DeadlinePromise| {
                 batch.sum <= requests * promise.deadline_us() && (is_cheap || most(in_time(promise)))
             };

@@ -1,8 +1,8 @@
 //! The arrival of a request: it is counted, given its level, admitted or refused, and placed in service or in the queue.
 //!
-//! A request inside its site's contract, or exempt, gets the highest level; any other the level that the service level of
-//! its class gives its client (`actuator/level_of_client.rs`), or by chance where the client is heavy or the class says so.
-//! Level 0 is a rejection. Where deadlines are promised, a request that would be late is refused too.
+//! A request inside its site's contract, or exempt, gets the highest level; any other the level that the service level of its
+//! class gives its client (`actuator/level_of_client.rs`), or by chance where the client is heavy or the class says so. Level 0
+//! is a rejection. Where deadlines are promised, a request that would be late is served at a lighter level, or refused too.
 
 use super::place::{Admitted, Placed};
 use super::start::{Start, reason, start};
@@ -50,13 +50,15 @@ impl Lane {
     pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
         self.follow();
         let (given, mut permit) = self.give_level(now, &target);
-        if let Err(refusal) = self.admit(&target, given, &mut permit) {
-            return Arrival::Reject(self.reject(&target, &mut permit, refusal));
-        }
-        let admitted = Admitted { target: &target, token, standing: given.query.standing };
+        let level = match self.admit(&target, given, &mut permit) {
+            Ok(level) => level,
+            Err(refusal) => return Arrival::Reject(self.reject(&target, &mut permit, refusal)),
+        };
+        let most_level = if level < given.level { level } else { u8::MAX };
+        let admitted = Admitted { target: &target, token, standing: given.query.standing, most_level };
         match self.place(now, admitted, &mut permit, verdicts) {
             Placed::Entered(change) => {
-                let started = Start { now, decided: given.level, change };
+                let started = Start { now, decided: level, change };
                 start(&self.published, &self.counters, &mut permit, started);
                 if target.exempt { Arrival::Exempt(permit) } else { Arrival::Serve(permit) }
             }
@@ -131,9 +133,9 @@ impl Lane {
         (GivenLevel { query, level }, permit((&self.published, class), now, query, level))
     }
 
-    /// Admits a request, or refuses it: because its level is 0, because as many requests stream as may, or because it would
-    /// miss its deadline.
-    fn admit(&self, target: &Target, given: GivenLevel, permit: &mut Permit) -> Result<(), Refusal> {
+    /// Admits a request at its level, or at a lighter one, or refuses it: because its level is 0, because as many requests
+    /// stream as may, or because it would miss its deadline.
+    fn admit(&self, target: &Target, given: GivenLevel, permit: &mut Permit) -> Result<u8, Refusal> {
         if given.level == 0 && self.published.mode == Mode::Control {
             return Err(Refusal { reason: Reason::Overload, at_least: None });
         }
@@ -142,41 +144,51 @@ impl Lane {
             self.take_stream(permit).then_some(()).ok_or(refused)?;
         }
         if self.published.plants[permit.plant()].has_deadlines() {
-            self.admit_by_deadline(target, given.query.standing, permit)?;
+            self.admit_by_deadline(target, given, permit)
+        } else {
+            Ok(given.level)
         }
-        Ok(())
     }
 
-    /// Refuses a request that would miss its deadline (`admission/deadline.rs`). In observe mode it is admitted, and only
-    /// its reason is changed.
+    /// Refuses a request that would miss its deadline at any level of its plant (`admission/deadline.rs`); returns the level
+    /// at which it is admitted. In observe mode it is admitted, and only its reason is changed.
     #[inline(never)]
     fn admit_by_deadline(
         &self,
         target: &Target,
-        standing: Standing,
+        given: GivenLevel,
         permit: &mut Permit,
-    ) -> Result<(), Refusal> {
+    ) -> Result<u8, Refusal> {
         let published: &PublishedState = &self.published;
         let class = &published.classes[usize::from(target.class)];
         let plant = &published.plants[permit.plant()];
-        let (Some(estimates), true) = (&class.estimates, published.mode != Mode::Off) else { return Ok(()) };
+        let (Some(estimates), true) = (&class.estimates, published.mode != Mode::Off) else {
+            return Ok(given.level);
+        };
         let (exempt, features) = (target.exempt, target.features());
         let (arrived, level) = (permit.arrived, permit.level);
         let quota_of = class.quota_of(target.class).filter(|_| !exempt);
-        let key = SlotKey::new(class.rank(standing), target.site, quota_of);
-        let candidate = Candidate { arrived, key, features, level, exempt };
+        let key = SlotKey::new(class.rank(given.query.standing), target.site, quota_of);
+        let lowest = class.lowest_at(permit.plant(), level);
+        let candidate = Candidate { arrived, key, features, level, lowest, exempt };
         let at_plant = (&plant.unfinished, plant.workers(Some(arrived)));
         let (work, decision) = deadline::admit(at_plant, (estimates, &class.terms), &candidate);
         permit.work = Some(work);
         match decision {
-            Ok(()) => Ok(()),
-            Err(_) if published.mode == Mode::Observe => {
-                permit.reason = Reason::Deadline;
-                Ok(())
+            Ok(admitted) if admitted == level => Ok(given.level),
+            Ok(lighter) if published.mode == Mode::Control => {
+                (permit.level, permit.reason) = (lighter, Reason::Degraded);
+                Ok(lighter)
             }
-            Err(late) => {
+            Err(late) if published.mode == Mode::Control => {
                 unreserve(plant, permit.work);
                 Err(Refusal { reason: Reason::Deadline, at_least: late.retry_after })
+            }
+            Ok(_) | Err(_) => {
+                unreserve(plant, permit.work);
+                permit.work = Some(deadline::reserve(&plant.unfinished, estimates, &candidate));
+                permit.reason = if decision.is_ok() { Reason::Degraded } else { Reason::Deadline };
+                Ok(given.level)
             }
         }
     }

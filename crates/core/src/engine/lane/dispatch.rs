@@ -53,7 +53,8 @@ impl Lane {
             let class = &published.classes[usize::from(number)];
             let standing = class.standing_at_start(standing);
             let query = LevelQuery { class: number, client, standing };
-            let decided = class.level_at(plant, level_of_request((published, class), query, random));
+            let level = level_of_request((published, class), query, random);
+            let decided = class.level_at(plant, level.min(waiting.most_level));
             if published.mode == Mode::Control && class.passes_down(plant, decided) {
                 // The place that the gate gave is free again at once.
                 let own = &published.plants[plant];
@@ -149,7 +150,7 @@ fn reserve_below(
     let exempt = waiting.standing == Standing::Exempt;
     let quota_of = class.quota_of(waiting.class).filter(|_| !exempt);
     let (key, features) = (SlotKey::new(waiting.rank, waiting.site, quota_of), waiting.features);
-    let candidate = Candidate { arrived: now, key, features, level, exempt };
+    let candidate = Candidate { arrived: now, key, features, level, lowest: level, exempt };
     let work = deadline::reserve(&plant.unfinished, estimates, &candidate);
     waiting.latest_start = work.latest_start(waiting.arrived, &class.terms);
     waiting.work = Some(work);

@@ -25,6 +25,8 @@ pub(super) struct Admitted<'a> {
     pub(super) target: &'a Target,
     pub(super) token: Token,
     pub(super) standing: Standing,
+    /// The highest level at which it may start if it has to wait.
+    pub(super) most_level: u8,
 }
 
 impl Lane {
@@ -77,7 +79,7 @@ impl Lane {
         permit: &mut Permit,
         verdicts: &mut Verdicts,
     ) -> Placed {
-        let Admitted { target, token, standing } = request;
+        let Admitted { target, token, standing, most_level } = request;
         let class = &self.published.classes[usize::from(target.class)];
         let plant = &self.published.plants[permit.plant()];
         let (rank, work, streams) = (class.rank(standing), permit.work, permit.streams);
@@ -101,6 +103,7 @@ impl Lane {
             features: target.features(),
             work,
             streams,
+            most_level,
             latest_start,
             home: permit.plant,
             ticket: 0,

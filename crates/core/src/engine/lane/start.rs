@@ -73,9 +73,9 @@ pub(in crate::engine) fn account_busy_time(
 pub(super) fn reason(decided: u8, top_level: u8, standing: Standing) -> Reason {
     match decided {
         _ if standing == Standing::Exempt => Reason::Exempt,
-        _ if standing == Standing::Guaranteed => Reason::Guaranteed,
         0 => Reason::Overload,
         level if level < top_level => Reason::Degraded,
+        _ if standing == Standing::Guaranteed => Reason::Guaranteed,
         _ => Reason::Full,
     }
 }
