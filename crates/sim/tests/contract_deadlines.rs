@@ -181,6 +181,39 @@ fn a_deadline_that_no_level_enforces_shows_no_rejections_in_status() {
     }
 }
 
+/// The part of its contract that a site has which sends a little more, beside a site with a deadline that brings this part of
+/// the capacity, once the loops have had minutes to be wrong. No level moves what that site brings, so it is above the line
+/// whatever the contract takes.
+fn of_contract(beyond: f64, due: f64, shares: bool, mode: Mode) -> f64 {
+    let mut flows = vec![
+        Flow::new("shop", beyond * CONTRACT),
+        Flow::new("due", due * 3.0 / SERVICE.as_secs_f64()).at_site(1),
+    ];
+    flows[1].class.deadline = Some(DEADLINE);
+    let mut scene = Scene::new(3, SERVICE, flows, 300.0, 9_421);
+    scene.plant.set_point = 0.85;
+    scene.site = Site { share_excess: shares, ..site("shop", Some(CONTRACT)) };
+    scene.more_sites = vec![site("due", None)];
+    scene.mode = mode;
+    let heard = scene.run();
+    let own = heard.answers.iter().filter(|answer| answer.class == 0 && answer.arrived >= 120.0);
+    own.filter(|answer| answer.completed && answer.response() <= 1.0).count() as f64 / 180.0 / CONTRACT
+}
+
+#[test]
+fn a_contract_is_kept_for_minutes_beside_a_deadline_whose_load_no_level_moves() {
+    for (beyond, due) in [(1.1, 0.55), (1.1, 0.9), (1.4, 0.75), (3.0, 0.9)] {
+        for shares in [false, true] {
+            let kept = of_contract(beyond, due, shares, Mode::Control);
+            println!("{beyond} of the contract beside {due}, shares {shares}: {kept:.3}");
+            assert!(kept >= 0.985, "{beyond} beside {due}, shares {shares}: {kept}");
+            assert!(shares || kept <= 1.03, "{beyond} beside {due}: {kept}");
+        }
+    }
+    let twin = of_contract(1.1, 0.9, false, Mode::Off);
+    assert!(twin < 0.5, "the twin without control: {twin}");
+}
+
 /// One of two sites with contracts, with nobody else beside them.
 #[derive(Clone, Copy, Debug)]
 struct Party {

@@ -124,7 +124,7 @@ mod tests {
         let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
         let mut shares = [GroupShare::default(); 2];
         let mut sharing = CarriedGroups::new(2);
-        let wants = Wants { claims: &claims, groups: &groups, divided: None };
+        let wants = Wants { claims: &claims, groups: &groups, divided: None, left_to_contracts: 0.0 };
         let mut carried = false;
         for _ in 0..periods {
             carried = sharing.share_out(wants, &target, &mut shares)[1];
@@ -151,7 +151,8 @@ mod tests {
         });
         let claims = [claim(0..1), claim(1..2)];
         let divided = TwoResources::of([claims.to_vec(), claims.to_vec()], &groups, &[0.0; 2], 0.0);
-        let wants = Wants { claims: &claims, groups: &groups, divided: Some(&divided) };
+        let wants =
+            Wants { claims: &claims, groups: &groups, divided: Some(&divided), left_to_contracts: 0.0 };
         let after = |capacity: f64| {
             let mut carries = Carries::all(0.0);
             carries.capacity = capacity;
@@ -180,7 +181,7 @@ mod tests {
             let mut sharing = CarriedGroups::new(2);
             for _ in 0..50 {
                 sharing.share_out(
-                    Wants { claims: &claims, groups: &groups, divided: None },
+                    Wants { claims: &claims, groups: &groups, divided: None, left_to_contracts: 0.0 },
                     &target,
                     &mut shares,
                 );
@@ -203,7 +204,7 @@ mod tests {
         let groups = [Demand::arriving(&[0.0, 0.15, 0.84]), Demand::arriving(&[0.0, 0.1])];
         let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.7) };
         let mut shares = [GroupShare::default(); 2];
-        let wants = Wants { claims: &claims, groups: &groups, divided: None };
+        let wants = Wants { claims: &claims, groups: &groups, divided: None, left_to_contracts: 0.0 };
         let carried = CarriedGroups::new(2).share_out(wants, &target, &mut shares).to_vec();
         assert_eq!(carried, [false, true]);
         assert!((shares[0].load - 0.7).abs() < 1e-6, "{shares:?}");

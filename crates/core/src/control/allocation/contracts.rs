@@ -245,7 +245,12 @@ fn most(plant: &PlantView, load: f64) -> f64 {
 
 /// The load that is shared out among them then.
 fn line(plant: &PlantView, load: f64) -> f64 {
-    load.max(plant.promised.set_point - room(plant))
+    load.max(left_to_contracts(plant))
+}
+
+/// The load that contracts may take however low the law's feedback makes T.
+pub(crate) fn left_to_contracts(plant: &PlantView) -> f64 {
+    plant.promised.set_point - room(plant)
 }
 
 /// Whether a part is less than what a site needs, by more than rounding.

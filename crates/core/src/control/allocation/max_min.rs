@@ -19,7 +19,8 @@
 //! No site has an integrator: m_site and m follow from rates and costs in each period, and the one bias of the plant moves T.
 //! So no integrator can wind up while another one acts, and none must track another as in the paper. A negative bias takes
 //! from the excess first. When no excess is left, it takes from what contracts spend beyond the fixed load, from all by the
-//! same factor.
+//! same factor, but leaves them a load (`contracts.rs`): the measured load may be one that no level moves, as that of a site
+//! with deadlines.
 //!
 //! Where a plant has two resources (UC eq. 9), and all use the same one more, that one is shared out. Where groups differ in
 //! the resource that they use more, `two_resources` shares out both.
@@ -59,6 +60,8 @@ pub(crate) struct Wants<'a> {
     pub(crate) groups: &'a [Demand],
     /// The same of each resource, if both are shared out.
     pub(crate) divided: Option<&'a TwoResources>,
+    /// The load that contracts may take however low T is.
+    pub(crate) left_to_contracts: f64,
 }
 
 impl Wants<'_> {
@@ -66,7 +69,7 @@ impl Wants<'_> {
     /// these m where the contracts leave it, even beyond T.
     pub(super) fn share_out(self, capacity: f64, drain: f64, kept: &[f64], shares: &mut [GroupShare]) {
         match self.divided {
-            Some(divided) => divided.share_out(capacity, kept, shares),
+            Some(divided) => divided.share_out((capacity, self.left_to_contracts), kept, shares),
             None => {
                 let least = least_loads(self.claims, self.groups, drain, kept);
                 share_out(self, capacity, drain, &least, shares);
@@ -121,7 +124,7 @@ pub(crate) fn share_out(
     least: &[f64],
     shares: &mut [GroupShare],
 ) {
-    let Wants { claims, groups, .. } = wants;
+    let Wants { claims, groups, left_to_contracts, .. } = wants;
     let rejecting: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, 0.0, |_| 0.0)).collect();
     let own = |(claim, rejecting): (&Claim, &f64)| {
         // A backlog is drained within its site's budget, so it takes nothing from other sites.
@@ -131,7 +134,7 @@ pub(crate) fn share_out(
     let mut spent: Vec<f64> = claims.iter().zip(&rejecting).map(own).collect();
     let fixed: f64 = claims.iter().map(|claim| claim.fixed).sum();
     let contracts: f64 = spent.iter().sum();
-    let left = capacity - fixed;
+    let left = capacity.max(left_to_contracts) - fixed;
     if contracts > left {
         let least: f64 = rejecting.iter().sum();
         let fits = ((left - least) / (contracts - least).max(1e-12)).clamp(0.0, 1.0);
@@ -298,7 +301,13 @@ mod tests {
 
     fn shared(claims: &[Claim], groups: &[Demand], capacity: f64, drain: f64) -> Vec<GroupShare> {
         let mut shares = alloc::vec![GroupShare::default(); groups.len()];
-        share_out(Wants { claims, groups, divided: None }, capacity, drain, &[], &mut shares);
+        share_out(
+            Wants { claims, groups, divided: None, left_to_contracts: 0.0 },
+            capacity,
+            drain,
+            &[],
+            &mut shares,
+        );
         shares
     }
 

@@ -93,7 +93,8 @@ impl Allocation {
         if demand.is_divided {
             return self.share_both(plant, target, demand, &claims);
         }
-        let wants = Wants { claims: &claims, groups: &demand.groups, divided: None };
+        let left_to_contracts = contracts::left_to_contracts(plant);
+        let wants = Wants { claims: &claims, groups: &demand.groups, divided: None, left_to_contracts };
         let carried = self.carried.share_out(wants, target, &mut self.shares);
         for claim in &claims {
             for group in claim.groups.clone() {
@@ -117,7 +118,8 @@ impl Allocation {
     #[inline(never)]
     fn share_both(&mut self, plant: &PlantView, target: &LoadTarget, demand: &PlantDemand, claims: &[Claim]) {
         let divided = TwoResources::new(plant, demand, target.drain);
-        let wants = Wants { claims, groups: &demand.groups, divided: Some(&divided) };
+        let left_to_contracts = contracts::left_to_contracts(plant);
+        let wants = Wants { claims, groups: &demand.groups, divided: Some(&divided), left_to_contracts };
         let carried = self.carried.share_out(wants, target, &mut self.shares);
         for (claim, group) in
             claims.iter().flat_map(|claim| claim.groups.clone().map(move |group| (claim, group)))

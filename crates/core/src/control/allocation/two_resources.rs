@@ -80,13 +80,18 @@ impl TwoResources {
 
     /// As [`share_out`] does: sets the groups' shares of both resources, and m_site. If `kept` is given, each site gets at
     /// least what its groups take at these m, even beyond T.
-    pub(super) fn share_out(&self, capacity: f64, kept: &[f64], shares: &mut [GroupShare]) {
-        let claims = [0, 1].map(|resource| self.kept_contracts(resource, capacity));
+    pub(super) fn share_out(
+        &self,
+        (capacity, left_to_contracts): (f64, f64),
+        kept: &[f64],
+        shares: &mut [GroupShare],
+    ) {
+        let claims = [0, 1].map(|resource| self.kept_contracts(resource, capacity.max(left_to_contracts)));
         let mut loads = self.most.clone();
         for _ in 0..ROUNDS {
             let before = loads.clone();
             for (resource, claims) in claims.iter().enumerate() {
-                self.fill((resource, claims), capacity, kept, &mut loads);
+                self.fill((resource, claims), (capacity, left_to_contracts), kept, &mut loads);
             }
             let mut all = before.iter().zip(&loads).flat_map(|(before, after)| before.iter().zip(after));
             let stand = all.all(|(before, after)| before == after || fabs(before - after) < STANDS);
@@ -138,7 +143,7 @@ impl TwoResources {
     fn fill(
         &self,
         (resource, claims): (usize, &[Claim]),
-        capacity: f64,
+        (capacity, left_to_contracts): (f64, f64),
         kept: &[f64],
         loads: &mut [Vec<f64>; 2],
     ) {
@@ -147,7 +152,7 @@ impl TwoResources {
             (0..own.len()).map(|group| self.wanted(resource, group, &loads[1 - resource][group])).collect();
         let least = least_loads(claims, own, self.drain, kept);
         let mut shares = alloc::vec![GroupShare::default(); own.len()];
-        let wants = Wants { claims, groups: &wanted, divided: None };
+        let wants = Wants { claims, groups: &wanted, divided: None, left_to_contracts };
         share_out(wants, capacity, self.drain, &least, &mut shares);
         for (group, share) in shares.iter().enumerate() {
             let wanted = &wanted[group];
@@ -176,7 +181,12 @@ impl TwoResources {
             let wanted: Vec<Demand> = wanted.collect();
             let mut found = alloc::vec![GroupShare::default(); shares.len()];
             entitle(
-                Wants { claims: &self.claims[resource], groups: &wanted, divided: None },
+                Wants {
+                    claims: &self.claims[resource],
+                    groups: &wanted,
+                    divided: None,
+                    left_to_contracts: 0.0,
+                },
                 capacity,
                 &mut found,
             );
@@ -269,7 +279,7 @@ mod tests {
 
     fn shared(own: &TwoResources, capacity: f64) -> (Vec<GroupShare>, Vec<f64>) {
         let mut shares = alloc::vec![GroupShare::default(); own.groups[0].len()];
-        own.share_out(capacity, &[], &mut shares);
+        own.share_out((capacity, 0.0), &[], &mut shares);
         let levels = shares.iter().enumerate().map(|(group, share)| own.level(group, share)).collect();
         (shares, levels)
     }
