@@ -68,22 +68,31 @@ fn split_time(line: &str) -> Option<(&str, Stamp, &str)> {
     })
 }
 
-/// Virtual host and client: what stands before `ident user`, of which the user's name may have spaces.
+/// Virtual host and client: what stands before `ident user`, of which the user's name may have spaces. The first of a list, as
+/// in `X-Forwarded-For`, is the client.
 fn who(before: &str) -> Option<(&str, &str)> {
-    let mut words = before.split_ascii_whitespace();
-    let first = words.next()?;
+    let (first, rest, is_list) = split_client(before);
+    let (second, after, _) = split_client(rest);
     let address = |word: &str| word.parse::<IpAddr>().is_ok();
-    if let Some(second) = words.next()
-        && words.clone().count() >= 2
-        && !address(first)
-    {
+    if !is_list && after.split_ascii_whitespace().count() >= 2 && !address(first) {
         let port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
         let with_port = first.rsplit_once(':').is_some_and(|(_, number)| port(number));
         if with_port || address(second) {
             return Some((first, second));
         }
     }
-    Some(("", first))
+    (!first.is_empty()).then_some(("", first))
+}
+
+/// The next word, or the first of a list with a comma after each but the last; what follows, and whether it is a list.
+fn split_client(text: &str) -> (&str, &str, bool) {
+    let (mut word, mut rest) = split_word(text);
+    let first = word.trim_end_matches(',');
+    let is_list = word.ends_with(',');
+    while word.ends_with(',') {
+        (word, rest) = split_word(rest);
+    }
+    (first, rest, is_list)
 }
 
 /// The quoted text and what follows: up to the first quote after which a status comes. A quote that is escaped is the
@@ -144,6 +153,12 @@ mod tests {
             ("www.example.org 192.0.2.1 - -", "www.example.org", "192.0.2.1"),
             ("192.0.2.1 - [admin] x", "", "192.0.2.1"),
             ("192.0.2.1", "", "192.0.2.1"),
+            ("192.0.2.1, 198.51.100.7 - -", "", "192.0.2.1"),
+            ("192.0.2.1, 198.51.100.7, 2001:db8::1 - a b", "", "192.0.2.1"),
+            ("unknown, 198.51.100.7 - -", "", "unknown"),
+            ("192.0.2.1,198.51.100.7 - -", "", "192.0.2.1,198.51.100.7"),
+            ("www.example.org:80 192.0.2.1, 198.51.100.7 - -", "www.example.org:80", "192.0.2.1"),
+            ("www.example.org 192.0.2.1, 198.51.100.7 - -", "www.example.org", "192.0.2.1"),
         ] {
             let line = format!(r#"{before} {TIME} "GET / HTTP/1.0" 200 5"#);
             let entry = parsed(&line);
