@@ -56,3 +56,14 @@ fn share_of_errors(side: &Value) -> f64 {
         count(&side["rejected"]) + count(&side["responses"]["light"]) + count(&side["responses"]["full"]);
     errors / (errors + rest)
 }
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_the_load() {
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["demo", "--seconds", "3600", "--report", "no/such/report.html"])
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write no/such/report.html"), "{said}");
+}

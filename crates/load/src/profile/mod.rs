@@ -37,6 +37,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// A rate that is more than this share of the clients times that of one of them shows no bound of the server.
+const BOUNDED: f64 = 0.8;
+
 /// A request without an answer by then has failed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The same above the highest rate, where clients would else pile up for the whole phase.
@@ -133,7 +136,13 @@ impl Profile {
     /// With s workers and requests that each occupy one, s clients get s times the rate of one alone. Where the ratio
     /// of the highest rate to that of one client is near a whole number, about the same for every size, and about as
     /// many clients keep the server busy, that number is s. Where the processors do the work there may be none.
+    ///
+    /// A number near that of the clients that were tried is theirs and none of the server's: with more of them the rate might
+    /// have risen further.
     pub fn workers(&self) -> Option<u32> {
+        if self.is_bounded_by_clients() {
+            return None;
+        }
         let ratio = |highest: &Highest| highest.rate / highest.alone;
         // The slowest request has the least of the client's own time in it.
         let slowest = self.highest.iter().min_by(|one, other| one.alone.total_cmp(&other.alone))?;
@@ -144,6 +153,12 @@ impl Profile {
             (ratio(found) / workers - 1.0).abs() < 0.25 && (0.5..=2.0).contains(&busy)
         };
         (whole && self.highest.iter().all(agrees)).then_some(workers as u32)
+    }
+
+    /// Whether the rate of a size rose about as the clients did up to the most of them, so that nothing shows how many requests
+    /// the server works on at once.
+    pub fn is_bounded_by_clients(&self) -> bool {
+        self.highest.iter().any(|found| found.rate / found.alone > BOUNDED * f64::from(found.most_tried()))
     }
 
     /// The fewest requests in the server at once that keep it busy, at the size that needs most.

@@ -131,6 +131,11 @@ impl Highest {
     pub fn service_seconds(&self) -> f64 {
         1.0 / self.rate
     }
+
+    /// The most clients that were tried.
+    pub fn most_tried(&self) -> u32 {
+        self.climb.iter().map(|(clients, _)| *clients).fold(self.clients, u32::max)
+    }
 }
 
 /// Searches for `seconds`, with at most `most_clients`.

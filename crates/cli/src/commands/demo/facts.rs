@@ -11,7 +11,7 @@ use plimsoll_load::Histogram;
 use plimsoll_report::Table;
 
 /// The facts of a step. The sides: with the gateway live and simulated, without it live and simulated.
-pub(crate) fn step(step: &Step<'_>, sides: &[Facts; 4]) -> Facts {
+pub(crate) fn step(step: &Step, sides: &[Facts; 4]) -> Facts {
     let [controlled, simulated, uncontrolled, simulated_uncontrolled] = sides.clone();
     let at = Facts(vec![
         hidden("capacity", step.server.capacity()),

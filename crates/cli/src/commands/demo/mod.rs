@@ -22,6 +22,7 @@ mod step;
 
 use crate::args::DemoArguments;
 use crate::output::failure::{self, Failure};
+use crate::output::new_file::NewFile;
 
 /// Full pages per second of a step's server where none are given; see [`plant`].
 const STEP_CAPACITY: u32 = 2000;
@@ -36,12 +37,12 @@ const SEED: u64 = 1;
 pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     let server = |usual| plant::Server::of_capacity(arguments.capacity.unwrap_or(usual));
     let DemoArguments { load, seed, json, .. } = *arguments;
-    let report = arguments.report.as_deref();
+    let report = arguments.report.as_deref().map(|path| NewFile::begin(path, &[])).transpose()?;
     if let Some(path) = &arguments.picture {
         failure::write(path, &page::picture()?)
     } else if json || arguments.seconds.is_some() {
         let seconds = arguments.seconds.unwrap_or(SECONDS);
-        step::step(step::Step { server: server(STEP_CAPACITY), seed, load, seconds, json, report })
+        step::step(step::Step { server: server(STEP_CAPACITY), seed, load, seconds, json }, report)
     } else {
         show::show(server(SHOW_CAPACITY), load, seed, report)
     }

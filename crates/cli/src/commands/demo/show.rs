@@ -7,14 +7,15 @@ use super::plant::{Crowd, PERIOD, SET_POINT, Server};
 use super::screen::Show;
 use super::side::{Moment, Seen, Side, Which};
 use crate::output::facts::{Facts, compare};
-use crate::output::failure::{self, Failure};
+use crate::output::failure::Failure;
+use crate::output::new_file::NewFile;
 use crate::output::terminal::{TerminalScreen, has_colours, is_end, not_drawn};
 use crate::output::text;
 use crate::output::units::grouped;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_report::Table;
 use ratatui::crossterm::event::{self, Event};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Load before and after the crowd, as a multiple of the capacity.
@@ -29,7 +30,7 @@ const NOT_SENT: f64 = 0.01;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs the show. The report goes to `report`, or to a new file in the temporary folder.
-pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<NewFile>) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let capacity = server.capacity();
     // With the gateway the first period's requests above capacity wait and hold sockets; without it, they fail at once.
@@ -61,11 +62,12 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     }
     drop(screen);
     let table = table(&crowd_seen);
-    let path = report.map_or_else(new_file, |path| Ok(path.to_owned()))?;
+    let file = report.map_or_else(new_file, Ok)?;
+    let path = file.path().to_owned();
     let too_busy = too_busy(&crowd_seen);
     let mut page = page::page(&show.moments, table.clone());
     page.subtitle = too_busy.clone().unwrap_or(page.subtitle);
-    failure::write(&path, &page.to_html())?;
+    file.fill(&page.to_html())?;
     let crowd = match crowd_seen[0].ended() {
         0 => "It ended before the crowd came.\n".to_owned(),
         _ => format!("While the crowd was there:\n\n{}", text::table(&table)),
@@ -137,10 +139,12 @@ impl Screen {
     }
 }
 
-fn new_file() -> Result<PathBuf, Failure> {
+fn new_file() -> Result<NewFile, Failure> {
     let file = tempfile::Builder::new().prefix("plimsoll-demo-").suffix(".html").tempfile();
     let kept = file.and_then(|file| file.into_temp_path().keep().map_err(|error| error.error));
-    kept.map_err(|error| Failure::Failed(format!("cannot make a file for the report: {error}")))
+    let kept =
+        kept.map_err(|error| Failure::Failed(format!("cannot make a file for the report: {error}")))?;
+    NewFile::begin(&kept, &[])
 }
 
 fn table(crowd: &[Seen; 2]) -> Table {

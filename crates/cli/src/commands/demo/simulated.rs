@@ -12,7 +12,7 @@ use plimsoll_sim::workload::{Arrivals, Phase};
 use plimsoll_sim::{Row, Run, Setup};
 use std::time::Duration;
 
-pub(crate) fn simulated(which: Which, step: &Step<'_>) -> Result<Course, Failure> {
+pub(crate) fn simulated(which: Which, step: &Step) -> Result<Course, Failure> {
     let phases = [(step.seconds, step.load)];
     let (run, clients) = run(which, step.server, step.seed, &phases)?;
     let (during, after) = run.rows.split_at((step.seconds as usize).min(run.rows.len()));

@@ -7,11 +7,11 @@ use super::page;
 use super::plant::{CLIENTS, Crowd, PERIOD, SET_POINT, Server};
 use super::side::{Moment, Side, Which};
 use super::simulated::simulated;
-use crate::output::failure::{self, Failure};
+use crate::output::failure::Failure;
+use crate::output::new_file::NewFile;
 use crate::output::progress::ProgressLine;
 use crate::output::{json, text};
 use crate::service::log;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,17 +19,16 @@ use std::time::{Duration, Instant};
 const LATE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step<'a> {
+pub(crate) struct Step {
     pub(crate) server: Server,
     pub(crate) seed: u64,
     /// As a multiple of the capacity.
     pub(crate) load: f64,
     pub(crate) seconds: u64,
     pub(crate) json: bool,
-    pub(crate) report: Option<&'a Path>,
 }
 
-pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
+pub(crate) fn step(step: Step, report: Option<NewFile>) -> Result<(), Failure> {
     let capacity = step.server.capacity();
     // One blind period leaves so many requests waiting, and each other visitor has an idle connection.
     let wanted = (step.load * capacity).max(f64::from(CLIENTS)) as usize;
@@ -53,13 +52,10 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     json::print_or(step.json, &facts::step(&step, &sides), || {
         format!("{}\n{}", headline(&step, busy), text::table(&table))
     })?;
-    match step.report {
-        Some(path) => failure::write(path, &page::page(&moments, table).to_html()),
-        None => Ok(()),
-    }
+    report.map_or(Ok(()), |file| file.fill(&page::page(&moments, table).to_html()))
 }
 
-fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failure> {
+fn measured(which: Which, step: Step, crowd: Crowd) -> Result<Course, Failure> {
     let steps = vec![(Duration::from_secs(step.seconds), step.load * step.server.capacity())];
     let mut side = Side::start(which, step.server, steps, crowd)?;
     let mut periods = Vec::new();
@@ -74,7 +70,7 @@ fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failur
     Ok(side.end(periods))
 }
 
-fn headline(step: &Step<'_>, busy: f64) -> String {
+fn headline(step: &Step, busy: f64) -> String {
     let Step { load, seconds, seed, .. } = step;
     let (capacity, cores) = (step.server.capacity(), machine::cores());
     format!(

@@ -15,7 +15,8 @@ mod section;
 mod urls;
 
 use crate::args::ProfileArguments;
-use crate::output::failure::{self, Failure};
+use crate::output::failure::Failure;
+use crate::output::new_file::NewFile;
 use crate::output::progress::ProgressLine;
 use crate::output::{json, text};
 use crate::service::log;
@@ -53,9 +54,7 @@ pub(crate) struct Profiled {
 pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let plan = plan(arguments)?;
-    if let Some(file) = &arguments.write {
-        section::must_be_new(file)?;
-    }
+    let files = ProfileFiles::begin(arguments)?;
     let all: Vec<&Subject> = plan.subjects.iter().chain(&plan.rejecting).collect();
     let loopback = urls::are_loopback(all.iter().copied());
     let servers = urls::servers(all).join(", ");
@@ -82,21 +81,43 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
         written: None,
         took: begin.elapsed(),
     };
-    tell(arguments, &mut profiled)
+    tell(arguments, files, &mut profiled)
+}
+
+/// The files that get the results, begun before the load: it takes a minute, and a folder may be missing.
+struct ProfileFiles {
+    section: Option<NewFile>,
+    report: Option<NewFile>,
+}
+
+impl ProfileFiles {
+    fn begin(arguments: &ProfileArguments) -> Result<ProfileFiles, Failure> {
+        let begin =
+            |path: &Option<PathBuf>| path.as_deref().map(|path| NewFile::begin(path, &[])).transpose();
+        arguments.write.as_deref().map_or(Ok(()), section::must_be_new)?;
+        let files = ProfileFiles { section: begin(&arguments.write)?, report: begin(&arguments.report)? };
+        match (&files.section, &files.report) {
+            (Some(section), Some(report)) if section.is_same_as(report) => Err(Failure::Input(format!(
+                "error: `--write` and `--report` both name {}\nName another file for one of them.",
+                report.path().display()
+            ))),
+            _ => Ok(files),
+        }
+    }
 }
 
 /// Writes and prints the results, and fails if anything is missing.
-fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Failure> {
+fn tell(arguments: &ProfileArguments, files: ProfileFiles, profiled: &mut Profiled) -> Result<(), Failure> {
     // The figures are printed even if a file cannot be written: measuring again takes a minute.
     let mut failures = Vec::new();
-    if let (Some(file), Some(text)) = (&arguments.write, section::section(profiled)) {
+    if let (Some(file), Some(text)) = (files.section, section::section(profiled)) {
         match section::write(file, &text) {
-            Ok(()) => profiled.written = Some(file.clone()),
+            Ok(()) => profiled.written.clone_from(&arguments.write),
             Err(failure) => failures.push(failure),
         }
     }
-    if let Some(file) = &arguments.report {
-        failures.extend(failure::write(file, &page::complete(profiled).to_html()).err());
+    if let Some(file) = files.report {
+        failures.extend(file.fill(&page::complete(profiled).to_html()).err());
     }
     json::print_or(arguments.json, &facts::facts(profiled), || text(profiled))?;
     if let Some(early) = notes::early_end(profiled) {
@@ -333,6 +354,18 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_reported_before_the_load() {
+        let nobody = "http://127.0.0.1:1/";
+        for option in ["--report", "--write"] {
+            let failed = profile(&arguments(&[nobody, option, "no/such/file"])).unwrap_err();
+            assert!(failed.text().contains("cannot write no/such/file"), "{failed:?}");
+        }
+        let both = profile(&arguments(&[nobody, "--report", "both-new", "--write", "both-new"])).unwrap_err();
+        assert!(both.text().contains("both name both-new"), "{both:?}");
+        assert!(!std::path::Path::new("both-new").exists());
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::Profiled;
 use crate::output::failure::Failure;
+use crate::output::new_file::NewFile;
 use crate::output::units::{quantity, rate};
-use std::fs::File;
-use std::io::{ErrorKind, Write};
+use plimsoll_load::profile::Highest;
 use std::path::Path;
 
 /// The section; none if no size was measured.
@@ -15,6 +15,14 @@ pub(crate) fn section(profiled: &Profiled) -> Option<String> {
     text += &match profile.workers() {
         Some(workers) => {
             format!("workers = {workers}  # found; if you know what the server is set to, write that\n")
+        }
+        None if profile.is_bounded_by_clients() => {
+            let tried = profile.highest.iter().map(Highest::most_tried).max().unwrap_or(busy);
+            let more = if 2 * tried > profiled.most_clients { "--clients" } else { "--seconds-per-size" };
+            format!(
+                "workers = {busy}  # no finding: the rate rose with each of the {tried} clients that were tried; measure again with \
+                 more `{more}`, or write what the server is set to\n"
+            )
         }
         None => format!(
             "workers = {busy}  # a guess: so many requests at once kept it busy; write what the server is set to\n"
@@ -39,22 +47,19 @@ pub(crate) fn section(profiled: &Profiled) -> Option<String> {
 }
 
 pub(crate) fn must_be_new(file: &Path) -> Result<(), Failure> {
-    if file.exists() { Err(exists(file)) } else { Ok(()) }
-}
-
-fn exists(file: &Path) -> Failure {
-    Failure::Input(format!(
+    if !file.exists() {
+        return Ok(());
+    }
+    Err(Failure::Input(format!(
         "error: there is a {} already, and it is not overwritten\nName a new file after `--write`, or remove that one.",
         file.display()
-    ))
+    )))
 }
 
-pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let created = File::create_new(file).and_then(|mut created| created.write_all(text.as_bytes()));
-    created.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => exists(file),
-        _ => Failure::not_written(file, &error),
-    })
+/// Writes a file that was begun before the load, unless another one took its place meanwhile.
+pub(crate) fn write(file: NewFile, text: &str) -> Result<(), Failure> {
+    must_be_new(file.path())?;
+    file.fill(text)
 }
 
 #[cfg(test)]
@@ -83,6 +88,25 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_that_of_its_own_clients_is_no_finding() {
+        let mut few = profiled();
+        few.most_clients = 8;
+        for found in &mut few.profile.highest {
+            found.climb.truncate(2);
+            (found.clients, found.busy_clients) = (8, 8);
+        }
+        assert_eq!(few.profile.workers(), None);
+        let text = section(&few).unwrap();
+        assert!(
+            text.contains("workers = 8  # no finding: the rate rose with each of the 8 clients"),
+            "{text}"
+        );
+        assert!(text.contains("more `--clients`"), "{text}");
+        few.most_clients = 256;
+        assert!(section(&few).unwrap().contains("more `--seconds-per-size`"));
+    }
+
+    #[test]
     fn nothing_measured_is_no_section() {
         let mut nothing = profiled();
         nothing.profile.highest.clear();
@@ -94,9 +118,10 @@ mod tests {
     fn a_file_is_not_overwritten() {
         let file = std::env::temp_dir().join(format!("plimsoll-section-{}.toml", std::process::id()));
         assert_eq!(must_be_new(&file), Ok(()));
-        write(&file, "a").unwrap();
+        let write = |text| write(NewFile::begin(&file, &[]).unwrap(), text);
+        write("a").unwrap();
         assert!(matches!(must_be_new(&file), Err(Failure::Input(text)) if text.contains("not overwritten")));
-        assert!(matches!(write(&file, "b"), Err(Failure::Input(_))));
+        assert!(matches!(write("b"), Err(Failure::Input(_))));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "a");
         std::fs::remove_file(&file).unwrap();
     }
