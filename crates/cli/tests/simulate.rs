@@ -845,3 +845,27 @@ fn workers_are_those_that_a_run_has_kept() {
     let own = temporary("found-own.toml", &format!("{stream}[plant.app]\nworkers = 3\n"));
     assert_eq!(workers_of(&["--workload", name(&own)]), "");
 }
+
+#[test]
+fn in_observe_mode_the_figures_say_what_would_have_been() {
+    let slow = TIMED
+        .replace("5ms", "110ms")
+        .replace("cost = 0.2", "cost = 0.8")
+        .replace("[upstream.app]", "mode = \"observe\"\n[upstream.app]");
+    let (file, log) = (temporary("observe.toml", &slow), temporary("observe.log", &log(40)));
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("observe.html");
+    let arguments = [name(&file), "--log", name(&log)];
+    let report = json(&arguments);
+    let total = &report["runs"][0]["total"];
+    assert_eq!((&total["rejected"], &total["degraded"]), (&0.into(), &0.into()), "{total}");
+    let [degraded, rejected] =
+        ["would_degrade", "would_reject"].map(|key| total[key].as_u64().expect("a number"));
+    assert!(degraded > 300 && rejected > 300, "{total}");
+    assert_eq!(total["would_reject_by_reason"]["overload"], rejected);
+    let output = plimsoll(&[&arguments[..], &["--against", "none", "--report", name(&page)]].concat());
+    for part in ["would be degraded", "would be turned away"] {
+        assert!(said(&output).contains(part), "no {part:?} in\n{}", said(&output));
+    }
+    let html = fs::read_to_string(&page).expect("the page was written");
+    assert!(html.contains("observe.toml: would be turned away, by reason"), "the chart's title");
+}

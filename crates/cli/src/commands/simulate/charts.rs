@@ -171,7 +171,8 @@ fn turned_away(run: &Run, reason: Reason) -> bool {
 
 /// `all` reasons of every front are in each chart, so that a reason has one colour on the page.
 fn by_reason(run: &Run, contender: &Contender, all: &[Reason]) -> Chart {
-    let title = format!("{}: turned away, by reason", short(&contender.name));
+    let what = if contender.observes() { "would be turned away" } else { "turned away" };
+    let title = format!("{}: {what}, by reason", short(&contender.name));
     let mut chart = Chart::over_time(title, "requests/s").from_zero().nothing("nobody");
     if all.iter().any(|reason| turned_away(run, *reason)) {
         for reason in all {

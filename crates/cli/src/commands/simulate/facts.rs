@@ -114,6 +114,7 @@ impl RunFacts {
     fn of(run: &Run, contender: &Contender) -> RunFacts {
         let promises = &contender.promises;
         let promised = KeptPromises::of(run, promises);
+        let observes = contender.observes();
         let names = classes(promises);
         let mut total = ClassRow::default();
         let (mut full, mut classes) = (0, Vec::new());
@@ -125,7 +126,7 @@ impl RunFacts {
                     name: name.clone(),
                     number,
                     arrivals: row.arrivals,
-                    figures: share(row, row.completed[*top_level]),
+                    figures: share(row, row.completed[*top_level], observes),
                     promise: promised.of_class(number, row),
                 });
             }
@@ -140,7 +141,7 @@ impl RunFacts {
             no_site: run.unmatched,
             upstreams: (0..promises.plants.len()).map(|number| plant(run, promises, number)).collect(),
             levels: served(run, promises, total.arrivals),
-            total: share(&total, full),
+            total: share(&total, full, observes),
             classes,
             most_affected_paths: run.top.iter().take(100).map(path).collect(),
             periods: run.rows.iter().map(|row| period(row, &names)).collect(),
@@ -163,27 +164,40 @@ pub(crate) fn classes(promises: &Promises) -> Vec<(String, usize)> {
     all
 }
 
-/// What became of the requests of a row, of which `full` were served at the highest level.
-fn share(row: &ClassRow, full: u64) -> Facts {
+/// What became of the requests of a row, of which `full` were served at the highest level. In observe mode the figures
+/// also say what would have become of them.
+fn share(row: &ClassRow, full: u64, observes: bool) -> Facts {
     let failed = row.ended(Outcome::Failed);
     let abandoned = row.ended(Outcome::Abandoned) + row.reasons[Reason::ClientLeft as usize];
     let under_way = row.arrivals - row.served() - row.rejected - failed - abandoned;
     let part = |count| Value::Part(count, row.arrivals);
-    let reasons = Reason::ALL.into_iter().filter(|reason| reason.is_rejection());
-    let reasons = reasons
+    let rejections = Reason::ALL.into_iter().filter(|reason| reason.is_rejection());
+    let turned_away: u64 = rejections.clone().map(|reason| row.reasons[reason as usize]).sum();
+    let reasons = rejections
         .map(|reason| figure(reason.as_str(), reason.as_str(), part(row.reasons[reason as usize])).rare());
-    Facts(vec![
+    let reasons = |key: &'static str| figure(key, "  ", Facts(reasons.collect()));
+    let rejected = figure("rejected", "turned away", part(row.rejected)).trouble();
+    let rejections = match observes {
+        false => vec![rejected, reasons("rejected_by_reason")],
+        true => vec![
+            rejected,
+            figure("would_degrade", "would be degraded", part(row.reasons[Reason::Degraded as usize])),
+            figure("would_reject", "would be turned away", part(turned_away)).trouble(),
+            reasons("would_reject_by_reason"),
+        ],
+    };
+    let mut facts = Facts(vec![
         figure("arrivals", "requests", row.arrivals),
         figure("full", "full quality", part(full)),
         figure("degraded", "degraded", part(row.served() - full)),
-        figure("rejected", "turned away", part(row.rejected)).trouble(),
-        figure("rejected_by_reason", "  ", Facts(reasons.collect())),
         figure("failed", "failed", part(failed)).trouble(),
         figure("abandoned", "client left", part(abandoned)).rare(),
         figure("under_way", "under way at the end", part(under_way)).rare(),
         figure("bytes", "delivered", Value::Count(row.bytes).said(Unit::Bytes.show(row.bytes as f64))),
         response_times("response_ms", "response", &row.response),
-    ])
+    ]);
+    facts.0.splice(3..3, rejections);
+    facts
 }
 
 fn plant(run: &Run, promises: &Promises, number: usize) -> Facts {

@@ -8,7 +8,7 @@ use crate::service::forecast_file;
 use crate::service::state::KnownState;
 use plimsoll_config::{Configuration, ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
 use plimsoll_core::admission::aces::RateForecasts;
-use plimsoll_core::promises::Promises;
+use plimsoll_core::promises::{Mode, Promises};
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,11 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
+    /// Whether it only decides, and lets every request pass.
+    pub(crate) fn observes(&self) -> bool {
+        self.comparator.is_none() && self.promises.control.mode == Mode::Observe
+    }
+
     /// Something else in front of the same servers.
     fn against(&self, name: &str, comparator: Comparator) -> Contender {
         Contender {
