@@ -869,3 +869,16 @@ fn in_observe_mode_the_figures_say_what_would_have_been() {
     let html = fs::read_to_string(&page).expect("the page was written");
     assert!(html.contains("observe.toml: would be turned away, by reason"), "the chart's title");
 }
+
+#[test]
+fn the_offered_rate_is_that_of_the_time_in_which_it_came() {
+    let (file, log) =
+        (temporary("timed10.toml", &TIMED.replace("5ms", "500ms")), temporary("drained.log", &log(10)));
+    let report = json(&[name(&file), "--log", name(&log), "--against", "none"]);
+    let seconds = report["runs"][1]["seconds"].as_f64().expect("a number");
+    assert!(seconds > 100.0, "what waits is served later: {seconds}");
+    let report = json(&[name(&file), "--log", name(&log)]);
+    assert!(report["runs"][0]["seconds"].as_f64() > Some(60.5), "{report}");
+    let mean = report["offered"]["mean"].as_f64().expect("a number");
+    assert!((9.9..10.2).contains(&mean), "{mean}");
+}

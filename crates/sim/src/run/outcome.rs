@@ -28,6 +28,9 @@ pub struct Run {
     pub requests: u64,
     /// When most of them came.
     pub peaks: ArrivalPeaks,
+    /// Until when they came: the last of them, or the end of the run if more would have come. What is under way then takes
+    /// longer.
+    pub offered_until: Instant,
     /// Requests of clients that tried again.
     pub retries: u64,
     /// Requests whose host belongs to no site.
@@ -128,6 +131,7 @@ impl Simulation<'_> {
             rows,
             requests: self.requests,
             peaks: self.arrivals.peaks(),
+            offered_until: if self.arrival.0 == Instant::FAR { self.arrivals.last } else { self.now },
             retries: self.clients.returned(),
             unmatched: self.unmatched,
             unmatched_host: self.unmatched_host,

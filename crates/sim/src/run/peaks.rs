@@ -12,16 +12,18 @@ pub struct ArrivalPeaks {
 }
 
 /// Counts arrivals by stretches of time.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct ArrivalCounter {
     second: CountedStretch<1>,
     minute: CountedStretch<60>,
+    pub(super) last: Instant,
 }
 
 impl ArrivalCounter {
     pub(super) fn count(&mut self, now: Instant) {
         self.second.count(now);
         self.minute.count(now);
+        self.last = now;
     }
 
     pub(super) fn peaks(&self) -> ArrivalPeaks {
@@ -30,7 +32,7 @@ impl ArrivalCounter {
 }
 
 /// The arrivals of the stretch of so many seconds under way, and the most of any.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct CountedStretch<const SECONDS: u64> {
     number: u64,
     count: u64,

@@ -91,14 +91,15 @@ impl SimulationReport {
 
 /// The rates at which requests came: the mean, and those of the busiest minute and second.
 fn offered(run: &Run) -> Facts {
-    let seconds = run.ended.as_secs_f64();
+    // No rate is told by less than a second.
+    let seconds = run.offered_until.as_secs_f64().max(1.0);
     let rate = |count: u64, seconds: f64| {
         let rate = count as f64 / seconds.max(f64::MIN_POSITIVE);
         Value::Number((rate * 10.0).round() / 10.0, Unit::Plain(1))
     };
     // A run shorter than a minute has no busiest one.
-    let minute =
-        (seconds >= 60.0).then(|| figure("busiest_minute", "busiest minute", rate(run.peaks.minute, 60.0)));
+    let minute = (run.ended.as_secs_f64() >= 60.0)
+        .then(|| figure("busiest_minute", "busiest minute", rate(run.peaks.minute, 60.0)));
     let mean = figure("mean", "mean", rate(run.requests, seconds));
     let second = figure("busiest_second", "busiest second", rate(run.peaks.second, 1.0));
     Facts([mean].into_iter().chain(minute).chain([second]).collect())
