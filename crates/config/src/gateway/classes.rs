@@ -51,9 +51,9 @@ section! { "match"
         method: OneOrMany<Method>, optional;
         /// Names of keys that the query has: `deep` of `?page=2&deep=1`.
         query: OneOrMany<QueryKey>, optional;
-        /// Header names, and patterns of their values.
+        /// Header names, and patterns of their values. One of these headers is enough, also where several are named.
         header: Pairs<HeaderName, OneOrMany<Pattern>>, optional;
-        /// Cookie names, and patterns of their values.
+        /// Cookie names, and patterns of their values. One of these cookies is enough.
         cookie: Pairs<CookieName, OneOrMany<Pattern>>, optional;
         /// Networks or addresses of clients.
         client: OneOrMany<Network>, optional;
