@@ -882,3 +882,23 @@ fn the_offered_rate_is_that_of_the_time_in_which_it_came() {
     let mean = report["offered"]["mean"].as_f64().expect("a number");
     assert!((9.9..10.2).contains(&mean), "{mean}");
 }
+
+#[test]
+fn what_the_end_of_the_run_leaves_out_of_the_log_is_said() {
+    let (file, log) = (temporary("timed8.toml", TIMED), temporary("left.log", &log(10)));
+    let workload = |duration: &str| temporary("left.toml", &format!("duration = \"{duration}\"\n"));
+    let arguments = |workload: &Path| {
+        let all = [name(&file), "--log", name(&log), "--workload", name(workload)];
+        all.map(str::to_owned)
+    };
+    let run = |duration: &str| {
+        let arguments = arguments(&workload(duration));
+        json(&arguments.each_ref().map(String::as_str))
+    };
+    let cut = run("30s");
+    let left = "ends the run before the log: 300 of its 600 requests are left out; `duration = \\\"60s\\\"` takes them in";
+    assert!(cut["notes"].to_string().contains(left), "{}", cut["notes"]);
+    assert_eq!((&cut["runs"][0]["requests"], &cut["logs"][0]["left_out"]), (&300.into(), &300.into()));
+    let whole = run("60s");
+    assert_eq!((&whole["runs"][0]["requests"], &whole["logs"][0]["left_out"]), (&600.into(), &Value::Null));
+}

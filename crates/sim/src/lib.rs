@@ -23,7 +23,7 @@ pub mod settling;
 pub mod workload;
 
 pub use arrivals::{
-    FoundFormat, FoundTimes, LogNotes, LoggedTimes, logged_bytes, logged_times, surge_files, views,
+    FoundFormat, FoundTimes, LeftOut, LogNotes, LoggedTimes, logged_bytes, logged_times, surge_files, views,
 };
 pub use heavy_hitters::{COUNTERS, Heavy};
 pub use plant::{Busy, Done, Overflow, Server, Work};

@@ -16,7 +16,8 @@ use std::net::Ipv4Addr;
 section! { "the file"
     /// Everything outside the gateway.
     WorkloadKeys {
-        /// When the simulation ends. Absent: when the streams have ended and every request was answered.
+        /// When the simulation ends; what a log has after that is left out. Absent: when the streams have ended and every
+        /// request was answered.
         duration: End, default(End(None));
         /// What arrives. Several streams come together, in order of time.
         stream: Sections<StreamKeys>, default(Sections(Vec::new()));

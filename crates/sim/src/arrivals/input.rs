@@ -25,6 +25,16 @@ const PACKED: [(&[u8], &str, &str); 4] = [
     (b"\x04\x22\x4d\x18", "lz4", "lz4cat"),
 ];
 
+impl Input {
+    /// Whether it surely has an end: a pipe may go on as long as something is written into it.
+    pub(crate) fn has_an_end(&self) -> bool {
+        match self {
+            Input::File(path) => path != Path::new("-") && path.metadata().is_ok_and(|of| of.is_file()),
+            Input::Text(_) => true,
+        }
+    }
+}
+
 /// What is read.
 pub(super) struct Text {
     /// For messages.

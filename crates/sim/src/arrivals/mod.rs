@@ -30,7 +30,7 @@ mod timestamp;
 mod window;
 
 pub use access_log::{LoggedTimes, logged_bytes, logged_times, views};
-pub use notes::{FoundFormat, FoundTimes, LogNotes};
+pub use notes::{FoundFormat, FoundTimes, LeftOut, LogNotes};
 pub use own_log::LoggedLevel;
 pub use surge_files::surge_files;
 

@@ -53,8 +53,23 @@ pub struct LogNotes {
     pub no_load: BTreeMap<u16, u64>,
     /// Which field that is.
     pub times: Option<FoundTimes>,
+    /// What the end of the run left out of it.
+    pub left_out: Option<LeftOut>,
     /// What the first line that was understood looks like. Counts have none.
     pub format: Option<FoundFormat>,
+}
+
+/// What a run that ended before its log did not replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeftOut {
+    /// Its requests.
+    pub requests: u64,
+    /// So many there are with those that were replayed.
+    pub of: u64,
+    /// When the last of them would have come (s of the run).
+    pub last: f64,
+    /// Whether these are all: what comes through a pipe is not read to its end.
+    pub is_all: bool,
 }
 
 /// A log is out of order beyond repair if more than this part of its lines come later than their time.

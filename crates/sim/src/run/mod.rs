@@ -18,7 +18,7 @@ mod ticks;
 pub use outcome::{Error, Event, Progress, Run, Watch};
 pub use peaks::ArrivalPeaks;
 
-use crate::arrivals::{self, Source};
+use crate::arrivals::{self, LogNotes, Source};
 use crate::fault::tells_what_is_there;
 use crate::front::{Front, Gateway, Order, ServerProbe};
 use crate::heavy_hitters::HeavyPaths;
@@ -135,6 +135,8 @@ struct Simulation<'a> {
     arrivals: ArrivalCounter,
     unmatched: u64,
     unmatched_host: Option<String>,
+    /// By stream: the notes of a log that the end of the run has cut.
+    cut: Vec<(usize, LogNotes)>,
     /// What a rejection costs where it costs most (s of the whole machine); 0 where it costs nothing.
     rejection_seconds: f64,
 }
@@ -190,6 +192,7 @@ impl<'a> Simulation<'a> {
             arrivals: ArrivalCounter::default(),
             unmatched: 0,
             unmatched_host: None,
+            cut: Vec::new(),
             rejection_seconds,
         })
     }
@@ -204,6 +207,7 @@ impl<'a> Simulation<'a> {
             let (at, next) = due.next(self.tick_due);
             if at > end {
                 self.now = end;
+                self.cut = self.leave_out();
                 return Ok(true);
             }
             self.now = at;

@@ -1,12 +1,13 @@
 //! What a run reports: progress and events to a watcher, and the result at its end.
 
-use super::{ArrivalPeaks, Coming, Simulation};
-use crate::arrivals::LogNotes;
+use super::{ArrivalPeaks, Coming, LOOK, Simulation};
+use crate::arrivals::{LeftOut, LogNotes};
 use crate::front::{Decision, Order};
 use crate::heavy_hitters::Heavy;
 use crate::plant::{Busy, Server};
 use crate::record::{ClassRow, Row};
 use crate::request::Request;
+use crate::workload::Arrivals;
 use plimsoll_core::request::{Outcome, Token};
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
@@ -121,6 +122,37 @@ pub trait Watch {
 impl Watch for () {}
 
 impl Simulation<'_> {
+    /// Reads on in the logs that the end of the run cuts, to know what it leaves out: by stream, the notes as they were, and
+    /// that. A pipe might have no end.
+    pub(super) fn leave_out(&mut self) -> Vec<(usize, LogNotes)> {
+        let mut all = Vec::new();
+        for number in 0..self.streams.len() {
+            let Arrivals::Log { input, .. } = &self.setup.workload.streams[number].arrivals else { continue };
+            let coming = &mut self.streams[number];
+            if coming.due == Instant::FAR {
+                continue;
+            }
+            let Some(notes) = coming.source.notes().pop() else { continue };
+            let mut left = LeftOut { requests: 1, of: 0, last: coming.due.as_secs_f64(), is_all: false };
+            while input.has_an_end() && !left.is_all {
+                let next = coming.request.as_mut().map(|request| coming.source.next(request));
+                let Some(Ok(next)) = next else { break };
+                left.is_all = next.is_none();
+                if let Some(due) = next {
+                    (left.requests, left.last) = (left.requests + 1, due.as_secs_f64());
+                }
+                let progress =
+                    Progress { now: self.now, requests: self.requests, done: coming.source.progress() };
+                if left.requests.is_multiple_of(LOOK.into()) && self.watch.progress(&progress).is_break() {
+                    break;
+                }
+            }
+            left.of = coming.source.notes().iter().map(|notes| notes.requests).sum();
+            all.push((number, LogNotes { left_out: Some(left), ..notes }));
+        }
+        all
+    }
+
     pub(super) fn finish(mut self, complete: bool) -> Run {
         let busy = busy(&mut self.servers, self.now);
         let rows = self.recorder.finish(self.now, &busy, self.front.recorded());
@@ -136,7 +168,7 @@ impl Simulation<'_> {
             unmatched: self.unmatched,
             unmatched_host: self.unmatched_host,
             top: self.heavy.sorted(),
-            notes: notes(&self.streams),
+            notes: notes(&self.streams, &self.cut),
             status: self.front.status(),
             in_flight: self.flights.awaited() as u64,
         }
@@ -144,9 +176,10 @@ impl Simulation<'_> {
 }
 
 /// Notes about what the streams read, and about the logs that their content is drawn from.
-fn notes(streams: &[Coming]) -> Vec<(usize, LogNotes)> {
+fn notes(streams: &[Coming], cut: &[(usize, LogNotes)]) -> Vec<(usize, LogNotes)> {
     let of = |(number, coming): (usize, &Coming)| {
-        coming.source.notes().into_iter().map(move |notes| (number, notes))
+        let cut = cut.iter().find(|(stream, _)| *stream == number).map(|(_, notes)| vec![notes.clone()]);
+        cut.unwrap_or_else(|| coming.source.notes()).into_iter().map(move |notes| (number, notes))
     };
     streams.iter().enumerate().flat_map(of).filter(|(_, notes)| notes.lines > 0).collect()
 }

@@ -258,6 +258,7 @@ fn log(name: &str, notes: &LogNotes) -> Facts {
         hidden("format", notes.format.map(|format| format.to_string())),
         hidden("requests", notes.requests),
         hidden("times", notes.times.as_ref().map(ToString::to_string)),
+        hidden("left_out", notes.left_out.map(|left| left.requests)),
         hidden("times_are_bounds", notes.times.as_ref().map(|times| !times.own)),
         hidden("timed", notes.timed.0),
         hidden("timed_zero", notes.timed.1),

@@ -4,7 +4,7 @@ use super::Simulated;
 use super::inputs::Contender;
 use crate::output::type_costs;
 use crate::output::units::{grouped, printable, short, span};
-use plimsoll_sim::{LogNotes, Run};
+use plimsoll_sim::{LeftOut, LogNotes, Run};
 
 pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     let mut all = Vec::new();
@@ -43,6 +43,9 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
     let mut note = |applies: bool, text: &dyn Fn() -> String| {
         all.extend(applies.then(|| format!("{name}: {}", text())));
     };
+    if let Some(left) = notes.left_out {
+        note(true, &|| left_out(left));
+    }
     if let Some((line, text, wrong)) = &notes.first_skipped {
         let (skipped, lines) = (grouped(notes.skipped), grouped(notes.lines));
         note(true, &|| {
@@ -94,6 +97,21 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
     note(gaps > 0, &|| {
         format!("{gaps} gaps of more than an hour were cut to one, {} together", span(seconds))
     });
+}
+
+/// What the end of the run left out of a log, and what takes it in.
+fn left_out(left: LeftOut) -> String {
+    let (requests, last) = (grouped(left.requests), left.last.ceil());
+    match left.is_all {
+        true => format!(
+            "`duration` of the workload ends the run before the log: {requests} of its {} requests are left out; \
+             `duration = \"{last}s\"` takes them in, and without it the run ends with the log",
+            grouped(left.of)
+        ),
+        false => "`duration` of the workload ends the run before the log: the rest is left out; without it the run ends with \
+                  the log"
+            .to_owned(),
+    }
 }
 
 /// What is to be known of a log that the gateway itself wrote.
