@@ -846,6 +846,77 @@ fn workers_are_those_that_a_run_has_kept() {
     assert_eq!(workers_of(&["--workload", name(&own)]), "");
 }
 
+/// JSON lines for a minute, ten a second, with a whole time of about 1,000 each.
+fn json_log(name: &str, odd: &str) -> PathBuf {
+    let line = |n: u32| {
+        let time = if n == 300 { odd.to_owned() } else { (850 + n * 37 % 300).to_string() };
+        format!(
+            "{{\"time\": {}, \"path\": \"/\", \"client\": \"10.0.0.1\", \"duration\": {time}}}\n",
+            1_700_000_000 + n / 10
+        )
+    };
+    temporary(name, &(0..600).map(line).collect::<String>())
+}
+
+#[test]
+fn a_time_has_one_unit_in_the_whole_log() {
+    let log = json_log("whole.jsonl", "900");
+    let report = json(&["--log", name(&log)]);
+    assert!(report["assumptions"].to_string().contains("`duration`, in microseconds"), "{report}");
+    // Ten requests a second of a millisecond, before eight workers.
+    let utilization = report["runs"][0]["upstreams"][0]["utilization"].as_f64().expect("a number");
+    assert!((0.001..0.002).contains(&utilization), "{utilization}");
+    assert_eq!(report["logs"][0]["odd_times"], 0);
+    let odd = json_log("odd.jsonl", "0.25");
+    let output = plimsoll(&["--log", name(&odd)]);
+    assert!(
+        said(&output).contains("`duration`, in microseconds (first at line 301: 0.25)"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn what_the_end_of_the_run_leaves_out_of_the_log_is_said() {
+    let (file, log) = (temporary("timed8.toml", TIMED), temporary("left.log", &log(10)));
+    let workload = |duration: &str| temporary("left.toml", &format!("duration = \"{duration}\"\n"));
+    let arguments = |workload: &Path| {
+        let all = [name(&file), "--log", name(&log), "--workload", name(workload)];
+        all.map(str::to_owned)
+    };
+    let run = |duration: &str| {
+        let arguments = arguments(&workload(duration));
+        json(&arguments.each_ref().map(String::as_str))
+    };
+    let cut = run("30s");
+    let left = "ends the run before the log: 300 of its 600 requests are left out; `duration = \\\"60s\\\"` takes them in";
+    assert!(cut["notes"].to_string().contains(left), "{}", cut["notes"]);
+    assert_eq!((&cut["runs"][0]["requests"], &cut["logs"][0]["left_out"]), (&300.into(), &300.into()));
+    let whole = run("60s");
+    assert_eq!((&whole["runs"][0]["requests"], &whole["logs"][0]["left_out"]), (&600.into(), &Value::Null));
+}
+
+#[test]
+fn a_field_that_no_line_has_is_refused_by_its_name() {
+    let log = json_log("named.jsonl", "900");
+    let timed = temporary("timed9.toml", TIMED);
+    let parts = [
+        "`--time-field durration`: none of the 600 lines that were read",
+        "`duration` is near; those with a number in the first lines are duration, time",
+    ];
+    refused(&[name(&timed), "--log", name(&log), "--time-field", "durration"], &parts);
+    refused(&["--log", name(&log), "--time-field", "durration", "--capacity", "20/s"], &parts);
+    refused(
+        &["--log", name(&log), "--time-field", "durration"],
+        &["`--time-field durration`", "duration, time"],
+    );
+    refused(
+        &[name(&timed), "--log", name(&log), "--time-field", "1"],
+        &["`--time-field 1`", "duration, time"],
+    );
+    json(&[name(&timed), "--log", name(&log), "--time-field", "duration:us"]);
+}
+
 #[test]
 fn in_observe_mode_the_figures_say_what_would_have_been() {
     let slow = TIMED
@@ -881,24 +952,4 @@ fn the_offered_rate_is_that_of_the_time_in_which_it_came() {
     assert!(report["runs"][0]["seconds"].as_f64() > Some(60.5), "{report}");
     let mean = report["offered"]["mean"].as_f64().expect("a number");
     assert!((9.9..10.2).contains(&mean), "{mean}");
-}
-
-#[test]
-fn what_the_end_of_the_run_leaves_out_of_the_log_is_said() {
-    let (file, log) = (temporary("timed8.toml", TIMED), temporary("left.log", &log(10)));
-    let workload = |duration: &str| temporary("left.toml", &format!("duration = \"{duration}\"\n"));
-    let arguments = |workload: &Path| {
-        let all = [name(&file), "--log", name(&log), "--workload", name(workload)];
-        all.map(str::to_owned)
-    };
-    let run = |duration: &str| {
-        let arguments = arguments(&workload(duration));
-        json(&arguments.each_ref().map(String::as_str))
-    };
-    let cut = run("30s");
-    let left = "ends the run before the log: 300 of its 600 requests are left out; `duration = \\\"60s\\\"` takes them in";
-    assert!(cut["notes"].to_string().contains(left), "{}", cut["notes"]);
-    assert_eq!((&cut["runs"][0]["requests"], &cut["logs"][0]["left_out"]), (&300.into(), &300.into()));
-    let whole = run("60s");
-    assert_eq!((&whole["runs"][0]["requests"], &whole["logs"][0]["left_out"]), (&600.into(), &Value::Null));
 }

@@ -25,6 +25,7 @@ pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::FileFormat;
 pub use gateway::addresses::{comes_to, listening_address};
 pub use gateway::{Backend, Gateway, LeastLevel, LineFormat, Log, StatePlace};
+pub use syntax::nearest;
 pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_workload_as, replay};
 
 use diagnostic::Findings;

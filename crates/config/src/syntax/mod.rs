@@ -21,7 +21,8 @@ pub(crate) use quantity::{DURATION, Rate, RequestRate, Seconds, Size, parse_seco
 pub(crate) use section::section;
 pub(crate) use shape::{KeyShape, Presence, SectionShape, Shape, TextShape, sections};
 pub(crate) use text::{Name, Refusal, Text, TextField, bad, texts};
-pub(crate) use word::{nearest, words};
+pub use word::nearest;
+pub(crate) use word::words;
 
 use crate::diagnostic::{Code, Complaint, Diagnostics, Findings, refuse};
 use std::path::{Path, PathBuf};

@@ -63,7 +63,7 @@ const LONGEST: usize = 64;
 
 /// The candidate nearest to `word`, if any is near enough; the first of equally near ones. A swap of neighbours counts as
 /// one edit. A candidate further away than a third of its length would be a guess, and a wrong guess misleads the reader.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > LONGEST {
         return None;
     }

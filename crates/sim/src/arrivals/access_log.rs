@@ -10,9 +10,11 @@ use super::sorted::{CHUNK, SortedLines, Sorter};
 use super::times::{self, PROBE};
 use super::{FoundFormat, FoundTimes, LogNotes};
 use crate::workload::{Input, JsonFields, LogFormat, LogOptions, LogTimes};
+use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+use std::{io, slice};
 
 /// A log that is read.
 pub(super) struct AccessLog {
@@ -62,11 +64,21 @@ impl AccessLog {
         let lines: Vec<Cow<'_, str>> =
             self.head.iter().map(|(line, _)| String::from_utf8_lossy(line)).collect();
         let tails = lines.iter().filter_map(|line| Some(common_format::parse(line.trim()).ok()?.tail));
-        self.reader.tail_time = times::find(&tails.collect::<Vec<_>>(), &options.times);
+        let tails: Vec<&str> = tails.collect();
+        self.reader.tail_time = times::find(&tails, &options.times);
+        let objects: Vec<Value> = lines.iter().filter_map(|line| json_format::object(line)).collect();
+        self.reader.times.settle(&objects);
         // A log may begin with requests that were turned away: what the first served ones took is known to them.
         let mut record = Record::default();
         for line in &lines {
             let _ = self.reader.understand(line.as_bytes(), &mut record);
+        }
+        if matches!(options.times, LogTimes::Field(_)) {
+            self.notes.known_fields = match self.reader.format {
+                LogFormat::Json(_) => json_format::numbered(&objects),
+                LogFormat::Haproxy => haproxy_format::TIMERS.map(str::to_owned).into(),
+                LogFormat::Auto | LogFormat::Common => times::numbered(&tails),
+            };
         }
         Ok(())
     }
@@ -137,6 +149,9 @@ impl AccessLog {
                     if self.notes.times.is_none() && record.time.is_some() {
                         self.notes.times = self.reader.found_times();
                     }
+                    if let Some(value) = self.reader.odd_time {
+                        self.notes.odd_time(value);
+                    }
                     return Ok(true);
                 }
                 Err(why) => self.notes.skip(&self.line, &why),
@@ -203,6 +218,8 @@ struct LineReader {
     times: TimeNames,
     /// The number of the name that the last JSON line had.
     json_time: Option<usize>,
+    /// A time of the last JSON line that is hardly in the log's unit.
+    odd_time: Option<f64>,
     /// The time behind the Common or Combined format's own fields.
     tail_time: Option<FoundTimes>,
     haproxy_timer: Option<HaproxyTimer>,
@@ -219,6 +236,7 @@ impl LineReader {
             times: TimeNames::of(&fields, &options.times),
             fields,
             json_time: None,
+            odd_time: None,
             tail_time: None,
             haproxy_timer: HaproxyTimer::of(&options.times),
             own: OwnLog::new(&options.levels),
@@ -280,12 +298,14 @@ impl LineReader {
 
     fn json(&mut self, text: &str, record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
         let object = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+        // A field that the first lines lack.
+        self.times.settle(slice::from_ref(&object));
         let parsed = json_format::parse(&object, &self.fields, &self.times);
         if let Some(status) = no_load(&object, parsed.is_err()) {
             return Ok(LineFound::NoLoad(FoundFormat::Json, status));
         }
         let (mut entry, time) = parsed?;
-        self.json_time = time;
+        (self.json_time, self.odd_time) = (time, self.times.contradiction(&object));
         record.own = self.own.restore(&mut entry);
         record.fill(&entry, self.weigh_by);
         Ok(LineFound::Request(FoundFormat::Json))
@@ -336,8 +356,8 @@ pub fn logged_bytes(line: &str) -> Result<u64, Cow<'static, str>> {
     Ok(json_format::parse(&object, &fields, &no_times)?.0.bytes)
 }
 
-/// The most lines that are read to learn times.
-const LEARNED_LINES: u64 = 100_000;
+/// Lines between two looks of a watcher.
+const LOOK: u64 = 1 << 14;
 
 /// What the times of a log tell.
 #[derive(Clone, Debug, Default)]
@@ -350,21 +370,30 @@ pub struct LoggedTimes {
     pub mean: f64,
     /// Which field they are.
     pub field: Option<FoundTimes>,
+    /// Where the user names the field: those in which the first lines have a number.
+    pub known_fields: BTreeSet<String>,
     /// What each of the levels of the options takes beside its site's highest, where lines of both tell it.
     pub level_shares: Vec<Option<f64>>,
 }
 
-/// Learns the times of a log from its first lines.
+/// Learns the times of a log from all of its lines, or from those before `watch`, which is told how much was read, breaks off.
 ///
 /// # Errors
 /// The log cannot be read, or none of its lines is one of an access log.
-pub fn logged_times(log: &Input, format: &LogFormat, options: &LogOptions) -> io::Result<LoggedTimes> {
+pub fn logged_times(
+    (log, format): (&Input, &LogFormat),
+    options: &LogOptions,
+    watch: &mut dyn FnMut(Option<f64>) -> ControlFlow<()>,
+) -> io::Result<LoggedTimes> {
     let unsorted = LogOptions { sort: false, ..options.clone() };
     let mut log = AccessLog::open(log, format, &unsorted)?;
     let (mut learned, mut record, mut sum) = (LoggedTimes::default(), Record::default(), 0.0);
     let mut by_level = LevelTimes::default();
-    while learned.lines < LEARNED_LINES && log.read(&mut record)? {
+    while log.read(&mut record)? {
         learned.lines += 1;
+        if learned.lines.is_multiple_of(LOOK) && watch(log.progress()).is_break() {
+            break;
+        }
         if let Some(time) = record.time {
             learned.timed += 1;
             sum += time.as_secs_f64();
@@ -375,7 +404,7 @@ pub fn logged_times(log: &Input, format: &LogFormat, options: &LogOptions) -> io
     }
     learned.mean = sum / learned.timed.max(1) as f64;
     learned.level_shares = by_level.shares(&options.levels);
-    learned.field = log.notes.times;
+    (learned.field, learned.known_fields) = (log.notes.times, log.notes.known_fields);
     Ok(learned)
 }
 

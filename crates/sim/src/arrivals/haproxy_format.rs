@@ -22,7 +22,7 @@ pub(super) const EXAMPLE: &str = "10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http
                                   1/1/1/1/0 0/0 \"GET /index.html HTTP/1.1\"";
 
 /// The timers, as HAProxy's documents name them.
-const TIMERS: [&str; 5] = ["TR", "Tw", "Tc", "Tr", "Ta"];
+pub(super) const TIMERS: [&str; 5] = ["TR", "Tw", "Tc", "Tr", "Ta"];
 /// The place of the server's own.
 const OWN: usize = 3;
 

@@ -2,6 +2,9 @@
 //!
 //! A name finds a field of the object, or with dots one within another (`request.uri`, as Caddy writes). Where no names
 //! are given, those of nginx examples, Caddy, Traefik, Logstash and Envoy are tried ([`fields`]).
+//!
+//! A time whose unit no one tells has one unit in the whole log, by the first lines that have it ([`TimeNames::settle`]): line
+//! by line, 900 us would be taken for 900 s.
 
 use super::entry::{Entry, split_request};
 use super::own_log::OwnFields;
@@ -9,6 +12,7 @@ use super::timestamp::Stamp;
 use super::{FoundTimes, times};
 use crate::workload::{FieldPlace, JsonFields, LogTimes, TimeUnit};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// A line, for messages.
 pub(super) const EXAMPLE: &str = concat!(
@@ -53,22 +57,28 @@ pub(super) struct TimeNames(Vec<TimeName>);
 #[derive(Debug)]
 struct TimeName {
     name: String,
-    /// `None`: microseconds if it is whole and large, else seconds.
+    /// `None` until a line with more than zero tells it.
     unit: Option<TimeUnit>,
+    is_guessed: bool,
     own: bool,
 }
 
 impl TimeNames {
     /// Those that are wanted.
     pub(super) fn of(fields: &JsonFields, wanted: &LogTimes) -> Self {
-        let own = |name: &String| TimeName { name: name.clone(), unit: Some(TimeUnit::Seconds), own: true };
-        let traefik =
-            |name: &str, own| TimeName { name: name.to_owned(), unit: Some(TimeUnit::Nanoseconds), own };
-        let bound = |name: &str| TimeName { name: name.to_owned(), unit: None, own: false };
+        let name = |name: &str, unit: Option<TimeUnit>, own| TimeName {
+            name: name.to_owned(),
+            unit,
+            is_guessed: unit.is_none(),
+            own,
+        };
+        let own = |own: &String| name(own, Some(TimeUnit::Seconds), true);
+        let traefik = |traefik: &str, own| name(traefik, Some(TimeUnit::Nanoseconds), own);
+        let bound = |bound: &str| name(bound, None, false);
         let mut all: Vec<TimeName> = match wanted {
             LogTimes::Ignored => Vec::new(),
             LogTimes::Field(field) => match &field.place {
-                FieldPlace::Name(name) => vec![TimeName { name: name.clone(), unit: field.unit, own: true }],
+                FieldPlace::Name(named) => vec![name(named, field.unit, true)],
                 FieldPlace::Number(_) => Vec::new(),
             },
             LogTimes::Own | LogTimes::Bounds => fields.service.iter().map(own).collect(),
@@ -81,12 +91,60 @@ impl TimeNames {
         TimeNames(all)
     }
 
+    /// Decides the units that no one tells, each for the whole log, from those of these lines that have the field. A zero tells
+    /// nothing.
+    pub(super) fn settle(&mut self, objects: &[Value]) {
+        for known in self.0.iter_mut().filter(|known| known.unit.is_none()) {
+            let values: Vec<f64> = objects.iter().filter_map(|object| known.value(object)).collect();
+            known.unit = (!values.is_empty()).then(|| times::unit_of_all(&values));
+        }
+    }
+
+    /// The time of a line that hardly is in the unit that was decided for the log.
+    pub(super) fn contradiction(&self, object: &Value) -> Option<f64> {
+        let guessed = self.0.iter().filter(|known| known.is_guessed);
+        guessed.filter_map(|known| known.value(object).filter(|value| known.is_odd(*value))).next()
+    }
+
     /// What the field with this number is.
     pub(super) fn found(&self, number: usize) -> FoundTimes {
-        let TimeName { name, unit, own } = &self.0[number];
+        let TimeName { name, unit, own, .. } = &self.0[number];
         let place = FieldPlace::Name(name.clone());
         FoundTimes { place, unit: unit.unwrap_or(TimeUnit::Seconds), own: *own }
     }
+}
+
+impl TimeName {
+    /// Its number in a line; `None` where it is missing or zero.
+    fn value(&self, object: &Value) -> Option<f64> {
+        seconds(find(object, std::slice::from_ref(&self.name))?).filter(|value| *value > 0.0)
+    }
+
+    fn is_odd(&self, value: f64) -> bool {
+        match self.unit {
+            Some(TimeUnit::Seconds) => times::unit_of(value) != TimeUnit::Seconds,
+            Some(_) => value.fract() != 0.0,
+            None => false,
+        }
+    }
+}
+
+/// The object of a line that looks like one.
+pub(super) fn object(line: &str) -> Option<Value> {
+    let text = line.trim_start_matches('\u{feff}').trim();
+    text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// The names of the fields in which these objects have a number.
+pub(super) fn numbered(objects: &[Value]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for (name, value) in objects.iter().filter_map(Value::as_object).flatten() {
+        let inner = value.as_object().into_iter().flatten();
+        let inner = inner.map(|(inner, value)| (format!("{name}.{inner}"), value));
+        let with_number = inner.chain([(name.clone(), value)]).filter(|(_, value)| seconds(value).is_some());
+        all.extend(with_number.map(|(name, _)| name));
+    }
+    all
 }
 
 /// Reads an object; says too which of the names had its time.
@@ -106,7 +164,7 @@ pub(super) fn parse<'a>(
     let bytes = find(object, &fields.bytes).and_then(number).unwrap_or(0.0);
     let time = |(number, known): (usize, &TimeName)| {
         let value = seconds(find(object, std::slice::from_ref(&known.name))?)?;
-        let time = times::duration(value, known.unit.unwrap_or_else(|| times::unit_of(value)))?;
+        let time = times::duration(value, known.unit.unwrap_or(TimeUnit::Seconds))?;
         Some((number, time))
     };
     let found = times.0.iter().enumerate().find_map(time);
@@ -271,7 +329,8 @@ mod tests {
         let fields = fields(&JsonFields::default());
         let of = |rest: &str, wanted: &LogTimes| {
             let value = serde_json::from_str(&format!("{{\"time\": 1, \"path\": \"/\", {rest}}}")).unwrap();
-            let times = TimeNames::of(&fields, wanted);
+            let mut times = TimeNames::of(&fields, wanted);
+            times.settle(std::slice::from_ref(&value));
             let (entry, which) = parse(&value, &fields, &times).unwrap();
             let own = which.map(|which| times.found(which).own);
             entry.service.map(|time| time.as_micros()).zip(own)
@@ -293,6 +352,36 @@ mod tests {
         };
         assert_eq!(of(r#""took": {"ms": 8}"#, &LogTimes::Field(field)), Some((8_000, true)));
         assert_eq!(of(both, &LogTimes::Ignored), None);
+    }
+
+    #[test]
+    fn a_time_has_one_unit_in_the_whole_log() {
+        let of = |values: &[&str]| {
+            let line = |value: &&str| format!("{{\"time\": 1, \"path\": \"/\", \"duration\": {value}}}");
+            let objects: Vec<Value> = values.iter().filter_map(|value| object(&line(value))).collect();
+            let fields = fields(&JsonFields::default());
+            let mut times = TimeNames::of(&fields, &LogTimes::Bounds);
+            times.settle(&objects);
+            let micros =
+                |object| parse(object, &fields, &times).unwrap().0.service.map(|time| time.as_micros());
+            let odd: Vec<f64> = objects.iter().filter_map(|object| times.contradiction(object)).collect();
+            (objects.iter().map(micros).collect::<Vec<_>>(), odd)
+        };
+        // Microseconds about the number from which a single one would be taken for them.
+        let micros = ["1100", "900", "0", "1300", "700", "2000"];
+        assert_eq!(of(&micros), ([1100, 900, 0, 1300, 700, 2000].map(Some).to_vec(), vec![]));
+        assert_eq!(of(&["1100", "2300", "0.25"]).1, [0.25]);
+        let seconds = ["0.4", "12", "1.5", "1500", "90000"];
+        let expected = vec![Some(400_000), Some(12_000_000), Some(1_500_000), Some(1_500_000_000), None];
+        assert_eq!(of(&seconds), (expected, vec![1500.0, 90_000.0]));
+        assert_eq!(of(&["0", "null"]), (vec![Some(0), None], vec![]));
+    }
+
+    #[test]
+    fn fields_with_a_number_are_known() {
+        let line = r#"{"took": {"ms": 8, "by": "me"}, "urt": "0.1, 0.2", "path": "/", "bytes": 5}"#;
+        let known: Vec<String> = numbered(&[object(line).unwrap()]).into_iter().collect();
+        assert_eq!(known, ["bytes", "took.ms", "urt"]);
     }
 
     #[test]

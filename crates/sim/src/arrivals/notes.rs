@@ -1,7 +1,7 @@
 //! What was found in a log, and what is reported about lines that were not understood.
 
 use crate::workload::{FieldPlace, TimeUnit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The most characters of a line that are shown.
@@ -53,6 +53,12 @@ pub struct LogNotes {
     pub no_load: BTreeMap<u16, u64>,
     /// Which field that is.
     pub times: Option<FoundTimes>,
+    /// Lines whose time hardly is in the unit that the first lines tell, and in which it was taken all the same.
+    pub odd_times: u64,
+    /// The first of them: its number, and the time as it stands there.
+    pub first_odd_time: Option<(u64, f64)>,
+    /// Where the user names the field: those in which the first lines have a number.
+    pub known_fields: BTreeSet<String>,
     /// What the end of the run left out of it.
     pub left_out: Option<LeftOut>,
     /// What the first line that was understood looks like. Counts have none.
@@ -82,6 +88,12 @@ impl LogNotes {
         let lines = self.lines as f64;
         let runs_backwards = self.restarts > 1 && (self.moved + self.backwards) as f64 > 0.5 * lines;
         !self.sorted && (self.backwards as f64 > LATE * lines || runs_backwards)
+    }
+
+    /// Notes that the line just read has a time that is hardly in the log's unit.
+    pub(super) fn odd_time(&mut self, value: f64) {
+        self.odd_times += 1;
+        self.first_odd_time.get_or_insert((self.lines, value));
     }
 
     /// Counts the line just read as not understood; the first is kept.

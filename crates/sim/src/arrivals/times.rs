@@ -18,6 +18,7 @@
 use super::FoundTimes;
 use crate::workload::{FieldPlace, LogTimes, TimeField, TimeUnit};
 use plimsoll_core::time::Duration;
+use std::collections::BTreeSet;
 
 /// Lines that are looked at.
 pub(super) const PROBE: usize = 200;
@@ -142,6 +143,15 @@ pub(super) fn find(tails: &[&str], wanted: &LogTimes) -> Option<FoundTimes> {
     (found.own || *wanted == LogTimes::Bounds).then_some(found)
 }
 
+/// The fields behind the formats' own in which these lines have a number: their names, or else their places.
+pub(super) fn numbered(tails: &[&str]) -> BTreeSet<String> {
+    let place = |(place, field): (usize, TailField<'_>)| {
+        let name = field.name.map_or_else(|| (place + 1).to_string(), str::to_owned);
+        seconds(field.value).map(|_| name)
+    };
+    tails.iter().flat_map(|tail| fields(tail).enumerate().filter_map(place)).collect()
+}
+
 /// The fields of the lines, by their places.
 struct Columns<'a> {
     lines: &'a [Vec<TailField<'a>>],
@@ -236,7 +246,7 @@ impl Columns<'_> {
 }
 
 /// The unit of a column that no one tells.
-fn unit_of_all(values: &[f64]) -> TimeUnit {
+pub(super) fn unit_of_all(values: &[f64]) -> TimeUnit {
     let whole = values.iter().all(|value| value.fract() == 0.0);
     if whole && is_never_small(values) { TimeUnit::Microseconds } else { unit_of(median(values)) }
 }

@@ -258,6 +258,7 @@ fn log(name: &str, notes: &LogNotes) -> Facts {
         hidden("format", notes.format.map(|format| format.to_string())),
         hidden("requests", notes.requests),
         hidden("times", notes.times.as_ref().map(ToString::to_string)),
+        hidden("odd_times", notes.odd_times),
         hidden("left_out", notes.left_out.map(|left| left.requests)),
         hidden("times_are_bounds", notes.times.as_ref().map(|times| !times.own)),
         hidden("timed", notes.timed.0),

@@ -5,6 +5,7 @@ use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
 use crate::service::forecast_file;
+use crate::service::signals::Interrupt;
 use crate::service::state::KnownState;
 use plimsoll_config::{Configuration, ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
 use plimsoll_core::admission::aces::RateForecasts;
@@ -68,10 +69,10 @@ impl Contender {
     }
 }
 
-pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
+pub(crate) fn read(arguments: &SimulateArguments, interrupt: &Interrupt) -> Result<Inputs, Failure> {
     let FirstContender { promises, comparator, forecasts, known_workers, kept } = first(arguments)?;
     let mut parsed = understand(arguments, &promises, &known_workers, false)?;
-    logs::settle(arguments, &promises, &mut parsed)?;
+    logs::settle(arguments, &promises, &mut parsed, interrupt)?;
     let ParsedWorkload { workload, mut assumptions, untimed } = parsed;
     if arguments.file.is_none() {
         assumptions.insert(0, NO_FILE.to_owned());

@@ -12,14 +12,21 @@
 //! In the gateway's own log a time is that of the level that was served. What a level on another upstream takes beside the
 //! highest one is learned from the lines of both, because no cost in a file tells it of servers that differ.
 
+use super::watch::PATIENCE;
 use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use crate::output::units::grouped;
-use plimsoll_config::ParsedWorkload;
+use crate::output::progress::ProgressLine;
+use crate::output::units::{grouped, printable};
+use crate::service::signals::Interrupt;
+use plimsoll_config::{ParsedWorkload, nearest};
 use plimsoll_core::promises::{Level, Promises};
-use plimsoll_sim::workload::{Arrivals, LogOptions, LogTimes, LoggedLevel, Version};
-use plimsoll_sim::{LogNotes, LoggedTimes, logged_times};
+use plimsoll_sim::workload::{
+    Arrivals, FieldPlace, LogOptions, LogTimes, LoggedLevel, Stream, TimeField, Version,
+};
+use plimsoll_sim::{LogNotes, LoggedTimes, Run, logged_times};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// The part of the lines that must have a time, so that times weigh requests.
 const NEARLY_ALL: f64 = 0.9;
@@ -29,6 +36,7 @@ pub(super) fn settle(
     arguments: &SimulateArguments,
     promises: &Promises,
     parsed: &mut ParsedWorkload,
+    interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let times = match &arguments.time_field {
         Some(times) => times.clone(),
@@ -46,7 +54,7 @@ pub(super) fn settle(
                  `costs` in the configuration and the service times in the workload"
             )));
         }
-        let learned = learn(parsed, &options)?;
+        let learned = learn(parsed, &options, interrupt)?;
         let known = learned.timed as f64 >= NEARLY_ALL * learned.lines as f64 && learned.mean > 0.0;
         let field = learned.field.as_ref().filter(|_| known);
         let share = match field {
@@ -56,20 +64,12 @@ pub(super) fn settle(
             }
             None => {
                 options.times = LogTimes::Ignored;
-                let equal = "each request costs it as much as the others on the mean";
-                match (&arguments.time_field, learned.lines) {
-                    (Some(LogTimes::Field(_)), 1..) => format!(
-                        "{equal}, for the field of `--time-field` is in {} of {} lines only",
-                        grouped(learned.timed),
-                        grouped(learned.lines)
-                    ),
-                    _ => equal.to_owned(),
-                }
+                equal_shares(arguments, &learned)?
             }
         };
         parsed.assume_capacity(rate, promises, &share);
     } else if arguments.log.is_some() {
-        learn_levels(promises, parsed, &mut options)?;
+        learn_levels(promises, parsed, &mut options, interrupt)?;
     }
     for stream in &mut parsed.workload.streams {
         if let Arrivals::Log { options: own, .. } = &mut stream.arrivals
@@ -81,8 +81,34 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// What the times of the log tell; nothing where there is none that can be read twice.
-fn learn(parsed: &ParsedWorkload, options: &LogOptions) -> Result<LoggedTimes, Failure> {
+/// What is assumed where no times weigh the requests.
+fn equal_shares(arguments: &SimulateArguments, learned: &LoggedTimes) -> Result<String, Failure> {
+    let equal = "each request costs it as much as the others on the mean";
+    Ok(match (&arguments.time_field, learned.lines) {
+        (Some(LogTimes::Field(TimeField { place: place @ FieldPlace::Name(_), .. })), 1..)
+            if learned.timed == 0 =>
+        {
+            return Err(no_such_field(place, learned.lines, &learned.known_fields));
+        }
+        (Some(LogTimes::Field(_)), 0) => {
+            format!("{equal}, for `--time-field` needs a log that can be read twice")
+        }
+        (Some(LogTimes::Field(_)), 1..) => format!(
+            "{equal}, for the field of `--time-field` is in {} of {} lines only",
+            grouped(learned.timed),
+            grouped(learned.lines)
+        ),
+        _ => equal.to_owned(),
+    })
+}
+
+/// What the times of the log tell; nothing where there is none that can be read twice. A run that follows an interrupt ends at
+/// once.
+fn learn(
+    parsed: &ParsedWorkload,
+    options: &LogOptions,
+    interrupt: &Interrupt,
+) -> Result<LoggedTimes, Failure> {
     if super::inputs::read_once(&parsed.workload).is_some() {
         return Ok(LoggedTimes::default());
     }
@@ -90,7 +116,12 @@ fn learn(parsed: &ParsedWorkload, options: &LogOptions) -> Result<LoggedTimes, F
         Arrivals::Log { input, format, .. } => Some((input, format)),
         _ => None,
     });
-    let learned = log.map(|(input, format)| logged_times(input, format, options)).transpose();
+    let bar = ProgressLine::new(PATIENCE);
+    let mut watch = |done| {
+        bar.show(done, || "what the times of the log tell".to_owned());
+        if interrupt.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let learned = log.map(|log| logged_times(log, options, &mut watch)).transpose();
     Ok(learned.map_err(|error| source::unreadable(&error))?.unwrap_or_default())
 }
 
@@ -99,6 +130,7 @@ fn learn_levels(
     promises: &Promises,
     parsed: &mut ParsedWorkload,
     options: &mut LogOptions,
+    interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let plants = promises.sites.iter().zip(&parsed.workload.versions).flat_map(|(site, versions)| {
         let highest = site.levels.last().and_then(|level| level.plant).unwrap_or(site.plant);
@@ -109,7 +141,7 @@ fn learn_levels(
     if !elsewhere.contains(&true) {
         return Ok(());
     }
-    let shares = learn(parsed, options)?.level_shares;
+    let shares = learn(parsed, options, interrupt)?.level_shares;
     let versions = parsed.workload.versions.iter_mut().flatten().zip(&mut options.levels);
     for ((share, (version, level)), _) in shares.iter().zip(versions).zip(elsewhere).filter(|(_, is)| *is) {
         let Some(share) = share else { continue };
@@ -136,6 +168,38 @@ fn levels(promises: &Promises, versions: &[Vec<Version>]) -> Vec<LoggedLevel> {
         site.levels.iter().zip(versions).map(level)
     });
     levels.collect()
+}
+
+/// Refuses a `--time-field` that no line of a log has.
+pub(super) fn named_field_is_there(streams: &[Stream], run: &Run) -> Result<(), Failure> {
+    for (number, notes) in run.notes.iter().filter(|(_, notes)| notes.times.is_none() && notes.requests > 0) {
+        if let Arrivals::Log { options: LogOptions { times: LogTimes::Field(field), .. }, .. } =
+            &streams[*number].arrivals
+        {
+            return Err(no_such_field(&field.place, notes.lines, &notes.known_fields));
+        }
+    }
+    Ok(())
+}
+
+fn no_such_field(wanted: &FieldPlace, lines: u64, known: &BTreeSet<String>) -> Failure {
+    let (wanted, near) = match wanted {
+        FieldPlace::Number(number) => (number.to_string(), None),
+        FieldPlace::Name(name) => (name.clone(), nearest(name, known.iter().map(String::as_str))),
+    };
+    let near = near.map_or_else(String::new, |near| format!("`{near}` is near; "));
+    let known = match known.len() {
+        0 => "the first lines have no field with a number".to_owned(),
+        _ => format!(
+            "those with a number in the first lines are {}",
+            known.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    Failure::Input(format!(
+        "error: `--time-field {}`: none of the {} lines that were read has a time in that field\n  help: {near}{known}",
+        printable(&wanted),
+        grouped(lines)
+    ))
 }
 
 /// What is assumed of a log's times, once it was read.

@@ -42,9 +42,9 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
         background::go()?;
     }
     let signals = Signals::block()?;
-    let inputs = inputs::read(arguments)?;
-    let seed = arguments.seed;
     let interrupt = Interrupt::listen(signals)?;
+    let inputs = inputs::read(arguments, &interrupt)?;
+    let seed = arguments.seed;
     let (file, mut trace) = outputs(arguments, &inputs)?;
     let mut runs = Vec::new();
     let mut lines = arguments.background.then(ProgressLines::default);
@@ -153,6 +153,9 @@ fn run_one(inputs: &Inputs, number: usize, seed: u64, outputs: Outputs<'_>) -> R
     let (part, asked) = ((number, inputs.contenders.len()), outputs.lines.is_some());
     let mut watcher = RunWatcher::new(contender, part, outputs);
     let run = setup.run_with(&mut *front, &mut watcher).map_err(failed)?;
+    if run.complete || watcher.untimed.is_some() {
+        logs::named_field_is_there(&workload.streams, &run)?;
+    }
     if let Some(request) = watcher.untimed.take() {
         let [untimed, ..] = inputs.untimed.as_slice() else {
             unreachable!("only plants without times are watched")

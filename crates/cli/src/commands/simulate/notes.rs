@@ -53,21 +53,7 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
             format!("{skipped} of {lines} lines were skipped; the first is line {line}: {wrong}: {text}")
         });
     }
-    own_log_notes(notes).for_each(|text| note(true, &|| text.clone()));
-    let (timed, zero) = notes.timed;
-    note(timed > 0 && timed < notes.requests, &|| {
-        let (timed, requests) = (grouped(timed), grouped(notes.requests));
-        format!(
-            "the lines of {timed} of {requests} requests tell the server's own time; the others take what their bytes cost"
-        )
-    });
-    note(zero > timed / 2, &|| {
-        format!(
-            "of {} requests the server's own time is zero: it is finer than the log tells, or no server was asked; they \
-             take nothing of it here",
-            grouped(zero)
-        )
-    });
+    own_log_notes(notes).chain(time_notes(notes)).for_each(|text| note(true, &|| text.clone()));
     if let Some((line, seconds)) = notes.first_moved {
         let (lines, by) = (grouped(notes.moved), span(seconds));
         let how = if notes.sorted { "it was sorted" } else { "they were put in place" };
@@ -112,6 +98,32 @@ fn left_out(left: LeftOut) -> String {
                   the log"
             .to_owned(),
     }
+}
+
+/// What is to be known of the times that a log tells.
+fn time_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
+    let (timed, zero) = notes.timed;
+    let untold = (timed > 0 && timed < notes.requests).then(|| {
+        let (timed, requests) = (grouped(timed), grouped(notes.requests));
+        format!(
+            "the lines of {timed} of {requests} requests tell the server's own time; the others take what their bytes cost"
+        )
+    });
+    let zero = (zero > timed / 2).then(|| {
+        format!(
+            "of {} requests the server's own time is zero: it is finer than the log tells, or no server was asked; they \
+             take nothing of it here",
+            grouped(zero)
+        )
+    });
+    let odd = notes.first_odd_time.zip(notes.times.as_ref()).map(|((line, value), field)| {
+        format!(
+            "the time of {} lines is hardly in the unit of the first ones, {field} (first at line {line}: {value}): it is taken \
+             for that all the same; `--time-field` tells another unit",
+            grouped(notes.odd_times)
+        )
+    });
+    [untold, zero, odd].into_iter().flatten()
 }
 
 /// What is to be known of a log that the gateway itself wrote.

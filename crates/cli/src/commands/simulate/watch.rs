@@ -35,7 +35,7 @@ pub(crate) struct RunWatcher<'a> {
 }
 
 /// A run that takes less shows no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 impl<'a> RunWatcher<'a> {
     pub(crate) fn new(contender: &Contender, part: (usize, usize), mut outputs: Outputs<'a>) -> Self {

@@ -1,6 +1,7 @@
 //! Recorded arrivals: counts and access logs.
 
 use super::*;
+use std::ops::ControlFlow;
 
 #[test]
 fn counts_come_within_their_intervals() {
@@ -354,7 +355,10 @@ fn times_behind_a_combined_line_are_what_requests_take_or_what_they_weigh() {
     let (taken, notes) = of(LogOptions::default());
     assert_eq!(taken, [(ms(20), Some(1000)), (ms(60), Some(1000))]);
     assert_eq!((notes.timed, notes.times.map(|found| found.own)), ((40, 0), Some(true)));
-    let learned = logged_times(&text(&lines), &LogFormat::Auto, &LogOptions::default()).unwrap();
+    let learned = logged_times((&text(&lines), &LogFormat::Auto), &LogOptions::default(), &mut |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     assert_eq!((learned.lines, learned.timed), (40, 40));
     assert!((learned.mean - 0.04).abs() < 1e-9, "{learned:?}");
     let (weighed, _) = of(LogOptions { weigh_by: Some(learned.mean), ..LogOptions::default() });
@@ -362,4 +366,19 @@ fn times_behind_a_combined_line_are_what_requests_take_or_what_they_weigh() {
     let (ignored, notes) =
         of(LogOptions { times: crate::workload::LogTimes::Ignored, ..LogOptions::default() });
     assert_eq!((ignored, notes.timed, notes.times), (vec![(None, None)], (0, 0), None));
+}
+
+#[test]
+fn the_mean_of_a_log_is_that_of_all_its_lines() {
+    let line = |n: u32| {
+        format!("{{\"ts\": {n}, \"path\": \"/\", \"service_time\": {}}}\n", if n < 100_000 { 1 } else { 4 })
+    };
+    let lines: String = (0..150_000).map(line).collect();
+    let of = |watch: &mut dyn FnMut(Option<f64>) -> ControlFlow<()>| {
+        logged_times((&text(&lines), &LogFormat::Auto), &LogOptions::default(), watch).unwrap()
+    };
+    let learned = of(&mut |_| ControlFlow::Continue(()));
+    assert_eq!((learned.lines, learned.timed, learned.mean), (150_000, 150_000, 2.0));
+    let stopped = of(&mut |_| ControlFlow::Break(()));
+    assert!(stopped.lines < 100_000 && stopped.mean == 1.0, "{stopped:?}");
 }
