@@ -94,26 +94,18 @@ def is_event_stream(content_type: bytes) -> bool:
     return content_type.strip().lower().startswith(b"text/event-stream")
 
 
-class _Lookup:
-    """What finds headers of one request. It keeps the values until the call has returned."""
-
-    __slots__ = ("find", "kept")
-
-    def __init__(self, find):
-        self.find, self.kept = find, []
-
-
 @library.FindHeader
-def _find_header(lookup, name):
+def _find_header(context, name):
+    find, kept = context  # A value is kept until the call has returned.
     try:
-        value = lookup.find(name.lower())
+        value = find(name.lower())
     except Exception:  # It must not pass through C; the request has no such header then.
         _log.exception("a header cannot be read")
         return None
     if value is None:
         return None
     text = ctypes.c_char_p(value)
-    lookup.kept.append(text)
+    kept.append(text)
     return ctypes.cast(text, ctypes.c_void_p).value
 
 
@@ -202,9 +194,9 @@ class Attachment:
         self._library.plimsoll_done(self._handle, decision.number, int(outcome))
 
     def _adapt(self, handle, request):
-        lookup = _Lookup(request.header)
+        context = (request.header, [])
         made = library.RequestStruct(
-            request.method, request.host, request.path, request.query, request.client, _find_header, lookup
+            request.method, request.host, request.path, request.query, request.client, _find_header, context
         )
         room = len(request.path) + _PREFIX
         path, decided = ctypes.create_string_buffer(room), library.DecisionStruct()
