@@ -6,7 +6,7 @@
 //!
 //! - `api`, `reason`, `work`: what a shell hands in and gets back, why a request was treated so, the work that it brings
 //! - `classify`, `hosts`, `pattern`, `normal_path`, [`explain`]: its site and its class, and how they are found, step by step
-//! - `client_hash`: the keyed hash of the client, by which its level is chosen
+//! - `client_hash`: a client by its address, and the keyed hash of it, by which its level is chosen
 //! - `type_rules`, `default_type`, `shape`, `shape_table`: its type, and what else of it may tell its cost
 
 mod api;
@@ -33,6 +33,7 @@ pub use api::{
     Arrival, Outcome, Permit, Rejection, RequestView, Service, Target, Token, Verdict, Verdicts, cookie,
 };
 pub use classify::Classifier;
+pub use client_hash::client_address;
 pub use default_type::DefaultType;
 pub use host_name::{host_length, host_of};
 pub use media_type::is_event_stream;

@@ -1,10 +1,11 @@
 //! How many connections each client has open, over all threads, where the configuration bounds them.
 //!
-//! A client is an IPv4 address or the first 64 bits of an IPv6 address. A client without a connection has no entry, so that
-//! the table never has more entries than there are connections. It is read when a connection comes and when it ends, never
-//! for a request.
+//! A client is an IPv4 address or the first 64 bits of an IPv6 address ([`client_address`]). A client without a connection has
+//! no entry, so that the table never has more entries than there are connections. It is read when a connection comes and when
+//! it ends, never for a request.
 
 use crate::sync::lock;
+use plimsoll_core::request::client_address;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -13,15 +14,12 @@ use std::sync::{Arc, Mutex};
 
 const SHARDS: usize = 16;
 
-/// The client of a connection: whether its address is one of IPv6, and the part that tells clients apart.
-type ClientKey = (bool, u64);
-
 /// The connections of all clients, and how many were turned away when they came.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnections {
     /// A client's shard is told by a hash of its own, with a key that no client knows.
     hasher: RandomState,
-    shards: [Mutex<HashMap<ClientKey, u32>>; SHARDS],
+    shards: [Mutex<HashMap<IpAddr, u32>>; SHARDS],
     turned_away: [AtomicU64; TurnedAway::ALL.len()],
 }
 
@@ -61,7 +59,7 @@ pub(crate) struct TooMany;
 #[derive(Debug)]
 pub(crate) struct ClientPlace {
     clients: Arc<ClientConnections>,
-    client: ClientKey,
+    client: IpAddr,
 }
 
 impl ClientConnections {
@@ -72,10 +70,7 @@ impl ClientConnections {
         most: Option<u32>,
     ) -> Result<Option<ClientPlace>, TooMany> {
         let Some(most) = most else { return Ok(None) };
-        let client = match client.to_canonical() {
-            IpAddr::V4(address) => (false, u64::from(address.to_bits())),
-            IpAddr::V6(address) => (true, (address.to_bits() >> 64) as u64),
-        };
+        let client = client_address(client);
         let mut shard = lock(self.shard(client));
         let count = shard.entry(client).or_insert(0);
         if *count >= most {
@@ -88,7 +83,7 @@ impl ClientConnections {
         Ok(Some(ClientPlace { clients: self.clone(), client }))
     }
 
-    fn shard(&self, client: ClientKey) -> &Mutex<HashMap<ClientKey, u32>> {
+    fn shard(&self, client: IpAddr) -> &Mutex<HashMap<IpAddr, u32>> {
         &self.shards[self.hasher.hash_one(client) as usize % SHARDS]
     }
 

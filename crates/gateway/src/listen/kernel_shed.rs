@@ -24,10 +24,11 @@ use crate::background::Background;
 use crate::clock::Clock;
 use crate::sync::lock;
 use plimsoll_core::Engine;
+use plimsoll_core::request::client_address;
 use plimsoll_core::time::Instant;
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -205,7 +206,7 @@ impl Held {
     fn add(&mut self, now: Instant, told: Vec<(IpAddr, Instant)>) -> Vec<(IpAddr, Duration)> {
         let mut added = Vec::new();
         for (client, until) in told {
-            let (client, wait) = (as_known(client), until.since(now).min(LONGEST));
+            let (client, wait) = (client_address(client), until.since(now).min(LONGEST));
             // What is over before the set follows again is not worth it.
             if wait > INTERVAL && self.until.len() < MOST && self.until.insert(client, now + wait).is_none() {
                 added.push((client, wait));
@@ -225,14 +226,6 @@ impl Held {
             self.until.remove(client);
         }
         lifted
-    }
-}
-
-/// A client as the engine knows it: an IPv6 client is the first 64 bits of its address.
-fn as_known(client: IpAddr) -> IpAddr {
-    match client.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 
