@@ -110,3 +110,40 @@ impl Ahead {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::admission::slot_key::{NeededSlot, SlotKey};
+    use crate::admission::unfinished_work::UnfinishedWork;
+    use crate::promises::Control;
+    use crate::scheduling::rank::Rank;
+    use crate::time::Duration;
+
+    /// A rank that is no longer promised keeps its slot while a request of it is in service, with the pace of the former
+    /// contract.
+    #[test]
+    fn after_a_reload_the_pace_of_a_site_is_that_of_its_contract_as_it_is_now() {
+        let promise = |millis: u64, pace_ns: u64| {
+            let rank = Rank::guaranteed(1, Some(Duration::from_millis(millis)));
+            [NeededSlot { key: SlotKey::new(rank, 0, None), quota: None, pace_ns }].into_iter()
+        };
+        let mut work = UnfinishedWork::default();
+        let pace = |work: &UnfinishedWork| {
+            let promised: Vec<bool> = work.slots().iter().map(|own| own.slot.is_empty()).collect();
+            by_site(work.slots(), &promised).iter().map(|site| site.pace_ns).collect::<Vec<_>>()
+        };
+        work.follow(&Control::default(), promise(100, 1_000));
+        work.follow(&Control::default(), promise(100, 2_000));
+        assert_eq!(pace(&work), [2_000], "the same slot");
+        work.slots()[0].slot.in_service.fetch_add(1, Relaxed);
+        work.follow(&Control::default(), promise(200, 3_000));
+        assert_eq!(
+            (work.slots().len(), pace(&work)),
+            (2, alloc::vec![3_000]),
+            "the slot of before is in use"
+        );
+        work.follow(&Control::default(), promise(200, 4_000));
+        assert_eq!(pace(&work), [4_000]);
+    }
+}
