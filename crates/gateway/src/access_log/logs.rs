@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// How many lines may wait to be written: about a second of a busy gateway, some twenty megabytes. With the longest texts
-/// that an entry has they would be half a gigabyte.
+/// How many lines may wait to be written: about a second of a busy gateway. Long ones are fewer, since the queue is bounded in
+/// bytes as well.
 const LINES: usize = 65_536;
 
 /// Where requests are written down, and in which form.

@@ -1,32 +1,61 @@
 //! Writes to a stream from a thread of its own, without ever waiting for the stream.
 //!
-//! Lines go through a bounded queue. If the stream does not keep up, the queue fills and further lines are dropped; a line that
-//! cannot be written, to a full disk or a closed pipe, is dropped too. [`LossyWriter::dropped`] counts both.
+//! Lines go through a queue that is bounded in lines and in bytes. If the stream does not keep up, the queue fills and further
+//! lines are dropped; a line that cannot be written, to a full disk or a closed pipe, is dropped too. [`LossyWriter::dropped`]
+//! counts both.
 
 use crate::sync::lock;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 
 /// How long the end of a log waits for the lines that are still in its queue.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The most bytes that wait in a queue, however long its pieces are: clients decide how long the lines of an access log are.
+const MOST_BYTES: usize = 8 << 20;
 
 /// Writes pieces of text to a stream without ever waiting for it. What cannot be written is dropped and counted.
 #[derive(Debug)]
 pub struct LossyWriter {
-    queue: NonBlocking,
-    /// Pieces that found the queue full.
-    refused: ErrorCounter,
+    queue: LossyQueue,
     /// Pieces that the stream did not take.
     failed: Arc<AtomicU64>,
     thread: Mutex<Option<WorkerGuard>>,
 }
 
+/// The queue before the stream.
+#[derive(Clone, Debug)]
+pub struct LossyQueue {
+    /// It never finds its own bound of pieces exceeded, because each takes room for at least its part of the bytes.
+    pieces: NonBlocking,
+    least_room: usize,
+    /// The room that pieces take which are not written yet, in bytes.
+    taken: Arc<AtomicUsize>,
+    /// Pieces that found the queue full.
+    refused: Arc<AtomicU64>,
+}
+
+impl Write for LossyQueue {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let room = piece.len().max(self.least_room);
+        if self.taken.fetch_add(room, Relaxed) + room > MOST_BYTES {
+            self.taken.fetch_sub(room, Relaxed);
+            self.refused.fetch_add(1, Relaxed);
+            return Ok(piece.len());
+        }
+        self.pieces.write(piece)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl LossyWriter {
-    /// A writer whose queue has room for `lines` pieces.
+    /// A writer whose queue has room for `lines` pieces, if they are not too long.
     pub fn new(stream: impl Write + Send + 'static, lines: usize) -> Self {
         LossyWriter::counting(stream, lines, Arc::default())
     }
@@ -39,8 +68,11 @@ impl LossyWriter {
     ) -> Self {
         let builder =
             NonBlockingBuilder::default().lossy(true).buffered_lines_limit(lines).thread_name("log");
-        let (queue, thread) = builder.finish(Counting { stream, failed: failed.clone() });
-        LossyWriter { refused: queue.error_counter(), queue, failed, thread: Mutex::new(Some(thread)) }
+        let (least_room, taken) = (MOST_BYTES / lines, Arc::<AtomicUsize>::default());
+        let counting = Counting { stream, failed: failed.clone(), least_room, taken: taken.clone() };
+        let (pieces, thread) = builder.finish(counting);
+        let queue = LossyQueue { pieces, least_room, taken, refused: Arc::default() };
+        LossyWriter { queue, failed, thread: Mutex::new(Some(thread)) }
     }
 
     /// Hands a piece, a line or several, to the thread that writes it.
@@ -50,7 +82,7 @@ impl LossyWriter {
     }
 
     /// The queue, for a subscriber of `tracing`.
-    pub fn queue(&self) -> NonBlocking {
+    pub fn queue(&self) -> LossyQueue {
         self.queue.clone()
     }
 
@@ -59,9 +91,9 @@ impl LossyWriter {
         self.refused() + self.failed.load(Relaxed)
     }
 
-    /// How many pieces found the queue full.
+    /// How many pieces found the queue full, or closed.
     pub(super) fn refused(&self) -> u64 {
-        self.refused.dropped_lines() as u64
+        self.queue.refused.load(Relaxed) + self.queue.pieces.error_counter().dropped_lines() as u64
     }
 
     /// Waits until all is written, at most two seconds.
@@ -99,6 +131,9 @@ impl Drop for LossyWriter {
 struct Counting<W> {
     stream: W,
     failed: Arc<AtomicU64>,
+    /// As the queue has them.
+    least_room: usize,
+    taken: Arc<AtomicUsize>,
 }
 
 impl<W: Write> Write for Counting<W> {
@@ -106,6 +141,7 @@ impl<W: Write> Write for Counting<W> {
         if self.stream.write_all(piece).is_err() {
             self.failed.fetch_add(1, Relaxed);
         }
+        self.taken.fetch_sub(piece.len().max(self.least_room), Relaxed);
         Ok(piece.len())
     }
 
@@ -135,6 +171,33 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn long_lines_are_dropped_before_they_hold_much_memory_and_counted() {
+        let (release, blocked) = mpsc::channel();
+        let log = LossyWriter::new(Blocked(blocked, Arc::default()), 65_536);
+        let line = vec![b'a'; 64 << 10];
+        let lines = MOST_BYTES / line.len();
+        (0..lines + 5).for_each(|_| log.write(&line));
+        assert_eq!(log.dropped(), 5);
+        drop(release);
+        let deadline = Instant::now() + 10 * PATIENCE;
+        while log.queue.taken.load(Relaxed) > 0 {
+            assert!(Instant::now() < deadline, "they are written");
+            thread::yield_now();
+        }
+        (0..lines).for_each(|_| log.write(&line));
+        assert_eq!(log.dropped(), 5, "there is room again");
+    }
+
+    #[test]
+    fn short_lines_are_bounded_by_their_number() {
+        let (release, blocked) = mpsc::channel();
+        let log = LossyWriter::new(Blocked(blocked, Arc::default()), 16);
+        (0..20).for_each(|_| log.write(b"a\n"));
+        assert_eq!(log.dropped(), 4);
+        drop(release);
     }
 
     #[test]

@@ -14,4 +14,4 @@ pub(crate) mod logs;
 mod lossy;
 
 pub use logs::{AccessLogSettings, LogForm, LogTarget, SiteLog};
-pub use lossy::LossyWriter;
+pub use lossy::{LossyQueue, LossyWriter};
