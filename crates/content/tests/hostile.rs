@@ -41,6 +41,8 @@ fn site() -> Vec<(&'static str, Vec<u8>)> {
         ("expendable.html", filled("", "<div data-plimsoll=expendable>x", "")),
         ("videos.html", filled("", "<video>", "")),
         ("images.html", filled("<a>", "<img src=a.png>", "")),
+        ("icons.html", filled(&"<a>".repeat(500), "<i></i>", &"</a>".repeat(500))),
+        ("drawings.html", filled("", "<svg></math>", "")),
         ("named.html", filled(&"<a>x<img alt=y>".repeat(500), "<img src=a.png alt=y>", &"</a>".repeat(500))),
         ("blocks.html", filled("", "<p data-plimsoll=expendable><img src=a.png></p>", "")),
         ("candidates.html", filled("<img src=a.png srcset='", "a.png 2x,", "'>")),

@@ -6,7 +6,7 @@
 
 use crate::policy::Tag;
 use html5gum::emitters::default::DefaultEmitter;
-use html5gum::{HtmlString, Token, Tokenizer};
+use html5gum::{HtmlString, State, StringReader, Token, Tokenizer};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub(crate) struct Element {
     pub(crate) end: Option<Range<usize>>,
     /// The element around it.
     pub(crate) parent: Option<usize>,
-    /// There is text in it that a reader sees, not only tags and blanks.
+    /// There is text in it that a reader sees, not only tags and blanks. What a drawing says in it does not count.
     pub(crate) has_text: bool,
 }
 
@@ -86,13 +86,59 @@ impl Element {
     }
 }
 
+/// The tokens of a text. A start tag is self-closing only where browsers take it so: in SVG and MathML, where one of `style`
+/// or `script` too has no content then (WHATWG HTML, 13.2.6.5).
+struct Tokens<'a> {
+    tokenizer: Tokenizer<StringReader<'a>, DefaultEmitter<usize>>,
+    /// The open elements that begin SVG or MathML, or HTML within it.
+    borders: Vec<HtmlString>,
+}
+
+impl Tokens<'_> {
+    fn of(text: &str) -> Tokens<'_> {
+        let mut emitter = DefaultEmitter::<usize>::new_with_span();
+        emitter.naively_switch_states(true);
+        Tokens { tokenizer: Tokenizer::new_with_emitter(text, emitter), borders: Vec::new() }
+    }
+}
+
+impl Iterator for Tokens<'_> {
+    type Item = Token<usize>;
+
+    fn next(&mut self) -> Option<Token<usize>> {
+        // Strings cannot fail to be read.
+        let Ok(mut token) = self.tokenizer.next()?;
+        let begins_foreign = |name: &HtmlString| matches!(&name[..], b"svg" | b"math");
+        match &mut token {
+            Token::StartTag(tag) => {
+                let begins = begins_foreign(&tag.name);
+                tag.self_closing &= begins || self.borders.last().is_some_and(begins_foreign);
+                let is_border = begins
+                    || (!self.borders.is_empty()
+                        && matches!(
+                            &tag.name[..],
+                            b"foreignobject" | b"desc" | b"title" | b"annotation-xml"
+                        ));
+                if tag.self_closing {
+                    self.tokenizer.set_state(State::Data);
+                } else if is_border && self.borders.len() < DEEPEST {
+                    self.borders.push(tag.name.clone());
+                }
+            }
+            Token::EndTag(tag) => {
+                let depth = self.borders.iter().rposition(|name| *name == tag.name);
+                self.borders.truncate(depth.unwrap_or(self.borders.len()));
+            }
+            _ => {}
+        }
+        Some(token)
+    }
+}
+
 /// The elements of a page, in the order of their start tags.
 pub(crate) fn elements(text: &str) -> Vec<Element> {
-    let mut emitter = DefaultEmitter::<usize>::new_with_span();
-    emitter.naively_switch_states(true);
     let (mut elements, mut open): (Vec<Element>, Vec<usize>) = (Vec::new(), Vec::new());
-    // Strings cannot fail to be read.
-    for token in Tokenizer::new_with_emitter(text, emitter).flatten() {
+    for token in Tokens::of(text) {
         match token {
             Token::StartTag(tag) => {
                 let name = lossy(&tag.name);
@@ -111,11 +157,12 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                     })
                     .collect();
                 attributes.sort_by_key(|attribute| attribute.range.start);
+                let end = tag.self_closing.then_some(tag.span.end..tag.span.end);
                 let (parent, tag) = (open.last().copied(), tag.span.start..tag.span.end);
-                if !VOID.contains(&name.as_str()) && open.len() < DEEPEST {
+                if !VOID.contains(&name.as_str()) && end.is_none() && open.len() < DEEPEST {
                     open.push(elements.len());
                 }
-                elements.push(Element { name, tag, attributes, end: None, parent, has_text: false });
+                elements.push(Element { name, tag, attributes, end, parent, has_text: false });
             }
             Token::EndTag(tag) => {
                 let name = lossy(&tag.name);
@@ -125,9 +172,10 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                 }
             }
             Token::String(string) if !string.trim_ascii().is_empty() => {
-                // If an element is known to have text, so are all around it.
+                // If an element is known to have text, so are all around it; but the text of these is none of theirs.
                 for &at in open.iter().rev() {
-                    if std::mem::replace(&mut elements[at].has_text, true) {
+                    let is_hidden = elements[at].is(&["svg", "style", "script"]);
+                    if is_hidden || std::mem::replace(&mut elements[at].has_text, true) {
                         break;
                     }
                 }
@@ -140,10 +188,8 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
 
 /// The text of a part of a page, with a blank for each tag.
 pub(crate) fn said(text: &str) -> String {
-    let mut emitter = DefaultEmitter::<usize>::new_with_span();
-    emitter.naively_switch_states(true);
     let mut found = String::new();
-    for token in Tokenizer::new_with_emitter(text, emitter).flatten() {
+    for token in Tokens::of(text) {
         match token {
             Token::String(string) => found += &lossy(&string.value),
             _ => found.push(' '),
@@ -156,9 +202,7 @@ pub(crate) fn said(text: &str) -> String {
 pub(crate) fn decoded(text: &str) -> BTreeSet<char> {
     let mut found = BTreeSet::new();
     let mut take = |text: &HtmlString| found.extend(lossy(text).chars());
-    let mut emitter = DefaultEmitter::<usize>::new_with_span();
-    emitter.naively_switch_states(true);
-    for token in Tokenizer::new_with_emitter(text, emitter).flatten() {
+    for token in Tokens::of(text) {
         match token {
             Token::StartTag(tag) => tag.attributes.values().for_each(|value| take(&value.value)),
             Token::String(string) => take(&string.value),
@@ -257,6 +301,20 @@ mod tests {
         assert_eq!(&PAGE[elements[5].inside().unwrap()], "if (a<b) '<img src=no>'");
         assert_eq!((elements[1].whole(), elements[8].whole()), (None, None), "nothing closes them");
         assert_eq!(&PAGE[elements[7].whole().unwrap()], "<div><p>open</div>");
+    }
+
+    #[test]
+    fn a_tag_closes_itself_in_a_drawing_alone() {
+        let page = "<a><svg><style/><title/><path/><g><desc><style/>x</style></desc></g>y</svg></a><math/><p><style/>z</style>";
+        let elements = elements(page);
+        let whole = |element: &Element| element.whole().map_or("", |whole| &page[whole]);
+        let of = |name: &str| elements.iter().filter(|one| one.name == name).map(whole).collect::<Vec<_>>();
+        assert_eq!(of("style"), ["<style/>", "<style/>x</style>", "<style/>z</style>"]);
+        assert_eq!((of("path"), of("math")), (vec!["<path/>"], vec!["<math/>"]));
+        assert!(of("svg")[0].ends_with("y</svg>"));
+        assert!(!elements[0].has_text, "the drawing's text is none of the link's");
+        assert_eq!(elements.last().and_then(|last| last.parent).map(|at| &elements[at].name[..]), Some("p"));
+        assert_eq!(decoded("<svg><style/></svg>&eacute;"), BTreeSet::from(['\u{e9}']));
     }
 
     #[test]
