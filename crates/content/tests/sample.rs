@@ -618,6 +618,44 @@ fn what_an_icon_says_stays_when_it_goes() {
     fs::remove_dir_all(root).unwrap();
 }
 
+/// Icons that are drawn in the page or by its style, in links and buttons without any text.
+#[test]
+fn a_link_with_an_icon_alone_keeps_a_name() {
+    let root = scratch("icons");
+    let (site, out) = (root.join("site"), root.join("trees"));
+    let drawing = "<svg><style/><title>Basket</title><path d='M0 0h9'/></svg>";
+    let pages = [
+        (
+            format!("<a href=c aria-label=Search>{drawing}</a> rest"),
+            "<a href=c aria-label=Search>Search</a> rest",
+        ),
+        (format!("<button>{drawing}</button><p>rest"), "<button>Basket</button><p>rest"),
+        (format!("<a href=c>{drawing} 3</a>"), "<a href=c> 3</a>"),
+        (
+            "<a href=c title=Top><i class=up></i></a>".to_owned(),
+            "<a href=c title=Top>Top<i class=up></i></a>",
+        ),
+        ("<button><svg aria-label='Sort: a &lt; b'/></button>".to_owned(), "<button>Sort: a &lt; b</button>"),
+        ("<a href=0.html><svg></svg></a>".to_owned(), "<a href=0.html>0</a>"),
+        ("<a href='javascript:f()'><i></i></a><a id=x></a>".to_owned(), "<a><i></i></a><a id=x></a>"),
+        (
+            "<a href=c aria-label=Basket><img src=no.gif alt=2></a><input type=image src=no.gif title=Go>"
+                .to_owned(),
+            "<a href=c aria-label=Basket>Basket</a><input value=\"Go\" type=\"submit\" title=Go>",
+        ),
+    ];
+    for (number, (page, _)) in pages.iter().enumerate() {
+        write(&site, &format!("{number}.html"), page);
+    }
+    write(&site, "no.gif", icon(9));
+    adapt(&job(&site, &out), &Unwatched, &no_pages).unwrap();
+    for (number, (_, expected)) in pages.into_iter().enumerate() {
+        let page = fs::read_to_string(out.join(format!("text/{number}.html"))).unwrap();
+        assert_eq!(page, expected, "{number}.html");
+    }
+    fs::remove_dir_all(root).unwrap();
+}
+
 /// A file of few bytes goes, as the paper has it, and what it is said to show stays in its place.
 #[test]
 fn what_a_small_file_is_said_to_show_stays() {

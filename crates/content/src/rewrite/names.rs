@@ -2,6 +2,7 @@
 //! nothing else, or nobody could follow it.
 
 use super::decide::Decisions;
+use super::text::is_script;
 use crate::text::document::Document;
 use crate::text::markup::{Element, said};
 use crate::text::reference::Target;
@@ -38,14 +39,14 @@ impl<'a> Names<'a> {
         format!("{}{alt}{}", blank(before), blank(touches && alt.ends_with(char::is_alphanumeric)))
     }
 
-    /// The words for a link or button: those of its picture, its own, those of the page that it leads to, or the address.
+    /// The words for a link or button: its name for those who do not see it, those of its picture, its title, those of the page
+    /// that it leads to, or the address.
     pub(super) fn link(&self, link: &Element, alt: Option<&str>) -> String {
-        let own = || ["title", "aria-label"].into_iter().find_map(|name| link.words(name));
-        if let Some(words) = alt.or_else(own) {
+        if let Some(words) = link.words("aria-label").or(alt).or_else(|| link.words("title")) {
             return words.to_owned();
         }
         let site = self.decisions.site;
-        let href = link.words("href").filter(|href| *href != "#").unwrap_or_default();
+        let href = link.words("href").filter(|href| *href != "#" && !is_script(href)).unwrap_or_default();
         let to = match self.document.resolve(href) {
             Target::Local(named) => site.tree.find(&named),
             Target::Here if href.is_empty() => return String::new(),
@@ -62,7 +63,7 @@ impl<'a> Names<'a> {
 /// What an image may stand in that is named by its text.
 const NAMED: [&str; 5] = ["a", "button", "label", "option", "summary"];
 /// A longer link (bytes of the page) is an article, which may well say what an image in it shows.
-const LONGEST: usize = 4096;
+pub(super) const LONGEST: usize = 4096;
 
 /// Images in links and buttons whose text has the words of the image's own in it.
 fn repeated(document: &Document) -> BTreeSet<usize> {

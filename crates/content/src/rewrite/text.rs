@@ -3,10 +3,10 @@
 //! Scripts go with their events, styles with what they hide, media leave a link or their alternative text. Frames stay:
 //! they are how such a site is read.
 
-use super::names::Names;
+use super::names::{LONGEST, Names};
 use crate::roles::alternative_text;
 use crate::text::document::Document;
-use crate::text::markup::{Edits, Element, escaped};
+use crate::text::markup::{Edits, Element, escaped, said};
 
 /// Changes the element at `at`.
 pub(super) fn element(names: &Names<'_>, document: &Document, at: usize, edits: &mut Edits) {
@@ -21,7 +21,7 @@ pub(super) fn element(names: &Names<'_>, document: &Document, at: usize, edits: 
         "param" => edits.replace(element.tag.clone(), ""),
         "area" => area(element, edits),
         "input" => input(document, element, edits),
-        "a" if element.get("href").is_some_and(is_script) => edits.unset(document.text(), element, "href"),
+        "a" | "button" => link_or_button(names, document, at, edits),
         _ => {}
     }
     for attribute in &element.attributes {
@@ -32,7 +32,7 @@ pub(super) fn element(names: &Names<'_>, document: &Document, at: usize, edits: 
     }
 }
 
-fn is_script(href: &str) -> bool {
+pub(super) fn is_script(href: &str) -> bool {
     href.trim_start().get(..11).is_some_and(|scheme| scheme.eq_ignore_ascii_case("javascript:"))
 }
 
@@ -62,6 +62,28 @@ fn image(names: &Names<'_>, document: &Document, element: &Element, edits: &mut 
         _ => names.picture(element, alt),
     };
     edits.replace(document.picture(element), escaped(&text));
+}
+
+/// A link or button that shows an icon alone, drawn in the page or by its style, gets words. Where it has an image, that leaves
+/// them.
+fn link_or_button(names: &Names<'_>, document: &Document, at: usize, edits: &mut Edits) {
+    let element = &document.elements[at];
+    if element.get("href").is_some_and(is_script) {
+        edits.unset(document.text(), element, "href");
+    }
+    let Some(inside) = element.inside().filter(|_| !element.has_text) else { return };
+    let within = || document.within(at, inside.end);
+    if within().any(|inner| inner.is(&["img", "input", "select"])) {
+        return;
+    }
+    let title =
+        |inner: &Element| inner.inside().filter(|inside| inner.name == "title" && inside.len() <= LONGEST);
+    let icon = within().find_map(|inner| match title(inner) {
+        Some(title) => Some(said(&document.text()[title])),
+        None => inner.words("aria-label").or_else(|| inner.words("title")).map(str::to_owned),
+    });
+    let icon = icon.as_deref().and_then(|words| alternative_text::telling(words, ""));
+    edits.replace(inside.start..inside.start, escaped(&names.link(element, icon)));
 }
 
 /// Sheets, icons and what is loaded early go; what is for machines (canonical, alternate) stays.
@@ -108,8 +130,9 @@ fn area(element: &Element, edits: &mut Edits) {
 fn input(document: &Document, element: &Element, edits: &mut Edits) {
     if element.get("type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")) {
         edits.set(element, "type", "submit");
-        if let Some(alt) = element.get("alt").filter(|_| element.get("value").is_none()) {
-            edits.set(element, "value", alt);
+        let said = ["alt", "aria-label", "title"].into_iter().find_map(|name| element.words(name));
+        if let Some(words) = said.filter(|_| element.get("value").is_none()) {
+            edits.set(element, "value", words);
         }
         for name in ["src", "alt", "width", "height"] {
             edits.unset(document.text(), element, name);

@@ -139,7 +139,9 @@ impl Document {
 
     /// What the page is called.
     pub(crate) fn title(&self) -> Option<String> {
-        let title = self.elements.iter().find(|element| element.name == "title")?;
+        let is_title =
+            |element: &&Element| element.name == "title" && self.around(element, &["svg"]).is_none();
+        let title = self.elements.iter().find(is_title)?;
         let words: Vec<&str> = self.text()[title.inside()?].split_ascii_whitespace().collect();
         (!words.is_empty()).then(|| words.join(" "))
     }
