@@ -656,6 +656,24 @@ fn a_link_with_an_icon_alone_keeps_a_name() {
     fs::remove_dir_all(root).unwrap();
 }
 
+/// A browser refuses a sheet that is not what the page's hash says.
+#[test]
+fn a_sheet_whose_hash_a_page_says_stays_as_it_is() {
+    let root = scratch("hashes");
+    let (site, out) = (root.join("site"), root.join("trees"));
+    let page = "<link rel=stylesheet href=a.css integrity=sha384-x><link rel=stylesheet href=b.css>";
+    write(&site, "index.html", page);
+    for name in ["a.css", "b.css"] {
+        write(&site, name, "p { background: url(dot.gif) }");
+    }
+    write(&site, "dot.gif", icon(7));
+    made(&site, &out);
+    let lean = |path: &str| fs::read_to_string(out.join("lean").join(path)).unwrap();
+    assert_eq!(lean("index.html"), page);
+    assert_eq!([lean("a.css"), lean("b.css")], ["p { background: url(dot.gif) }", "p { background: none }"]);
+    fs::remove_dir_all(root).unwrap();
+}
+
 /// A file of few bytes goes, as the paper has it, and what it is said to show stays in its place.
 #[test]
 fn what_a_small_file_is_said_to_show_stays() {

@@ -30,6 +30,8 @@ pub(crate) fn rewritten(
     }
     match decisions.site.tree.files[path].kind {
         Kind::Page => page::rewritten(decisions, path, &Document::read(path, bytes)?, plain),
+        // A page may come at another level than its sheet, so that no hash would fit all copies of a sheet: it stays.
+        Kind::Style if decisions.site.survey.usage.get(path).is_some_and(|usage| usage.hashed) => None,
         Kind::Style => {
             let decoded = decode(bytes)?;
             let text = css::without(&decoded.text, |url| decisions.sheet_loses(path, url))?;

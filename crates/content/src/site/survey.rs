@@ -48,6 +48,8 @@ pub(crate) struct Usage {
     pub(crate) expendable: bool,
     /// Without the tag expendable.
     pub(crate) otherwise: bool,
+    /// A page says its hash: browsers refuse it if it changes.
+    pub(crate) hashed: bool,
 }
 
 impl Usage {
@@ -154,6 +156,7 @@ impl Survey {
         }
         usage.important |= tag == Some(Tag::Important) && purpose != Use::Link;
         usage.degradable |= tag == Some(Tag::Degradable);
+        usage.hashed |= element.words("integrity").is_some();
         if !matches!(purpose, Use::Link | Use::Hint) {
             usage.expendable |= tag == Some(Tag::Expendable);
             usage.otherwise |= tag != Some(Tag::Expendable);
@@ -188,6 +191,7 @@ impl Survey {
             all.degradable |= usage.degradable;
             all.expendable |= usage.expendable;
             all.otherwise |= usage.otherwise;
+            all.hashed |= usage.hashed;
         }
     }
 
