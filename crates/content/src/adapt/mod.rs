@@ -117,7 +117,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
         adapted.trees.push(tree);
         adapted.written += written;
     }
-    output.write(MANIFEST, &manifest::manifest(&adapted, mark, &site, &job.policy, &images.tried)?)?;
+    output.write(MANIFEST, &manifest::manifest(&adapted, mark, &site, &job.policy, &images.tried)?, None)?;
     output.publish()?;
     Ok(adapted)
 }

@@ -8,8 +8,9 @@
 use crate::parallel::{about, refused};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
-use std::fs::{self, File, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The manifest's name, by which a folder of trees is known.
@@ -88,26 +89,40 @@ impl Output {
         Ok(place)
     }
 
-    /// Writes a file, or links it to the same file of the old tree. True if it was written.
-    pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> io::Result<bool> {
+    /// Writes a file with the rights of the site's file that it was made `of`, or links it to the same file of the old tree.
+    /// True if it was written.
+    pub(crate) fn write(&self, path: &str, bytes: &[u8], of: Option<&Path>) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
+        let of = of.map(|of| fs::metadata(of).map_err(|error| about(of, &error))).transpose()?;
+        let mode = of.as_ref().map(rights);
         let is_same = |found: &Metadata| {
-            found.len() == bytes.len() as u64 && fs::read(&old).is_ok_and(|old| old == bytes)
+            found.len() == bytes.len() as u64
+                && mode.is_none_or(|mode| rights(found) == mode)
+                && fs::read(&old).is_ok_and(|old| old == bytes)
         };
         if linked(&old, &place, is_same) {
             return Ok(false);
         }
-        fs::write(&place, bytes).map_err(|error| about(&place, &error))?;
+        let first = if mode.is_some() { 0o600 } else { 0o666 };
+        let written = || {
+            let mut file = File::options().write(true).create_new(true).mode(first).open(&place)?;
+            file.write_all(bytes)?;
+            mode.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)))
+        };
+        written().map_err(|error| about(&place, &error))?;
         Ok(true)
     }
 
-    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size and time. True if
-    /// it was copied.
+    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size, time and rights.
+    /// True if it was copied.
     pub(crate) fn copy(&self, from: &Path, path: &str) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
         let of = fs::metadata(from).map_err(|error| about(from, &error))?;
-        let is_same =
-            |found: &Metadata| found.len() == of.len() && found.modified().ok() == of.modified().ok();
+        let is_same = |found: &Metadata| {
+            found.len() == of.len()
+                && found.modified().ok() == of.modified().ok()
+                && rights(found) == rights(&of)
+        };
         if linked(&old, &place, is_same) {
             return Ok(false);
         }
@@ -161,6 +176,11 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// The rights to read, write and run a file.
+fn rights(of: &Metadata) -> u32 {
+    of.permissions().mode() & 0o777
+}
+
 /// Links the old file to its new place, if it is the same.
 fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool {
     let found = fs::symlink_metadata(old);
@@ -187,22 +207,40 @@ mod tests {
         let path = |path: &str| folder.path().join(path);
         let (site, out) = (path("site").canonicalize().unwrap(), path("out"));
         let first = Output::begin(&site, &out).unwrap();
-        assert!(first.write("light/a", b"one").unwrap());
-        first.write(MANIFEST, b"{}").unwrap();
+        assert!(first.write("light/a", b"one", None).unwrap());
+        first.write(MANIFEST, b"{}", None).unwrap();
         assert!(!out.exists());
         first.publish().unwrap();
         let second = Output::begin(&site, &out).unwrap();
         assert!(Output::begin(&site, &out).unwrap_err().to_string().contains("another"));
-        assert!(!second.write("light/a", b"one").unwrap(), "it is there already");
-        second.write("light/b", b"two").unwrap();
+        assert!(!second.write("light/a", b"one", None).unwrap(), "it is there already");
+        second.write("light/b", b"two", None).unwrap();
         drop(second);
         assert!(!path("out/light/b").exists(), "it was given up");
         let third = Output::begin(&site, &out).unwrap();
-        third.write("light/c", b"three").unwrap();
-        third.write(MANIFEST, b"{}").unwrap();
+        third.write("light/c", b"three", None).unwrap();
+        third.write(MANIFEST, b"{}", None).unwrap();
         third.publish().unwrap();
         assert!(path("out/light/c").exists() && !path("out/light/a").exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+    }
+
+    #[test]
+    fn what_few_may_read_stays_so() {
+        let folder = folder_of(&["site/a"]);
+        let path = |path: &str| folder.path().join(path);
+        let (site, out) = (path("site").canonicalize().unwrap(), path("out"));
+        let source = site.join("a");
+        for mode in [0o600, 0o640, 0o644, 0o400] {
+            fs::set_permissions(&source, Permissions::from_mode(mode)).unwrap();
+            let output = Output::begin(&site, &out).unwrap();
+            assert!(output.copy(&source, "full/a").unwrap(), "its rights are others");
+            assert!(output.write("lean/a", b"less", Some(&source)).unwrap());
+            output.write(MANIFEST, b"{}", None).unwrap();
+            output.publish().unwrap();
+            let made = ["out/full/a", "out/lean/a"].map(|place| rights(&fs::metadata(path(place)).unwrap()));
+            assert_eq!(made, [mode; 2]);
+        }
     }
 
     #[test]

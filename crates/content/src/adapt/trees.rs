@@ -6,7 +6,7 @@ use super::manifest::TreeEntry;
 use super::{Job, output::Output};
 use crate::parallel::{self, Watch};
 use crate::policy::{Level, Step};
-use crate::rewrite::decide::Decisions;
+use crate::rewrite::decide::{Decisions, VARIANT};
 use crate::rewrite::rewritten;
 use crate::site::Site;
 use crate::site::kind::Kind;
@@ -72,14 +72,20 @@ impl Writer<'_> {
         let is_new = |path: &&String| !site.tree.files.contains_key(*path);
         let mut written = 0;
         let light = images.files.get(&Level::Light).filter(|_| level == Level::Full || !job.sparse);
-        let plain =
-            light.into_iter().flatten().filter(|(path, _)| images.plain.values().any(|plain| plain == *path));
+        let originals: BTreeMap<&str, &str> =
+            images.plain.iter().map(|(path, plain)| (plain.as_str(), path.as_str())).collect();
+        let plain = light.into_iter().flatten().filter(|(path, _)| originals.contains_key(path.as_str()));
         let all = own.into_iter().flatten().filter(|(path, _)| is_new(path));
         let all: BTreeMap<&String, &Vec<u8>> = plain.chain(all).collect();
         for (path, bytes) in all {
             tree.files += 1;
             tree.bytes += bytes.len() as u64;
-            written += usize::from(output.write(&format!("{level}/{path}"), bytes)?);
+            let named = path
+                .strip_suffix(VARIANT)
+                .filter(|named| site.tree.files.contains_key(*named) || originals.contains_key(named));
+            let named = named.unwrap_or(path);
+            let of = site.tree.root.join(originals.get(named).unwrap_or(&named));
+            written += usize::from(output.write(&format!("{level}/{path}"), bytes, Some(&of))?);
         }
         Ok(written)
     }
@@ -89,14 +95,16 @@ impl Writer<'_> {
         let Writer { job, site, output, .. } = *self;
         let (level, place) = (decisions.level, format!("{}/{path}", decisions.level));
         let (file, snapshot) = (site.tree.root.join(path), site.tree.snapshots.get(path));
+        // What was fetched is what anyone may fetch.
+        let of = snapshot.is_none().then_some(file.as_path());
         let outcome = if level == Level::Full { Outcome::Same } else { self.outcome(decisions, path)? };
         let done = match (&outcome, snapshot) {
             (Outcome::Missing, _) => return Ok(None),
-            (Outcome::Changed(bytes), _) => (bytes.len() as u64, output.write(&place, bytes)?),
+            (Outcome::Changed(bytes), _) => (bytes.len() as u64, output.write(&place, bytes, of)?),
             // At full the page is made anew for every request; a file at its path stands for its program.
             (Outcome::Same, Some(_)) if level == Level::Full && !file.is_file() => return Ok(None),
             (Outcome::Same, Some(bytes)) if level != Level::Full => {
-                (site.bytes(path), output.write(&place, bytes)?)
+                (site.bytes(path), output.write(&place, bytes, of)?)
             }
             (Outcome::Same, _) if job.sparse && level != Level::Full => return Ok(None),
             (Outcome::Same, _) => (site.bytes(path), output.copy(&file, &place)?),
@@ -110,7 +118,7 @@ impl Writer<'_> {
             if !site.tree.files.contains_key(&copy)
                 && let Some(bytes) = worth_compressing(&bytes)?
             {
-                output.write(&format!("{level}/{copy}"), &bytes)?;
+                output.write(&format!("{level}/{copy}"), &bytes, of)?;
             }
         }
         Ok(Some(done))
