@@ -5,12 +5,13 @@ use nix::sys::signal::Signal;
 use plimsoll_e2e::certificates::certificate;
 use plimsoll_e2e::configuration::{before, plain, site, two_levels};
 use plimsoll_e2e::flows::{End, Flow, drive};
-use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, SLOW_PAGES, exchange, get};
+use plimsoll_e2e::{Folder, PlayedUpstream, Plimsoll, SLOW_PAGES, exchange, get, program};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -123,6 +124,45 @@ fn a_file_that_was_moved_away_is_opened_anew_and_sites_have_their_own() {
     let (old, new) = (lines_of(&moved), lines_of(&later));
     assert_eq!(old + new, 3 + asked, "no line is lost: {old} in the old file, {new} in the new one");
     assert!(new >= 2);
+}
+
+/// The package's file for logrotate as it stands, but for the folder, the user and how the process is found.
+#[test]
+fn logrotate_moves_a_log_away_and_has_it_opened_anew() {
+    let packaged = include_str!("../../packaging/debian/plimsoll.logrotate");
+    assert!(include_str!("../../docs/access-log.md").contains(packaged), "the documentation has it");
+    let (origin, folder) = (SLOW_PAGES.origin(&[]), Folder::new());
+    let logs = folder.path().join("log");
+    fs::create_dir(&logs).expect("a folder");
+    let log = logs.join("access.log");
+    let mut gateway = Plimsoll::run(&format!(
+        "{}\n[access_log]\nfile = \"{}\"\n",
+        before(origin.address(), &two_levels()),
+        log.display()
+    ));
+    let ask = || assert_eq!(get(gateway.address, "/page").status, 200);
+    ask();
+    lines(&log, 1);
+    let own = [
+        ("/var/log/plimsoll", logs.display().to_string()),
+        ("    su plimsoll plimsoll\n", String::new()),
+        ("$(systemctl show --property=MainPID --value plimsoll)", gateway.process.pid().to_string()),
+    ];
+    let text = own.iter().fold(packaged.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{text}");
+        text.replace(from, to)
+    });
+    let (file, state) = (folder.write("logrotate", text), folder.path().join("state"));
+    let mut command = Command::new(program("logrotate"));
+    let rotated = command.arg("--force").arg("--state").arg(state).arg(file).output().expect("it runs");
+    assert!(rotated.status.success(), "{}", String::from_utf8_lossy(&rotated.stderr));
+    let start = Instant::now();
+    while !log.exists() && start.elapsed() < PATIENCE {
+        ask();
+    }
+    ask();
+    assert!(gateway.stop().success());
+    assert!(lines_of(&logs.join("access.log.1")) >= 1 && lines_of(&log) >= 1);
 }
 
 #[test]
