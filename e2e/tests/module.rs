@@ -245,6 +245,21 @@ fn decisions_show_in_responses_and_every_request_is_accounted_once() {
     assert_eq!((told.arrived - told.asked, told.rejected), (sent + 2, rejected));
 }
 
+/// A process tries once a second to open it.
+#[test]
+fn a_process_tells_once_that_its_state_cannot_be_opened() {
+    let control = Control::start(&configuration());
+    fs::remove_file(control.state()).expect("its state");
+    let apache = apache(&control, 2, "");
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3) {
+        assert!(get(apache.direct, "/page.html").text().starts_with("full"));
+        thread::sleep(Duration::from_millis(50));
+    }
+    let log = apache.process.log();
+    assert_eq!(log.matches("requests go as they came").count(), 2, "each of two processes: {log}");
+}
+
 /// Apache has decoded a path once. What it serves as `/%68ealthz` is another page than `/healthz`.
 #[test]
 fn a_path_is_decoded_once() {
