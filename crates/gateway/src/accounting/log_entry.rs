@@ -147,6 +147,11 @@ impl Entry {
         self.released.get_or_insert(now);
     }
 
+    /// It left the queue without a verdict, for this reason.
+    pub(crate) fn left_queue(&mut self, reason: Reason) {
+        self.reason = Some(reason);
+    }
+
     /// Writes the line of a request that never started.
     pub(crate) fn turned_away(mut self: Box<Self>, status: u16, why: Why, bytes: u64) {
         self.status = status;

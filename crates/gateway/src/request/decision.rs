@@ -90,7 +90,12 @@ impl<W: Wire> Way<W> {
         match waiting.end(reason) {
             Some(Verdict::Start(_, permit)) => Ok(permit),
             Some(Verdict::Drop(_, rejection)) => Err(NotStarted::Rejected(rejection)),
-            None => Err(not_started),
+            None => {
+                if let Some(entry) = &mut self.entry {
+                    entry.left_queue(reason);
+                }
+                Err(not_started)
+            }
         }
     }
 }
