@@ -31,6 +31,9 @@ pub const DEADLINE_CEILING: f64 = 0.585_786_437_626_905;
 /// The most that contracts may take together under a load line that leaves no room: see the module's text.
 pub const HIGHEST_CEILING: f64 = 0.95;
 
+/// Contracts that take all of a ceiling fit, though the sum of their parts may be above it by rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// The known figures of a site's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
@@ -112,7 +115,7 @@ pub struct ContractRow {
 impl PlantPlan {
     /// The part of every contract that would fit: 1 if all of it does.
     pub fn fitting_part(&self) -> f64 {
-        if self.sum > self.ceiling { self.ceiling / self.sum } else { 1.0 }
+        if self.sum > self.ceiling + ROUNDING { self.ceiling / self.sum } else { 1.0 }
     }
 }
 
@@ -182,7 +185,7 @@ fn plan_of(
         rows.push(ContractRow { site: site.name.clone(), guarantee, utilization });
     }
     let sum: f64 = (sum + reserve).max(link);
-    let verdict = if sum > ceiling {
+    let verdict = if sum > ceiling + ROUNDING {
         Feasibility::Exceeds
     } else if rows.iter().any(|row| row.utilization.is_none()) {
         Feasibility::Unverified
@@ -275,6 +278,18 @@ mod tests {
         );
         assert_eq!(planned_with(189.0, None).verdict, Feasibility::Fits);
         assert_eq!(planned_with(197.0, Some(0.99)).verdict, Feasibility::Fits, "the operator's word");
+    }
+
+    /// 0.1 + 0.2 + 0.3 + 0.25 is above 0.85 in binary.
+    #[test]
+    fn contracts_that_take_exactly_the_ceiling_fit() {
+        let costs = Costs { per_request_seconds: 0.01, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+        let plant = Plant { costs: Some(costs), ..Plant::new("app", 1) };
+        let sites = [10.0, 20.0, 30.0, 25.0].map(|rate| site("shop", rate, 1.0)).into();
+        let promises = Promises { sites, ..Promises::of(plant, Site::new("unused", &["full"])) };
+        let plan = planned(&promises);
+        assert!(plan.sum > plan.ceiling && plan.sum - plan.ceiling < 1e-12, "{plan:?}");
+        assert_eq!((plan.verdict, plan.fitting_part()), (Feasibility::Fits, 1.0));
     }
 
     #[test]
