@@ -4,7 +4,7 @@
 //! at l, `sum_j R_j C_j(min(l, M_j))`, where C_0 is the cost of a rejection; the work of the waiting requests if they are
 //! started at l; and, for a plant with a second resource (UC 7.2), the part of the link's bandwidth. Between whole levels
 //! all are linear in F, the fraction of clients at the higher one, so U(m) is piecewise linear and is solved for m by a
-//! walk over M segments.
+//! walk over M segments. Of two resources each is linear by itself: U(m), the larger one, has a kink where they cross.
 
 use crate::promises::MAX_LEVELS;
 
@@ -51,9 +51,13 @@ impl LoadParts {
     /// The load with `drain` times the backlog; of two resources, that of the more loaded one.
     pub(crate) fn offered(self, drain: f64) -> f64 {
         let work = self.arriving + drain * self.waiting;
-        // A comparison takes a third of the instructions of `f64::max`, which looks for NaN.
-        if work > self.link { work } else { self.link }
+        larger(work, self.link)
     }
+}
+
+/// A comparison takes a third of the instructions of `f64::max`, which looks for NaN.
+fn larger(work: f64, link: f64) -> f64 {
+    if work > link { work } else { link }
 }
 
 /// U(m), by the load at each whole level.
@@ -84,9 +88,11 @@ impl Demand {
         }
         let m = m.min(f64::from(self.top));
         let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
-        let fraction = m - low as f64;
-        self.at(low, drain)
-            + fraction * (self.at((low + 1).min(usize::from(self.top)), drain) - self.at(low, drain))
+        let (high, fraction) = ((low + 1).min(usize::from(self.top)), m - low as f64);
+        let between = |[below, above]: [f64; 2]| below + fraction * (above - below);
+        let link = [low, high].map(|level| self.levels[level].link);
+        let work = between([low, high].map(|level| self.work(level, drain)));
+        if link == [0.0; 2] { work } else { larger(work, between(link)) }
     }
 
     /// What it takes of one resource, as if a plant had no other.
@@ -140,10 +146,25 @@ impl Demand {
                 return high as f64;
             }
             if below < target {
-                return (high - 1) as f64 + (target - below) / (above - below);
+                let fraction = if self.levels[high].link > 0.0 {
+                    self.fraction_of_two(high, target, drain)
+                } else {
+                    (target - below) / (above - below)
+                };
+                return (high - 1) as f64 + fraction;
             }
         }
         0.0
+    }
+
+    /// The largest part of clients at the level `high`, the others being served at the one below, with which neither resource
+    /// takes more than `target`.
+    #[inline(never)]
+    fn fraction_of_two(&self, high: usize, target: f64, drain: f64) -> f64 {
+        let fraction =
+            |below: f64, above: f64| if above > target { (target - below) / (above - below) } else { 1.0 };
+        let link = fraction(self.levels[high - 1].link, self.levels[high].link);
+        fraction(self.work(high - 1, drain), self.work(high, drain)).min(link)
     }
 
     /// dU/dm at m: the gain p of the segment that m lies in (UC 4.4 is the segment from 0 to 1).
@@ -154,6 +175,10 @@ impl Demand {
 
     fn at(&self, level: usize, drain: f64) -> f64 {
         LoadParts { waiting: self.waiting(level), ..self.levels[level] }.offered(drain)
+    }
+
+    fn work(&self, level: usize, drain: f64) -> f64 {
+        self.levels[level].arriving + drain * self.waiting(level)
     }
 
     fn waiting(&self, level: usize) -> f64 {
@@ -229,5 +254,22 @@ mod tests {
         (demand.levels[1].link, demand.levels[2].link) = (0.1, 8.0);
         let m = demand.solve(0.85, 0.0);
         assert!(m < overload().solve(0.85, 0.0) && m > 1.0);
+    }
+
+    /// Light pages take the workers and full ones the link, which only the full ones of 13.9 % of the clients fill.
+    #[test]
+    fn between_two_levels_each_resource_is_interpolated_by_itself() {
+        let mut demand = Demand::arriving(&[0.0, 0.6, 0.65]);
+        (demand.levels[1].link, demand.levels[2].link) = (0.02, 6.0);
+        let m = demand.solve(0.85, 0.0);
+        assert!(close(m, 1.0 + (0.85 - 0.02) / 5.98), "{m}");
+        assert!(close(demand.offered(m, 0.0), 0.85) && close(demand.offered(1.05, 0.0), 0.6025));
+        // Where both would be too much, the one that is full first rules.
+        demand.levels[2].arriving = 3.0;
+        let m = demand.solve(0.85, 0.0);
+        assert!(close(m, 1.0 + 0.25 / 2.4) && close(demand.offered(m, 0.0), 0.85), "{m}");
+        demand.levels[1].waiting = 0.1;
+        demand.levels[2].waiting = 0.1;
+        assert!(close(demand.offered(demand.solve(0.85, 1.0), 1.0), 0.85));
     }
 }
