@@ -5,6 +5,7 @@ use super::latest::LatestDepartures;
 use super::law::{DelayLaw, Feedback, Residual, gain};
 use super::long_queue::LongQueue;
 use super::lower_service::{LowerService, keeps_out};
+use super::rare::RareDepartures;
 use super::reduction::{ClassState, SetPointReduction};
 use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
 use crate::control::departures::{DepartureInput, UPDATE};
@@ -20,7 +21,7 @@ use crate::time::{Duration, Instant};
 use libm::{exp, log};
 
 /// The fewest departures whose mean is evidence of a miss.
-const EVIDENCE: f64 = 100.0;
+pub(super) const EVIDENCE: f64 = 100.0;
 /// Lower classes yield to what a promise is missed by beyond this part of the way to a miss; below that it may be chance.
 const CHANCE: f64 = 0.5;
 /// Where the recent mean response time is above this part of a percentile's target, late requests are on their way.
@@ -78,6 +79,7 @@ pub(super) struct DelayClass {
     is_kept_out: bool,
     reduction: SetPointReduction,
     latest: LatestDepartures,
+    rare: RareDepartures,
     /// The time of the last update.
     updated: Instant,
     /// When a request of the class arrived or waited last, and how many had arrived then. A server that stands still ends
@@ -133,6 +135,7 @@ impl DelayClass {
             is_kept_out: false,
             reduction: SetPointReduction::default(),
             latest: LatestDepartures::default(),
+            rare: RareDepartures::default(),
             updated: Instant::default(),
             present: Instant::default(),
             arrived: 0,
@@ -378,6 +381,7 @@ impl DelayClass {
         let most =
             if self.promise.delay.percentile.is_none() { Delay::MISSED_MEAN } else { Delay::MISSED_SHARE };
         self.latest.observe(seen);
+        let rarely_kept = self.rare.miss(seen, self.promise.delay);
         let latest_error = self.latest.error(seen, self.promise.delay);
         self.reduction.step(&ClassState {
             fresh: seen.fresh,
@@ -399,7 +403,7 @@ impl DelayClass {
             response: seen.response,
             late: seen.late,
             lost: seen.lost,
-            missed: (1.0 + error > most && is_evidence) || self.loses(seen),
+            missed: (1.0 + error > most && is_evidence) || rarely_kept || self.loses(seen),
             law: self.terms,
             ..ResponseStatus::default()
         }
@@ -489,6 +493,30 @@ mod tests {
         assert!(one.set_point_reduction() > 0.0, "a second without departures is a pause");
         one.judge(at(12), None, &given);
         assert_eq!(one.set_point_reduction(), 0.0);
+    }
+
+    /// A request every ten seconds: the window of ten minutes holds sixty.
+    #[test]
+    fn a_mean_of_few_requests_is_missed_by_the_last_hundred_of_them() {
+        let missed_after = |response: f64| {
+            let mut one = promised(DelayParts::Both);
+            (one.rate, one.load, one.possible) = (0.1, 0.01, true);
+            let given = Given { quota: 4.0, workers: 4.0, taken: 0.01, set_point: 0.85 };
+            let mut window = DepartureWindow::new(1000, UPDATE).within(one.promise.delay.target);
+            let mut counts = DepartureCounts::default();
+            window.observe(counts);
+            (1..=300_u64).position(|request| {
+                (counts.at, counts.answered) = (Instant::ZERO + Duration::from_secs(10 * request), request);
+                (counts.released, counts.late) = (request, if response > 0.1 { request } else { 0 });
+                counts.response_ns += (1e9 * response) as u64;
+                counts.answered_in[0] = request - counts.late;
+                counts.response_in_ns[0] = if response > 0.1 { 0 } else { counts.response_ns };
+                let seen = window.observe(counts);
+                one.judge(counts.at, seen.as_ref(), &given);
+                one.status.missed
+            })
+        };
+        assert_eq!((missed_after(0.2), missed_after(0.09)), (Some(99), None));
     }
 
     #[test]

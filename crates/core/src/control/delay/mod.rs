@@ -14,6 +14,7 @@ mod latest;
 pub(crate) mod law;
 mod long_queue;
 mod lower_service;
+mod rare;
 mod reduction;
 
 use crate::control::departures::{DepartureInput, first_due, next_due};
