@@ -122,7 +122,9 @@ impl ContractShares {
         if demand.is_divided {
             return self.fit_both(plant, (load, own_work), demand, known);
         }
-        let exceeds = taken(&mut self.sites, plant, demand, own_work) > most(plant, load);
+        // Rejections hide in services, and not in what the link carries.
+        let own_part = if demand.is_of_link() { 1.0 } else { own_work };
+        let exceeds = taken(&mut self.sites, plant, demand, own_part) > most(plant, load);
         if self.is_sure(plant, exceeds) {
             self.share(plant, line(plant, load), demand, known)
         } else {
@@ -313,6 +315,7 @@ mod tests {
     use crate::control::utilization::view::by_hand::{arrivals, class, learned, measured, plant};
     use crate::model::{LinearModel, Served};
     use crate::promises::Guarantee;
+    use crate::request::Reason;
     use crate::telemetry::measurement::ClassMeasurement;
 
     const LINE: f64 = 0.85;
@@ -477,5 +480,34 @@ mod tests {
         after.plant.sites[1].guarantee = Some(Guarantee::new(50.0, 1e9));
         let kept = after.contracts.kept(&world.plant, &after.plant);
         assert!(close(kept.sites[0].planned, 0.2) && kept.sites[1] == ContractShare::default(), "{kept:?}");
+    }
+
+    /// Contracts take all of the link, and rejections hide in a fifth of the services: they are too much for the link all the
+    /// same.
+    #[test]
+    fn what_rejections_hide_in_services_is_no_part_of_what_a_link_carries() {
+        let mut world = World::new();
+        (world.plant.promised.same_host, world.plant.promised.bandwidth_bytes_per_second) = (true, Some(1e6));
+        for site in &mut world.plant.sites[..2] {
+            site.guarantee = Some(Guarantee::new(500.0, 500_000.0));
+        }
+        (world.contracts, world.model) = (ContractShares::new(&world.plant), CostModel::new(&world.plant));
+        world.model.rejection = 0.001;
+        let mut rejected = arrivals(1000.0, 2);
+        rejected.window.counts.reasons[Reason::Overload as usize] = 1000;
+        let classes = [arrivals(500.0, 2), arrivals(500.0, 2), rejected];
+        let learned: [ClassCosts; 3] = [0.0004, 0.0004, 0.000_001].map(|full| learned(&[0.2 * full, full]));
+        let mut period = measured(&classes, &[0; 3]);
+        (period.workers, period.counted.busy_ns) = (1, 900_000_000);
+        assert!(sense::own_work(&world.plant, &period, 0.001) < 0.2);
+        let costs = world.model.learn(&world.plant, &period, &learned);
+        let mut demand = PlantDemand::new(&world.plant);
+        demand.estimate(&world.plant, &period, &costs);
+        assert!(demand.is_of_link() && !demand.is_divided, "{demand:?}");
+        let target = LawTarget::Load(LoadTarget::plain(LINE));
+        for _ in 0..SURE_ON_SAME_HOST {
+            world.contracts.fit(&world.plant, &target, &demand, Some((&period, &costs)));
+        }
+        assert!(world.contracts.held(&world.plant).all(|(_, held)| held));
     }
 }

@@ -146,6 +146,11 @@ impl PlantDemand {
         !all_work && !loads.all(|load| load.arriving + load.waiting <= load.link)
     }
 
+    /// Whether contracts, and so all else of a demand that is not divided, take more of the link than of the workers.
+    pub(crate) fn is_of_link(&self) -> bool {
+        self.claimed_by_resource.iter().any(|claimed| claimed.link > claimed.arriving)
+    }
+
     /// The demand of one resource, as if the plant had no other: of groups, what is fixed, and what is claimed.
     pub(crate) fn of(&self, resource: Resource) -> Self {
         let claimed = self.claimed_by_resource.iter().map(|claimed| claimed.of(resource).arriving);
