@@ -6,7 +6,7 @@
 //! from it for some seconds of the same load.
 
 use plimsoll_core::LearnedState;
-use plimsoll_core::promises::{Plant, Promises, Site, WorkerBounds};
+use plimsoll_core::promises::{Guarantee, Plant, Promises, Site, WorkerBounds};
 use plimsoll_core::random::Random;
 use plimsoll_sim::front::Gateway;
 use plimsoll_sim::workload::{
@@ -27,6 +27,7 @@ fn promises() -> Promises {
     searched.max_connections = 256;
     let mut shop = Site::new("shop", &["light", "middle", "full"]);
     (shop.hosts, shop.levels[0].plant) = (vec!["shop.example".to_owned()], Some(1));
+    shop.guarantee = Some(Guarantee::new(50.0, 1e9));
     let mut api = Site::new("api", &["full"]);
     (api.hosts, api.deadline) = (vec!["api.example".to_owned()], Some(Duration::from_millis(500)));
     Promises { plants: vec![searched, Plant::new("other", 4)], sites: vec![shop, api], ..Promises::default() }
@@ -103,6 +104,7 @@ fn numbers(state: &mut LearnedState) -> Vec<&mut f64> {
     for plant in &mut state.plants {
         all.extend([&mut plant.service_level, &mut plant.bias]);
         all.extend(plant.workers.iter_mut().flat_map(|workers| &mut workers.evidence));
+        all.extend(plant.contracts.iter_mut().flat_map(|own| own.planned.iter_mut().chain(&mut own.claimed)));
     }
     for cost in state.sites.iter_mut().flat_map(|site| &mut site.types.costs) {
         all.extend([&mut cost.mean, &mut cost.variance, &mut cost.weight, &mut cost.block]);
@@ -157,6 +159,7 @@ fn numbers_that_cannot_be_end_nothing() {
     let (_, learned) = run(None, true, 20, 1);
     assert!(learned.plants[0].workers.is_some() && !learned.classes[0].lower.is_empty(), "{learned:?}");
     assert!(!learned.sites[0].types.costs.is_empty(), "{learned:?}");
+    assert!(learned.plants[0].contracts[0].planned[0] > 0.0, "{learned:?}");
     let mut random = Random::new(5);
     for round in 0..ROUNDS {
         let mut damaged = learned.clone();

@@ -25,6 +25,7 @@ pub(crate) mod workers;
 
 use crate::time::Instant;
 
+pub use allocation::contracts::KnownContract;
 pub use deadline::{KnownRule, KnownTypeCost, KnownTypes};
 pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use ratio::law::{RatioLaw, Reached, Turn};

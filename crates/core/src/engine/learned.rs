@@ -9,7 +9,7 @@
 //! served at the level at which the last one was; without them a crowd of three times the capacity would be let in at full
 //! quality for a period, and its queue would stand for many more.
 //!
-//! What types of requests cost and which were found holds as costs do.
+//! What types of requests cost and which were found holds as costs do, and so does what contracts claimed while they fitted.
 //!
 //! Not here: rates, which show within a quarter of a period; where the loops of promised delays and ratios stood, since their
 //! windows fill within seconds and nothing is lost until then: in virtual time the first two seconds after a restart in an
@@ -17,7 +17,7 @@
 
 use super::Engine;
 use crate::control::utilization::learned::{ClassLoopState, LoopState};
-use crate::control::{KnownTypes, KnownWorkers};
+use crate::control::{KnownContract, KnownTypes, KnownWorkers};
 use crate::model::{CostEstimate, KnownCost, KnownLine, LinearModel};
 use crate::promises::registry::{RegisteredClass, SiteNumbers};
 use crate::promises::{Costs, Site};
@@ -106,6 +106,9 @@ pub struct LearnedPlant {
     pub bias: f64,
     /// The result of the search for its workers.
     pub workers: Option<KnownWorkers>,
+    /// The plans of the contracts.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub contracts: Vec<KnownContract>,
 }
 
 impl Engine {
@@ -116,7 +119,8 @@ impl Engine {
         let plants = self.registry.promises.plants.iter().enumerate().map(|(number, plant)| {
             let LoopState { level, bias } = self.loops.utilization[number].state();
             let workers = self.loops.searches[number].as_ref().map(|search| search.known());
-            LearnedPlant { name: plant.name.clone(), service_level: level, bias, workers }
+            let (name, contracts) = (plant.name.clone(), self.loops.utilization[number].known_contracts());
+            LearnedPlant { name, service_level: level, bias, workers, contracts }
         });
         let classes = self.registry.classes().map(|member| {
             let own: Vec<_> = states.iter().filter(|state| state.class == member.class).collect();
@@ -189,7 +193,12 @@ impl Engine {
         for own in &learned.plants {
             let number = self.registry.promises.plants.iter().position(|plant| plant.name == own.name);
             match number {
-                Some(number) => left_out.extend(self.restore_plant(number, own, &states, at_once)),
+                Some(number) => {
+                    left_out.extend(self.restore_plant(number, own, &states, at_once));
+                    if !self.loops.utilization[number].restore_contracts(&own.contracts) {
+                        left_out.push(format!("the contracts of {} cannot be", own.name));
+                    }
+                }
                 None => left_out.push(format!("there is no upstream or folder {}", own.name)),
             }
         }

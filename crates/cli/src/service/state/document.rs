@@ -94,7 +94,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
     use plimsoll_core::Engine;
-    use plimsoll_core::control::{KnownRule, KnownTypeCost, KnownTypes};
+    use plimsoll_core::control::{KnownContract, KnownRule, KnownTypeCost, KnownTypes};
     use plimsoll_core::model::KnownCost;
     use plimsoll_core::promises::{Plant, Promises, Site, WorkerBounds};
 
@@ -123,6 +123,13 @@ mod tests {
         };
         let types = KnownTypes { costs: vec![cost], found: vec![rule], crowded: vec![1], apart: vec![2, 3] };
         learned.sites = vec![LearnedSite { site: "shop".to_owned(), types }];
+        let contract = KnownContract {
+            site: "shop".to_owned(),
+            rate: 100.0,
+            planned: [0.1 + 0.2, 0.0, 0.0],
+            ..KnownContract::default()
+        };
+        learned.plants[0].contracts = vec![contract];
         let text = StateDocument::new(learned.clone(), Some(7), Some("hour\n".to_owned())).text();
         let read = StateDocument::parse(&text).unwrap();
         assert_eq!((read.learned(), read.seed), ((learned, true), Some(7)));

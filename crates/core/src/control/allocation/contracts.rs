@@ -30,8 +30,9 @@ use crate::control::utilization::offered::PlantDemand;
 use crate::control::utilization::sense;
 use crate::control::utilization::view::{PlantView, SiteView};
 use crate::control::{LawTarget, LoadTarget};
+use crate::promises::Guarantee;
 use crate::telemetry::measurement::Measurement;
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 /// The part of the room above the load line that contracts may take before sites are held.
 const TAKEN_ROOM: f64 = 2.0 / 3.0;
@@ -43,6 +44,45 @@ const ROUNDING: f64 = 1e-6;
 /// For how many periods contracts must take too much before sites are held at a plant on the gateway's own machine.
 const SURE_ON_SAME_HOST: u32 = 4;
 
+/// The plan of one contract, to go on from.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct KnownContract {
+    /// The site's name in the configuration.
+    pub site: String,
+    /// R_max of the guarantee that was planned.
+    pub rate: f64,
+    /// W_max of that guarantee.
+    pub bandwidth_bytes_per_second: Option<f64>,
+    /// U* when the contracts fitted, and what of the workers and of the link at a plant with both; 0 if they never did.
+    pub planned: [f64; 3],
+    /// The same that the guarantee claimed last: another one's plan is that much larger as it claims more.
+    pub claimed: [f64; 3],
+}
+
+impl KnownContract {
+    /// The largest number that is taken for a plan.
+    const MOST: f64 = 1e3;
+
+    /// Whether its numbers can be.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.planned.iter().chain(&self.claimed).all(|load| (0.0..=Self::MOST).contains(load))
+    }
+
+    fn is_of(&self, guarantee: &Guarantee) -> bool {
+        let Guarantee { rate, bandwidth_bytes_per_second, .. } = *guarantee;
+        (self.rate, self.bandwidth_bytes_per_second) == (rate, bandwidth_bytes_per_second)
+    }
+
+    /// The plan of a guarantee that claims this.
+    fn scaled_to(&self, claims: [f64; 3]) -> [f64; 3] {
+        core::array::from_fn(|number| match self.claimed[number] {
+            claimed if claimed > 0.0 => (self.planned[number] * claims[number] / claimed).min(Self::MOST),
+            _ => 0.0,
+        })
+    }
+}
+
 /// The contracts at one plant.
 #[derive(Debug, Default)]
 pub(crate) struct ContractShares {
@@ -50,6 +90,8 @@ pub(crate) struct ContractShares {
     sites: Vec<ContractShare>,
     /// The same of each resource, for a plant with two.
     by_resource: [Vec<ContractShare>; 2],
+    /// Plans of other guarantees than the sites have, until it is known what these claim.
+    to_scale: Vec<KnownContract>,
     /// For how many periods they have taken too much.
     exceeded: u32,
     /// Whether `held` of some site is to be published.
@@ -76,26 +118,70 @@ impl ContractShares {
         let of = |is_there: bool| alloc::vec![ContractShare::default(); if is_there { plant.sites.len() } else { 0 }];
         let has_two = has_contract && plant.promised.bandwidth_bytes_per_second.is_some();
         let by_resource = [of(has_two), of(has_two)];
-        ContractShares { sites: of(has_contract), by_resource, exceeded: 0, changed: has_contract }
+        let (sites, to_scale) = (of(has_contract), Vec::new());
+        ContractShares { sites, by_resource, to_scale, exceeded: 0, changed: has_contract }
     }
 
-    /// The same for a new view; a contract that stays keeps its plan.
-    pub(crate) fn kept(&self, before: &PlantView, plant: &PlantView) -> Self {
+    /// The same for a new view; `demand` is that of the last period.
+    pub(crate) fn kept(&self, (before, demand): (&PlantView, &PlantDemand), plant: &PlantView) -> Self {
         let mut next = ContractShares::new(plant);
-        let keep = |next: &mut [ContractShare], known: &[ContractShare]| {
-            for (own, site) in next.iter_mut().zip(&plant.sites) {
-                let same = |(_, old): &(&ContractShare, &SiteView)| {
-                    old.name == site.name && old.guarantee == site.guarantee
-                };
-                let known = known.iter().zip(&before.sites).find(same);
-                *own = known.map_or_else(ContractShare::default, |(known, _)| *known);
-            }
-        };
-        keep(&mut next.sites, &self.sites);
-        for (next, known) in next.by_resource.iter_mut().zip(&self.by_resource) {
-            keep(next, known);
+        next.restore(plant, self.known(before, demand));
+        for (own, site) in next.sites.iter_mut().zip(&plant.sites) {
+            let known = self.sites.iter().zip(&before.sites).find(|(_, old)| old.name == site.name);
+            own.held = site.guarantee.is_some() && known.is_some_and(|(known, _)| known.held);
         }
         next
+    }
+
+    /// The plan of each contract; `demand` is that of the last period.
+    pub(crate) fn known(&self, plant: &PlantView, demand: &PlantDemand) -> Vec<KnownContract> {
+        let of = |(index, site): (usize, &SiteView)| {
+            let to_scale = self.to_scale.iter().find(|known| known.site == site.name).cloned();
+            let [work, link] = &self.by_resource;
+            let planned = [&self.sites, work, link].map(|own| own.get(index).map_or(0.0, |own| own.planned));
+            let Guarantee { rate, bandwidth_bytes_per_second, .. } = site.guarantee?;
+            let (site, claimed) = (site.name.clone(), demand.claims(index));
+            to_scale.or((planned[0] > 0.0).then_some(KnownContract {
+                site,
+                rate,
+                bandwidth_bytes_per_second,
+                planned,
+                claimed,
+            }))
+        };
+        plant.sites.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Goes on from plans of contracts with these sites; those of other guarantees are scaled to what the present ones claim.
+    pub(crate) fn restore(&mut self, plant: &PlantView, known: Vec<KnownContract>) {
+        for known in known {
+            match plant.sites.iter().position(|site| site.name == known.site) {
+                Some(index) if plant.sites[index].guarantee.is_some_and(|own| known.is_of(&own)) => {
+                    self.set_plan(index, known.planned);
+                }
+                Some(index) if has_contract(plant, index) => self.to_scale.push(known),
+                _ => {}
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn scale(&mut self, plant: &PlantView, demand: &PlantDemand) {
+        for known in core::mem::take(&mut self.to_scale) {
+            let index = plant.sites.iter().position(|site| site.name == known.site);
+            match index.map(|index| (index, demand.claims(index))) {
+                Some((index, claims)) if claims[0] > 0.0 => self.set_plan(index, known.scaled_to(claims)),
+                _ => self.to_scale.push(known),
+            }
+        }
+    }
+
+    fn set_plan(&mut self, index: usize, planned: [f64; 3]) {
+        let [work, link] = &mut self.by_resource;
+        for (own, planned) in [&mut self.sites, work, link].into_iter().zip(planned) {
+            own.get_mut(index).into_iter().for_each(|own| own.planned = planned);
+        }
     }
 
     /// For each site with a contract the number of one of its classes, and whether the site is held.
@@ -118,6 +204,9 @@ impl ContractShares {
         else {
             return Cow::Borrowed(demand);
         };
+        if !self.to_scale.is_empty() {
+            self.scale(plant, demand);
+        }
         let own_work = sense::own_work(plant, known.0, known.1.rejection);
         if demand.is_divided {
             return self.fit_both(plant, (load, own_work), demand, known);
@@ -314,7 +403,6 @@ mod tests {
     use crate::control::utilization::costs::CostModel;
     use crate::control::utilization::view::by_hand::{arrivals, class, learned, measured, plant};
     use crate::model::{LinearModel, Served};
-    use crate::promises::Guarantee;
     use crate::request::Reason;
     use crate::telemetry::measurement::ClassMeasurement;
 
@@ -325,6 +413,8 @@ mod tests {
         plant: PlantView,
         contracts: ContractShares,
         model: CostModel,
+        /// That of the last period.
+        demand: PlantDemand,
     }
 
     impl World {
@@ -336,7 +426,8 @@ mod tests {
                     Some(Guarantee { bandwidth_bytes_per_second: None, ..Guarantee::new(40.0, 1.0) });
             }
             let (contracts, model) = (ContractShares::new(&plant), CostModel::new(&plant));
-            World { plant, contracts, model }
+            let demand = PlantDemand::new(&plant);
+            World { plant, contracts, model, demand }
         }
 
         /// A period in which both ask for their rate, inside their contracts unless they are held; a page takes so many seconds
@@ -358,7 +449,14 @@ mod tests {
             let target = LawTarget::Load(LoadTarget::plain(LINE));
             let fitted = self.contracts.fit(&self.plant, &target, &demand, Some((&period, &costs)));
             let held: Vec<bool> = self.contracts.held(&self.plant).map(|(_, held)| held).collect();
-            [0, 1].map(|site| (fitted.claimed[site], fitted.fixed[site].offered(0.0), held[site]))
+            let of = |site: usize| (fitted.claimed[site], fitted.fixed[site].offered(0.0), held[site]);
+            let each = [0, 1].map(of);
+            self.demand = demand;
+            each
+        }
+
+        fn known(&self) -> Vec<KnownContract> {
+            self.contracts.known(&self.plant, &self.demand)
         }
     }
 
@@ -473,13 +571,46 @@ mod tests {
         world.period([0.02, 0.04]);
         world.period([0.02, 0.1]);
         let mut after = World::new();
-        after.contracts = world.contracts.kept(&world.plant, &after.plant);
+        after.contracts = world.contracts.kept((&world.plant, &world.demand), &after.plant);
         assert!(after.contracts.changed, "what is published is said again");
+        assert!(after.contracts.held(&after.plant).map(|(_, held)| held).eq([false, true]));
         let [cheap, dear] = after.period([0.04, 0.1]);
         assert!(cheap.2 && close(cheap.0, LINE / 3.0) && dear.2, "{cheap:?} {dear:?}");
-        after.plant.sites[1].guarantee = Some(Guarantee::new(50.0, 1e9));
-        let kept = after.contracts.kept(&world.plant, &after.plant);
-        assert!(close(kept.sites[0].planned, 0.2) && kept.sites[1] == ContractShare::default(), "{kept:?}");
+    }
+
+    /// The twin, which has no plan, holds the site whose pages are as they were.
+    #[test]
+    fn after_a_restart_a_site_that_became_dear_is_held_by_the_plan_as_before() {
+        let mut world = World::new();
+        world.period([0.02, 0.04]);
+        world.period([0.02, 0.1]);
+        let (mut after, mut twin) = (World::new(), World::new());
+        after.contracts.restore(&after.plant, world.known());
+        let [cheap, dear] = after.period([0.02, 0.1]);
+        assert!(close(cheap.1, 0.2) && !cheap.2 && close(dear.0, LINE - 0.2) && dear.2, "{cheap:?} {dear:?}");
+        assert!(twin.period([0.02, 0.1])[0].2);
+    }
+
+    /// Half as much again is promised to the second, so it claims 1.5 where it claimed 1.0, and its plan of 0.4 is 0.6.
+    #[test]
+    fn the_plan_of_another_guarantee_is_scaled_to_what_it_claims() {
+        let mut world = World::new();
+        world.period([0.02, 0.04]);
+        world.period([0.02, 0.1]);
+        let mut after = World::new();
+        if let Some(guarantee) = &mut after.plant.sites[1].guarantee {
+            guarantee.rate *= 1.5;
+        }
+        after.contracts = world.contracts.kept((&world.plant, &world.demand), &after.plant);
+        assert_eq!(after.known()[1], world.known()[1], "until it is known what it claims");
+        let [cheap, dear] = after.period([0.02, 0.1]);
+        assert!(close(cheap.1, 0.2) && !cheap.2 && close(dear.0, LINE - 0.2) && dear.2, "{cheap:?} {dear:?}");
+        assert!(close(after.known()[1].planned[0], 0.6), "{:?}", after.known());
+        // The first site is no more, and the second has no contract: nothing is left to go on from.
+        let mut other = World::new();
+        (other.plant.sites[0].name, other.plant.sites[1].guarantee) = ("third".into(), None);
+        other.contracts.restore(&other.plant, world.known());
+        assert!(other.known().is_empty());
     }
 
     /// Contracts take all of the link, and rejections hide in a fifth of the services: they are too much for the link all the

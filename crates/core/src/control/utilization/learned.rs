@@ -2,6 +2,7 @@
 
 use super::UtilizationLoop;
 use crate::actuator::cascade::Cascade;
+use crate::control::KnownContract;
 use alloc::vec::Vec;
 
 /// The state of a plant's loop, as plain data.
@@ -29,6 +30,20 @@ pub(crate) struct ClassLoopState {
 impl UtilizationLoop {
     pub(crate) fn state(&self) -> LoopState {
         LoopState { level: self.allocation.level, bias: self.law.bias() }
+    }
+
+    /// The plans of the contracts at the plant.
+    pub(crate) fn known_contracts(&self) -> Vec<KnownContract> {
+        self.contracts.known(&self.view, &self.demand)
+    }
+
+    /// Goes on from plans; refuses numbers that cannot be.
+    pub(crate) fn restore_contracts(&mut self, known: &[KnownContract]) -> bool {
+        let possible = known.iter().all(KnownContract::is_possible);
+        if possible {
+            self.contracts.restore(&self.view, known.to_vec());
+        }
+        possible
     }
 
     /// The state of each class whose service level the loop moves at the plant of this number; `applied` are the service levels

@@ -146,6 +146,12 @@ impl PlantDemand {
         !all_work && !loads.all(|load| load.arriving + load.waiting <= load.link)
     }
 
+    /// What a site's contract claims, and what of the workers and of the link at a plant with both.
+    pub(crate) fn claims(&self, index: usize) -> [f64; 3] {
+        let both = self.claimed_by_resource.get(index).copied().unwrap_or_default();
+        [self.claimed[index], both.arriving, both.link]
+    }
+
     /// Whether contracts, and so all else of a demand that is not divided, take more of the link than of the workers.
     pub(crate) fn is_of_link(&self) -> bool {
         self.claimed_by_resource.iter().any(|claimed| claimed.link > claimed.arriving)

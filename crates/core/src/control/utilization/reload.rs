@@ -76,8 +76,8 @@ impl UtilizationLoop {
         self.allocation = self.moved(&view, m);
         let (old, new) = (&was.plants[number], &view.promised);
         self.costs.reload(&view, old.costs != new.costs && new.costs.is_some());
+        self.contracts = self.contracts.kept((&self.view, &self.demand), &view);
         self.demand = PlantDemand::new(&view);
-        self.contracts = self.contracts.kept(&self.view, &view);
         self.status.name.clone_from(&new.name);
         (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
         self.status.service_level = self.allocation.level;
