@@ -106,7 +106,9 @@ section! { "guarantee"
         /// The most delivered bytes that it covers. Absent: the bytes of full responses at that rate.
         bandwidth: Rate, optional;
         /// How much may come at once, as the time in which the contract would bring it; at least eight requests, and enough
-        /// bytes for responses of different sizes.
+        /// bytes for responses of different sizes. Where each page brings ten or more requests at once, write the time of
+        /// twenty pages, and a `rate` a tenth above what comes: with less, some of them are not served as promised by
+        /// chance alone.
         burst: Duration, default(Guarantee::BURST);
     }
 }

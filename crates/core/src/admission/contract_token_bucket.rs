@@ -28,6 +28,9 @@
 //! doubles q. What a site takes inside the slack still counts against its U*, so the slack only changes which requests are
 //! degraded.
 //!
+//! Requests that come many at once, as those of a page, are larger steps than the 1 by which e is made. Then a promised rate
+//! that has room does what e would: a tenth of it, and a burst of twenty pages (docs/decisions, 6).
+//!
 //! A deep bucket would let a burst at a slow contract take its server for a minute. So where it is deeper than the burst
 //! that was promised, a second one beside it has that burst, at twice the rate: Poisson arrivals at R_max are eight ahead of
 //! that with probability [`CHANCE`], since its slack is 1.
@@ -264,6 +267,35 @@ mod tests {
         for seed in 0..20 {
             let share = conforming(100.0, 1000.0, seed);
             assert!(share > 0.99, "seed {seed}: {share}");
+        }
+    }
+
+    /// The share of pages' requests that conforms to 100/s with a burst of so many pages: pages come by Poisson's law, each with
+    /// so many requests at once, together a part of the rate.
+    fn conforming_pages((requests, burst): (u64, f64), part: f64) -> f64 {
+        let burst = crate::time::Duration::from_secs_f64(burst * requests as f64 / 100.0);
+        let bucket = TokenBucket::new(Shared::default(), &Guarantee { burst, ..Guarantee::new(100.0, 1e9) });
+        let (mut random, mut now, mut inside) = (Random::new(requests), 0.0, 0);
+        const PAGES: u64 = 50_000;
+        for _ in 0..PAGES {
+            now += random.exponential(requests as f64 / (100.0 * part));
+            inside += (0..requests).filter(|_| bucket.conforms(Instant::from_secs_f64(now))).count();
+        }
+        inside as f64 / (PAGES * requests) as f64
+    }
+
+    /// A rate with room and a burst of many pages do it, and neither alone.
+    #[test]
+    fn chance_breaks_a_contract_of_pages_unless_it_has_room() {
+        for requests in [10, 30] {
+            let with = |burst, part| conforming_pages((requests, burst), part);
+            let found =
+                [(20.0, 0.9), (40.0, 0.95), (20.0, 1.0), (5.0, 0.9)].map(|(burst, part)| with(burst, part));
+            assert!(found[0] > 0.985 && found[1] > 0.975, "{requests} requests: {found:?}");
+            assert!(
+                (0.5..0.9).contains(&found[2]) && (0.6..0.95).contains(&found[3]),
+                "{requests}: {found:?}"
+            );
         }
     }
 
