@@ -87,12 +87,16 @@ impl Demand {
             return self.at(0, drain);
         }
         let m = m.min(f64::from(self.top));
-        let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
-        let (high, fraction) = ((low + 1).min(usize::from(self.top)), m - low as f64);
-        let between = |[below, above]: [f64; 2]| below + fraction * (above - below);
-        let link = [low, high].map(|level| self.levels[level].link);
-        let work = between([low, high].map(|level| self.work(level, drain)));
-        if link == [0.0; 2] { work } else { larger(work, between(link)) }
+        let low = m as usize;
+        let fraction = m - low as f64;
+        // Most callers ask for a whole level.
+        if fraction > 0.0 {
+            let between = |below: f64, above: f64| below + fraction * (above - below);
+            let link = between(self.levels[low].link, self.levels[low + 1].link);
+            larger(between(self.work(low, drain), self.work(low + 1, drain)), link)
+        } else {
+            self.at(low, drain)
+        }
     }
 
     /// What it takes of one resource, as if a plant had no other.
@@ -159,6 +163,7 @@ impl Demand {
 
     /// The largest part of clients at the level `high`, the others being served at the one below, with which neither resource
     /// takes more than `target`.
+    #[cold]
     #[inline(never)]
     fn fraction_of_two(&self, high: usize, target: f64, drain: f64) -> f64 {
         let fraction =
