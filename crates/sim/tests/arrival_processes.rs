@@ -76,6 +76,32 @@ fn a_mean_is_kept_and_no_more_than_kept_whatever_the_arrivals() {
     assert!((0.9 * PROMISED..=0.93 * PROMISED).contains(&found) && missed <= 0.01, "{found} {missed}");
 }
 
+/// Two promised classes beside more best effort than is left: gold, whose pages are thirty requests a millisecond after one
+/// another every 0.3 s, takes half of the workers.
+fn pages(silver: f64, seed: u64) -> Scene {
+    let gold = Flow::new("gold", 0.0).delay(MS(250), None).priority(1);
+    let gold = (1..=1300).fold(gold, |gold, page| {
+        let at = 0.3 * f64::from(page);
+        gold.then(at, 1000.0).then(at + 0.03, 0.0)
+    });
+    let silver = Flow::new("silver", silver).delay(MS(100), None).priority(2);
+    Scene::new(8, MS(40), vec![gold, silver, Flow::new("default", 150.0)], SECONDS, seed)
+}
+
+/// Planned at the rate of busy times, gold took 6.6 workers and had 97 of its 250 ms, and silver 105 to 111 of its 100 ms.
+#[test]
+fn a_class_that_comes_in_pages_leaves_the_workers_that_its_load_does_not_take() {
+    for silver in [20.0, 40.0, 60.0] {
+        let runs: Vec<Heard> = SEEDS.take(4).map(|seed| pages(silver, seed).run()).collect();
+        let of = |class| mean(&runs.iter().map(|heard| heard.mean(class, 60.0)).collect::<Vec<_>>());
+        let found = [of(0), of(1)];
+        println!("gold, and silver of {silver}/s: {:.1?} ms", found.map(|seconds| 1e3 * seconds));
+        assert!((0.19..=0.25).contains(&found[0]) && (0.085..=0.102).contains(&found[1]), "{found:?}");
+    }
+    let twin = Scene { mode: Mode::Off, ..pages(60.0, *SEEDS.start()) }.run();
+    assert!(twin.mean(0, 60.0) > 1.0 && twin.mean(1, 60.0) > 1.0, "without control");
+}
+
 /// The twin: everybody in one queue that grows.
 #[test]
 fn without_control_the_mean_is_missed() {

@@ -34,6 +34,8 @@ pub struct DepartureCounts {
     pub gap_ns: u64,
     /// The sum of their squares (us^2).
     pub gap_us2: u64,
+    /// The number of requests that came.
+    pub arrived: u64,
     /// The number of requests released.
     pub released: u64,
     /// The number of answers delivered.
@@ -206,6 +208,18 @@ impl DepartureWindow {
         requests * self.service.mean() / last.at.since(first.at).as_secs_f64().max(1e-9)
     }
 
+    /// The part of busy times in which requests come, where those of a burst may be served until `wait` (s) after its last one
+    /// came. A burst that is shorter than that never meets a queue that has settled: if it was planned at the rate at which its
+    /// requests come, a page of thirty at once would take all workers, of which its class needs half.
+    pub(crate) fn coming_share(&self, wait: f64) -> f64 {
+        let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else { return 1.0 };
+        let window = CountedBetween { first, last };
+        let (gaps, came) = (window.gaps(), window.of(|c| c.arrived) - window.of(|c| c.lost));
+        // Each burst begins with an admitted request whose gap was idle. The first request of a class ends no gap either.
+        let bursts = (came - gaps.requests - 1.0).max(0.0);
+        if gaps.sum > 0.0 { gaps.sum / (gaps.sum + bursts * wait) } else { 1.0 }
+    }
+
     /// How the service times of the window are distributed up to the promised time.
     pub(crate) fn service_shares(&self) -> ServiceShares {
         self.shares_of_latest(f64::INFINITY)
@@ -268,6 +282,7 @@ impl DepartureCounts {
             gaps: sum(|c| &c.timing.gaps),
             gap_ns: sum(|c| &c.timing.gap_ns),
             gap_us2: sum(|c| &c.timing.gap_us2),
+            arrived: sum(|c| &c.arrivals),
             released: sum(|c| &c.released),
             answered: sum(|c| &c.timing.answered),
             response_ns: sum(|c| &c.timing.answer_ns),
@@ -522,6 +537,7 @@ mod tests {
                 counts.gap_us2 += (gap_ns / 1000).pow(2);
             }
             counts.at = now;
+            counts.arrived += 1;
             (counts.released, counts.answered) = (counts.released + 1, counts.answered + 1);
             if window.observe(counts).is_some() {
                 gaps.set_longest(Duration::from_secs_f64(ArrivalGaps::LONGEST / window.traffic().rate));
@@ -530,5 +546,8 @@ mod tests {
         let traffic = window.traffic();
         assert!((90.0..=110.0).contains(&traffic.rate), "{traffic:?}");
         assert!((0.8..=1.5).contains(&traffic.arrival_variability), "{traffic:?}");
+        // Ten seconds of two bursts, and one between them.
+        let share = window.coming_share(1.0);
+        assert!((0.9..=0.92).contains(&share) && window.coming_share(0.0) == 1.0, "{share}");
     }
 }

@@ -227,10 +227,13 @@ impl DelayClass {
         let rate = |class: usize| input.monitors.rate(class);
         self.lowest = self.promise.below.iter().all(|other| rate(*other) <= SILENT * rate(class));
         let known = self.window.traffic();
-        let traffic =
+        let busy =
             Traffic { rate: known.rate.max(1e-9), service_seconds: known.service_seconds.max(1e-9), ..known };
-        let load = traffic.load().min(self.window.load());
-        (self.rate, self.load) = (traffic.rate, load / workers);
+        let load = busy.load().min(self.window.load());
+        (self.rate, self.load) = (busy.rate, load / workers);
+        let wait = (self.promise.delay.target.as_secs_f64() - busy.service_seconds).max(0.0);
+        let rate = (busy.rate * self.window.coming_share(wait)).max(load / busy.service_seconds);
+        let traffic = Traffic { rate: rate.min(busy.rate), ..busy };
         self.least = (LEAST_SPARE * load).clamp(LEAST, workers);
         let first_free = self.lower.observe(input.lanes, &self.promise.below) / workers;
         self.is_kept_out = keeps_out(self.promise.delay, traffic.service_seconds, first_free);
