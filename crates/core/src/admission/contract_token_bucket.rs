@@ -270,8 +270,8 @@ mod tests {
         }
     }
 
-    /// The share of pages' requests that conforms to 100/s with a burst of so many pages: pages come by Poisson's law, each with
-    /// so many requests at once, together a part of the rate.
+    /// The share of pages' requests that conforms to 100/s with a burst of so many pages: pages come by Poisson's law, each
+    /// with so many requests at once, together a part of the rate.
     fn conforming_pages((requests, burst): (u64, f64), part: f64) -> f64 {
         let burst = crate::time::Duration::from_secs_f64(burst * requests as f64 / 100.0);
         let bucket = TokenBucket::new(Shared::default(), &Guarantee { burst, ..Guarantee::new(100.0, 1e9) });

@@ -1,5 +1,5 @@
-//! Whether the mean of a class is missed of which a hundred departures never come within ten minutes. Its window forgets what is
-//! as old, so that it is never evidence; the last hundred departures are, however long they took to come.
+//! Whether the mean of a class is missed of which a hundred departures never come within ten minutes. Its window forgets what
+//! is as old, so that it is never evidence; the last hundred departures are, however long they took to come.
 
 use super::class::EVIDENCE;
 use crate::promises::Delay;

@@ -4,7 +4,7 @@
 //! at l, `sum_j R_j C_j(min(l, M_j))`, where C_0 is the cost of a rejection; the work of the waiting requests if they are
 //! started at l; and, for a plant with a second resource (UC 7.2), the part of the link's bandwidth. Between whole levels
 //! all are linear in F, the fraction of clients at the higher one, so U(m) is piecewise linear and is solved for m by a
-//! walk over M segments. Of two resources each is linear by itself: U(m), the larger one, has a kink where they cross.
+//! walk over M segments. Each of two resources is linear by itself: U(m), the larger one, has a kink where they cross.
 
 use crate::promises::MAX_LEVELS;
 
