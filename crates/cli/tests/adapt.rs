@@ -98,6 +98,21 @@ fn a_dynamic_page_is_stored_and_adapted() {
     assert_eq!(folder.read("trees/light/shop/list.php"), "<p>3 left", "the old trees stay");
 }
 
+/// Programs lie in the trees for servers that run them; who lets the gateway serve the trees hears of them.
+#[test]
+fn programs_are_named_and_pages_under_their_names_are_not() {
+    let folder = Folder::new("programs");
+    folder.write("site/config.php", "<?php $password = 'secret';").write("site/list.php", "<?php list();");
+    folder.write("site/page.php", "<p>stored").write("site/z.html", b"\xff\xfe\0");
+    let url = format!("http://{}/list.php", program("<p>3 left", 1));
+    let output = folder.adapt(&["--snapshot", &url]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("config.php: a program"), "{text}");
+    assert!(text.find("z.html") < text.find("config.php"), "what is wrong comes first: {text}");
+    assert!(!text.contains("list.php") && !text.contains("page.php"), "{text}");
+    assert_eq!(folder.read("trees/light/config.php"), "<?php $password = 'secret';");
+}
+
 #[test]
 fn a_full_disk_leaves_the_old_trees() {
     let folder = Folder::new("full");

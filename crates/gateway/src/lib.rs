@@ -43,6 +43,7 @@ mod transport;
 mod upstream;
 mod worker;
 
+pub use files::program::is_program;
 pub use gateway::{Before, FaultNews, Gateway};
 pub use listen::inherited::{Inherited, ListeningSocket};
 pub use runtime::reload::{Reloaded, Reloader};

@@ -21,7 +21,7 @@ use crate::parallel::{self, Watch, refused};
 use crate::policy::{Level, Policy};
 use crate::site::kind::Kind;
 use crate::site::tree::Tree;
-use crate::site::{Site, Views, snapshot};
+use crate::site::{PROGRAM, Site, Views, snapshot};
 use manifest::{Image, Known, Problem, SiteMark, TreeEntry};
 use output::{MANIFEST, Output};
 use std::collections::BTreeMap;
@@ -153,6 +153,7 @@ fn problems(job: &Job, site: &Site, images: &images::Images, fonts: &fonts::Font
         .chain(unread)
         .map(|(path, what)| Problem::new(path, &format!("{what}: copied as it is")));
     let mut all: Vec<Problem> = site.problems.iter().cloned().chain(copied).chain(wrong).collect();
-    all.sort();
+    // A site may have a thousand programs, with which nothing is wrong where a server runs them.
+    all.sort_by(|one, other| (one.what == PROGRAM, one).cmp(&(other.what == PROGRAM, other)));
     all
 }

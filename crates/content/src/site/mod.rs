@@ -17,6 +17,7 @@ use crate::text::document::Document;
 use crate::text::reference::{Target, resolve};
 use crate::text::svg;
 use kind::Kind;
+use plimsoll_gateway::is_program;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
@@ -43,6 +44,9 @@ pub(crate) struct Site {
 
 /// The bytes of an image's file that are read for its size; metadata or comments may come before it.
 const HEAD: u64 = 256 * 1024;
+
+/// What is said of a program that lies among the files.
+pub(crate) const PROGRAM: &str = "a program, copied for a server that runs it; the gateway does not send its source: name its page by `snapshot`";
 
 /// What was found in one file.
 #[derive(Default)]
@@ -177,6 +181,9 @@ fn look(ground: &Ground<'_>, path: &str) -> io::Result<Seen> {
             seen.drawing = svg::size(&String::from_utf8_lossy(&head(tree, path)?));
         }
         _ => {}
+    }
+    if is_program(path.as_bytes(), || tree.read_file(path).unwrap_or_default()) {
+        seen.problem = Some(PROGRAM);
     }
     Ok(seen)
 }

@@ -26,6 +26,8 @@
 //! **Lower trees may have gaps.** A file that a tree of `plimsoll adapt` lacks is served from the next tree
 //! ([`fallback_trees`]).
 //!
+//! **Programs are no pages.** A file that is a program's source is treated as missing ([`program`]).
+//!
 //! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads.
 
 mod cache;
@@ -34,6 +36,7 @@ mod encoding;
 mod fallback_trees;
 mod format;
 mod path;
+pub(crate) mod program;
 mod range;
 mod request;
 mod resource;

@@ -12,6 +12,7 @@
 use super::SMALL_FILE_BYTES;
 use super::encoding::{self, Coding};
 use super::format::{self, Format};
+use super::program::is_program;
 use super::request::FileFields;
 use super::tree::Tree;
 use super::types::{self, ContentType};
@@ -170,6 +171,9 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
     {
         return Ok(Found::File(known.clone()));
     }
+    if is_program(name, || read_head(&opened[0].file)) {
+        return Err(Errno::NOENT);
+    }
     let varies = (opened.len() > 1).then_some(field);
     let now = SystemTime::now();
     let variants = opened.into_iter().map(|Opened { copied, name, file, stamp }| {
@@ -201,6 +205,14 @@ fn open_copy(tree: &Tree, name: &[u8], copied: Copied, original: Stamp) -> Optio
     let (stamp, is_folder) = Stamp::of(&file).ok()?;
     let usable = !is_folder && stamp.modified.0 >= original.modified.0;
     usable.then_some(Opened { copied, name, file, stamp })
+}
+
+/// As much of a file as is kept of a small one.
+fn read_head(file: &File) -> Vec<u8> {
+    let mut head = vec![0; SMALL_FILE_BYTES as usize];
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    head.truncate(read);
+    head
 }
 
 /// The content of a file that is small and did not change while it was read.

@@ -67,7 +67,7 @@ pub(super) fn of(name: &[u8]) -> ContentType {
 /// The endings of each type. The commonest types come first: the table is searched in order, once per change of a file.
 const COMPRESSIBLE: &[(&str, &str)] = &[
     // Where a program makes a page at full quality, a content tree has a page of the same name.
-    ("html htm php cgi asp aspx jsp", "text/html; charset=utf-8"),
+    ("html htm php phtml cgi asp aspx jsp", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
     ("js mjs", "text/javascript; charset=utf-8"),
     ("json map", "application/json"),

@@ -37,6 +37,46 @@ fn a_photograph_under_the_name_of_another_format_has_its_own_type() {
 }
 
 #[test]
+fn the_source_of_a_program_is_not_served() {
+    let place = Place::new();
+    let programs = [
+        ("a.php", "<?php $password = 'secret';"),
+        ("b.PHTML", "\u{feff}\n <?= $x ?>"),
+        ("c.php", "<!DOCTYPE html>\n<title>Shop</title>\n<?PHP include 'x';"),
+        ("d.jsp", " <%@ page import='x' %>"),
+        ("e.asp", "<% x %>"),
+        ("f.cgi", "#!/bin/sh\necho x"),
+        ("g.php", "<?xml version='1.0'?><?php x();"),
+        ("dir/index.php", "<?php x();"),
+    ];
+    let pages = [
+        ("1.php", "<!DOCTYPE html><p>3 left"),
+        ("2.php", "<?xml version='1.0' encoding='utf-8'?><!DOCTYPE html>"),
+        ("3.php", ""),
+        ("4.aspx", "<p>&lt;?php"),
+        ("5.html", "<?php"),
+        ("php", "<?php"),
+    ];
+    for (name, content) in programs.iter().chain(&pages) {
+        place.write(&format!("root/{name}"), content);
+    }
+    let mut server = place.server();
+    server.files.index = vec!["index.php".to_owned()];
+    for (name, _) in programs {
+        assert_eq!(server.get(&format!("/{name}")).status, 404, "{name}");
+    }
+    assert_eq!(server.get("/dir/").status, 404);
+    for (name, content) in pages {
+        let answer = server.get(&format!("/{name}"));
+        assert_eq!((answer.status, answer.text()), (200, content), "{name}");
+    }
+    // A page that becomes a program.
+    place.write("root/1.php", "<?php x();");
+    server.pass(REVALIDATE);
+    assert_eq!(server.get("/1.php").status, 404);
+}
+
+#[test]
 fn a_large_file_from_disk() {
     let place = Place::new();
     place.write("root/video.mp4", large());
