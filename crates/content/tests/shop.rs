@@ -7,6 +7,7 @@ use jpeg_encoder::{ColorType, Encoder};
 use plimsoll_content::{Job, Level, Policy, Reason, Role, Unwatched, adapt};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 const PRODUCTS: usize = 8;
@@ -134,6 +135,36 @@ fn products_logo_and_hearts_are_there_at_each_level() {
         assert_eq!([&image["role"], &image["why"]], [role.name(), reason.name()], "{image}");
     }
     assert_eq!(manifest["images"]["images/product-03.jpg"]["shown"], serde_json::json!([300, 350]));
+}
+
+/// A page may be seen under another address than its own: the server's page of errors, a link to a page. Its references lead
+/// from there as they were written.
+#[test]
+fn copies_for_plain_screens_are_named_as_the_image_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (site, out) = (folder.path().join("site"), folder.path().join("trees"));
+    write(&site, "images/photo.jpg", photo(1, 600, 700));
+    write(&site, "images/two words.jpg", photo(2, 600, 700));
+    symlink("photo.jpg", site.join("images/link.jpg")).unwrap();
+    write(
+        &site,
+        "errors/404.html",
+        "<img src=/images/photo.jpg#x width=200><img src=' ../images/two words.jpg' width=200>\
+         <img src=../images/link.jpg width=200><img src=/images/photo.jpg?v=2 width=200>",
+    );
+    let job = Job { site, out: out.clone(), levels: vec![Level::Light], ..Job::default() };
+    adapt(&job, &Unwatched, &|_| Err("no page".to_owned())).unwrap();
+    let page = fs::read_to_string(out.join("light/errors/404.html")).unwrap();
+    let tags: Vec<&str> = page.split_inclusive('>').collect();
+    for (tag, srcset) in tags.iter().zip([
+        Some("/images/photo.1x.jpg#x 1x, /images/photo.jpg#x 2x"),
+        Some("../images/two%20words.1x.jpg 1x, ../images/two%20words.jpg 2x"),
+        None,
+        None,
+    ]) {
+        let said = tag.split_once("srcset=\"").map(|(_, rest)| rest.split('"').next().unwrap());
+        assert_eq!(said, srcset, "{tag}");
+    }
 }
 
 /// A rule counts more than evidence.

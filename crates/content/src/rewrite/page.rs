@@ -224,14 +224,8 @@ impl<'a> Rewriter<'a> {
                 }
             }
             has_room |= layout.set == [true, true];
-            if let Some(plain) = self.plain.get(file) {
-                let src = element.get("src").unwrap_or_default().trim();
-                let plain = relative(&self.document.folder, plain);
-                let twice = relative(&self.document.folder, file);
-                // A reference with a query stays as it is: it may name a version.
-                if !src.contains('?') {
-                    self.edits.set(element, "srcset", &format!("{plain} 1x, {twice} 2x"));
-                }
+            if let Some(srcset) = self.plain.get(file).and_then(|plain| self.srcset(element, plain)) {
+                self.edits.set(element, "srcset", &srcset);
             }
         }
         // An image that comes late must not move what is below it.
@@ -239,6 +233,19 @@ impl<'a> Rewriter<'a> {
         if self.decisions.takes(Step::Lazy) && late && element.get("loading").is_none() {
             self.edits.set(element, "loading", "lazy");
         }
+    }
+
+    /// The image's own reference for screens of twice the density, and the same with the name of the copy for `plain` ones. It is
+    /// kept as it was written, since the page may be seen under another address. A reference with a query stays alone: it may
+    /// name a version.
+    fn srcset(&self, element: &Element, plain: &str) -> Option<String> {
+        // A blank would end it here.
+        let src = element.get("src")?.trim().replace(' ', "%20");
+        let (path, fragment) = src.split_at(src.find('#').unwrap_or(src.len()));
+        let (stem, ending) = path.rsplit_once('.')?;
+        let copy = format!("{stem}.1x.{ending}");
+        let leads_there = self.document.resolve(&copy) == Target::Local(plain.to_owned());
+        (leads_there && !src.contains('?')).then(|| format!("{copy}{fragment} 1x, {src} 2x"))
     }
 
     /// A frame of another host shows a link, which loads into it what it was for; an object gives way to a link.
