@@ -167,6 +167,20 @@ fn copies_for_plain_screens_are_named_as_the_image_is() {
     }
 }
 
+/// One program makes many images, told apart by their query.
+#[test]
+fn images_that_a_program_makes_are_not_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (site, out) = (folder.path().join("site"), folder.path().join("trees"));
+    write(&site, "thumb.php", "<?php thumb();");
+    write(&site, "index.html", "<img src='thumb.php?id=1' alt='A shoe'><a href=two.html>two</a>");
+    write(&site, "two.html", "<img src='thumb.php?id=2' alt='A boot'>");
+    let job = Job { site, out: out.clone(), levels: vec![Level::Lean], ..Job::default() };
+    adapt(&job, &Unwatched, &|_| Err("no page".to_owned())).unwrap();
+    let page = fs::read_to_string(out.join("lean/two.html")).unwrap();
+    assert_eq!(page, "<img src='thumb.php?id=2' alt='A boot'>");
+}
+
 /// A rule counts more than evidence.
 #[test]
 fn rules_overrule_what_an_image_is_taken_for() {

@@ -117,7 +117,9 @@ impl Survey {
                             .or_default()
                             .merge(&evidence(document, reference, &file, ground));
                     }
-                    if matches!(purpose, Use::Image | Use::Candidate) {
+                    // A program makes another image for each query.
+                    let is_one = tree.files[&file].kind.is_image();
+                    if matches!(purpose, Use::Image | Use::Candidate) && is_one {
                         let goes =
                             tag == Some(Tag::Expendable) || document.expendable(reference.element).is_some();
                         if !goes {
