@@ -21,7 +21,7 @@ const MOST_PIXELS: usize = 1 << 16;
 pub fn at_level(path: &str, bytes: &[u8], level: Level) -> Option<Vec<u8>> {
     let mut tree = Tree::default();
     for (name, bytes) in [("a.css", &b"b{}"[..]), ("b.html", b"<p>b"), (path, bytes)] {
-        tree.take(name.to_owned(), bytes.to_vec());
+        let _ = tree.take(name.to_owned(), bytes.to_vec());
         tree.files.insert(name.to_owned(), File { kind: Kind::of(name), bytes: bytes.len() as u64 });
     }
     for (name, bytes) in [("a.png", 100), ("b.jpg", 100_000), ("a.js", 10)] {

@@ -181,6 +181,68 @@ fn images_that_a_program_makes_are_not_one() {
     assert_eq!(page, "<img src='thumb.php?id=2' alt='A boot'>");
 }
 
+/// What would be written beside a file may have its name taken by a link, which is not written through.
+#[test]
+fn names_that_links_have_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (site, out) = (folder.path().join("site"), folder.path().join("trees"));
+    let page = "<img src=photo.jpg width=200 alt=Shoe><p>".to_owned() + &"word ".repeat(400);
+    write(&site, "index.html", &page);
+    write(&site, "photo.jpg", photo(1, 600, 700));
+    for (link, to) in
+        [("index.html.gz", "de.gz"), ("photo.jpg.webp", "other.webp"), ("photo.1x.jpg", "o.jpg")]
+    {
+        write(&site, to, to);
+        symlink(to, site.join(link)).unwrap();
+    }
+    let levels = Level::ALL.to_vec();
+    let job = Job { site, out: out.clone(), levels, ..Job::default() };
+    adapt(&job, &Unwatched, &|_| Err("no page".to_owned())).unwrap();
+    for level in Level::ALL {
+        let tree = out.join(level.name());
+        for to in ["de.gz", "other.webp", "o.jpg"] {
+            assert_eq!(fs::read_to_string(tree.join(to)).unwrap(), to, "{level}");
+        }
+        assert_eq!(fs::read_link(tree.join("index.html.gz")).unwrap(), Path::new("de.gz"), "{level}");
+    }
+}
+
+/// A name is that of a file or of a folder.
+#[test]
+fn dynamic_pages_whose_names_clash_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (site, out) = (folder.path().join("site"), folder.path().join("trees"));
+    write(&site, "index.html", "x");
+    write(&site, "shop.php/index.html", "x");
+    write(&site, "info.html", "x");
+    symlink("index.html", site.join("link.php")).unwrap();
+    let run = |pages: &[&str]| {
+        let snapshots = pages.iter().map(|page| format!("http://127.0.0.1:1/{page}")).collect();
+        let job = Job {
+            site: site.clone(),
+            out: out.clone(),
+            levels: Level::ALL.to_vec(),
+            snapshots,
+            ..Job::default()
+        };
+        adapt(&job, &Unwatched, &|_| Ok(b"<p>page".to_vec()))
+    };
+    for (pages, first, second) in [
+        (&["list.php", "list.php/shoe.php"][..], "list.php", "list.php/shoe.php"),
+        (&["list.php/shoe.php", "list.php"], "list.php/shoe.php", "list.php"),
+        (&["shop.php"], "shop.php", "shop.php/index.html"),
+        (&["info.html/x.php"], "info.html", "info.html/x.php"),
+        (&["link.php/x.php"], "link.php", "link.php/x.php"),
+    ] {
+        let error = run(pages).unwrap_err();
+        let said = error.to_string();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{said}");
+        assert!(said.contains(first) && said.contains(second), "{said}");
+    }
+    run(&["link.php", "other/x.php"]).unwrap();
+    assert_eq!(fs::read_to_string(out.join("light/link.php")).unwrap(), "<p>page");
+}
+
 /// A rule counts more than evidence.
 #[test]
 fn rules_overrule_what_an_image_is_taken_for() {

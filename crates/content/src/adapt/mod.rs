@@ -91,7 +91,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
         let page = fetch(address);
         Ok((path, page.map_err(|what| io::Error::other(format!("cannot store {address}: {what}")))?))
     })?;
-    fetched.into_iter().for_each(|(path, bytes)| tree.take(path, bytes));
+    fetched.into_iter().try_for_each(|(path, bytes)| tree.take(path, bytes))?;
     let site = Site::read(tree, watch)?;
     if job.policy.avif && site.tree.files.keys().any(|path| Kind::is_avif(path)) {
         image::check_avif().map_err(refused)?;

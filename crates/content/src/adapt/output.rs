@@ -84,7 +84,7 @@ impl Output {
     pub(crate) fn place(&self, path: &str) -> io::Result<PathBuf> {
         let place = self.new.join(path);
         if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent)?;
+            fs::create_dir_all(parent).map_err(|error| about(parent, &error))?;
         }
         Ok(place)
     }

@@ -4,7 +4,7 @@ use super::fonts::Fonts;
 use super::images::Images;
 use super::manifest::TreeEntry;
 use super::{Job, output::Output};
-use crate::parallel::{self, Watch};
+use crate::parallel::{self, Watch, about};
 use crate::policy::{Level, Step};
 use crate::rewrite::decide::{Decisions, VARIANT};
 use crate::rewrite::rewritten;
@@ -45,7 +45,8 @@ impl Writer<'_> {
         fs::create_dir_all(self.output.place(level.name())?)?;
         let done = parallel::each(&paths, watch, |path| self.file(&decisions, path))?;
         for (path, to) in &self.site.tree.links {
-            symlink(to, self.output.place(&format!("{level}/{path}"))?)?;
+            let place = self.output.place(&format!("{level}/{path}"))?;
+            symlink(to, &place).map_err(|error| about(&place, &error))?;
         }
         let mut tree = TreeEntry { level, files: 0, bytes: 0, missing: Vec::new() };
         let mut written_now = self.copies(level, &mut tree)?;
@@ -69,7 +70,7 @@ impl Writer<'_> {
     fn copies(&self, level: Level, tree: &mut TreeEntry) -> io::Result<usize> {
         let Writer { job, site, images, output, .. } = *self;
         let own = images.files.get(&level);
-        let is_new = |path: &&String| !site.tree.files.contains_key(*path);
+        let is_new = |path: &&String| site.tree.is_free(path);
         let mut written = 0;
         let light = images.files.get(&Level::Light).filter(|_| level == Level::Full || !job.sparse);
         let originals: BTreeMap<&str, &str> =
@@ -115,7 +116,7 @@ impl Writer<'_> {
             let same = || site.tree.read_file(path);
             let bytes = if let Outcome::Changed(bytes) = outcome { bytes } else { same()? };
             let copy = format!("{path}.gz");
-            if !site.tree.files.contains_key(&copy)
+            if site.tree.is_free(&copy)
                 && let Some(bytes) = worth_compressing(&bytes)?
             {
                 output.write(&format!("{level}/{copy}"), &bytes, of)?;

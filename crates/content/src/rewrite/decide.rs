@@ -163,7 +163,7 @@ impl<'a> Decisions<'a> {
             enough: self.policy.similarity,
             size: self.size(path, if self.level == Level::Lean { 1.0 } else { DENSITY }),
             any_format: self.takes(Step::Photographs),
-            variant: self.takes(Step::Variants) && !self.site.tree.files.contains_key(&variant),
+            variant: self.takes(Step::Variants) && self.site.tree.is_free(&variant),
         };
         // What is tagged degradable is reduced as if it were large.
         let large = file.bytes > image_limit_bytes || tag == Some(Tag::Degradable);
@@ -187,8 +187,7 @@ impl<'a> Decisions<'a> {
         let size = self.size(path, 1.0)?;
         let (stem, ending) = path.rsplit_once('.')?;
         let name = format!("{stem}.1x.{ending}");
-        let is_free = !self.site.tree.files.contains_key(&name);
-        is_free.then_some((name, Reduction { size: Some(size), ..reduction }))
+        self.site.tree.is_free(&name).then_some((name, Reduction { size: Some(size), ..reduction }))
     }
 
     /// Width and height that an image gets, if they are fewer than its own.

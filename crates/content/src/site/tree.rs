@@ -113,10 +113,29 @@ impl Tree {
         })
     }
 
-    /// Takes in a dynamic page that was fetched.
-    pub(crate) fn take(&mut self, path: String, bytes: Vec<u8>) {
+    /// Whether neither a file nor a link has this path.
+    pub(crate) fn is_free(&self, path: &str) -> bool {
+        !self.files.contains_key(path) && !self.links.contains_key(path)
+    }
+
+    /// Takes in a dynamic page that was fetched, in the place of a file or link of the same path.
+    ///
+    /// # Errors
+    /// `InvalidInput`: one of two names would have to be a file and a folder at once.
+    pub(crate) fn take(&mut self, path: String, bytes: Vec<u8>) -> io::Result<()> {
+        let mut around = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+        let inside =
+            |other: &&str| other.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        let all = || self.files.keys().chain(self.links.keys()).map(String::as_str);
+        if let Some(other) = around.find(|folder| !self.is_free(folder)).or_else(|| all().find(inside)) {
+            return Err(refused(format!(
+                "the page {path} cannot be stored beside {other}: a name is either a file's or a folder's; leave one of them out"
+            )));
+        }
+        self.links.remove(&path);
         self.files.insert(path.clone(), File { kind: Kind::Page, bytes: bytes.len() as u64 });
         self.snapshots.insert(path, bytes);
+        Ok(())
     }
 
     pub(crate) fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
