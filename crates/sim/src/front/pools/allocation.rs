@@ -154,7 +154,7 @@ pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gains: &[f64]) -
         let Some(log) = log else { return gain * (class.error + class.error_sum) };
         let error = log - mean;
         let change = error - class.error;
-        // Eq. 7 sums up to the period before: the error of this one counts once, by K_P.
+        // Eq. 7 sums up to the period before: the error of this one counts once by K_P, and by K_D.
         let correction = gain * (error + class.error_sum + change);
         class.error = error;
         class.error_sum = (class.error_sum + error).clamp(-MOST_SUM, MOST_SUM);
