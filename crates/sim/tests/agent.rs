@@ -369,6 +369,20 @@ fn however_wrong_the_model_it_switches_at_most_once_in_thirty_seconds() {
     assert!(fraction == 1.0 && (611.0..620.0).contains(&back), "{:?}", told.changes);
 }
 
+/// Told a hundredth of the true costs it takes any load for nothing. After one return at once it goes by what it has seen.
+#[test]
+fn a_load_that_the_model_takes_for_nothing_is_tried_at_once_but_once() {
+    for load in [1.2, 2.0, 2.4] {
+        let steps = [(10.0, 0.5), (600.0, load), (30.0, 0.05)];
+        let told = run(agent(AgentPolicy::Relay), linear(0.01), &steps, 7);
+        for (number, (at, _)) in told.changes.iter().enumerate() {
+            assert!(number as f64 <= 3.0 + (at - 10.0) / 30.0, "at {load}: {:?}", told.changes);
+        }
+        let (back, fraction) = told.changes[told.changes.len() - 1];
+        assert!(fraction == 1.0 && back < 625.0, "at {load}: {:?}", told.changes);
+    }
+}
+
 #[test]
 fn a_fraction_is_degraded_and_the_server_held_at_its_line() {
     let steps = [(20.0, 0.5), (160.0, 1.7), (30.0, 0.2)];

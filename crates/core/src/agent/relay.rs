@@ -4,11 +4,13 @@
 //! since below capacity response times hardly differ: full quality for all clients must take no more than the back line,
 //! and must have done so for a hold time.
 //!
-//! The hold time depends on the load since the degradation. If the load fell by a third, it is a few seconds. If it did
-//! not, it is a minute, so that a constant load is not tried again and again: then only the model can have changed.
-//! Whether the load fell is judged by the last few seconds, at the largest rate that so few requests allow. A return after
-//! which overload comes again within half a minute doubles the next hold time, up to ten minutes, unless the load is next
-//! to nothing. So at constant load there is at most one switch per 30 s, however wrong the model is.
+//! The hold time depends on the load since the degradation. If the load fell by a third, it is a few seconds. If it did not, it
+//! is a minute, so that a constant load is not tried again and again: then only the model can have changed. Whether the load
+//! fell is judged by the last few seconds, at the largest rate that so few requests allow. A return after which overload comes
+//! again within half a minute doubles the next hold time, up to ten minutes. A load that is next to nothing by the model needs
+//! no hold time. If the relay returned within the minute before the overload it must have fallen, too, since a model may take
+//! any load for nothing. So at constant load there is at most one switch per 30 s after the first return, however wrong the
+//! model is.
 //!
 //! A second threshold of the response time would not do: CA 4.2 measured that the queue is as short at half of the load as
 //! at nine tenths. A fixed hold time would be too short for a constant load or too long for one that has gone.
@@ -45,11 +47,13 @@ struct Down {
     fits: Option<Instant>,
     /// The time since which it would fit and the load has fallen, or is next to nothing.
     fallen: Option<Instant>,
+    /// The relay had returned shortly before.
+    tried: bool,
 }
 
 impl Relay {
     pub(super) fn new(applied: f64) -> Self {
-        let down = Down { since: Instant::ZERO, peak: 0.0, fits: None, fallen: None };
+        let down = Down::new(Instant::ZERO, false);
         Relay { down: (applied < 0.5).then_some(down), returned: None, wrong: 0 }
     }
 
@@ -62,9 +66,9 @@ impl Relay {
     ) -> Option<Change> {
         match &mut self.down {
             None if seen.overloaded => {
-                let soon = self.returned.is_some_and(|back| now.since(back) < JUDGED);
-                self.wrong = if soon { self.wrong + 1 } else { 0 };
-                self.down = Some(Down { since: now, peak: 0.0, fits: None, fallen: None });
+                let within = |time| self.returned.is_some_and(|back| now.since(back) < time);
+                self.wrong = if within(JUDGED) { self.wrong + 1 } else { 0 };
+                self.down = Some(Down::new(now, within(HOLD_STANDING)));
                 Some(Change { fraction: 0.0, why: seen.why })
             }
             None => None,
@@ -81,6 +85,10 @@ impl Relay {
 }
 
 impl Down {
+    fn new(since: Instant, tried: bool) -> Down {
+        Down { since, peak: 0.0, fits: None, fallen: None, tried }
+    }
+
     /// Whether full quality would take no more than the back line, and would have for the hold time.
     fn may_return(
         &mut self,
@@ -102,8 +110,9 @@ impl Down {
         }
         let lately = load.lately().filter(|_| now.since(self.since) >= SETTLE + LATELY);
         let Some((rate, at_full)) = lately else { return false };
-        let gone = at_full < NEXT_TO_NOTHING * line;
-        self.fallen = since(at_full <= line && (gone || rate <= FALLEN * self.peak), self.fallen);
+        let fell = rate <= FALLEN * self.peak;
+        let gone = at_full < NEXT_TO_NOTHING * line && (fell || !self.tried);
+        self.fallen = since(at_full <= line && (gone || fell), self.fallen);
         // The recent samples already cover the first seconds of the hold time.
         held(self.fallen, if gone { Duration::ZERO } else { longer(LATELY).saturating_sub(LATELY) })
     }
