@@ -235,9 +235,9 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The image's own reference for screens of twice the density, and the same with the name of the copy for `plain` ones. It is
-    /// kept as it was written, since the page may be seen under another address. A reference with a query stays alone: it may
-    /// name a version.
+    /// The image's own reference for screens of twice the density, and the same with the name of the copy for `plain` ones. It
+    /// is kept as it was written, since the page may be seen under another address. A reference with a query stays alone: it
+    /// may name a version.
     fn srcset(&self, element: &Element, plain: &str) -> Option<String> {
         // A blank would end it here.
         let src = element.get("src")?.trim().replace(' ', "%20");
