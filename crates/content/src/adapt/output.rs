@@ -9,7 +9,7 @@ use crate::parallel::{about, refused};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -91,13 +91,18 @@ impl Output {
 
     /// Writes a file with the rights of the site's file that it was made `of`, or links it to the same file of the old tree.
     /// True if it was written.
+    ///
+    /// A copy beside a file (`page.html.gz`, `photo.png.webp`) is written anew where that file is younger than the old copy:
+    /// servers take such a copy for one of another content.
     pub(crate) fn write(&self, path: &str, bytes: &[u8], of: Option<&Path>) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
         let of = of.map(|of| fs::metadata(of).map_err(|error| about(of, &error))).transpose()?;
         let mode = of.as_ref().map(rights);
+        let original = fs::metadata(place.with_extension("")).and_then(|original| original.modified()).ok();
         let is_same = |found: &Metadata| {
             found.len() == bytes.len() as u64
                 && mode.is_none_or(|mode| rights(found) == mode)
+                && found.modified().ok() >= original
                 && fs::read(&old).is_ok_and(|old| old == bytes)
         };
         if linked(&old, &place, is_same) {
@@ -113,15 +118,16 @@ impl Output {
         Ok(true)
     }
 
-    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size, time and rights.
-    /// True if it was copied.
+    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size and rights and the
+    /// same time or content: a site that was checked out again has new times. True if it was copied.
     pub(crate) fn copy(&self, from: &Path, path: &str) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
         let of = fs::metadata(from).map_err(|error| about(from, &error))?;
         let is_same = |found: &Metadata| {
+            let is_of_time = found.modified().ok() == of.modified().ok();
             found.len() == of.len()
-                && found.modified().ok() == of.modified().ok()
                 && rights(found) == rights(&of)
+                && (is_of_time || has_same_content(from, &old).unwrap_or(false))
         };
         if linked(&old, &place, is_same) {
             return Ok(false);
@@ -181,6 +187,19 @@ fn rights(of: &Metadata) -> u32 {
     of.permissions().mode() & 0o777
 }
 
+fn has_same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    let (mut one, mut other) = (BufReader::new(File::open(one)?), BufReader::new(File::open(other)?));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let count = left.len().min(right.len());
+        if count == 0 || left[..count] != right[..count] {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        one.consume(count);
+        other.consume(count);
+    }
+}
+
 /// Links the old file to its new place, if it is the same.
 fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool {
     let found = fs::symlink_metadata(old);
@@ -200,6 +219,7 @@ impl Drop for Output {
 mod tests {
     use super::*;
     use crate::site::tree::tests::folder_of;
+    use std::time::{Duration, SystemTime};
 
     #[test]
     fn the_old_trees_stay_until_the_new_are_whole() {
@@ -223,6 +243,31 @@ mod tests {
         third.publish().unwrap();
         assert!(path("out/light/c").exists() && !path("out/light/a").exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+    }
+
+    /// Servers take a copy beside a file for an old one's if it is older than the file.
+    #[test]
+    fn new_times_make_no_copy_older_than_its_file() {
+        let folder = folder_of(&["site/a.png"]);
+        let path = |path: &str| folder.path().join(path);
+        let (from, out) = (path("site/a.png"), path("out"));
+        let run = |content: &str, age: u64| {
+            fs::write(&from, content).unwrap();
+            let time = SystemTime::now() - Duration::from_secs(age);
+            File::options().write(true).open(&from).unwrap().set_modified(time).unwrap();
+            let output = Output::begin(&path("site").canonicalize().unwrap(), &out).unwrap();
+            let copied = output.copy(&from, "light/a.png").unwrap();
+            let written = output.write("light/a.png.webp", b"webp", None).unwrap();
+            output.write(MANIFEST, b"{}").unwrap();
+            output.publish().unwrap();
+            let [file, copy] = ["a.png", "a.png.webp"]
+                .map(|name| fs::metadata(out.join("light").join(name)).unwrap().modified().unwrap());
+            assert!(copy >= file, "{content}");
+            (copied, written)
+        };
+        assert_eq!(run("x", 3600), (true, true));
+        assert_eq!(run("x", 0), (false, false), "the same bytes at another time");
+        assert_eq!(run("y", 0), (true, true), "another file with the same copy");
     }
 
     #[test]
