@@ -31,7 +31,7 @@ section! { "the file"
         /// does. Default: every tree is whole.
         sparse: bool, optional;
         /// Addresses of dynamic pages, `"http://127.0.0.1:8000/catalog.php"`, that are fetched once and stored in the lower
-        /// trees under their paths. A tree's file answers every query.
+        /// trees under their paths, which end in a slash or in a name such as `catalog.php`. A tree's file answers every query.
         snapshot: OneOrMany<Text>, optional;
         /// What is expendable, degradable or important, by path; the last that fits counts.
         rule: Sections<RuleKeys>, default(Sections(Vec::new()));

@@ -15,7 +15,14 @@ use std::io;
 pub(crate) fn path(address: &str) -> io::Result<String> {
     let path = path_of(address).map_err(|what| refused(format!("{address}: {what}")))?;
     let what = "it leads to no file in a tree; write its path without `..` and doubled slashes";
-    file(path).ok_or_else(|| refused(format!("{address}: {what}")))
+    let file = file(path).ok_or_else(|| refused(format!("{address}: {what}")))?;
+    if file.rsplit('/').next().is_some_and(|name| !name.contains('.')) {
+        let what = "a server of files would not know it for a page: its name has no ending such as `.php`";
+        return Err(refused(format!(
+            "{address}: {what}; leave it to the program, or name `{path}/` if that is answered too"
+        )));
+    }
+    Ok(file)
 }
 
 /// The path of an address that can be one of a page of the site; else what to write instead.
@@ -74,6 +81,7 @@ mod tests {
             "http://127.0.0.1:1/.git/x",
             "http://127.0.0.1:1/%2e%2e/x",
             "http://127.0.0.1:1/a b",
+            "http://127.0.0.1:1/a.b/catalog",
         ] {
             assert_eq!(path(address).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{address}");
         }
