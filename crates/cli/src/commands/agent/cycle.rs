@@ -9,7 +9,7 @@ use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::service::signals::{Requested, Signals};
 use plimsoll_config::Agent;
-use plimsoll_core::agent::{AgentLoop, Change, Counters, LoadSense, SAMPLES, Sample};
+use plimsoll_core::agent::{AgentLoop, AgentPolicy, Change, Counters, LoadSense, SAMPLES, Sample};
 use plimsoll_core::time::Instant as CoreInstant;
 use plimsoll_gateway::access_log::LossyWriter;
 use std::sync::mpsc;
@@ -67,6 +67,8 @@ pub(super) struct AgentRun {
     source: CounterSource,
     processor: Option<ProcessorSense>,
     sense: LoadSense,
+    is_relay: bool,
+    back_line: f64,
     tick: Duration,
     dry: bool,
     started: Instant,
@@ -101,6 +103,8 @@ impl AgentRun {
             source,
             processor: ProcessorSense::of(agent),
             sense: agent.sense,
+            is_relay: agent.settings.policy == AgentPolicy::Relay,
+            back_line: agent.settings.back_line,
             tick: agent.settings.period / SAMPLES,
             dry: arguments.dry_run,
             started: now,
@@ -180,9 +184,19 @@ impl AgentRun {
         let at = CoreInstant::from_secs_f64(now.duration_since(self.started).as_secs_f64());
         let change = self.agent_loop.sample(at, &sample);
         self.report_blindness();
-        if let Some(change) = change.or(self.pending) {
+        let again = self.pending.filter(|change| self.is_still_wanted(*change));
+        if let Some(change) = change.or(again) {
             self.apply(change);
         }
+    }
+
+    /// Whether a change that could not be made is to be tried again. The law of the fraction reads what is applied and decides
+    /// anew; the relay takes its change for made.
+    fn is_still_wanted(&self, change: Change) -> bool {
+        let figures = self.agent_loop.figures();
+        let fits = || figures.at_full.is_some_and(|at_full| at_full <= self.back_line);
+        self.is_relay
+            && if change.fraction < 1.0 { figures.overloaded } else { !figures.overloaded && fits() }
     }
 
     /// Requests and the utilization that they made, if the counters tell it.
@@ -202,7 +216,7 @@ impl AgentRun {
                 tracing::info!("{}", messages::change(&change, &figures, true));
             }
             Err(error) => {
-                // The error is printed once; each sample tries again.
+                // The error is printed once; each sample tries again while the reason lasts.
                 if self.pending.replace(change).is_none() {
                     let wanted = messages::clients(change.fraction);
                     tracing::error!("not done, and tried again: {wanted}: {error}");
@@ -241,7 +255,7 @@ impl AgentRun {
 mod tests {
     use super::*;
     use plimsoll_config::parse_agent;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::rc::Rc;
     use std::thread;
@@ -250,6 +264,7 @@ mod tests {
     struct RecordingChooser {
         all: Rc<RefCell<Vec<f64>>>,
         fragile: bool,
+        broken: Rc<Cell<bool>>,
     }
 
     impl Chooser for RecordingChooser {
@@ -260,6 +275,9 @@ mod tests {
             Vec::new()
         }
         fn set(&mut self, fraction: f64) -> std::io::Result<f64> {
+            if self.broken.get() {
+                return Err(std::io::Error::other("on purpose"));
+            }
             self.all.borrow_mut().push(fraction);
             assert!(!self.fragile || fraction > 0.0, "on purpose");
             Ok(fraction)
@@ -268,6 +286,10 @@ mod tests {
 
     /// An agent with these probes, and the fractions that its chooser was set to.
     fn run(probes: Probes, fragile: bool) -> (AgentRun, Rc<RefCell<Vec<f64>>>) {
+        run_with(probes, fragile, Rc::default())
+    }
+
+    fn run_with(probes: Probes, fragile: bool, broken: Rc<Cell<bool>>) -> (AgentRun, Rc<RefCell<Vec<f64>>>) {
         let log = tempfile::NamedTempFile::new().unwrap();
         let text = format!(
             "[server]\nprobe = \"http://127.0.0.1/\"\ncosts = {{ request = \"1ms\" }}\n[load]\nlog = \"{}\"\n\
@@ -277,7 +299,7 @@ mod tests {
         let agent = parse_agent(&text, "test").unwrap();
         let source = CounterSource::open(&agent).unwrap();
         let fractions = Rc::new(RefCell::new(vec![1.0]));
-        let chooser = Box::new(RecordingChooser { all: fractions.clone(), fragile });
+        let chooser = Box::new(RecordingChooser { all: fractions.clone(), fragile, broken });
         let chooser = Restored::new(chooser, 1.0, false);
         let arguments = AgentArguments::default();
         (AgentRun::new(&agent, &arguments, chooser, (probes, source)), fractions)
@@ -295,6 +317,24 @@ mod tests {
     fn degrade(run: &mut AgentRun) {
         let why = plimsoll_core::agent::Why::Overload { response: None, threshold: Duration::ZERO };
         run.apply(Change { fraction: 0.0, why });
+    }
+
+    #[test]
+    fn a_change_that_failed_is_made_only_while_its_reason_lasts() {
+        let broken = Rc::new(Cell::new(true));
+        let (mut agent, fractions) = run_with(idle(), false, broken.clone());
+        let mut probed = |answered: Option<Duration>| {
+            (0..3).for_each(|_| {
+                agent.probes.end(answered);
+                agent.sample();
+            });
+            fractions.borrow().clone()
+        };
+        assert_eq!(probed(None), [1.0], "overload, and the link cannot be made");
+        assert_eq!(probed(Some(Duration::from_millis(1))), [1.0]);
+        broken.set(false);
+        assert_eq!(probed(Some(Duration::from_millis(1))), [1.0], "the overload is over");
+        assert_eq!(probed(None), [1.0, 0.0], "another");
     }
 
     #[test]

@@ -54,6 +54,13 @@ impl Probes {
         Probes { state: Arc::default(), thread: thread::spawn(thread) }
     }
 
+    /// Ends a probe, answered after this time or not at all.
+    #[cfg(test)]
+    pub(super) fn end(&self, answered: Option<Duration>) {
+        let mut state = lock(&self.state);
+        state.ended = state.ended.next(answered);
+    }
+
     pub(super) fn look(&self) -> Probe {
         let state = lock(&self.state);
         Probe { waiting: state.since.map(|since| since.elapsed()), ..state.ended }
