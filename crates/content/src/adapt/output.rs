@@ -258,7 +258,7 @@ mod tests {
             let output = Output::begin(&path("site").canonicalize().unwrap(), &out).unwrap();
             let copied = output.copy(&from, "light/a.png").unwrap();
             let written = output.write("light/a.png.webp", b"webp", None).unwrap();
-            output.write(MANIFEST, b"{}").unwrap();
+            output.write(MANIFEST, b"{}", None).unwrap();
             output.publish().unwrap();
             let [file, copy] = ["a.png", "a.png.webp"]
                 .map(|name| fs::metadata(out.join("light").join(name)).unwrap().modified().unwrap());
