@@ -100,7 +100,7 @@ pub(crate) fn admit(
                 count_refused(at_plant.0, (&work, own), &late);
                 return (work, Err(late));
             }
-            Err(_) => at_plant.0.unreserve(&work),
+            Err(_) => at_plant.0.take_back(&work),
         }
         level -= 1;
     }

@@ -249,6 +249,13 @@ impl UnfinishedWork {
         self.rule.unreserve(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
+    /// Gives back the work of a request that comes with other work instead.
+    #[cold]
+    pub(crate) fn take_back(&self, work: &Work) {
+        self.rule.refuse_too_long(work.slot.into(), work.cost.mean_us.into());
+        self.unreserve(work);
+    }
+
     /// The headroom of the rank of a request whose work is reserved.
     pub(super) fn headroom(&self, work: &Work) -> &Headroom {
         &self.slot(work).headroom

@@ -15,7 +15,7 @@ use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuar
 /// How long the end of a log waits for the lines that are still in its queue.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The most bytes that wait in a queue, however long its pieces are: clients decide how long the lines of an access log are.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 32 << 20;
 
 /// Writes pieces of text to a stream without ever waiting for it. What cannot be written is dropped and counted.
 #[derive(Debug)]

@@ -297,6 +297,7 @@ impl Variant {
         }
         let variant = match stamp == self.stamp {
             true => self.clone(),
+            false if is_program(&self.kind.name, || read_head(&file)) => return Err(Errno::NOENT),
             false => Rc::new(Variant::describe(self.kind.clone(), stamp, SystemTime::now())),
         };
         Ok((file, variant))

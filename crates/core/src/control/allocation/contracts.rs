@@ -78,7 +78,8 @@ impl KnownContract {
     fn scaled_to(&self, claims: [f64; 3]) -> [f64; 3] {
         core::array::from_fn(|number| match self.claimed[number] {
             claimed if claimed > 0.0 => (self.planned[number] * claims[number] / claimed).min(Self::MOST),
-            _ => 0.0,
+            // It was not known what the other one claimed.
+            _ => self.planned[number],
         })
     }
 }

@@ -96,7 +96,8 @@ impl SiteTypes {
         let keeps = kept.is_some();
         let found = kept.or_else(|| finds.then(|| FoundTypes::new(levels.len())));
         let shapes = found.as_ref().map(|found| found.table.clone());
-        let estimates = Arc::new(Estimates::new(types.len(), levels.len(), promises.len(), shapes));
+        let estimates =
+            Arc::new(Estimates::new(types.len(), (levels.len(), plants.len() == 1), promises.len(), shapes));
         estimates.set_longest(longest_us);
         let known = |name: &str, level: &str, announced: bool| {
             let before = before.as_ref().filter(|_| keeps || !is_room(name))?;

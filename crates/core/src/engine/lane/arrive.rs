@@ -54,8 +54,8 @@ impl Lane {
             Ok(level) => level,
             Err(refusal) => return Arrival::Reject(self.reject(&target, &mut permit, refusal)),
         };
-        let most_level = if level < given.level { level } else { u8::MAX };
-        let admitted = Admitted { target: &target, token, standing: given.query.standing, most_level };
+        let GivenLevel { query, level: given } = given;
+        let admitted = Admitted { target: &target, token, standing: query.standing, given };
         match self.place(now, admitted, &mut permit, verdicts) {
             Placed::Entered(change) => {
                 let started = Start { now, decided: level, change };
@@ -184,10 +184,16 @@ impl Lane {
                 unreserve(plant, permit.work);
                 Err(Refusal { reason: Reason::Deadline, at_least: late.retry_after })
             }
-            Ok(_) | Err(_) => {
-                unreserve(plant, permit.work);
+            Ok(lighter) => {
+                plant.unfinished.take_back(&work);
                 permit.work = Some(deadline::reserve(&plant.unfinished, estimates, &candidate));
-                permit.reason = if decision.is_ok() { Reason::Degraded } else { Reason::Deadline };
+                if given.level > lighter {
+                    permit.reason = Reason::Degraded;
+                }
+                Ok(given.level.min(lighter))
+            }
+            Err(_) => {
+                permit.reason = Reason::Deadline;
                 Ok(given.level)
             }
         }

@@ -25,8 +25,8 @@ pub(super) struct Admitted<'a> {
     pub(super) target: &'a Target,
     pub(super) token: Token,
     pub(super) standing: Standing,
-    /// The highest level at which it may start if it has to wait.
-    pub(super) most_level: u8,
+    /// The level that it was given; it was admitted at that of its permit, which may be lower.
+    pub(super) given: u8,
 }
 
 impl Lane {
@@ -79,7 +79,8 @@ impl Lane {
         permit: &mut Permit,
         verdicts: &mut Verdicts,
     ) -> Placed {
-        let Admitted { target, token, standing, most_level } = request;
+        let Admitted { target, token, standing, given } = request;
+        let most_level = if permit.level < given { permit.level } else { u8::MAX };
         let class = &self.published.classes[usize::from(target.class)];
         let plant = &self.published.plants[permit.plant()];
         let (rank, work, streams) = (class.rank(standing), permit.work, permit.streams);
