@@ -110,20 +110,17 @@ const SIZED_NEEDS: f64 = 1.0 + 4.0 * SIZED_VARIES;
 const ANNOUNCED: u64 = 1_000_000;
 
 impl Estimates {
-    /// Estimates for this number of types, levels, and promises; `is_at_one_plant`: one plant serves all levels.
+    /// Estimates for this number of types, levels, and promises; `one_plant`: it serves all levels.
     pub(crate) fn new(
         types: usize,
-        (levels, is_at_one_plant): (usize, bool),
+        (levels, one_plant): (usize, bool),
         promises: usize,
         shapes: Option<Arc<ShapeTable>>,
     ) -> Self {
-        let (mut rows, mut needs) = (Vec::new(), Vec::new());
-        let (mut came, mut costliest) = (Vec::new(), Vec::new());
-        let row = |number| TypeEstimate {
-            has_lighter: is_at_one_plant && number % levels > 0,
-            ..TypeEstimate::default()
-        };
-        rows.extend((0..2 * types * levels).map(row));
+        let (mut needs, mut came, mut costliest) = (Vec::new(), Vec::new(), Vec::new());
+        let row =
+            |number| TypeEstimate { has_lighter: one_plant && number % levels > 0, ..Default::default() };
+        let rows: Vec<TypeEstimate> = (0..2 * types * levels).map(row).collect();
         needs.resize_with(rows.len() * promises, AtomicU32::default);
         came.resize_with(rows.len() * promises, AtomicBool::default);
         costliest.resize_with(promises, Costliest::default);

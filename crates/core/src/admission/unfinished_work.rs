@@ -250,7 +250,6 @@ impl UnfinishedWork {
     }
 
     /// Gives back the work of a request that comes with other work instead.
-    #[cold]
     pub(crate) fn take_back(&self, work: &Work) {
         self.rule.refuse_too_long(work.slot.into(), work.cost.mean_us.into());
         self.unreserve(work);
