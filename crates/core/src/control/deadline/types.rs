@@ -96,8 +96,9 @@ impl SiteTypes {
         let keeps = kept.is_some();
         let found = kept.or_else(|| finds.then(|| FoundTypes::new(levels.len())));
         let shapes = found.as_ref().map(|found| found.table.clone());
+        let one_plant = plants.windows(2).all(|two| two[0] == two[1]);
         let estimates =
-            Arc::new(Estimates::new(types.len(), (levels.len(), plants.len() == 1), promises.len(), shapes));
+            Arc::new(Estimates::new(types.len(), (levels.len(), one_plant), promises.len(), shapes));
         estimates.set_longest(longest_us);
         let known = |name: &str, level: &str, announced: bool| {
             let before = before.as_ref().filter(|_| keeps || !is_room(name))?;
