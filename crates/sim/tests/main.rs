@@ -44,6 +44,7 @@ mod pauses;
 mod percentiles;
 mod prediction;
 mod process_pools;
+mod ratio_bursts;
 mod ratio_cold;
 mod ratio_rare;
 mod ratio_silence;

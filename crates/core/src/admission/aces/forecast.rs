@@ -35,6 +35,9 @@ const TRUSTED: u32 = 30;
 const SMOOTHING: f64 = 0.5;
 /// What a period's adjustment keeps of the earlier ones: a thousand periods, in which chance is small.
 const KEEP: f64 = 0.999;
+/// An adjustment is at most this, and at least one over this. After hours without requests nearly nothing is kept, and the first
+/// period of requests, which nothing predicted, would make any ratio.
+const MOST_ADJUSTED: f64 = 2.0;
 /// The weight of a period's mean estimate in the smoothed mean.
 const LATE: f64 = 0.2;
 /// A row is full at this count.
@@ -115,7 +118,9 @@ impl Adjustment {
     }
 
     fn ratio(&self) -> f64 {
-        if self.seen >= TRUSTED && self.predicted > 0.0 { self.measured / self.predicted } else { 1.0 }
+        let ratio = self.measured / self.predicted;
+        let is_known = self.seen >= TRUSTED && self.predicted > 0.0;
+        if is_known { ratio.clamp(MOST_ADJUSTED.recip(), MOST_ADJUSTED) } else { 1.0 }
     }
 }
 
@@ -333,6 +338,18 @@ mod tests {
         assert!((trend.predict(3) / (1.2 * rate) - 1.0).abs() < 0.02, "{} after {rate}", trend.predict(3));
         // Another hour has a matrix of its own, which has learned nothing.
         assert!(trend.predict(4) < rate);
+    }
+
+    #[test]
+    fn the_first_requests_after_quiet_hours_are_no_forecast_of_thousands() {
+        let mut trend = RatePredictor::default();
+        (0..8 * TRUSTED).for_each(|_| trend.learn(0, 100.0));
+        (0..10_000).for_each(|_| trend.learn(0, 0.0));
+        for period in 0..10 {
+            trend.learn(0, 100.0);
+            let predicted = trend.predict(0);
+            assert!((50.0..=220.0).contains(&predicted), "{predicted} after {period} periods of 100");
+        }
     }
 
     #[test]

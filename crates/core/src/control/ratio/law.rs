@@ -93,11 +93,17 @@ const INTEGRAL: f64 = 3.5;
 const PROPORTIONAL: f64 = 20.0;
 /// Departures of a class from which on its head start counts in full.
 const ENOUGH: f64 = 100.0;
-/// How the unit follows, per window.
+/// The largest head start, in mean normalized responses. When a burst ends, the class that lagged is still ahead until the short
+/// window has forgotten the burst. Without a bound it would have all of the server meanwhile, and the others would lag in turn.
+const LONGEST_START: f64 = 8.0;
+/// How the unit follows, per window, and at least per second. It is slower than bursts come and go: if it followed each of them, an
+/// error between bursts, when response times are short, would count as much as the same part of the long ones in a burst. Where a
+/// window takes minutes, it holds many bursts.
 const SLOW: f64 = 0.1;
-/// The unit differs from the mean by no larger part: errors of the first requests of an overload would be hundreds of times a
-/// unit from before it, and drive the weights to the ends of their range, from where the way back is long.
-const NEAR: f64 = 0.5;
+const LEAST_SLOW: f64 = 1.0 / 30.0;
+/// The least unit, in means: errors of the first requests of an overload would be hundreds of times a unit from before it, and
+/// drive the weights to the ends of their range, from where the way back is long.
+const LEAST_UNIT: f64 = 0.5;
 /// The largest |ln w|; two classes this far apart are served nearly by strict priority.
 const REACH: f64 = 3.0;
 /// The ln w from which on the order counts as strict priority. Where ratios cannot be reached, |ln w| is bounded by the sum
@@ -120,15 +126,14 @@ impl RatioLaw {
         RatioLaw { settled: learned.clone(), learned, departed: present, unit: 0.0, longest_hold }
     }
 
-    /// The weights for what was reached; `window` is the departures of a long window.
-    pub fn next(&mut self, reached: &[Reached], window: f64) -> Vec<Turn> {
+    /// The weights for what was reached, `elapsed` seconds after the last time; `window` is the departures of a long window.
+    pub fn next(&mut self, reached: &[Reached], window: f64, elapsed: f64) -> Vec<Turn> {
         self.take_back_if_silent(reached);
         let lag = lags(reached);
         let fresh = reached.iter().map(|one| one.fresh.0).sum::<f64>() / window;
-        let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
+        let follows = if self.unit > 0.0 { (SLOW * fresh).max(LEAST_SLOW * elapsed).min(1.0) } else { 1.0 };
         let mean = mean_normalized(reached);
-        self.unit =
-            (self.unit + follows * (mean - self.unit)).clamp((1.0 - NEAR) * mean, (1.0 + NEAR) * mean);
+        self.unit = (self.unit + follows * (mean - self.unit)).max(LEAST_UNIT * mean);
         let steps = steps(reached, self.unit, window);
         // Where the ratios cannot be reached, larger weights change little, and returning from them takes long.
         let reach = if self.learned.is_infeasible() { NEARLY + SPENT } else { REACH };
@@ -145,7 +150,7 @@ impl RatioLaw {
         self.settle(reached);
         let turn = |((one, own), (lag, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
             weight: exp(*own) / one.delta,
-            start: PROPORTIONAL * lag,
+            start: (PROPORTIONAL * lag).min(LONGEST_START * mean),
             hold: *hold,
         };
         let Learned { integral, hold, .. } = &self.learned;
@@ -298,7 +303,7 @@ mod tests {
     fn what_is_as_promised_is_left_alone() {
         let mut law = RatioLaw::new(2, 0.0);
         for _ in 0..100 {
-            let turns = law.next(&reached([0.1, 0.3]), 1000.0);
+            let turns = law.next(&reached([0.1, 0.3]), 1000.0, 0.1);
             let (weight, start) = favour(&turns);
             assert!(fabs(weight) < 1e-9 && fabs(start) < 1e-9 && !law.is_infeasible());
         }
@@ -307,14 +312,16 @@ mod tests {
     #[test]
     fn a_class_that_is_too_slow_gets_more_and_the_integral_stays_when_it_is_not() {
         let mut law = RatioLaw::new(2, 0.0);
-        let (_, start) = favour(&law.next(&reached([0.2, 0.3]), 1000.0));
-        assert!((1.9..2.1).contains(&start), "0.1 s behind: {start}");
+        let (_, start) = favour(&law.next(&reached([0.11, 0.3]), 1000.0, 0.1));
+        assert!((0.19..0.21).contains(&start), "0.01 s behind: {start}");
+        let (_, start) = favour(&law.next(&reached([0.2, 0.3]), 1000.0, 0.1));
+        assert!((1.19..1.21).contains(&start), "0.1 s behind, at a mean of 0.15 s: {start}");
         (0..50).for_each(|_| {
-            law.next(&reached([0.2, 0.3]), 1000.0);
+            law.next(&reached([0.2, 0.3]), 1000.0, 0.1);
         });
-        let (kept, start) = favour(&law.next(&reached([0.1, 0.3]), 1000.0));
+        let (kept, start) = favour(&law.next(&reached([0.1, 0.3]), 1000.0, 0.1));
         assert!((0.2..3.0).contains(&kept) && fabs(start) < 1e-9, "{kept}, {start}");
-        assert!(favour(&law.next(&reached([0.05, 0.3]), 1000.0)).1 < 0.0);
+        assert!(favour(&law.next(&reached([0.05, 0.3]), 1000.0, 0.1)).1 < 0.0);
     }
 
     #[test]
@@ -322,7 +329,7 @@ mod tests {
         let mut law = RatioLaw::new(3, 10.0);
         let [first, second] = reached([0.1, 0.11]);
         let all = [first, second, Reached { delta: 2.0, ..Reached::default() }];
-        let turns = (0..2000).map(|_| law.next(&all, 1000.0)).last().expect("some");
+        let turns = (0..2000).map(|_| law.next(&all, 1000.0, 0.1)).last().expect("some");
         assert!(favour(&turns).0 > 1.0 && law.is_infeasible() && turns[1].hold > 0.0, "{turns:?}");
         assert_eq!(turns[2], Turn { weight: 0.5, start: 0.0, hold: 0.0 });
     }
@@ -334,19 +341,19 @@ mod tests {
         let silent = Reached { delta: 3.0, ..Reached::default() };
         let mut three = RatioLaw::new(3, 0.0);
         (0..50).for_each(|_| {
-            three.next(&[first, second, rare(0.001)], 1000.0);
+            three.next(&[first, second, rare(0.001)], 1000.0, 0.1);
         });
         let before = three.learned.integral.clone();
         assert!(before[0] - before[1] > 0.1, "{before:?}");
-        three.next(&[first, second, silent], 1000.0);
+        three.next(&[first, second, silent], 1000.0, 0.1);
         assert!(three.learned.integral[0] >= before[0] && three.learned.integral[2] == 0.0);
         // One that is alone was compared with the silent one.
         let mut two = RatioLaw::new(2, 0.0);
         (0..50).for_each(|_| {
-            two.next(&[first, rare(0.5)], 1000.0);
+            two.next(&[first, rare(0.5)], 1000.0, 0.1);
         });
         assert!(two.learned.integral[0] > 0.1, "{two:?}");
-        two.next(&[first, silent], 1000.0);
+        two.next(&[first, silent], 1000.0, 0.1);
         assert!(fabs(two.learned.integral[0]) < 0.05, "{two:?}");
     }
 
@@ -354,7 +361,7 @@ mod tests {
     fn what_was_learned_follows_the_classes_into_another_order() {
         let mut law = RatioLaw::new(2, 0.0);
         (0..50).for_each(|_| {
-            law.next(&reached([0.2, 0.3]), 1000.0);
+            law.next(&reached([0.2, 0.3]), 1000.0, 0.1);
         });
         let Learned { integral, .. } = law.learned.clone();
         let turned = law.of_known(&[Some(1), None, Some(0)], 0.0);
@@ -365,7 +372,7 @@ mod tests {
     fn at_the_end_of_the_weights_it_is_infeasible_and_strict_holds_the_slower() {
         for longest in [0.0, 0.3, 10.0] {
             let mut law = RatioLaw::new(2, longest);
-            let turns = (0..2000).map(|_| law.next(&reached([0.1, 0.11]), 1000.0)).last().expect("some");
+            let turns = (0..2000).map(|_| law.next(&reached([0.1, 0.11]), 1000.0, 0.1)).last().expect("some");
             assert!(law.is_infeasible());
             assert_eq!(turns[0].hold, 0.0, "the class that is too slow is not held");
             assert_eq!(turns[1].hold.min(0.3), longest.min(0.3));

@@ -58,6 +58,8 @@ pub(crate) struct RatioLoop {
 struct SiteRatios {
     members: Vec<Member>,
     law: RatioLaw,
+    /// When the law was asked last.
+    stepped: Instant,
 }
 
 struct Member {
@@ -105,6 +107,7 @@ impl Loop for RatioLoop {
                 None => sites.push(SiteRatios {
                     members: alloc::vec![Member::new(promise)],
                     law: RatioLaw::new(0, promise.longest_hold),
+                    stepped: Instant::default(),
                 }),
             }
         }
@@ -210,6 +213,7 @@ impl SiteRatios {
         let is_changed = |(own, known): (&Member, &Option<usize>)| Some(own.promise.delta) != delta(*known);
         let is_other = self.members.iter().zip(&places).any(is_changed);
         self.law = before.law.of_known(&places, self.members[0].promise.longest_hold);
+        self.stepped = before.stepped;
         if is_other || self.members.len() != before.members.len() {
             self.law.judge_anew();
         }
@@ -276,7 +280,8 @@ impl SiteRatios {
         };
         let reached: Vec<_> = self.members.iter().map(reached).collect();
         let normalized: f64 = reached.iter().map(|one| one.share * one.long / one.delta).sum();
-        let turns = self.law.next(&reached, WINDOW as f64);
+        let elapsed = now.since(core::mem::replace(&mut self.stepped, now));
+        let turns = self.law.next(&reached, WINDOW as f64, elapsed.as_secs_f64());
         let infeasible = self.law.is_infeasible();
         for (member, turn) in self.members.iter_mut().zip(turns) {
             let response = member.seen.response;
