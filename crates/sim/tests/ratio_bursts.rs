@@ -1,7 +1,7 @@
 //! Ratios of delays where a class comes in bursts that fill the server for a second.
 //!
-//! Between the bursts hardly anybody waits, so the ratio is to be made up in them. The means over all requests have it where the
-//! bursts are so short that the law sees a burst and the calm after it together, in a window of a thousand departures.
+//! Between the bursts hardly anybody waits, so the ratio is to be made up in them. The means over all requests have it where
+//! the bursts are so short that the law sees a burst and the calm after it together, in a window of a thousand departures.
 
 use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;

@@ -35,8 +35,8 @@ const TRUSTED: u32 = 30;
 const SMOOTHING: f64 = 0.5;
 /// What a period's adjustment keeps of the earlier ones: a thousand periods, in which chance is small.
 const KEEP: f64 = 0.999;
-/// An adjustment is at most this, and at least one over this. After hours without requests nearly nothing is kept, and the first
-/// period of requests, which nothing predicted, would make any ratio.
+/// An adjustment is at most this, and at least one over this. After hours without requests nearly nothing is kept, and the
+/// first period of requests, which nothing predicted, would make any ratio.
 const MOST_ADJUSTED: f64 = 2.0;
 /// The weight of a period's mean estimate in the smoothed mean.
 const LATE: f64 = 0.2;
@@ -238,9 +238,9 @@ impl RateForecasts {
 }
 
 const HEAD: &str = "# Trends of request rates: how often a rate went up, stayed or fell in the next period.\n\
-                    # Ranks: 0 is the highest. A gateway has 0 for exempt requests, 513 + priority for those inside a contract,\n\
-                    # 769 + priority for others of sites with a contract, 1025 + priority for all else. Hours are UTC.\n\
-                    # hour rank  after up: up same down  after same: up same down  after down: up same down\n";
+                    # Ranks: 0 is the highest. A gateway has 0 for exempt requests, 513 + priority for those inside a
+                    # contract,\n\ 769 + priority for others of sites with a contract, 1025 + priority for all else. Hours are
+                    # UTC.\n\ hour rank  after up: up same down  after same: up same down  after down: up same down\n";
 
 impl fmt::Display for RateForecasts {
     /// Writes a line for each hour and rank with counts, below a line that names the plant.

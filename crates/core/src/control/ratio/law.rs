@@ -93,12 +93,13 @@ const INTEGRAL: f64 = 3.5;
 const PROPORTIONAL: f64 = 20.0;
 /// Departures of a class from which on its head start counts in full.
 const ENOUGH: f64 = 100.0;
-/// The largest head start, in mean normalized responses. When a burst ends, the class that lagged is still ahead until the short
-/// window has forgotten the burst. Without a bound it would have all of the server meanwhile, and the others would lag in turn.
+/// The largest head start, in mean normalized responses. When a burst ends, the class that lagged is still ahead until the
+/// short window has forgotten the burst. Without a bound it would have all of the server meanwhile, and the others would lag in
+/// turn.
 const LONGEST_START: f64 = 8.0;
-/// How the unit follows, per window, and at least per second. It is slower than bursts come and go: if it followed each of them, an
-/// error between bursts, when response times are short, would count as much as the same part of the long ones in a burst. Where a
-/// window takes minutes, it holds many bursts.
+/// How the unit follows, per window, and at least per second. It is slower than bursts come and go: if it followed each of
+/// them, an error between bursts, when response times are short, would count as much as the same part of the long ones in a
+/// burst. Where a window takes minutes, it holds many bursts.
 const SLOW: f64 = 0.1;
 const LEAST_SLOW: f64 = 1.0 / 30.0;
 /// The least unit, in means: errors of the first requests of an overload would be hundreds of times a unit from before it, and
