@@ -1,4 +1,4 @@
-//! When a request is tried again: the whole rule.
+//! When a request is tried again, all cases; those of a connection that is refused are in `upstream/failover.rs`.
 //!
 //! | what happened | what follows | how often |
 //! |---|---|---|
@@ -12,15 +12,15 @@
 //! one of which the client has a byte. The request holds its one place at the upstream throughout, so that tries never exceed
 //! what the engine has admitted.
 //!
-//! [`acquire`]: crate::upstream::servers::Upstream::acquire
+//! [`acquire`]: crate::upstream::failover
 
 use super::moves::{End, Exchange};
 use super::request::{HeaderVariants, RequestSide};
 use crate::client::wire::Wire;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
+use crate::upstream::failover::ConnectOptions;
 use crate::upstream::pool::Lease;
-use crate::upstream::servers::ConnectOptions;
 use plimsoll_core::request::Outcome;
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -3,7 +3,7 @@
 //! In: a request that holds a place at its plant, as a wish for a connection. Out: a lease of one, or a refusal in place of a
 //! response; and what became of requests there, which says how servers are.
 //!
-//! [`servers`] gives a request its connection, to another server where one cannot be reached: [`choice`] says to which
+//! [`failover`] gives a request its connection, to another of the [`servers`] where one cannot be reached: [`choice`] says to which
 //! [`server`], [`ejection`] which of them are in use, by the [`trouble`] that requests and [`checks`] met, [`retry_budget`]
 //! whether another may be tried, [`server_log`] what the log was told of them. [`pool`] owns the connections of all threads,
 //! and [`connect`] begins them. [`load_report`] reads what servers report, and [`loop_mark`] finds requests that an upstream
@@ -15,6 +15,7 @@ pub(crate) mod checks;
 mod choice;
 pub(crate) mod connect;
 pub(crate) mod ejection;
+pub(crate) mod failover;
 pub(crate) mod load_report;
 pub(crate) mod loop_mark;
 mod new_connections;

@@ -1,6 +1,6 @@
 //! The start of waiting requests, when there is room for them in service.
 
-use super::arrive::{LevelQuery, level_of_request, permit};
+use super::give_level::{LevelQuery, level_of_request, permit};
 use super::expire::drop_waiting;
 use super::start::{Start, account_busy_time, places, start};
 use super::{Lane, unreserve};

@@ -1,6 +1,7 @@
 //! A lane: one thread's side of the engine, through which its requests arrive, start, release and depart.
 //!
-//! - `arrive`: gives an arriving request its level, and admits or refuses it
+//! - `arrive`: the steps of an arriving request; admits or refuses it
+//! - `give_level`: gives it its level: the highest inside a contract, else that of its client
 //! - `place`: puts an admitted request into service or into the queue, or turns it away because the queue is full
 //! - `dispatch`: starts waiting requests when there is room
 //! - `expire`: answers requests that waited too long
@@ -21,6 +22,7 @@
 mod arrive;
 mod dispatch;
 mod expire;
+mod give_level;
 mod leave;
 mod place;
 mod place_load;
