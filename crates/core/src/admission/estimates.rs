@@ -35,24 +35,10 @@ pub(crate) struct Estimates {
     shapes: Option<Arc<ShapeTable>>,
 }
 
-/// A cost in one word: the mean above, the deviation below.
-#[derive(Default)]
-struct Word(AtomicU64);
-
-impl Word {
-    fn get(&self) -> Cost {
-        let word = self.0.load(Ordering::Relaxed);
-        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
-    }
-
-    fn set(&self, cost: Cost) {
-        self.0.store(u64::from(cost.mean_us) << 32 | u64::from(cost.deviation_us), Ordering::Relaxed);
-    }
-}
-
 /// The estimate and the sums of one type at one level.
 pub(crate) struct TypeEstimate {
-    estimate: Word,
+    /// The cost in one word: the mean above, the deviation below.
+    estimate: AtomicU64,
     /// See [`Work::stretch`].
     stretch: AtomicU16,
     /// The cost of each block of a body (ns).
@@ -76,7 +62,7 @@ pub(crate) struct TypeEstimate {
 impl Default for TypeEstimate {
     fn default() -> Self {
         TypeEstimate {
-            estimate: Word::default(),
+            estimate: AtomicU64::new(0),
             stretch: AtomicU16::new(Work::ONCE),
             block_ns: AtomicU64::new(0),
             blocks: Default::default(),
@@ -212,8 +198,9 @@ impl Estimates {
             return own;
         }
         let cost = self.cost(features, level);
+        let sized_us = (SIZED_NEEDS * self.rows[row].sized_us(features.blocks) as f64) as u32;
         let needs_us = match features.announced_us {
-            0 => own.needs_us + (SIZED_NEEDS * self.rows[row].sized_us(features.blocks) as f64) as u32,
+            0 => own.needs_us.saturating_add(sized_us),
             announced => of_announced(announced, own.needs_us),
         };
         let deadline_us = terms.deadline.map_or(u64::MAX, |deadline| deadline.as_micros() as u64);
@@ -375,11 +362,13 @@ pub(crate) struct TypeSums {
 
 impl TypeEstimate {
     pub(crate) fn get(&self) -> Cost {
-        self.estimate.get()
+        let word = self.estimate.load(Ordering::Relaxed);
+        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
     }
 
     pub(crate) fn set(&self, cost: Cost) {
-        self.estimate.set(cost);
+        let word = u64::from(cost.mean_us) << 32 | u64::from(cost.deviation_us);
+        self.estimate.store(word, Ordering::Relaxed);
     }
 
     pub(crate) fn set_stretch(&self, stretch: u16) {
@@ -418,7 +407,7 @@ impl TypeEstimate {
     /// Adds times, cut to the outlier bound and to the longest time that counts; returns the first as it was added.
     fn note(&self, (took, own): (u64, u64), longest: u64) -> u64 {
         self.times[time_bin(own)].fetch_add(1, Ordering::Relaxed);
-        let Cost { mean_us, deviation_us } = self.estimate.get();
+        let Cost { mean_us, deviation_us } = self.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
         let [took, own] = [took, own].map(|time| time.min(clip.max(1)).min(longest));
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -446,5 +435,21 @@ impl TypeEstimate {
             blocks: self.blocks.each_ref().map(take),
             too_long: self.too_long.swap(0, Ordering::Relaxed) > 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A body of four gigabytes has as many blocks as are counted.
+    #[test]
+    fn what_the_largest_body_needs_is_the_most_that_can_be_told() {
+        let estimates = Estimates::new(1, (1, true), 1, None);
+        estimates.set_own(0, 0, OwnTime { needs_us: 1000, alone: Alone::Likely });
+        estimates.rows()[0].set_block(50_000.0);
+        let largest = CostFeatures { blocks: u16::MAX, ..CostFeatures::default() };
+        let own = estimates.own_time(largest, 1, &DeadlineTerms::NONE);
+        assert_eq!(own, OwnTime { needs_us: u32::MAX, alone: Alone::Likely });
     }
 }
