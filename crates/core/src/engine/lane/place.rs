@@ -89,7 +89,9 @@ impl Lane {
         let Target { site, class, client, exempt, .. } = *target;
         let limit = if exempt { 0 } else { limit };
         if exempt {
-            // Its work is reserved at its start, so that an exempt request that is held delays no other.
+            // Its work is reserved at its start, so that an exempt request that is held delays no other. Until then `waiting`
+            // has the features and the cost alone, and nobody gives them back: an exempt request is neither late nor expired,
+            // displaced or passed down, and its permit, by which it is cancelled, has no work any more.
             unreserve(plant, permit.work.take());
         }
         let waiting = Waiting {
