@@ -380,7 +380,9 @@ fn publish_rejected(
     let longest = state.plants[plant].queue.max_wait.or(longest_unpromised);
     let classes: Vec<usize> = rejected.numbers().collect();
     for (class, delta) in ratios.relative_deltas(plant) {
-        let bound = longest.filter(|_| classes.contains(&class)).map(|wait| wait.mul_f64(delta));
+        // A time that is too long to be told is no bound.
+        let in_turn = |wait: Duration| Duration::try_from_secs_f64(wait.as_secs_f64() * delta).ok();
+        let bound = longest.filter(|_| classes.contains(&class)).and_then(in_turn);
         state.classes[class].quota.iter().for_each(|quota| quota.set_bound(bound));
     }
     let waits = RejectedWaits { longest, keep_order: rejected.keep_order() };

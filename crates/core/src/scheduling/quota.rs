@@ -58,6 +58,11 @@ pub(crate) struct Quota {
     pub(crate) gaps: ArrivalGaps,
 }
 
+/// A time in nanoseconds; the largest number where there is none, or it is longer.
+fn nanos(time: Option<Duration>) -> u64 {
+    time.and_then(|time| u64::try_from(time.as_nanos()).ok()).unwrap_or(u64::MAX)
+}
+
 /// One worker, as a quota counts it.
 pub(crate) const WORKER: u32 = 65_536;
 
@@ -65,7 +70,7 @@ impl Quota {
     pub(crate) fn new(turn: TurnRule, target: Option<Duration>) -> Self {
         Quota {
             turn,
-            target_ns: target.map_or(u64::MAX, |target| target.as_nanos() as u64),
+            target_ns: nanos(target),
             quota: AtomicU32::new(u32::MAX),
             in_service: Arc::new(AtomicU32::new(0)),
             before: AtomicU32::new(0),
@@ -131,8 +136,7 @@ impl Quota {
     }
 
     pub(crate) fn set_bound(&self, bound: Option<Duration>) {
-        let bound = bound.map_or(u64::MAX, |bound| bound.as_nanos() as u64);
-        self.bound_ns.store(bound, Ordering::Relaxed);
+        self.bound_ns.store(nanos(bound), Ordering::Relaxed);
     }
 
     pub(crate) fn bound_ns(&self) -> u64 {
@@ -140,8 +144,7 @@ impl Quota {
     }
 
     pub(crate) fn set_urgent(&self, wait: Option<Duration>) {
-        let wait = wait.map_or(u64::MAX, |wait| wait.as_nanos() as u64);
-        self.urgent_ns.store(wait, Ordering::Relaxed);
+        self.urgent_ns.store(nanos(wait), Ordering::Relaxed);
     }
 
     pub(crate) fn is_urgent(&self, now: Instant, arrived: Instant) -> bool {
@@ -149,8 +152,7 @@ impl Quota {
     }
 
     pub(crate) fn set_clip(&self, longest: Option<Duration>) {
-        let longest = longest.map_or(u64::MAX, |longest| longest.as_nanos() as u64);
-        self.clip_ns.store(longest, Ordering::Relaxed);
+        self.clip_ns.store(nanos(longest), Ordering::Relaxed);
     }
 
     pub(crate) fn clip_ns(&self) -> u64 {

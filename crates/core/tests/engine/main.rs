@@ -6,6 +6,7 @@ mod deadlines;
 mod exempt;
 mod idle;
 mod put_off;
+mod ratios;
 mod reload;
 mod reload_contracts;
 mod request;
