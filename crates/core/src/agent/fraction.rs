@@ -116,7 +116,7 @@ impl FractionLaw {
     fn run_law(&mut self, seen: &LawInput, load: &OfferedLoad, load_line: f64) -> Option<f64> {
         let demand = load.demand()?;
         let served = demand.offered(1.0 + seen.applied, 0.0);
-        let (target, _) = self.law.target(&Observation {
+        let target = self.law.target(&Observation {
             set_point: load_line,
             rejects_beyond: load_line,
             capacity: None,

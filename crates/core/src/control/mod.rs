@@ -32,7 +32,7 @@ pub use ratio::law::{RatioLaw, Reached, Turn};
 pub use utilization::demand::{Demand, LoadParts};
 pub use utilization::laws::feed_forward::FeedForward;
 pub use utilization::laws::paper::PaperPi;
-pub use utilization::laws::{Law, LawTarget, LawTerms, LoadTarget, Observation};
+pub use utilization::laws::{Law, LawTarget, LoadTarget, Observation};
 pub use utilization::tuning;
 pub use workers::KnownWorkers;
 

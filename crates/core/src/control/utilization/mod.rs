@@ -140,7 +140,7 @@ impl Loop for UtilizationLoop {
         let costs = self.costs.learn(plant, measured, learned);
         let demand = self.demand.estimate(plant, measured, &costs);
         let served = self.served.sum(plant, measured, &costs);
-        let (target, terms) = self.law.target(&Observation::of(&StagesBefore {
+        let target = self.law.target(&Observation::of(&StagesBefore {
             plant,
             input: &input,
             mode: self.mode,
@@ -174,7 +174,7 @@ impl Loop for UtilizationLoop {
         self.status.utilization_model = served.linear;
         // A backlog waits for the workers; the link has none that is seen.
         self.status.utilization_offered = served.total.max(served.work + demand.whole.backlog(before));
-        self.status.bias = if known { terms.bias } else { 0.0 };
+        self.status.bias = if known { self.law.bias() } else { 0.0 };
         self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);
         let rejects = allocation.rejects || allocation.did_reject;

@@ -31,7 +31,7 @@
 //!   backlog had drained.)
 
 use super::carried_load::{CarriedLoad, Carries};
-use super::{Law, LawTarget, LawTerms, LoadTarget, Observation};
+use super::{Law, LawTarget, LoadTarget, Observation};
 use libm::pow;
 
 /// State of the law.
@@ -168,7 +168,7 @@ impl Law for FeedForward {
         self.bias = bias.clamp(LOWEST_BIAS, LARGEST_BIAS);
     }
 
-    fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms) {
+    fn target(&mut self, seen: &Observation<'_>) -> LawTarget {
         let demand = seen.demand;
         let waiting = demand.backlog(seen.level);
         let backlog =
@@ -192,7 +192,7 @@ impl Law for FeedForward {
         let load = line.max(lightest.min(most));
         let is_shed = seen.best_effort_waits && !carried && lightest > load;
         let drains = backlog > 0.0 && !is_shed;
-        let target = LoadTarget {
+        LawTarget::Load(LoadTarget {
             load,
             drain: if drains { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 },
             room: 1.0,
@@ -202,10 +202,7 @@ impl Law for FeedForward {
             carries,
             unconfirmed: seen.unconfirmed,
             wait_periods: seen.wait_periods,
-        };
-        let beyond = if carried { 0.0 } else { load - line };
-        let terms = LawTerms { bias: self.bias, proportional: self.proportional, beyond };
-        (LawTarget::Load(target), terms)
+        })
     }
 
     fn idle(&mut self, periods: u32, _set_point: f64) {
@@ -286,7 +283,7 @@ mod tests {
 
         fn next(&mut self, seen: &Observation<'_>) -> f64 {
             let seen = Observation { level: self.m, at_lowest: self.m <= 1.0, ..seen.clone() };
-            let (LawTarget::Load(target), _) = self.law.target(&seen) else { panic!("the law fills a load") };
+            let LawTarget::Load(target) = self.law.target(&seen) else { panic!("the law fills a load") };
             self.m = next_level(&target, self.m, seen.demand);
             self.m
         }

@@ -1,4 +1,4 @@
-//! The laws of the service level: from what a law observes to a target and the terms that made it.
+//! The laws of the service level: from what a law observes to a target.
 //!
 //! - `feed_forward`: the default: the m that the demand solves for, corrected by PI; `carried_load`: when it rejects nothing
 //! - `paper`: the PI law of UC 4.4 as printed, for comparison
@@ -129,23 +129,12 @@ impl LoadTarget {
     }
 }
 
-/// The terms of a target, each by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LawTerms {
-    /// The integral part, which is added to the set point.
-    pub bias: f64,
-    /// The proportional part of the feedback, in the unit of `bias`.
-    pub proportional: f64,
-    /// The load admitted beyond the set point where the queue itself rejects requests that would be late.
-    pub beyond: f64,
-}
-
 /// A law of the service level, called once a period.
 pub trait Law: Send {
     /// The target of the next period.
-    fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms);
+    fn target(&mut self, seen: &Observation<'_>) -> LawTarget;
 
-    /// The bias that another process can go on from; a law without one has 0.
+    /// The integral part, which is added to the set point, and from which another process can go on; a law without one has 0.
     fn bias(&self) -> f64 {
         0.0
     }

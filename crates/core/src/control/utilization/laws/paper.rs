@@ -10,7 +10,7 @@
 //! It is not the default for three reasons: as a sampled law it has 0.46 of the gain margin that was asked for (`tuning.rs`);
 //! a measured U saturates, so a large overload takes the integrator many periods; and it does not see the backlog.
 
-use super::{Law, LawTarget, LawTerms, Observation};
+use super::{Law, LawTarget, Observation};
 use crate::control::tuning::as_printed;
 
 /// State of the law.
@@ -43,14 +43,14 @@ impl PaperPi {
 }
 
 impl Law for PaperPi {
-    fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms) {
+    fn target(&mut self, seen: &Observation<'_>) -> LawTarget {
         let gains = as_printed(Self::process_gain(seen), self.gain_margin);
         let error = seen.set_point - if seen.overridden { 1.0 } else { seen.served.min(1.0) };
         let step = gains.proportional * (error - self.last_error) + gains.integral * error;
         self.last_error = error;
         // In velocity form the clamped output is the whole state, so nothing winds up.
         let m = (seen.level + step).clamp(0.0, f64::from(seen.demand.top));
-        (LawTarget::Level(m), LawTerms::default())
+        LawTarget::Level(m)
     }
 
     fn idle(&mut self, _periods: u32, set_point: f64) {
@@ -98,7 +98,7 @@ mod tests {
                 ordinary_backlog: 0.0,
                 at_lowest: false,
             };
-            let (LawTarget::Level(next), _) = law.target(&seen) else { panic!("the law sets m") };
+            let LawTarget::Level(next) = law.target(&seen) else { panic!("the law sets m") };
             m = next;
         }
         utilization
