@@ -18,7 +18,7 @@
 use super::Engine;
 use crate::control::utilization::learned::{ClassLoopState, LoopState};
 use crate::control::{KnownContract, KnownTypes, KnownWorkers};
-use crate::model::{CostEstimate, KnownCost, KnownLine, LinearModel};
+use crate::model::{CostEstimate, KnownCost, LinearModel};
 use crate::promises::registry::{RegisteredClass, SiteNumbers};
 use crate::promises::{Costs, Site};
 use alloc::{format, string::String, vec::Vec};
@@ -60,7 +60,7 @@ pub struct LearnedClass {
     /// The cost of its requests at each level 1..=M.
     pub levels: Vec<LearnedLevel>,
     /// Work as a linear function of size, over all levels.
-    pub line: KnownLine,
+    pub line: LinearModel,
     /// The costs that were promised then: a, b and c.
     #[cfg_attr(feature = "serde", serde(rename = "promised_costs"))]
     pub promised: Option<[f64; 3]>,
@@ -156,7 +156,7 @@ impl Engine {
             site: member.site.name.clone(),
             class: member.name.into(),
             levels: self.rows[member.class].levels.iter().enumerate().map(level).collect(),
-            line: costs.line.as_known(),
+            line: costs.line,
             promised: costs.promised.map(as_numbers),
             service_level: state.map_or([0.0; 2], |state| [state.set, state.allocated]),
             calibration: state.map_or(0.0, |state| state.calibration),
@@ -239,7 +239,7 @@ impl Engine {
         if costs.promised.map(as_numbers) == own.promised
             && own.levels.iter().any(|level| level.cost.weight > 0.0)
         {
-            (costs.line, costs.line_learned) = (LinearModel::from_known(own.line), true);
+            (costs.line, costs.line_learned) = (own.line, true);
         }
         Ok(())
     }

@@ -17,41 +17,18 @@ use super::Served;
 use libm::sqrt;
 
 /// a and b with the information behind them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LinearModel {
-    /// Estimate of (a, b per KiB).
+    /// Estimate of (a [s per request], b [s per KiB]).
     theta: [f64; 2],
     /// Information matrix (symmetric), by row: first, off-diagonal, last.
     information: [f64; 3],
     /// Variance of one request's work around the line [s^2].
-    residual_variance: f64,
-    periods: u32,
-}
-
-/// The state of a line that is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct KnownLine {
-    /// a [s per request] and b [s per KiB].
-    pub theta: [f64; 2],
-    /// The information behind them, by row: first, off-diagonal, last.
-    pub information: [f64; 3],
-    /// Variance of one request's work around the line [s^2].
     #[cfg_attr(feature = "serde", serde(rename = "variance"))]
-    pub residual_variance: f64,
+    residual_variance: f64,
     /// Periods that it was learned from.
-    pub periods: u32,
-}
-
-impl KnownLine {
-    /// Whether it can be: what is kept may have been damaged.
-    pub fn is_possible(&self) -> bool {
-        let [first, across, last] = self.information;
-        let finite = self.theta.iter().chain(&self.information).all(|value| value.is_finite());
-        let spread = self.residual_variance >= 0.0 && self.residual_variance.is_finite();
-        // Information about samples that are collinear to rounding is as good as singular.
-        finite && spread && first > 0.0 && last > 0.0 && across * across <= first * last * (1.0 + 1e-9)
-    }
+    periods: u32,
 }
 
 /// What an excited direction forgets in a period: `1 - exp(-1/30)`, so that all but 1/e is forgotten after 30.
@@ -113,16 +90,13 @@ impl LinearModel {
         }
     }
 
-    /// Goes on from what was known.
-    pub fn from_known(known: KnownLine) -> Self {
-        let KnownLine { theta, information, residual_variance, periods } = known;
-        LinearModel { theta, information, residual_variance, periods }
-    }
-
-    /// The state that is to be kept.
-    pub fn as_known(&self) -> KnownLine {
-        let LinearModel { theta, information, residual_variance, periods } = *self;
-        KnownLine { theta, information, residual_variance, periods }
+    /// Whether it can be: what is kept may have been damaged.
+    pub(crate) fn is_possible(&self) -> bool {
+        let [first, across, last] = self.information;
+        let finite = self.theta.iter().chain(&self.information).all(|value| value.is_finite());
+        let spread = self.residual_variance >= 0.0 && self.residual_variance.is_finite();
+        // Information about samples that are collinear to rounding is as good as singular.
+        finite && spread && first > 0.0 && last > 0.0 && across * across <= first * last * (1.0 + 1e-9)
     }
 
     /// Learns from a period's samples; those without requests do not count. Returns whether anything was learned.

@@ -26,7 +26,7 @@ mod tracker;
 
 pub(crate) use common_fall::CommonFall;
 pub use cost_difference::{Alike, CostDifference, FeatureToken, Moments, best_split, log_time};
-pub use cost_line::{KnownLine, LinearModel};
+pub use cost_line::LinearModel;
 pub use delay::{Traffic, erlang_c, queue_delay, response_percentile};
 pub(crate) use level_cost::EVIDENCE;
 pub use level_cost::{CostEstimate, KnownCost, Served};
