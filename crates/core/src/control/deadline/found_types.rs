@@ -14,10 +14,11 @@
 
 use super::crowded_prefixes::{Crowded, thinned};
 use super::found_conditions::{Features, feature};
+use super::known::KnownRule;
 use crate::model::{Alike, CostDifference, Moments, best_split};
 use crate::promises::DEFAULT_TYPES;
 use crate::request::shape::{DEPTH, Tokens, any_below};
-use crate::request::shape_table::{MOST_FOUND, SHAPES, ShapeTable, ShapeText, TypeRule, type_of};
+use crate::request::shape_table::{MOST_FOUND, SHAPES, ShapeTable, ShapeText, type_of};
 use crate::telemetry::status::FoundType;
 use alloc::{string::String, sync::Arc, vec::Vec};
 
@@ -39,7 +40,7 @@ pub(super) struct FoundTypes {
     /// By slot of the table.
     shapes: Vec<LearnedShape>,
     /// In the order in which they are tried: parents before their children.
-    pub(super) rules: Vec<FoundRule>,
+    pub(super) rules: Vec<KnownRule>,
     pub(super) crowded: Crowded,
     /// Requests that the sums hold, and those since types were looked at.
     total: f64,
@@ -56,15 +57,6 @@ pub(super) struct LearnedShape {
     pub(super) text: ShapeText,
     /// By level.
     pub(super) moments: Vec<Moments>,
-}
-
-/// A type that was found.
-#[derive(Clone, Debug)]
-pub(super) struct FoundRule {
-    pub(super) rule: TypeRule,
-    pub(super) name: String,
-    /// The feature: a prefix with stars, or an extension, a key, a method.
-    pub(super) value: String,
 }
 
 /// A type whose requests are others from now on.
@@ -105,11 +97,11 @@ impl FoundTypes {
     }
 
     /// Goes on with types that were found before, and with prefixes below which not all segments are told apart.
-    pub(super) fn restore(&mut self, rules: Vec<FoundRule>, (crowded, apart): (&[u32], &[u32])) {
+    pub(super) fn restore(&mut self, rules: Vec<KnownRule>, (crowded, apart): (&[u32], &[u32])) {
         self.rules = rules;
         (self.crowded.prefixes, self.crowded.apart) = (crowded.to_vec(), apart.to_vec());
         self.table.set_crowded(crowded, apart);
-        self.table.set_rules(self.rules.iter().map(|found| found.rule));
+        self.table.set_rules(self.rules.iter().map(KnownRule::rule));
     }
 
     /// Learns from the requests released in the last `seconds`; returns the types that changed.
@@ -128,7 +120,7 @@ impl FoundTypes {
         self.fresh = 0.0;
         let changed = self.merge().or_else(|| self.split()).unwrap_or_default();
         if !changed.is_empty() {
-            self.table.set_rules(self.rules.iter().map(|found| found.rule));
+            self.table.set_rules(self.rules.iter().map(KnownRule::rule));
         }
         changed
     }
@@ -166,10 +158,10 @@ impl FoundTypes {
             }
         }
         let (shapes, rules) = (&self.shapes, &self.rules);
-        let holds = |found: &FoundRule, shape: &LearnedShape, prefix: u32| {
-            let (kind, tokens) = (usize::from(found.rule.kind), &shape.text.tokens);
+        let holds = |found: &KnownRule, shape: &LearnedShape, prefix: u32| {
+            let (kind, tokens) = (usize::from(found.kind), &shape.text.tokens);
             let up_to = &tokens[..(kind + 1).min(DEPTH)];
-            kind < DEPTH && tokens[kind] == found.rule.token && up_to.contains(&any_below(prefix))
+            kind < DEPTH && tokens[kind] == found.token && up_to.contains(&any_below(prefix))
         };
         self.crowded.shrink(|prefix| {
             rules.iter().any(|found| shapes.iter().any(|shape| shape.key != 0 && holds(found, shape, prefix)))
@@ -199,7 +191,7 @@ impl FoundTypes {
     }
 
     fn own_type(&self, shape: &LearnedShape) -> u16 {
-        type_of(self.rules.iter().map(|found| found.rule), &shape.text.tokens, shape.text.root)
+        type_of(self.rules.iter().map(KnownRule::rule), &shape.text.tokens, shape.text.root)
     }
 
     /// The sums of a type, by level.
@@ -216,13 +208,13 @@ impl FoundTypes {
     /// requests. A type within which others were found is one if these are told by longer prefixes than it is, so that
     /// they need it not.
     fn mergeable(&self) -> impl Iterator<Item = (usize, CostDifference)> {
-        let is_prefix = |rule: &TypeRule| usize::from(rule.kind) < DEPTH;
-        let needs = move |rule: &TypeRule, other: &TypeRule| {
+        let is_prefix = |rule: &KnownRule| usize::from(rule.kind) < DEPTH;
+        let needs = move |rule: &KnownRule, other: &KnownRule| {
             other.parent == rule.number && !(is_prefix(rule) && is_prefix(other))
         };
-        let is_free = move |rule: &TypeRule| self.rules.iter().all(|other| !needs(rule, &other.rule));
-        let free = self.rules.iter().enumerate().filter(move |(_, found)| is_free(&found.rule));
-        free.map(|(index, FoundRule { rule, .. })| {
+        let is_free = move |rule: &KnownRule| self.rules.iter().all(|other| !needs(rule, other));
+        let free = self.rules.iter().enumerate().filter(move |(_, found)| is_free(found));
+        free.map(|(index, rule)| {
             let (own, rest) = (self.moments(rule.number.into()), self.moments(rule.parent.into()));
             (index, CostDifference::between(&own, &rest))
         })
@@ -235,9 +227,9 @@ impl FoundTypes {
     }
 
     fn remove(&mut self, index: usize) -> Vec<Regrouped> {
-        let TypeRule { number, parent, .. } = self.rules.remove(index).rule;
-        let orphans = self.rules.iter_mut().filter(|found| found.rule.parent == number);
-        orphans.for_each(|found| found.rule.parent = parent);
+        let KnownRule { number, parent, .. } = self.rules.remove(index);
+        let orphans = self.rules.iter_mut().filter(|found| found.parent == number);
+        orphans.for_each(|found| found.parent = parent);
         let (number, parent) = (usize::from(number), usize::from(parent));
         let moments = self.moments(parent as u16);
         alloc::vec![
@@ -249,7 +241,7 @@ impl FoundTypes {
     /// Makes a type of the feature that explains most.
     fn split(&mut self) -> Option<Vec<Regrouped>> {
         let roots = 0..DEFAULT_TYPES.len() as u16;
-        let numbers = roots.chain(self.rules.iter().map(|found| found.rule.number.into()));
+        let numbers = roots.chain(self.rules.iter().map(|found| found.number.into()));
         let splits = numbers.filter_map(|number| {
             let own = self.shapes.iter().filter(|shape| shape.key != 0 && self.own_type(shape) == number);
             let alike: Vec<Alike<'_>> =
@@ -264,9 +256,8 @@ impl FoundTypes {
             return (difference.explained > MORE * weakest.explained).then(|| self.remove(index));
         };
         let value = self.value(kind, token);
-        let rule = TypeRule { number, parent: parent as u8, kind, token };
         let name = self.unused_name(&value);
-        self.rules.push(FoundRule { rule, name, value });
+        self.rules.push(KnownRule { name, value, number, parent: parent as u8, kind, token });
         let (own, rest) = (self.moments(number.into()), self.moments(parent));
         let ratio = libm::exp2(difference.eighths / 8.0);
         let (number, parent) = (usize::from(number), usize::from(parent));
@@ -279,8 +270,7 @@ impl FoundTypes {
     /// A number that no type has.
     fn free_number(&self) -> Option<u8> {
         let first = DEFAULT_TYPES.len() as u8;
-        (first..first + MOST_FOUND as u8)
-            .find(|number| self.rules.iter().all(|own| own.rule.number != *number))
+        (first..first + MOST_FOUND as u8).find(|number| self.rules.iter().all(|own| own.number != *number))
     }
 
     /// The text of a feature.
@@ -305,7 +295,7 @@ impl FoundTypes {
 
     /// The name of a type that was found.
     pub(super) fn name(&self, number: usize) -> Option<&str> {
-        let own = self.rules.iter().find(|found| usize::from(found.rule.number) == number)?;
+        let own = self.rules.iter().find(|found| usize::from(found.number) == number)?;
         Some(&own.name)
     }
 
@@ -321,15 +311,19 @@ impl FoundTypes {
 
     /// Tells what was found within a type, whose requests have these features.
     fn tell(&self, parent: u8, within: &str, features: &Features, told: &mut Vec<FoundType>) {
-        for FoundRule { rule, name, value } in self.rules.iter().filter(|found| found.rule.parent == parent) {
-            let own = features.and(rule.kind, value, self.goes_on(rule));
-            self.tell(rule.number, name, &own, told);
-            told.push(FoundType { name: name.clone(), within: within.into(), condition: own.condition() });
+        for rule in self.rules.iter().filter(|found| found.parent == parent) {
+            let own = features.and(rule.kind, &rule.value, self.goes_on(rule));
+            self.tell(rule.number, &rule.name, &own, told);
+            told.push(FoundType {
+                name: rule.name.clone(),
+                within: within.into(),
+                condition: own.condition(),
+            });
         }
     }
 
     /// Whether requests have more segments after a prefix.
-    fn goes_on(&self, rule: &TypeRule) -> bool {
+    fn goes_on(&self, rule: &KnownRule) -> bool {
         let kind = usize::from(rule.kind);
         let deeper =
             |tokens: &Tokens| kind + 1 < DEPTH && tokens[kind] == rule.token && tokens[kind + 1] != 0;
@@ -390,7 +384,7 @@ mod tests {
         assert_eq!(paths("api-item-report"), Some(alloc::vec!["/api/item/*/report".into()]), "{told:?}");
         assert_eq!(told.len(), 2, "{told:?}");
         let costs = |name: &str| {
-            let number = found.rules.iter().find(|own| own.name == name).map(|own| own.rule.number);
+            let number = found.rules.iter().find(|own| own.name == name).map(|own| own.number);
             found.moments(number.map_or(ROOT, u16::from))[0].time().expect("some came").0
         };
         assert!((200e3..400e3).contains(&costs("api-item-report")));
@@ -439,7 +433,7 @@ mod tests {
         serve(&mut found, 40_000, |n| (alloc::format!("/{}", word(n % 14)), cost(n % 14)), &mut random);
         assert_eq!(found.rules.len(), MOST_FOUND);
         let mut spread = Moments::default();
-        for number in (0..4).chain(found.rules.iter().map(|found| u16::from(found.rule.number))) {
+        for number in (0..4).chain(found.rules.iter().map(|found| u16::from(found.number))) {
             found.moments(number).iter().for_each(|own| spread.add(own));
         }
         assert_eq!(spread.n, found.total, "every request is of one type");
@@ -460,7 +454,7 @@ mod tests {
         let known = found.shapes.iter().filter(|shape| shape.key != 0).count();
         assert!(known < SHAPES, "{known}");
         assert_eq!(names(&found), ["user-report"], "{:?}", found.told());
-        let own = found.moments(found.rules[0].rule.number.into());
+        let own = found.moments(found.rules[0].number.into());
         assert!(own[0].n > 100.0, "{own:?}");
     }
 }

@@ -6,11 +6,11 @@
 //! others. The sums by which types are found are not kept: they are of a few thousand requests and grow again, and no type is
 //! merged before its own are known anew.
 
-use super::found_types::FoundRule;
 use super::learned_type::LearnedType;
 use super::types::SiteTypes;
 use crate::model::{ServiceHistogram, SizeLaw, TIME_BINS};
 use crate::promises::DEFAULT_TYPES;
+use crate::request::shape::Tokens;
 use crate::request::shape_table::{MOST_APART, MOST_CROWDED, MOST_FOUND, TypeRule};
 use alloc::{string::String, vec::Vec};
 
@@ -84,7 +84,7 @@ impl KnownTypes {
             (first..first + MOST_FOUND as u8).contains(&rule.number)
                 && !is_before(index, rule.number)
                 && (rule.parent < first || is_before(index, rule.parent))
-                && rule.fits()
+                && usize::from(rule.kind) < Tokens::default().len()
         });
         costs && rules && self.crowded.len() <= MOST_CROWDED && self.apart.len() <= MOST_APART
     }
@@ -100,8 +100,10 @@ impl KnownTypeCost {
 }
 
 impl KnownRule {
-    fn fits(&self) -> bool {
-        usize::from(self.kind) < crate::request::shape::Tokens::default().len()
+    /// As requests are looked up by it.
+    pub(super) fn rule(&self) -> TypeRule {
+        let KnownRule { number, parent, kind, token, .. } = *self;
+        TypeRule { number, parent, kind, token }
     }
 }
 
@@ -124,14 +126,9 @@ impl SiteTypes {
             }
         };
         let costs = self.rows.iter().enumerate().filter(|(_, learned)| learned.time.is_known()).map(cost);
-        let rule = |found: &FoundRule| {
-            let TypeRule { number, parent, kind, token } = found.rule;
-            let (name, value) = (found.name.clone(), found.value.clone());
-            KnownRule { name, value, number, parent, kind, token }
-        };
         let mut known = KnownTypes { costs: costs.collect(), ..KnownTypes::default() };
         if let Some(found) = &self.found {
-            known.found = found.rules.iter().map(rule).collect();
+            known.found.clone_from(&found.rules);
             (known.crowded, known.apart) = (found.crowded.prefixes.clone(), found.crowded.apart.clone());
         }
         known
@@ -143,12 +140,7 @@ impl SiteTypes {
             return false;
         }
         if let Some(found) = &mut self.found {
-            let rule = |own: &KnownRule| FoundRule {
-                rule: TypeRule { number: own.number, parent: own.parent, kind: own.kind, token: own.token },
-                name: own.name.clone(),
-                value: own.value.clone(),
-            };
-            found.restore(known.found.iter().map(rule).collect(), (&known.crowded, &known.apart));
+            found.restore(known.found.clone(), (&known.crowded, &known.apart));
         }
         for row in 0..self.rows.len() {
             let own = self.row_names(row);
@@ -157,7 +149,8 @@ impl SiteTypes {
             let Some(cost) = known.costs.iter().find(same) else { continue };
             let time = self.rows[row].time.restored(cost.mean, cost.variance, cost.weight);
             let times = ServiceHistogram::of(&cost.times);
-            self.rows[row] = LearnedType::known(time, times, SizeLaw::of(cost.block), cost.requests);
+            let (size, requests) = (SizeLaw::of(cost.block), cost.requests);
+            self.rows[row] = LearnedType { times, size, requests, ..LearnedType::new(time) };
             self.came_of_late(row);
             self.publish(row);
         }

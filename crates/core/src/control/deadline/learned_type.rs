@@ -23,11 +23,11 @@ pub(super) struct LearnedType {
     /// Whether some of its requests had a deadline.
     pub(super) has_deadline: bool,
     /// What a request takes beyond the longest time that counts, as it was known before the type was made (us).
-    beyond: f64,
+    pub(super) beyond: f64,
     /// The time (s) since a request of the type was last served.
-    silent: f64,
+    pub(super) silent: f64,
     /// The time (s) for which every request of the type was refused because of its cost.
-    refused: f64,
+    pub(super) refused: f64,
 }
 
 /// A type whose estimate exceeds its deadline in an empty queue is admitted once in this many times its own service time, times
@@ -54,21 +54,6 @@ impl LearnedType {
         let (times, size) = (ServiceHistogram::default(), SizeLaw::default());
         let (beyond, silent, refused) = (0.0, 0.0, 0.0);
         LearnedType { time, times, size, requests: 0, has_deadline: false, beyond, silent, refused }
-    }
-
-    /// A type as another engine knew it.
-    pub(super) fn known(time: ServiceTime, times: ServiceHistogram, size: SizeLaw, requests: u64) -> Self {
-        LearnedType { times, ..LearnedType::new(time).after(size, requests) }
-    }
-
-    /// The type, of which these requests were seen elsewhere.
-    pub(super) fn after(self, size: SizeLaw, requests: u64) -> Self {
-        LearnedType { size, requests, ..self }
-    }
-
-    /// The same type with this mean time of its requests beyond the longest time that counts (us).
-    pub(super) fn with_beyond(self, beyond: f64) -> Self {
-        LearnedType { beyond, ..self }
     }
 
     /// Learns from the requests released since the last call; returns whether there were any. `promises` are those of its

@@ -284,7 +284,8 @@ impl SiteTypes {
             };
             let size = self.rows[parent].size.clone();
             let beyond = known.map_or(0.0, |(mean, _)| (mean - longest).max(0.0));
-            self.rows[row] = LearnedType::new(time).after(size, requests as u64).with_beyond(beyond);
+            let requests = requests as u64;
+            self.rows[row] = LearnedType { size, requests, beyond, ..LearnedType::new(time) };
             let absent = if known.is_some() { 0.0 } else { OF_LATE };
             self.absent[row * self.promises.len()..][..self.promises.len()].fill(absent);
             self.publish(row);
