@@ -2,7 +2,6 @@
 
 use super::Engine;
 use super::published_state::PublishedPlant;
-use super::reload::promised_capacity;
 use crate::actuator::cascade::LevelPart;
 use crate::admission::lateness::AcceptedLateness;
 use crate::admission::slot_key::SlotKey;
@@ -94,7 +93,7 @@ impl Engine {
             tunnels: tunnels.given(),
             unfinished_seconds: own.has_deadlines().then(|| unfinished.unfinished_seconds()),
             waiting: waiting.iter().sum(),
-            removed: !self.registry.plant_present[plant],
+            removed: !self.registry.plants.contains(&plant),
             places: self.places(plant),
             ..self.loops.utilization[plant].status().clone()
         }
@@ -127,7 +126,7 @@ impl Engine {
         let (capacity, promised) =
             (&self.published().plants[plant].capacity, &self.registry.promises.plants[plant]);
         let [_, whole] = capacity.whole();
-        let told = promised.find_workers.is_none().then(|| promised_capacity(promised).1);
+        let told = promised.find_workers.is_none().then_some(promised.max_connections);
         let refusals = self.loops.refusals[plant].output();
         // While a higher number is tried, the one that holds again after a refusal counts.
         let ceiling = refusals.tried_from.or(refusals.ceiling);

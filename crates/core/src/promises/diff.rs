@@ -50,9 +50,9 @@ impl Difference {
 pub(crate) fn changes(old: &Registry, new: &Registry) -> Changes {
     let mut changes = Changes { control: old.promises.control != new.promises.control, ..Changes::default() };
     for (number, plant) in new.promises.plants.iter().enumerate() {
-        let before = old.plant_present.get(number).copied().unwrap_or(false);
+        let [before, now] = [old, new].map(|registry| registry.plants.contains(&number));
         let same = old.promises.plants.get(number) == Some(plant);
-        changes.plants.note(plant.name.clone(), before, new.plant_present[number], same);
+        changes.plants.note(plant.name.clone(), before, now, same);
     }
     for (site, numbers) in new.promises.sites.iter().zip(&new.sites) {
         let before = old.sites.iter().position(|before| before.site == numbers.site);

@@ -23,8 +23,6 @@ pub(crate) struct Registry {
     /// The promises, with two differences: the index of a plant is its number, so those no longer promised are among them,
     /// and sites refer to plants by number.
     pub(crate) promises: Promises,
-    /// For each plant number, whether that plant is promised now.
-    pub(crate) plant_present: Vec<bool>,
     /// The numbers of the plants that are promised, in their order.
     pub(crate) plants: Vec<usize>,
     /// Parallel to the promises' sites.
@@ -80,9 +78,7 @@ impl Registry {
             let named = named.chain(site.levels.iter_mut().filter_map(|level| level.plant.as_mut()));
             named.for_each(|plant| *plant = plants[*plant]);
         }
-        next.plant_present = alloc::vec![false; next.plant_names.len()];
         for (plant, number) in promises.plants.iter().zip(&plants) {
-            next.plant_present[*number] = true;
             match next.promises.plants.get_mut(*number) {
                 Some(known) => *known = plant.clone(),
                 // New numbers follow one another in the order of the promises.
@@ -192,7 +188,7 @@ mod tests {
         let second = promises(&["other", "static"], &[("blog", 1, &[]), ("shop", 0, &["gold", "buy"])]);
         let second = first.next(&second).expect("room");
         assert_eq!(numbers(&second), [(1, vec![3, 4]), (0, vec![5, 0, 1, 2])]);
-        assert_eq!(second.plant_present, [false, true, true]);
+        assert_eq!(second.plants, [2, 1]);
         assert_eq!(second.promises.plants[2].name, "other");
         assert_eq!((second.promises.sites[0].plant, second.promises.sites[1].plant), (1, 2));
 
