@@ -230,15 +230,10 @@ impl GcraBucket {
         let now = now.as_nanos();
         let depth = self.depth_ns.load(Ordering::Relaxed);
         let most = depth + depth / 2;
-        let mut tat = self.tat_ns.load(Ordering::Relaxed);
-        loop {
-            let lead = tat.saturating_sub(now);
-            let next = now.saturating_add((lead.saturating_add(step_ns)).min(most.max(step_ns)));
-            match self.tat_ns.compare_exchange_weak(tat, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return lead <= depth,
-                Err(seen) => tat = seen,
-            }
-        }
+        let lead = |tat: u64| tat.saturating_sub(now);
+        let next = |tat| now.saturating_add(lead(tat).saturating_add(step_ns).min(most.max(step_ns)));
+        let before = self.tat_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |tat| Some(next(tat)));
+        before.is_ok_and(|tat| lead(tat) <= depth)
     }
 }
 

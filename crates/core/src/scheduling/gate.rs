@@ -285,14 +285,7 @@ impl Gate {
 
     /// A change of the *waits* bit, which ends no interval.
     fn change_quietly(&self, step: impl Fn(u64) -> Option<u64>) -> bool {
-        let mut word = self.words.word.load(Ordering::Acquire);
-        while let Some(next) = step(word) {
-            match self.words.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return true,
-                Err(seen) => word = seen,
-            }
-        }
-        false
+        self.words.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, step).is_ok()
     }
 }
 
