@@ -449,7 +449,14 @@ mod tests {
         estimates.set_own(0, 0, OwnTime { needs_us: 1000, alone: Alone::Likely });
         estimates.rows()[0].set_block(50_000.0);
         let largest = CostFeatures { blocks: u16::MAX, ..CostFeatures::default() };
-        let own = estimates.own_time(largest, 1, &DeadlineTerms::NONE);
+        let terms = DeadlineTerms {
+            deadline: None,
+            in_time: 0.95,
+            deviations: 1.6,
+            promise_index: 0,
+            prefers_delay: false,
+        };
+        let own = estimates.own_time(largest, 1, &terms);
         assert_eq!(own, OwnTime { needs_us: u32::MAX, alone: Alone::Likely });
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Engine;
 use super::published_state::{ClassWords, PublishedPlant, PublishedState};
-use super::reload::promised_capacity;
 use super::timers::{Timer, Timers};
 use crate::actuator::level_of_client::turn_at;
 use crate::control::Loop;
@@ -133,7 +132,7 @@ impl Engine {
             capacity.set_refuses(found.refuses, found.tried_from);
             let promised = &self.registry.promises.plants[plant];
             if (refused || found.refuses) && promised.find_workers.is_none() {
-                let (workers, limit) = promised_capacity(promised);
+                let (workers, limit) = (promised.workers, promised.max_connections);
                 let most = found.ceiling.unwrap_or(u32::MAX);
                 capacity.set(workers.min(most), limit.min(most), true);
                 let workers = capacity.workers();

@@ -113,12 +113,6 @@ impl ClassWords {
         words
     }
 
-    fn copy(&self) -> Self {
-        let copy = ClassWords::default();
-        copy.follow(self);
-        copy
-    }
-
     /// Takes over what other words say, one by one.
     pub(crate) fn follow(&self, other: &Self) {
         let follow = |(own, other): (&AtomicU64, &AtomicU64)| own.store(other.load(Relaxed), Relaxed);
@@ -177,7 +171,6 @@ impl ClassWords {
 
     /// Publishes the heavy clients, and how often arrivals are noted to find them.
     pub(crate) fn set_heavy(&self, clients: &[u64], note_shift: u32) {
-        let clients = &clients[..clients.len().min(MOST_HEAVY)];
         for (slot, client) in self.heavy.iter().zip(clients) {
             slot.store(*client, Ordering::Relaxed);
         }
@@ -186,7 +179,16 @@ impl ClassWords {
     }
 }
 
+impl Clone for ClassWords {
+    fn clone(&self) -> Self {
+        let copy = ClassWords::default();
+        copy.follow(self);
+        copy
+    }
+}
+
 /// What the calls of the request API read of a class.
+#[derive(Clone)]
 pub(crate) struct PublishedClass {
     pub(crate) words: ClassWords,
     pub(crate) top_level: u8,
@@ -211,23 +213,6 @@ pub(crate) struct PublishedClass {
 }
 
 impl PublishedClass {
-    /// A copy for a class that is no longer promised.
-    pub(crate) fn kept(&self) -> Self {
-        PublishedClass {
-            words: self.words.copy(),
-            top_level: self.top_level,
-            choice: self.choice,
-            base: self.base,
-            plant_of_level: self.plant_of_level,
-            contract: self.contract.clone(),
-            next_promised: self.next_promised,
-            ranks: self.ranks,
-            quota: self.quota.clone(),
-            terms: self.terms,
-            estimates: self.estimates.clone(),
-        }
-    }
-
     /// The level of a client that the plant of the highest level passes down.
     #[cold]
     #[inline(never)]

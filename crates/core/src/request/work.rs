@@ -61,17 +61,6 @@ pub(crate) struct DeadlineTerms {
     pub(crate) prefers_delay: bool,
 }
 
-impl DeadlineTerms {
-    /// Nothing was promised.
-    pub(crate) const NONE: DeadlineTerms = DeadlineTerms {
-        deadline: None,
-        in_time: 0.0,
-        deviations: 0.0,
-        promise_index: 0,
-        prefers_delay: false,
-    };
-}
-
 /// A request is late once a service time of this many deviations below its mean would still end after the deadline.
 const LUCK: f64 = 2.0;
 

@@ -23,7 +23,6 @@ mod names;
 mod publish;
 
 pub use names::Names;
-pub(in crate::engine) use publish::promised_capacity;
 
 use super::Engine;
 use crate::control::deadline::terms;

@@ -14,8 +14,7 @@ use crate::engine::published_state::{ClassWords, PublishedClass, PublishedPlant,
 use crate::promises::registry::RegisteredClass;
 use crate::promises::{MAX_LEVELS, Plant, Site};
 use crate::request::classify::Classifier;
-use crate::request::work::DeadlineTerms;
-use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
+use crate::scheduling::gate::Gate;
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
 use crate::sync::shared::Shared;
@@ -49,27 +48,18 @@ impl Engine {
                 unfinished,
             }
         };
-        let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
+        // A class that is no longer promised stays as it is.
+        let mut classes = before.classes.clone();
         // The numbers of new classes follow one another, so each new class is the next in the list.
         let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
-        for RegisteredClass { class, site, site_number, index, exempt, .. } in self.registry.classes() {
+        for member in self.registry.classes() {
+            let site_number = member.site_number;
             if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
                 contract = self.contract(site_number, before).map(|contract| (site_number, contract));
             }
             let contract = contract.as_ref().map(|(_, contract)| contract.clone());
-            let number = self.registry.sites[site_number].site;
-            let known = before.classes.get(class).and_then(|class| class.quota.as_ref());
-            let in_service = in_service(&self.sensors.counters, class);
-            let quota = quota((number, site), index, exempt, (known, in_service));
-            let fresh = PublishedClass {
-                contract,
-                quota,
-                ranks: ranks(site, index),
-                terms: terms(site, index, exempt),
-                estimates: self.loops.deadlines.estimates(number),
-                ..self.published_class(class, site)
-            };
-            match classes.get_mut(class) {
+            let fresh = self.published_class(&member, before, contract);
+            match classes.get_mut(member.class) {
                 Some(known) => *known = fresh,
                 None => classes.push(fresh),
             }
@@ -122,8 +112,17 @@ impl Engine {
         Some(known.map_or_else(|| Arc::new(TokenBucket::new(words(), &guarantee)), Arc::clone))
     }
 
-    /// A class without promises: its words, levels and plants.
-    fn published_class(&self, class: usize, site: &Site) -> PublishedClass {
+    /// A class as it is promised now.
+    fn published_class(
+        &self,
+        member: &RegisteredClass<'_>,
+        before: &PublishedState,
+        contract: Option<Arc<TokenBucket>>,
+    ) -> PublishedClass {
+        let RegisteredClass { class, site, site_number, index, exempt, .. } = *member;
+        let number = self.registry.sites[site_number].site;
+        let known = before.classes.get(class).and_then(|class| class.quota.as_ref());
+        let in_service = in_service(&self.sensors.counters, class);
         let plants = plants_of(site);
         let mut plant_of_level = [plants[0] as u16; MAX_LEVELS + 1];
         for (own, plant) in plant_of_level[1..].iter_mut().zip(plants) {
@@ -136,12 +135,12 @@ impl Engine {
             choice: site.choice,
             base: applied.parts()[0].base as u8,
             plant_of_level,
-            contract: None,
+            contract,
             next_promised: Duration::from_secs_f64(site.next_promised().min(LONGEST)),
-            ranks: [Rank::EXEMPT; 2],
-            quota: None,
-            terms: DeadlineTerms::NONE,
-            estimates: None,
+            ranks: ranks(site, index),
+            quota: quota((number, site), index, exempt, (known, in_service)),
+            terms: terms(site, index, exempt),
+            estimates: self.loops.deadlines.estimates(number),
         }
     }
 
@@ -213,7 +212,7 @@ fn quota(
 /// The workers of a plant, and the most requests that it is given at once; numbers that were found are kept, within the
 /// bounds, and so is the number beyond which it refuses.
 fn capacity(plant: &Plant, before: Option<&PublishedPlant>, refusals: &FoundRefusals) -> Arc<Capacity> {
-    let (workers, most) = promised_capacity(plant);
+    let (workers, most) = (plant.workers, plant.max_connections);
     let known = before.map(|plant| &plant.capacity);
     let with_share = |new: Capacity| {
         _ = new.set_available(known.map_or(1.0, |known| known.available()));
@@ -232,12 +231,6 @@ fn capacity(plant: &Plant, before: Option<&PublishedPlant>, refusals: &FoundRefu
     }
     let [workers, limit] = known.map_or([workers; 2], |known| known.whole());
     Arc::new(with_share(Capacity::new(fit(workers), fit(limit), true)))
-}
-
-/// The promised workers of a plant, or where they are searched for the number to begin with, and the most requests that it may
-/// be given at once.
-pub(in crate::engine) fn promised_capacity(plant: &Plant) -> (u32, u32) {
-    (plant.workers, plant.max_connections.min(MOST_IN_SERVICE))
 }
 
 #[cfg(test)]
