@@ -27,13 +27,12 @@ use crate::time::Instant;
 
 pub use allocation::contracts::KnownContract;
 pub use deadline::{KnownRule, KnownTypeCost, KnownTypes};
-pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
+pub use delay::law::{DelayLaw, Feedback, Residual};
 pub use ratio::law::{RatioLaw, Reached, Turn};
-pub use utilization::demand::{Demand, LoadParts};
-pub use utilization::laws::feed_forward::FeedForward;
-pub use utilization::laws::paper::PaperPi;
-pub use utilization::laws::{Law, LawTarget, LoadTarget, Observation};
-pub use utilization::tuning;
+pub(crate) use utilization::demand::Demand;
+pub(crate) use utilization::laws::feed_forward::FeedForward;
+pub(crate) use utilization::laws::{Law, LawTarget, LoadTarget, Observation};
+pub(crate) use utilization::tuning;
 pub use workers::KnownWorkers;
 
 /// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes what the

@@ -19,7 +19,7 @@ use libm::{exp, fabs, sqrt};
 
 /// The number, the sum and the sum of squares of logarithms of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moments {
+pub(crate) struct Moments {
     /// n, the number of requests.
     pub n: f64,
     /// The sum of [`log_time`].
@@ -30,7 +30,7 @@ pub struct Moments {
 
 /// How two groups differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CostDifference {
+pub(crate) struct CostDifference {
     /// The mean of the first less that of the second, in eighths of an octave.
     pub eighths: f64,
     /// The difference in standard errors.
@@ -42,10 +42,10 @@ pub struct CostDifference {
 }
 
 /// A feature of some requests: its kind, and a hash of its value; zero where a request has none of the kind.
-pub type FeatureToken = (u8, u32);
+pub(super) type FeatureToken = (u8, u32);
 
 /// One group of requests that are alike in all their features.
-pub struct Alike<'a> {
+pub(crate) struct Alike<'a> {
     /// The value of the feature of each kind, as a hash; 0 where the requests have none.
     pub tokens: &'a [u32],
     /// The moments of the requests served at each level.
@@ -74,7 +74,7 @@ const EIGHTH: f64 = core::f64::consts::LN_2 / 8.0;
 /// The logarithm of a time in microseconds, in eighths of an octave, up to 255: 71 minutes. Between powers of two it is
 /// linear.
 #[inline]
-pub fn log_time(us: u64) -> u64 {
+pub(crate) fn log_time(us: u64) -> u64 {
     let us = us.clamp(1, u64::from(u32::MAX));
     let octave = us.ilog2();
     (u64::from(octave) << 3) | (((us << 3) >> octave) & 7)
@@ -82,7 +82,7 @@ pub fn log_time(us: u64) -> u64 {
 
 impl Moments {
     /// Adds the moments of other requests.
-    pub fn add(&mut self, other: &Moments) {
+    pub(crate) fn add(&mut self, other: &Moments) {
         self.n += other.n;
         self.sum += other.sum;
         self.squares += other.squares;
@@ -103,7 +103,7 @@ impl Moments {
 
     /// The mean of the times themselves (us), and their coefficient of variation: as if they were lognormal, but no more
     /// varied than exponential ones, whose logarithms have a longer lower tail.
-    pub fn time(&self) -> Option<(f64, f64)> {
+    pub(crate) fn time(&self) -> Option<(f64, f64)> {
         if self.n < 1.0 {
             return None;
         }
@@ -116,7 +116,7 @@ impl Moments {
 
 impl CostDifference {
     /// Between two groups, each by level.
-    pub fn between(first: &[Moments], second: &[Moments]) -> CostDifference {
+    pub(crate) fn between(first: &[Moments], second: &[Moments]) -> CostDifference {
         let (mut weight, mut difference, mut within) = (0.0, 0.0, 0.0);
         let mut n = [0.0; 2];
         for (a, b) in first.iter().zip(second) {
@@ -138,19 +138,19 @@ impl CostDifference {
     }
 
     /// Whether two types are worth telling apart.
-    pub fn is_clear(&self) -> bool {
+    pub(crate) fn is_clear(&self) -> bool {
         self.z >= SIGNIFICANT && fabs(self.eighths) >= WORTH && self.fewest >= FEWEST
     }
 
     /// Whether two types that are told apart cost the same.
-    pub fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.fewest >= FEWEST && (self.z < STILL_SIGNIFICANT || fabs(self.eighths) < STILL_WORTH)
     }
 }
 
 /// The feature by which these requests fall into two groups whose costs differ most, if any clearly do. Where
 /// several features tell the same requests apart, the one of the fewer requests is taken, then the first kind.
-pub fn best_split(groups: &[Alike<'_>], levels: usize) -> Option<(FeatureToken, CostDifference)> {
+pub(crate) fn best_split(groups: &[Alike<'_>], levels: usize) -> Option<(FeatureToken, CostDifference)> {
     let sum = |moments: &mut Vec<Moments>, more: &[Moments]| {
         moments.iter_mut().zip(more).for_each(|(sum, one)| sum.add(one));
     };

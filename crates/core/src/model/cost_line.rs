@@ -81,7 +81,7 @@ impl Default for LinearModel {
 
 impl LinearModel {
     /// Starts from known costs [s per request, s per byte], worth a thousand requests of evidence.
-    pub fn known(per_request_seconds: f64, per_byte_seconds: f64) -> Self {
+    pub(crate) fn known(per_request_seconds: f64, per_byte_seconds: f64) -> Self {
         LinearModel {
             theta: [per_request_seconds, per_byte_seconds * KIB],
             information: [1000.0, 0.0, 1000.0],
@@ -100,7 +100,7 @@ impl LinearModel {
     }
 
     /// Learns from a period's samples; those without requests do not count. Returns whether anything was learned.
-    pub fn learn(&mut self, samples: impl Iterator<Item = Served>) -> bool {
+    pub(crate) fn learn(&mut self, samples: impl Iterator<Item = Served>) -> bool {
         let mut batch = self.batch();
         samples.for_each(|sample| batch.add(sample));
         self.take(&batch)
@@ -137,12 +137,12 @@ impl LinearModel {
     }
 
     /// Lowers the costs: see [`CostEstimate::doubt`](super::CostEstimate::doubt).
-    pub fn doubt(&mut self) {
+    pub(crate) fn doubt(&mut self) {
         self.theta = self.theta.map(|cost| 0.8 * cost);
     }
 
     /// (a [s/request], b [s/byte]), neither negative.
-    pub fn costs(&self) -> (f64, f64) {
+    pub(crate) fn costs(&self) -> (f64, f64) {
         let [i00, i01, i11] = self.information;
         let [a, b] = self.theta;
         let (a, b) = if a < 0.0 {
@@ -157,7 +157,7 @@ impl LinearModel {
 
     /// The same, each only if the samples tell it from the other. Pages of one size do not: they tell the sum alone, and
     /// how it is divided is then arbitrary.
-    pub fn coefficients(&self) -> (Option<f64>, Option<f64>) {
+    pub(crate) fn coefficients(&self) -> (Option<f64>, Option<f64>) {
         let (a, b) = self.costs();
         // b is asked for as what the bytes of a mean response cost.
         let mean = (self.information[1] / self.information[0]).max(1.0);
@@ -167,7 +167,7 @@ impl LinearModel {
 
     /// How well the cost of a request of `bytes` is known: 1 less its relative standard error, in [0, 1]; 0 if nothing was
     /// seen that tells it, however much is known of other sizes.
-    pub fn confidence(&self, bytes: f64) -> f64 {
+    pub(crate) fn confidence(&self, bytes: f64) -> f64 {
         let phi = [1.0, bytes / KIB];
         let expected = self.theta[0] + self.theta[1] * phi[1];
         let evidence = self.evidence(phi);

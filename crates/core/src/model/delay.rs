@@ -25,7 +25,7 @@ pub struct Traffic {
 }
 
 /// C(s, a): the chance that an arrival has to wait, of Poisson arrivals at a load of `load` erlangs.
-pub fn erlang_c(servers: u32, load: f64) -> f64 {
+pub(crate) fn erlang_c(servers: u32, load: f64) -> f64 {
     let own = f64::from(servers);
     if load >= own {
         return 1.0;
@@ -61,7 +61,7 @@ impl ChanceToWait {
 
 /// D_q (s) of `rate` requests a second in front of `servers`; `variability` is (c_a^2 + c_s^2) / 2. Infinite at or above
 /// their capacity.
-pub fn queue_delay(servers: f64, service_seconds: f64, rate: f64, variability: f64) -> f64 {
+pub(crate) fn queue_delay(servers: f64, service_seconds: f64, rate: f64, variability: f64) -> f64 {
     let waits = &mut ChanceToWait::at(rate * service_seconds);
     queue_delay_of(waits, servers, service_seconds, variability)
 }
@@ -136,19 +136,6 @@ impl Traffic {
         }
         high
     }
-
-    /// The service time (s) at which `servers` workers have the mean response time `target_seconds`. QM's experiments move the
-    /// speed of the workers instead of their number.
-    pub fn service_for_mean(&self, servers: u32, target_seconds: f64) -> f64 {
-        let servers = f64::from(servers);
-        let (mut low, mut high) = (0.0, target_seconds.min(servers / self.rate));
-        while high - low > 1e-9 * high {
-            let middle = 0.5 * (low + high);
-            let tried = Traffic { service_seconds: middle, ..*self };
-            *(if tried.response_seconds(servers) <= target_seconds { &mut low } else { &mut high }) = middle;
-        }
-        low
-    }
 }
 
 /// The share of responses longer than `left` (s): a wait, exponential of mean `wait` for the share `waits` and none for the
@@ -167,7 +154,7 @@ fn share_over(left: f64, (waits, wait): (f64, f64), service: f64) -> f64 {
 
 /// The response time that a share `p` stays within (s), where service is exponential of mean `service` and the share `waits`
 /// waits, `mean_wait` in the mean over all. The percentiles of the wait and of service do not add up to it.
-pub fn response_percentile(mean_wait: f64, waits: f64, service: f64, p: f64) -> f64 {
+pub(crate) fn response_percentile(mean_wait: f64, waits: f64, service: f64, p: f64) -> f64 {
     if mean_wait.is_infinite() {
         return mean_wait;
     }
@@ -224,9 +211,6 @@ mod tests {
         near(traffic.late_share(servers, 0.2), 0.05);
         assert_eq!(traffic.servers_for_mean(0.03, 64.0), 64.0, "below S no number of workers will do");
         assert_eq!(traffic.servers_for_mean(0.2, 3.0), 3.0);
-        // QM 2.2: at lambda = 1 a delay of 2 takes mu = 1.5, and lambda = 3 takes 3.5.
-        near(1.0 / POISSON.service_for_mean(1, 2.0), 1.5);
-        near(1.0 / Traffic { rate: 3.0, ..POISSON }.service_for_mean(1, 2.0), 3.5);
     }
 
     #[test]

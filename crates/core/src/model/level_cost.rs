@@ -18,7 +18,7 @@ use libm::{log, sqrt};
 
 /// Mean work and size of a request.
 #[derive(Clone, Debug, Default)]
-pub struct CostEstimate {
+pub(crate) struct CostEstimate {
     weight: f64,
     seconds: f64,
     bytes: f64,
@@ -59,7 +59,7 @@ pub struct KnownCost {
 
 impl KnownCost {
     /// Whether it can be: what is kept may have been damaged.
-    pub fn is_possible(&self) -> bool {
+    pub(crate) fn is_possible(&self) -> bool {
         let KnownCost { weight, seconds, bytes, variance } = *self;
         let whole = [weight, seconds, bytes, variance].iter().all(|value| *value >= 0.0 && value.is_finite());
         whole && (weight == 0.0 || (seconds > 0.0 && variance > 0.0))
@@ -68,7 +68,7 @@ impl KnownCost {
 
 /// The requests of one period: how many were released, their work and their body bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Served {
+pub(crate) struct Served {
     /// n, the number of requests released.
     pub requests: f64,
     /// Sum of work [server seconds].
@@ -95,19 +95,19 @@ pub(crate) const EVIDENCE: f64 = 8.0;
 
 impl CostEstimate {
     /// Goes on from what was known.
-    pub fn from_known(known: KnownCost) -> Self {
+    pub(crate) fn from_known(known: KnownCost) -> Self {
         let KnownCost { weight, seconds, bytes, variance } = known;
         CostEstimate { weight, seconds, bytes, variance, expected: seconds, ..CostEstimate::default() }
     }
 
     /// The state that is to be kept.
-    pub fn known(&self) -> KnownCost {
+    pub(crate) fn known(&self) -> KnownCost {
         let CostEstimate { weight, seconds, bytes, variance, .. } = *self;
         KnownCost { weight, seconds, bytes, variance }
     }
 
     /// Learns from a period's sums; returns whether the cost stepped.
-    pub fn learn(&mut self, served: Served) -> bool {
+    pub(crate) fn learn(&mut self, served: Served) -> bool {
         let n = served.requests;
         self.stepped_from = None;
         if n <= 0.0 {
@@ -214,13 +214,13 @@ impl CostEstimate {
 
     /// Lowers a cost that keeps requests out of an idle plant. Otherwise one slow episode could make the cost so large
     /// that no request is admitted to correct it.
-    pub fn doubt(&mut self) {
+    pub(crate) fn doubt(&mut self) {
         self.seconds *= REMEMBER;
         self.weight *= REMEMBER;
     }
 
     /// Work of one request [server seconds], if any was seen.
-    pub fn seconds(&self) -> Option<f64> {
+    pub(crate) fn seconds(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.seconds)
     }
 
@@ -233,7 +233,7 @@ impl CostEstimate {
     }
 
     /// Body bytes of one request, if any was seen.
-    pub fn bytes(&self) -> Option<f64> {
+    pub(crate) fn bytes(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.bytes)
     }
 }

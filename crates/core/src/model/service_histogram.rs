@@ -12,13 +12,13 @@ use libm::{exp, log, pow};
 
 /// The counts. In microseconds, or another unit of about the same part of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ServiceHistogram {
+pub(crate) struct ServiceHistogram {
     counts: [f32; TIME_BINS],
     total: f64,
 }
 
 /// The number of bins: one below 64 units, sixteen for each of 24 octaves, the last open.
-pub const TIME_BINS: usize = 1 + PARTS * OCTAVES;
+pub(crate) const TIME_BINS: usize = 1 + PARTS * OCTAVES;
 /// The bins of an octave, 2^k.
 const PARTS: usize = 1 << PART_BITS;
 const PART_BITS: u32 = 4;
@@ -33,7 +33,7 @@ const PRIOR: f64 = 0.5;
 
 /// The bin of a time.
 #[inline]
-pub fn time_bin(time: u64) -> usize {
+pub(crate) fn time_bin(time: u64) -> usize {
     if time < 1 << FIRST_OCTAVE {
         return 0;
     }
@@ -61,7 +61,7 @@ impl Default for ServiceHistogram {
 
 impl ServiceHistogram {
     /// These counts; a bin beyond the last is left out.
-    pub fn of(counts: &[(u16, f32)]) -> Self {
+    pub(crate) fn of(counts: &[(u16, f32)]) -> Self {
         let mut own = ServiceHistogram::default();
         for (bin, count) in counts {
             if let Some(known) = own.counts.get_mut(usize::from(*bin)) {
@@ -73,13 +73,13 @@ impl ServiceHistogram {
     }
 
     /// The bins that hold some, with their counts.
-    pub fn counts(&self) -> impl Iterator<Item = (u16, f32)> + '_ {
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (u16, f32)> + '_ {
         let counts = self.counts.iter().enumerate().map(|(bin, count)| (bin as u16, *count));
         counts.filter(|(_, count)| *count > 0.0)
     }
 
     /// Adds the counts of a batch. The requests counted before it have a weight of at most `remember` requests.
-    pub fn learn(&mut self, remember: f64, counts: impl Iterator<Item = (usize, u32)>) {
+    pub(crate) fn learn(&mut self, remember: f64, counts: impl Iterator<Item = (usize, u32)>) {
         self.scale(remember);
         for (bin, count) in counts {
             self.counts[bin] += count as f32;
@@ -97,7 +97,7 @@ impl ServiceHistogram {
     }
 
     /// The part of requests that takes no longer than `time`. While few were counted, `expected` is a part of the answer.
-    pub fn within(&self, time: f64, expected: &ServiceTime) -> f64 {
+    pub(crate) fn within(&self, time: f64, expected: &ServiceTime) -> f64 {
         let mut below = 0.0;
         for (bin, count) in self.counts.iter().enumerate().take_while(|(bin, _)| edge(*bin) < time) {
             let (from, to) = (edge(bin), edge(bin + 1));
@@ -108,7 +108,7 @@ impl ServiceHistogram {
 
     /// The time within which `part` of all requests is done, at most `most`. While few were counted, `expected` is a part
     /// of the answer.
-    pub fn quantile(&self, part: f64, expected: &ServiceTime, most: f64) -> f64 {
+    pub(crate) fn quantile(&self, part: f64, expected: &ServiceTime, most: f64) -> f64 {
         let prior = self.prior(expected);
         if self.total <= 0.0 {
             return (prior.least - prior.rest * log(1.0 - part)).min(most);
@@ -128,7 +128,7 @@ impl ServiceHistogram {
     }
 
     /// The service time beyond `time`, on average over all requests; and the same of the squares of the times.
-    pub fn beyond(&self, time: f64) -> (f64, f64) {
+    pub(crate) fn beyond(&self, time: f64) -> (f64, f64) {
         let long = self.counts.iter().enumerate().skip(time_bin(time as u64));
         let (mut sum, mut squares) = (0.0, 0.0);
         for (bin, count) in long {

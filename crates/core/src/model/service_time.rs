@@ -16,7 +16,7 @@ use libm::{fabs, pow, sqrt};
 
 /// The requests of one type since the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Batch {
+pub(crate) struct Batch {
     /// The number of requests released.
     pub requests: f64,
     /// The sum of what they took, each clipped at [`ServiceTime::clip`].
@@ -27,7 +27,7 @@ pub struct Batch {
 
 /// The estimate. In any unit of time, the same throughout.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServiceTime {
+pub(crate) struct ServiceTime {
     mean: f64,
     /// The variance of one request about the mean.
     variance: f64,
@@ -59,12 +59,12 @@ const LEAST_DEVIATION: f64 = 0.002;
 
 impl ServiceTime {
     /// The estimate before any request was seen.
-    pub fn expected(mean: f64) -> Self {
+    pub(crate) fn expected(mean: f64) -> Self {
         ServiceTime::varying(mean, 1.0)
     }
 
     /// The estimate before any request was seen, with a deviation of this part of the mean.
-    pub fn varying(mean: f64, variation: f64) -> Self {
+    pub(crate) fn varying(mean: f64, variation: f64) -> Self {
         let expected = variation * variation;
         ServiceTime {
             mean,
@@ -78,39 +78,39 @@ impl ServiceTime {
 
     /// An estimate from `requests` requests that were seen elsewhere. It counts as if few were seen, so that it follows what
     /// comes.
-    pub fn found(mean: f64, variation: f64, requests: f64) -> Self {
+    pub(crate) fn found(mean: f64, variation: f64, requests: f64) -> Self {
         let one = ServiceTime::varying(mean, variation);
         ServiceTime { weight: requests.min(2.0 * SHORT), expected: 1.0, ..one }
     }
 
     /// The mean, the variance of one request about it, and the number of requests behind it.
-    pub fn parts(&self) -> (f64, f64, f64) {
+    pub(crate) fn parts(&self) -> (f64, f64, f64) {
         (self.mean, self.variance, self.weight)
     }
 
     /// The same estimate with a mean, a variance and a weight that were learned elsewhere.
     #[must_use]
-    pub fn restored(&self, mean: f64, variance: f64, weight: f64) -> Self {
+    pub(crate) fn restored(&self, mean: f64, variance: f64, weight: f64) -> Self {
         ServiceTime { mean, variance, weight, middle: mean, short: mean, ..*self }
     }
 
     /// Whether any request was seen.
-    pub fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.weight > 0.0
     }
 
     /// The number of requests behind the mean.
-    pub fn weight(&self) -> f64 {
+    pub(crate) fn weight(&self) -> f64 {
         self.weight
     }
 
     /// The mean time of one request.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.mean
     }
 
     /// The standard deviation of the next request's time, including the uncertainty of the mean.
-    pub fn deviation(&self) -> f64 {
+    pub(crate) fn deviation(&self) -> f64 {
         let expected = self.expected * self.mean * self.mean;
         // After as many requests as are remembered nothing of it is left beside the least deviation.
         let prior = if self.weight < LONG { pow(PRIOR, self.weight) } else { 0.0 };
@@ -120,12 +120,12 @@ impl ServiceTime {
     }
 
     /// The most that one request counts for.
-    pub fn clip(mean: f64, deviation: f64) -> f64 {
+    pub(crate) fn clip(mean: f64, deviation: f64) -> f64 {
         mean + CLIP * deviation
     }
 
     /// Learns from a batch; returns whether the cost stepped.
-    pub fn learn(&mut self, batch: &Batch) -> bool {
+    pub(crate) fn learn(&mut self, batch: &Batch) -> bool {
         let n = batch.requests;
         if n <= 0.0 {
             return false;

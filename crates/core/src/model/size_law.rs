@@ -20,7 +20,7 @@ use libm::pow;
 
 /// The requests of one type since the last step, with their sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sized {
+pub(crate) struct Sized {
     /// Requests, whatever their size.
     pub requests: f64,
     /// The sum of their times.
@@ -35,7 +35,7 @@ pub struct Sized {
 
 /// The slope. In any unit of time, the same throughout.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SizeLaw {
+pub(crate) struct SizeLaw {
     sums: Sized,
     slope: f64,
 }
@@ -48,17 +48,17 @@ const LEAST_VARIANCE: f64 = 0.02;
 
 impl SizeLaw {
     /// The law with a slope that was learned elsewhere.
-    pub fn of(slope: f64) -> Self {
+    pub(crate) fn of(slope: f64) -> Self {
         SizeLaw { slope, ..SizeLaw::default() }
     }
 
     /// The time that each block takes.
-    pub fn slope(&self) -> f64 {
+    pub(crate) fn slope(&self) -> f64 {
         self.slope
     }
 
     /// Learns from a batch.
-    pub fn learn(&mut self, seen: &Sized) {
+    pub(crate) fn learn(&mut self, seen: &Sized) {
         let keep = pow(1.0 - 1.0 / MEMORY, seen.requests);
         let add = |sum: &mut f64, value: f64| *sum = *sum * keep + value;
         let sums = &mut self.sums;

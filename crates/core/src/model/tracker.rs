@@ -21,7 +21,7 @@ use libm::{fabs, sqrt};
 
 /// Follows a rate [1/s], sampled [`SAMPLES_PER_PERIOD`](Self::SAMPLES_PER_PERIOD) times a period.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tracker {
+pub(crate) struct Tracker {
     mean: f64,
     variance: f64,
     samples: u32,
@@ -109,11 +109,11 @@ const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
 impl Tracker {
     /// Samples in a period. With several, a load that begins or ends in the middle of a period is known by its own rate, not by
     /// a mean with the rate before or after.
-    pub const SAMPLES_PER_PERIOD: u32 = 4;
+    pub(crate) const SAMPLES_PER_PERIOD: u32 = 4;
 
     /// Takes a count over `seconds`; returns whether the rate stepped.
     #[inline]
-    pub fn count(&mut self, count: u64, seconds: f64) -> bool {
+    pub(crate) fn count(&mut self, count: u64, seconds: f64) -> bool {
         if count == 0 && self.knows_nothing() {
             self.rose = false;
             return false;
@@ -123,7 +123,7 @@ impl Tracker {
 
     /// Takes `times` counts of zero, each over `seconds`; returns whether the rate stepped.
     #[inline]
-    pub fn count_nothing(&mut self, times: u64, seconds: f64) -> bool {
+    pub(crate) fn count_nothing(&mut self, times: u64, seconds: f64) -> bool {
         times > 0 && self.take_nothing(times, seconds)
     }
 
@@ -270,12 +270,12 @@ impl Tracker {
     }
 
     /// Whether the rate rose by a step in the last sample, which no second sample has confirmed.
-    pub fn rose(&self) -> bool {
+    pub(crate) fn rose(&self) -> bool {
         self.rose
     }
 
     /// The rate now [1/s].
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.mean
     }
 }

@@ -6,7 +6,7 @@
 //! window, the paper's user observation window, at every update.
 
 use crate::queue::{Arrivals, Queue, UNIT};
-use plimsoll_core::control::{DelayLaw, Feedback, Residual, slope};
+use plimsoll_core::control::{DelayLaw, Feedback, Residual};
 use plimsoll_core::model::Traffic;
 use plimsoll_core::scheduling::ArrivalGaps;
 use plimsoll_core::telemetry::DepartureWindow;
@@ -143,7 +143,7 @@ fn run(experiment: &Experiment, seed: u64) -> Outcome {
     let fixed = model(&known, experiment.workers);
     queue.speed = experiment.plant * fixed.0;
     let mut law = match experiment.gains {
-        Some((g, r, recent)) => DelayLaw::with_gains(experiment.feedback, g, r).with_recent(recent),
+        Some((g, r, recent)) => DelayLaw::with_gains(experiment.feedback, (g, recent), r),
         None => DelayLaw::new(experiment.feedback),
     };
     let mut window = DepartureWindow::new(WINDOW as u64, experiment.update as u64);
@@ -217,9 +217,35 @@ impl Halves {
 
 /// What the model says: the speed that D_ref takes, and the gain there.
 fn model(traffic: &Traffic, workers: u32) -> (f64, f64) {
-    let speed = 1.0 / traffic.service_for_mean(workers, WANTED);
+    let speed = 1.0 / service_for_mean(traffic, f64::from(workers));
     let response = |speed: f64| {
         Traffic { service_seconds: 1.0 / speed, ..*traffic }.response_seconds(f64::from(workers))
     };
     (speed, 1.0 / slope(response, speed).abs())
+}
+
+/// The service time with which these workers have the mean response time D_ref.
+fn service_for_mean(traffic: &Traffic, workers: f64) -> f64 {
+    let (mut low, mut high) = (0.0, WANTED.min(workers / traffic.rate));
+    while high - low > 1e-9 * high {
+        let middle = 0.5 * (low + high);
+        let tried = Traffic { service_seconds: middle, ..*traffic };
+        *(if tried.response_seconds(workers) <= WANTED { &mut low } else { &mut high }) = middle;
+    }
+    low
+}
+
+/// Central difference of `response` at `at`.
+fn slope(response: impl Fn(f64) -> f64, at: f64) -> f64 {
+    let step = 1e-4 * at;
+    (response(at + step) - response(at - step)) / (2.0 * step)
+}
+
+/// QM 2.2: a delay of 2 takes mu = 1.5 at lambda = 1, where the slope is -4, and 3.5 at lambda = 3.
+#[test]
+fn the_model_has_the_speeds_and_the_slope_of_the_papers_example() {
+    let mm1 = Traffic { rate: 1.0, service_seconds: 1.0, arrival_variability: 1.0, service_variability: 1.0 };
+    let [(slow, gain), (fast, _)] = [1.0, 3.0].map(|rate| model(&Traffic { rate, ..mm1 }, 1));
+    assert!((slow - 1.5).abs() < 1e-6 && (fast - 3.5).abs() < 1e-6, "{slow} and {fast}");
+    assert!((1.0 / gain - 4.0).abs() < 1e-3, "{gain}");
 }

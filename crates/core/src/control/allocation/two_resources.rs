@@ -256,7 +256,7 @@ pub(crate) fn levels_within(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::LoadParts;
+    use crate::control::utilization::demand::LoadParts;
     use core::ops::Range;
 
     /// A group of one level that takes so much of each resource.

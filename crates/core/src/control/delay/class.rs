@@ -114,7 +114,7 @@ impl DelayClass {
         };
         let law = match promise.delay.percentile {
             None => DelayLaw::new(feedback),
-            Some(_) => DelayLaw::with_gains(feedback, SHARE_GAIN, SHARE_ZERO),
+            Some(_) => DelayLaw::with_gains(feedback, (SHARE_GAIN, 0.0), SHARE_ZERO),
         };
         DelayClass {
             parts,

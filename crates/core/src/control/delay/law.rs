@@ -66,7 +66,8 @@ pub struct Residual {
     pub wanted: f64,
     /// Measured minus wanted: positive asks for more.
     pub error: f64,
-    /// The same error over the last [`RECENT`] of the window alone.
+    /// The same error over the most recent departures alone; in the engine over the last 50 of contended times
+    /// (`contention.rs`).
     pub recent_error: f64,
     /// n / N: the share of the window that is new.
     pub fresh: f64,
@@ -88,9 +89,6 @@ pub struct DelayLaw {
     integral: f64,
 }
 
-/// The part of the window that counts as recent.
-pub const RECENT: f64 = 0.05;
-
 /// g, in units of 1 / |slope|.
 const G: f64 = 4.0;
 /// r, of a loop that updates once a window.
@@ -101,18 +99,13 @@ const G_RECENT: f64 = 1.0;
 impl DelayLaw {
     /// A law with the module's constants.
     pub fn new(feedback: Feedback) -> Self {
-        DelayLaw { recent: G_RECENT, ..DelayLaw::with_gains(feedback, G, R) }
+        DelayLaw::with_gains(feedback, (G, G_RECENT), R)
     }
 
-    /// The paper's law with gain `g` (1 / |slope|) and zero `r` (per window): recent departures do not count twice.
-    pub fn with_gains(feedback: Feedback, g: f64, r: f64) -> Self {
-        DelayLaw { feedback, g, r, recent: 0.0, integral: 0.0 }
-    }
-
-    /// Sets the gain for the error of the recent departures.
-    #[must_use]
-    pub fn with_recent(self, recent: f64) -> Self {
-        DelayLaw { recent, ..self }
+    /// The law with gain `g` (1 / |slope|), the gain `recent` for the error of the recent departures, which is 0 in the paper's
+    /// law, and zero `r` (per window).
+    pub fn with_gains(feedback: Feedback, (g, recent): (f64, f64), r: f64) -> Self {
+        DelayLaw { feedback, g, r, recent, integral: 0.0 }
     }
 
     /// The next value of the actuator.
@@ -142,11 +135,6 @@ impl DelayLaw {
         let gain = self.g * seen.gain;
         DelayTerms { predicted: seen.feed_forward, error: seen.error, gain, integral: self.integral }
     }
-
-    /// The integral part, in units of the actuator.
-    pub fn integral(&self) -> f64 {
-        self.integral
-    }
 }
 
 /// Workers per unit of error: one over the slope, at the operating point.
@@ -160,21 +148,16 @@ pub(super) fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
     }
 }
 
-/// Central difference of `response` at `at`: dD/du of a model, for the gain.
-pub fn slope(response: impl Fn(f64) -> f64, at: f64) -> f64 {
-    let step = 1e-4 * at;
-    (response(at + step) - response(at - step)) / (2.0 * step)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Traffic;
     use alloc::collections::VecDeque;
     use core::f64::consts::PI as HALF_TURN;
     use libm::{cos, exp, fabs, sin};
 
     const FRESH: f64 = 0.01;
+    /// The part of the window that counts as recent.
+    const RECENT: f64 = 0.05;
 
     fn seen(error: f64) -> Residual {
         Residual {
@@ -230,9 +213,9 @@ mod tests {
 
     #[test]
     fn the_terms_add_up_to_what_the_law_asks_for() {
-        let mut law = DelayLaw::with_gains(Feedback::PI, 4.0, 0.9);
+        let mut law = DelayLaw::with_gains(Feedback::PI, (4.0, 0.0), 0.9);
         law.next(&seen(0.1));
-        let before = law.integral();
+        let before = law.integral;
         let asked = law.next(&seen(0.2));
         let terms = law.terms(&seen(0.2));
         assert!(before > 0.0 && terms.integral > before, "{terms:?}");
@@ -258,7 +241,7 @@ mod tests {
     /// A negative one moves P along the hyperbola, where eq. 4 is linear.
     #[test]
     fn what_moves_by_errors_that_are_not_negative_is_equation_4_of_the_paper() {
-        let mut law = DelayLaw::with_gains(Feedback::PI, 1.5, 0.6);
+        let mut law = DelayLaw::with_gains(Feedback::PI, (1.5, 0.0), 0.6);
         let errors = [0.3, 0.1, 0.7, 0.0, 0.2];
         let mut last = (0.0, 0.0);
         for error in errors {
@@ -275,7 +258,7 @@ mod tests {
     /// Relative errors one deviation above and below a mean of `-g s^2 / 2` leave the integral where it is.
     #[test]
     fn errors_that_vary_come_to_rest_below_what_was_promised() {
-        let law = DelayLaw::with_gains(Feedback::PI, G, R);
+        let law = DelayLaw::with_gains(Feedback::PI, (G, 0.0), R);
         let moves = |part: f64| {
             let (deviation, wanted) = (0.104, seen(0.0).wanted);
             let mean = -part * G * deviation * deviation / 2.0;
@@ -315,27 +298,19 @@ mod tests {
         for _ in 0..100_000 {
             assert_eq!(law.next(&short(50.0)), 2.0);
         }
-        assert!(fabs(law.integral() - 0.5) < 1e-3, "I is what was applied, {}", law.integral());
+        assert!(fabs(law.integral - 0.5) < 1e-3, "I is what was applied, {}", law.integral);
         assert!(law.next(&short(-0.5)) < 2.0, "and is left at once");
         // Where the actuator does not limit, the error teaches nothing.
-        let before = law.integral();
+        let before = law.integral;
         law.next(&Residual { binding: false, ..seen(1.0) });
-        assert_eq!(law.integral(), before);
+        assert_eq!(law.integral, before);
     }
 
     #[test]
     fn a_short_delay_never_costs_the_queue_its_stability() {
-        let mut law = DelayLaw::with_gains(Feedback::P, 50.0, R);
+        let mut law = DelayLaw::with_gains(Feedback::P, (50.0, 0.0), R);
         // lambda = 1, D_ref = 2: the fewest that is stable is 1, and no delay is shorter than 0.
         assert!(law.next(&seen(-2.0)) > 1.0);
         assert!(law.next(&seen(-0.01)) < 1.5 && law.next(&seen(0.01)) > 1.5);
-    }
-
-    #[test]
-    fn the_slope_of_the_papers_example_is_minus_four() {
-        let mm1 =
-            Traffic { rate: 1.0, service_seconds: 1.0, arrival_variability: 1.0, service_variability: 1.0 };
-        let found = slope(|mu| Traffic { service_seconds: 1.0 / mu, ..mm1 }.response_seconds(1.0), 1.5);
-        assert!(fabs(found + 4.0) < 1e-3, "{found}");
     }
 }

@@ -23,7 +23,7 @@ impl Resource {
 
 /// The load of one class or of several at a level, in units of utilization (1 is the plant's whole capacity).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LoadParts {
+pub(crate) struct LoadParts {
     /// Utilization by arriving requests.
     pub arriving: f64,
     /// Utilization of the link, b' W; zero without a second resource.
@@ -62,7 +62,7 @@ fn larger(work: f64, link: f64) -> f64 {
 
 /// U(m), by the load at each whole level.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Demand {
+pub(crate) struct Demand {
     /// M, the highest level that a class of the plant has.
     pub top: u8,
     /// The load if all requests are served at a level, by level.
@@ -73,7 +73,7 @@ pub struct Demand {
 
 impl Demand {
     /// A demand of arrivals alone: their utilization at the levels 0..=M.
-    pub fn arriving(utilization: &[f64]) -> Self {
+    pub(crate) fn arriving(utilization: &[f64]) -> Self {
         let mut demand = Demand { top: utilization.len().saturating_sub(1) as u8, ..Demand::default() };
         for (load, utilization) in demand.levels.iter_mut().zip(utilization) {
             load.arriving = *utilization;
@@ -82,7 +82,7 @@ impl Demand {
     }
 
     /// U(m) of the arriving requests and of `drain` times the backlog; of two resources, that of the more loaded one.
-    pub fn offered(&self, m: f64, drain: f64) -> f64 {
+    pub(crate) fn offered(&self, m: f64, drain: f64) -> f64 {
         if m <= 0.0 {
             return self.at(0, drain);
         }
@@ -131,7 +131,7 @@ impl Demand {
 
     /// The work of the waiting requests, in periods of the plant's capacity, if they are started at m, and at the lowest level
     /// at least.
-    pub fn backlog(&self, m: f64) -> f64 {
+    pub(crate) fn backlog(&self, m: f64) -> f64 {
         if self.levels[..=usize::from(self.top)].iter().all(|load| load.waiting == 0.0) {
             return 0.0;
         }
@@ -143,7 +143,7 @@ impl Demand {
     }
 
     /// The highest m in `[0, M]` whose offered load is at most `target`; 0 if even rejecting all exceeds it.
-    pub fn solve(&self, target: f64, drain: f64) -> f64 {
+    pub(crate) fn solve(&self, target: f64, drain: f64) -> f64 {
         for high in (1..=usize::from(self.top)).rev() {
             let (above, below) = (self.at(high, drain), self.at(high - 1, drain));
             if above <= target {
@@ -173,7 +173,7 @@ impl Demand {
     }
 
     /// dU/dm at m: the gain p of the segment that m lies in (UC 4.4 is the segment from 0 to 1).
-    pub fn gain(&self, m: f64) -> f64 {
+    pub(crate) fn gain(&self, m: f64) -> f64 {
         let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
         self.at(low + 1, 0.0) - self.at(low, 0.0)
     }

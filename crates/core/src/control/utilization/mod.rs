@@ -30,7 +30,7 @@ mod retry_after_forecast;
 pub(crate) mod sense;
 mod served;
 mod status;
-pub mod tuning;
+pub(crate) mod tuning;
 pub(crate) mod view;
 
 use crate::control::allocation::Allocation;

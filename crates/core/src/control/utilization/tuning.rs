@@ -13,7 +13,7 @@ use libm::sqrt;
 
 /// A PI controller in velocity form: `m += (proportional (e_k - e_{k-1}) + integral e_k)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gains {
+pub(crate) struct Gains {
     /// K_p [m per utilization].
     pub proportional: f64,
     /// K_p K_i T: what one period's error adds [m per utilization].
@@ -21,7 +21,7 @@ pub struct Gains {
 }
 
 /// The gains of UC 4.4 as printed, for process gain `p` (dU/dm) and gain margin `gain_margin`.
-pub fn as_printed(p: f64, gain_margin: f64) -> Gains {
+pub(crate) fn as_printed(p: f64, gain_margin: f64) -> Gains {
     let proportional = sqrt(3.0) / (2.0 * gain_margin * p);
     let integral_rate_times_period = 5.0 * core::f64::consts::PI / (3.0 * sqrt(3.0));
     Gains { proportional, integral: proportional * integral_rate_times_period }

@@ -41,7 +41,7 @@ const LEAST_PART: f64 = 1e-3;
 
 /// The load that a plant carries without rejecting a request, in units of its capacity.
 #[derive(Clone, Copy, Debug)]
-pub struct Carries {
+pub(crate) struct Carries {
     /// The load that its workers carry.
     pub(crate) capacity: f64,
     /// The factors by which chance may lift the load above the capacity: the load followed slowly, and a period's load.

@@ -36,7 +36,7 @@ use libm::pow;
 
 /// State of the law.
 #[derive(Clone, Debug)]
-pub struct FeedForward {
+pub(crate) struct FeedForward {
     /// The integral part: the bias of the set point.
     bias: f64,
     /// The proportional part.

@@ -19,7 +19,7 @@ use paper::PaperPi;
 
 /// The observations of a period that a law decides on.
 #[derive(Clone, Debug)]
-pub struct Observation<'a> {
+pub(crate) struct Observation<'a> {
     /// U*, the load at which the plant is held.
     pub set_point: f64,
     /// The load beyond which requests are rejected: more than U* if U* is lowered because a gateway has its places at this
@@ -80,7 +80,7 @@ pub struct Observation<'a> {
 
 /// The target of a law for the next period.
 #[derive(Clone, Copy, Debug)]
-pub enum LawTarget {
+pub(crate) enum LawTarget {
     /// An offered load, which is shared out among sites and priorities.
     Load(LoadTarget),
     /// One service level m for all classes of the plant. A law that gives it cannot share a plant, so its promises are
@@ -90,7 +90,7 @@ pub enum LawTarget {
 
 /// The offered load that is to be filled: a plant's, or that of a part of its clients.
 #[derive(Clone, Copy, Debug)]
-pub struct LoadTarget {
+pub(crate) struct LoadTarget {
     /// The most that these clients may offer.
     pub load: f64,
     /// The share of the backlog that is to be served within a period, as in [`Demand::offered`].
@@ -130,7 +130,7 @@ impl LoadTarget {
 }
 
 /// A law of the service level, called once a period.
-pub trait Law: Send {
+pub(crate) trait Law: Send {
     /// The target of the next period.
     fn target(&mut self, seen: &Observation<'_>) -> LawTarget;
 

@@ -15,7 +15,7 @@ use crate::control::tuning::as_printed;
 
 /// State of the law.
 #[derive(Clone, Debug)]
-pub struct PaperPi {
+pub(crate) struct PaperPi {
     last_error: f64,
     gain_margin: f64,
 }
@@ -28,7 +28,7 @@ const SMALLEST_FRACTION: f64 = 0.001;
 
 impl PaperPi {
     /// The law with design parameter `gain_margin`.
-    pub fn new(gain_margin: f64) -> Self {
+    pub(crate) fn new(gain_margin: f64) -> Self {
         PaperPi { last_error: 0.0, gain_margin }
     }
 
