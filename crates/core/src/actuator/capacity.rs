@@ -4,7 +4,8 @@
 use crate::time::Instant;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// The words of one plant. The worker search, the loop of refusals and the readings write them, requests read the first three.
+/// The words of one plant. The worker search, the loop of refusals and the readings write them; requests read all but
+/// `most_for_times`, `whole` and `available`.
 #[repr(C)]
 pub(crate) struct Capacity {
     workers: AtomicU32,

@@ -34,7 +34,8 @@ pub(crate) struct FractionCalibration {
 const GAIN: f64 = 0.1;
 const FAST_GAIN: f64 = 0.5;
 const NOISE: f64 = 0.5;
-/// An error of more than so many standard deviations of the count is no chance; a smaller count than this tells too little.
+/// An error of a small count within this number of standard deviations is chance; the deviation is that of at least
+/// [`FEWEST_EXPECTED`] requests.
 const DEVIATIONS: f64 = 3.0;
 const FEWEST_EXPECTED: f64 = 4.0;
 /// Where fewer are expected at the higher level, the count is small. (From there on a tenth too many are served, at twenty a

@@ -21,7 +21,7 @@ const SPREAD: f64 = 0.5;
 const NEWTON_STEPS: u32 = 2;
 /// The slope of the equation, which is 0 where no work and none in small pieces is ahead.
 const LEAST_SLOPE: f64 = 1e-3;
-/// The case that a request waits while chance takes more workers than this is left out.
+/// With more free workers than this, the chance that requests before it hold all of them counts as 0.
 const MOST_HELD: u32 = 16;
 /// The part of the workers that higher ranks leave is taken to be at least this.
 const LEAST_LEFT: f64 = 0.05;

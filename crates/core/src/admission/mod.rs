@@ -5,8 +5,10 @@
 //!
 //! - `contract_token_bucket`: whether a site keeps to its contract; beyond it, its requests lose the guaranteed quality
 //! - `deadline`, `headroom`: refuses a request that would miss its deadline, with room left for the costliest ones
+//! - `held_workers`: the workers that requests hold for longer than a request with some deadline can wait
 //! - `rule`: which rule decides so: unfinished work, or for comparison `synthetic_utilization` (UC 3) or [`aces`] (AC)
 //! - `unfinished_work`, `slot`, `residual_work`, `expected_wait`, `estimates`: work at a plant, the wait, the cost by type
+//! - `slot_key`, `waiting_by_age`, `site_turns`: which requests a slot is of, their work by age, what other sites take in turn
 //! - `lateness`: what became late, and which chance of it is accepted
 //! - `stream_limits`: how many requests may stream at a plant, and how many connections may be upgraded
 

@@ -48,7 +48,7 @@ pub(crate) struct UnfinishedWork {
     slots: Vec<SlotOf>,
     /// The slots of each site that takes turns.
     by_site: Arc<[SiteSlots]>,
-    /// One word, so that a plant is no longer than it need be.
+    /// Behind a pointer, so that a `PublishedPlant` stays small.
     held: Arc<HeldByDeadline>,
     residual: Arc<ResidualWork>,
     /// The workers that no request uses, on average of late, in thousandths.

@@ -11,9 +11,9 @@ pub struct Changes {
     pub plants: Difference,
     /// Changes of sites: of anything but the conditions of their classes.
     pub sites: Difference,
-    /// Changes of classes in sites that stay, as `site/class`; a class has changed if its condition has.
+    /// Changes of classes in sites that stay, as `site/class`; a class has changed if anything of it has.
     pub classes: Difference,
-    /// The loops run differently: mode, period, law or `Retry-After`.
+    /// Whether anything of [`Control`](super::Control) differs.
     pub control: bool,
 }
 

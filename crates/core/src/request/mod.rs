@@ -6,6 +6,7 @@
 //!
 //! - `api`, `reason`, `work`: what a shell hands in and gets back, why a request was treated so, the work that it brings
 //! - `classify`, `hosts`, `pattern`, `normal_path`, [`explain`]: its site and its class, and how they are found, step by step
+//! - `host_name`, `own_places`, `media_type`: what a shell finds in heads: hosts, paths of a level's prefix, event streams
 //! - `client_hash`: a client by its address, and the keyed hash of it, by which its level is chosen
 //! - `type_rules`, `default_type`, `shape`, `shape_table`: its type, and what else of it may tell its cost
 

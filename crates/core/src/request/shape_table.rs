@@ -1,8 +1,8 @@
 //! The shapes of a site's requests and the types that were found, in words that threads share.
 //!
 //! An arrival reads its type: the few rules that the loop has published are tried in their order, so it needs no table. Its
-//! shape is looked up too, so that its release can add the logarithm of its service time to the sums of that shape, from
-//! which the loop finds the types (`control/deadline/found`). The table is bounded: [`SHAPES`] shapes of one site. A shape
+//! shape is looked up too, so that its release can add the logarithm of its service time to the sums of that shape, from which
+//! the loop finds the types (`control/deadline/found_types.rs`). The table is bounded: [`SHAPES`] shapes of one site. A shape
 //! that finds no room is given its type and teaches nothing; the loop makes room ([`CrowdedPrefixes`]).
 //!
 //! A shape is known by its key, in one of [`WINDOW`] slots that follow from it, so a lookup reads at most so many words. A

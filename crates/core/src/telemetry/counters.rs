@@ -201,12 +201,14 @@ pub struct ClassCounters {
     pub(crate) decided: [Counter; MAX_LEVELS + 1],
     pub(crate) served: [Counter; MAX_LEVELS + 1],
     pub(crate) timing: TimingCounters,
-    /// Queue delays of requests started, and response and service times of requests released.
+    /// Queue delays of requests started, and response times of requests released.
     pub(crate) queue_delays: DurationCounters,
     pub(crate) response_times: DurationCounters,
+    /// Releases by level and size, which the cost models learn from.
     pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
     /// The clients of every 2^k-th arrival, the latest of them.
     pub(crate) recent: Many<AtomicU64, RECENT>,
+    /// Service times of requests released.
     pub(crate) service_times: DurationCounters,
     /// The sum of the queue delays of requests released whose response time is counted in `response_times`. That of the
     /// service times is what it leaves of `response_ns`, so that a short request has nothing to add here.

@@ -44,7 +44,7 @@ pub struct DepartureCounts {
     pub response_ns: u64,
     /// Answers that took longer than promised, and clients that hung up later than that.
     pub late: u64,
-    /// The other answers by the part of the promised time, the sums of their times, and clients that hung up.
+    /// The other answers, by the part of the promised time that they took.
     pub answered_in: [u64; PARTS],
     /// The sums of their response times.
     pub response_in_ns: [u64; PARTS],

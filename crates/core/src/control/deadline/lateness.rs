@@ -33,7 +33,7 @@ pub(super) struct LatenessLaw {
     admitted: f64,
     /// What ever was refused for its wait, late, and refused, at the last look (us).
     last: [u64; 3],
-    /// The chance is this many times e above [`FEWEST`].
+    /// The natural logarithm of the accepted chance over [`FEWEST`].
     raised: f64,
     /// The time (s) until the next request is invited.
     pause: f64,

@@ -1,10 +1,12 @@
 //! The loop behind deadlines: learns what admission reads.
 //!
 //! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the cost
-//! of each type (`types.rs`, `service_allowance.rs`), which types there are where none is told (`found_types.rs`), and the
-//! part of a plant that higher ranks take (`rates.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
-//! [`UnfinishedWork`]. A deadline is decided on at the arrival of a request. So no budget of a period is used up, and no second
-//! queue for the work that a period leaves over is needed, as AC has them: that work is unfinished as any other.
+//! of each type (`types.rs`, `learned_type.rs`, `service_allowance.rs`, kept by `known.rs`), which types there are where none
+//! is told (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks take
+//! (`rates.rs`), which chance of being late is accepted (`lateness.rs`), and which room the costliest requests are left
+//! (`room.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and [`UnfinishedWork`]. A deadline is decided
+//! on at the arrival of a request. So no budget of a period is used up, and no second queue for the work that a period leaves
+//! over is needed, as AC has them: that work is unfinished as any other.
 //!
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 

@@ -203,12 +203,14 @@ impl HeldRates {
         let has_ended = sum != last[0];
         if self.sums[0] <= 0.0 {
             if !has_ended {
-                // As long as none has ended, as much is left as they have run.
+                // Until an old request has ended, the residual life is taken as the time that old requests have run so far, at
+                // least a deadline.
                 self.running += seconds * 1e6 * f64::from(held.old(now));
                 held.set_life(self.running.max(deadline_us));
                 return;
             }
-            // As many as one of them says that a deadline is left.
+            // The first that ends is weighed against one imagined request, which alone gives a mean residual life of one
+            // deadline.
             self.sums = [deadline_us, 2.0 * deadline_us * deadline_us];
         }
         if has_ended {

@@ -4,6 +4,10 @@
 //! around the prediction of `class.rs`. *Gives out*: the quota of each class and how long its requests may wait; by how
 //! much the set point of a plant is to be reduced (`reduction.rs`), where a delay cannot be kept otherwise.
 //!
+//! The law learns while other classes compete (`contention.rs`). A promise is also missed where the latest departures are late
+//! (`latest.rs`), or the last hundred of a class that has few (`rare.rs`). `long_queue.rs` has the promises that no quota
+//! holds, and `lower_service.rs` for how long lower classes hold a worker.
+//!
 //! Each class is given as many workers as its law asks for, the highest rank first, while there are any; classes of one rank
 //! divide what is short. A class without traffic keeps no workers from the others. If that does not keep a promise, the reduced
 //! set point makes the utilization loop degrade and then reject the lowest classes.

@@ -9,7 +9,7 @@
 //!
 //! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
 //!
-//! `sense` -> `costs` -> `offered` (as a `demand`) -> `served` -> `observation` -> law ->
+//! `sense` -> `costs` -> `offered` (as a `demand`) -> `served` -> `places` -> `observation` -> law ->
 //! [`allocation`](crate::control::allocation) -> `client_fractions` -> `retry_after_forecast` ->
 //! `status` -> `output`. No stage reads the status that the step produces.
 //!

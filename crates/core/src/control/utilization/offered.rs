@@ -97,9 +97,10 @@ impl PlantDemand {
         self
     }
 
-    /// The load of a site of whose requests those outside its contract that can be degraded are. While its costs are not
-    /// told its claim is at least this much, if they may be as high: requests are not rejected because the load inside the
-    /// contract seems to use it up, since it is their lighter versions that tell the costs.
+    /// The load of a site whose requests outside the contract all have the lowest level, or are rejected where there is only
+    /// one. While nothing tells the site's costs, its claim is at least this much, as far as the costs may be so high:
+    /// otherwise the load inside the contract would seem to use the claim up, and the lighter pages that tell the costs would
+    /// never be served.
     fn lightest(&self, index: usize, site: &SiteView) -> f64 {
         let lowest = |group: &Demand| group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0);
         self.fixed[index].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()

@@ -90,7 +90,7 @@ impl Planned {
         self.rate * self.service_seconds
     }
 
-    /// The response time (s) that was promised of, where a request waits so long in the mean.
+    /// The response time (s) of the promised kind, mean or percentile, where the mean wait is `wait`.
     fn response(&self, wait: f64, waits: f64) -> f64 {
         match self.delay.percentile {
             None => self.service_seconds + wait,
