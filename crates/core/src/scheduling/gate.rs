@@ -158,14 +158,15 @@ impl Gate {
                 return Entry::Entered(change);
             }
             let is_full = queue.is_full(most_waiting as usize, waiting.rank);
-            if is_full && !queue.may_displace(&waiting) {
+            let lowest = if is_full { queue.lowest_below(&waiting) } else { None };
+            if is_full && lowest.is_none() {
                 return Entry::Overflow;
             }
             // The swap fails if the bit is clear and there is room; then the request tries again to enter. While the bit is
             // set, a thread that ends a service waits for the lock.
             let full = |w: u64| (w & WAITS != 0 || w & COUNT >= u64::from(limit)).then_some(w | WAITS);
             if self.change_quietly(full) {
-                let displaced = if is_full { queue.displace(&waiting) } else { None };
+                let displaced = lowest.and_then(|fifo| queue.displace(fifo));
                 return Entry::Waits { ticket: queue.push(waiting), displaced };
             }
         }

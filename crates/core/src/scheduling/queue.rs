@@ -338,7 +338,7 @@ impl Queue {
 
     /// The last fifo with a waiting request that this one ranks above; else, of sites with a contract, that of the site which
     /// would still have the longest backlog.
-    fn lowest_below(&mut self, waiting: &Waiting) -> Option<usize> {
+    pub(crate) fn lowest_below(&mut self, waiting: &Waiting) -> Option<usize> {
         let Waiting { rank, site, .. } = *waiting;
         // Exempt requests have a queue of their own length, so what others give up makes no room for them.
         if rank == Rank::EXEMPT {
@@ -362,14 +362,10 @@ impl Queue {
         }
     }
 
-    pub(crate) fn may_displace(&mut self, waiting: &Waiting) -> bool {
-        self.lowest_below(waiting).is_some()
-    }
-
-    pub(crate) fn displace(&mut self, waiting: &Waiting) -> Option<Waiting> {
-        let lowest = self.lowest_below(waiting)?;
-        let waiting = self.fifos[lowest].pop();
-        self.take_out(lowest, waiting)
+    /// Takes the oldest request out of this fifo.
+    pub(crate) fn displace(&mut self, fifo: usize) -> Option<Waiting> {
+        let waiting = self.fifos[fifo].pop();
+        self.take_out(fifo, waiting)
     }
 
     pub(crate) fn remove(&mut self, ticket: u64) -> bool {
