@@ -120,7 +120,7 @@ impl Registry {
             let site = member.site;
             let plant = site.plants().next().unwrap_or(site.plant);
             let group = site.guarantee.as_ref().map(|_| member.site_number);
-            let priority = site.classes.get(member.index).map_or(site.default_priority, |own| own.priority);
+            let priority = site.priority_of(member.index);
             ((plant, group), priority)
         };
         let mut highest = BTreeMap::new();

@@ -156,7 +156,7 @@ pub(crate) fn terms(site: &Site, class_index: usize, exempt: bool) -> DeadlineTe
     let class = site.classes.get(class_index);
     let deadline = site.deadline_of(class_index).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
-    let priority = class.map_or(site.default_priority, |class| class.priority);
+    let priority = site.priority_of(class_index);
     let in_time = site.in_time_of(class_index) / 100.0;
     let own = deadline.map(|deadline| DeadlinePromise { deadline, in_time, priority });
     let promise_index = promises_of(site).iter().position(|known| Some(*known) == own).unwrap_or(0) as u8;
@@ -189,10 +189,8 @@ fn promises_of(site: &Site) -> Vec<DeadlinePromise> {
         in_time: site.in_time_of(index) / 100.0,
         priority,
     };
-    let priority =
-        |index: usize| site.classes.get(index).map_or(site.default_priority, |class| class.priority);
     let mut all: Vec<_> =
-        site.deadlines().map(|(index, deadline)| promise(index, deadline, priority(index))).collect();
+        site.deadlines().map(|(index, deadline)| promise(index, deadline, site.priority_of(index))).collect();
     if all.is_empty() {
         all.push(promise(site.classes.len(), Duration::MAX, site.default_priority));
     }

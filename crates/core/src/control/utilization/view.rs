@@ -78,7 +78,6 @@ impl PlantView {
         let least = registry.least_levels();
         for member in registry.classes() {
             let site = member.site;
-            let class = site.classes.get(member.index);
             let plants: Vec<usize> = site.plants().collect();
             let Some((depth, (_, base, top))) = parts(&plants).enumerate().find(|(_, part)| part.0 == number)
             else {
@@ -103,7 +102,7 @@ impl PlantView {
                 group: 0,
                 cost_ratio,
             });
-            keys.push((member.site_number, class.map_or(site.default_priority, |class| class.priority)));
+            keys.push((member.site_number, site.priority_of(member.index)));
         }
         let mut groups: Vec<(usize, u8)> = keys.clone();
         groups.sort_unstable();

@@ -125,8 +125,7 @@ impl Engine {
 
 /// The ranks of a class: of its ordinary requests, and of those inside a contract.
 fn ranks(site: &Site, index: usize) -> [Rank; 2] {
-    let class = site.classes.get(index);
-    let priority = class.map_or(site.default_priority, |class| class.priority);
+    let priority = site.priority_of(index);
     let deadline = site.deadline_of(index);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
     [others(priority, deadline), Rank::guaranteed(priority, deadline)]
