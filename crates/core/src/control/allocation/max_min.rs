@@ -185,7 +185,7 @@ pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]
     }
 }
 
-fn at_level(groups: &[Demand], claim: &Claim, drain: f64, m: impl Fn(&Demand) -> f64) -> f64 {
+pub(super) fn at_level(groups: &[Demand], claim: &Claim, drain: f64, m: impl Fn(&Demand) -> f64) -> f64 {
     groups[claim.groups.clone()].iter().map(|demand| demand.offered(m(demand), drain)).sum()
 }
 

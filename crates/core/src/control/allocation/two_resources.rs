@@ -18,7 +18,7 @@
 //! A site that does not share the excess is held to its U*, `max(a R + b W, b' W)`, in each resource. Only what its contract
 //! takes of a resource is kept for it; the rest is excess.
 
-use super::max_min::{Claim, GroupShare, Wants, entitle, share_out};
+use super::max_min::{Claim, GroupShare, Wants, at_level, entitle, share_out};
 use crate::control::Demand;
 use crate::control::utilization::demand::Resource;
 use crate::control::utilization::offered::PlantDemand;
@@ -118,13 +118,9 @@ impl TwoResources {
     /// wants in a round, as `max_min` does it, a site has the more the more it wants, and the rounds do not come to rest.)
     fn kept_contracts(&self, resource: usize, capacity: f64) -> Vec<Claim> {
         let (mut claims, groups) = (self.claims[resource].clone(), &self.groups[resource]);
-        let rejecting =
-            |claim: &Claim| groups[claim.groups.clone()].iter().map(|own| own.offered(0.0, 0.0)).sum();
+        let rejecting = |claim: &Claim| at_level(groups, claim, 0.0, |_| 0.0);
         // What a site does not ask for takes nothing from another contract.
-        let whole = |claim: &Claim| {
-            let own = groups[claim.groups.clone()].iter();
-            own.map(|own| own.offered(f64::from(own.top), self.drain)).sum()
-        };
+        let whole = |claim: &Claim| at_level(groups, claim, self.drain, |own| f64::from(own.top));
         let budget = |claim: &Claim| (claim.promised - claim.fixed).min(whole(claim)).max(rejecting(claim));
         let least: f64 = claims.iter().map(rejecting).sum();
         let all: f64 = claims.iter().map(budget).sum();

@@ -6,7 +6,7 @@ use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
 use crate::model::{CommonFall, CostEstimate, EVIDENCE, LinearModel, Served};
 use crate::promises::plan::Known;
-use crate::promises::{self, MAX_LEVELS, Mode, Plant, Sense};
+use crate::promises::{self, Costs, MAX_LEVELS, Mode, Sense};
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 use libm::sqrt;
@@ -98,7 +98,7 @@ impl CostModel {
         self.workers = plant.promised.workers;
         let reports = plant.promised.sense == Sense::Reported;
         if !reports || self.reported_line.is_none() || new_promise {
-            self.reported_line = reports.then(|| promised_line(&plant.promised));
+            self.reported_line = reports.then(|| promised_line(plant.promised.costs, 1));
             self.reported_line.iter_mut().for_each(|line| line.scale(1.0 / self.available));
         }
     }
@@ -406,10 +406,12 @@ impl WeightedMean {
     }
 }
 
-fn promised_line(plant: &Plant) -> LinearModel {
-    plant
-        .costs
-        .map_or_else(LinearModel::default, |c| LinearModel::known(c.per_request_seconds, c.per_byte_seconds))
+/// The line of promised costs, which are seconds of the whole plant, in seconds of one of this number of workers.
+pub(crate) fn promised_line(promised: Option<Costs>, workers: u32) -> LinearModel {
+    let workers = f64::from(workers);
+    promised.map_or_else(LinearModel::default, |c| {
+        LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
+    })
 }
 
 #[cfg(test)]

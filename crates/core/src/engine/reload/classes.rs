@@ -2,11 +2,12 @@
 
 use crate::actuator::cascade::{Cascade, parts};
 use crate::control::cost::class::ClassCosts;
+use crate::control::utilization::costs::promised_line;
 use crate::engine::Engine;
 use crate::engine::status::ClassRow;
 use crate::model::LinearModel;
 use crate::promises::registry::RegisteredClass;
-use crate::promises::{Costs, Level, Site};
+use crate::promises::{Level, Site};
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 impl Engine {
@@ -86,15 +87,6 @@ impl Engine {
             costs.promised = promised;
         }
     }
-}
-
-/// a and b of promised costs [seconds of one worker]. They are promised in seconds of the whole plant, so they depend on how
-/// many workers it has.
-fn promised_line(promised: Option<Costs>, workers: u32) -> LinearModel {
-    let workers = f64::from(workers);
-    promised.map_or_else(LinearModel::default, |c| {
-        LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
-    })
 }
 
 pub(super) fn level_names(site: &Site) -> Vec<String> {
