@@ -132,7 +132,7 @@ impl Capacity {
 
     /// Whether the number of workers is known: told, or found.
     pub(crate) fn is_known(&self) -> bool {
-        !self.is_searched || self.is_known.load(Ordering::Relaxed) != 0
+        self.is_known.load(Ordering::Relaxed) != 0
     }
 
     /// `is_known`: whether throughput was seen to level off, or the server reports its workers.
@@ -156,7 +156,7 @@ impl Capacity {
     /// Writes the numbers that requests read. While the workers are searched for the share does not apply: the search finds
     /// the workers of the servers in use.
     fn publish(&self) {
-        let is_known = self.is_known.load(Ordering::Relaxed) != 0;
+        let is_known = self.is_known();
         let share = if is_known { self.available() } else { 1.0 };
         let of = |n: u32| ((f64::from(n) * share + 0.5) as u32).clamp(n.min(1), n);
         let [workers, limit] = self.whole().map(of);

@@ -100,9 +100,6 @@ impl Cascade {
 
     /// The mean level of the clients, which is m where there is one part.
     pub(crate) fn mean(&self) -> f64 {
-        if let [only] = &self.parts[..] {
-            return only.m;
-        }
         let mut mean = 0.0;
         for part in self.parts.iter().rev() {
             // Below the part's lowest level are those that it passes down, with the mean level found so far.

@@ -114,8 +114,9 @@ pub struct LearnedPlant {
 impl Engine {
     /// The learned state, to be kept for the next engine.
     pub fn learned(&self) -> LearnedState {
+        let loops = self.loops.utilization.iter().enumerate();
         let states: Vec<ClassLoopState> =
-            (0..self.loops.utilization.len()).flat_map(|plant| self.class_states(plant)).collect();
+            loops.flat_map(|(plant, own)| own.class_states(plant, &self.loops.applied)).collect();
         let plants = self.registry.promises.plants.iter().enumerate().map(|(number, plant)| {
             let LoopState { level, bias } = self.loops.utilization[number].state();
             let workers = self.loops.searches[number].as_ref().map(|search| search.known());
@@ -133,10 +134,6 @@ impl Engine {
         };
         let sites = promised.filter_map(site).collect();
         LearnedState { classes: classes.collect(), plants: plants.collect(), sites }
-    }
-
-    fn class_states(&self, plant: usize) -> Vec<ClassLoopState> {
-        self.loops.utilization[plant].class_states(plant, &self.loops.applied)
     }
 
     fn learned_class(&self, member: &RegisteredClass<'_>, states: &[&ClassLoopState]) -> LearnedClass {

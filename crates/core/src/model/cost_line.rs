@@ -14,6 +14,7 @@
 //! is not clipped, so that it can return.
 
 use super::Served;
+use super::level_cost::REMEMBER;
 use libm::sqrt;
 
 /// a and b with the information behind them.
@@ -116,7 +117,7 @@ impl LinearModel {
         if batch.count == 0.0 {
             return false;
         }
-        self.information = forget(self.information, batch.information, MOST_FORGOTTEN);
+        self.information = forget(self.information, batch.information);
         for (kept, new) in self.information.iter_mut().zip(batch.information) {
             *kept += new;
         }
@@ -138,7 +139,7 @@ impl LinearModel {
 
     /// Lowers the costs: see [`CostEstimate::doubt`](super::CostEstimate::doubt).
     pub(crate) fn doubt(&mut self) {
-        self.theta = self.theta.map(|cost| 0.8 * cost);
+        self.theta = self.theta.map(|cost| REMEMBER * cost);
     }
 
     /// (a [s/request], b [s/byte]), neither negative.
@@ -206,7 +207,7 @@ impl LinearModel {
 }
 
 /// What directional forgetting leaves of the information `kept` before `batch` is added.
-fn forget(kept: [f64; 3], batch: [f64; 3], most: f64) -> [f64; 3] {
+fn forget(kept: [f64; 3], batch: [f64; 3]) -> [f64; 3] {
     // kept = L L^T; whitened = L^-1 batch L^-T.
     let l00 = sqrt(kept[0]);
     let l10 = kept[1] / l00;
@@ -218,8 +219,8 @@ fn forget(kept: [f64; 3], batch: [f64; 3], most: f64) -> [f64; 3] {
     let (difference, spread) = (w00 - w11, sqrt((w00 - w11) * (w00 - w11) + 4.0 * w01 * w01));
     let (double, cs) = if spread > 0.0 { (difference / spread, w01 / spread) } else { (1.0, 0.0) };
     let (cc, ss) = (0.5 * (1.0 + double), 0.5 * (1.0 - double));
-    let first = 1.0 - most.min(cc * w00 + 2.0 * cs * w01 + ss * w11);
-    let second = 1.0 - most.min((ss * w00 - 2.0 * cs * w01 + cc * w11).max(0.0));
+    let first = 1.0 - MOST_FORGOTTEN.min(cc * w00 + 2.0 * cs * w01 + ss * w11);
+    let second = 1.0 - MOST_FORGOTTEN.min((ss * w00 - 2.0 * cs * w01 + cc * w11).max(0.0));
     let (d00, d01, d11) = (cc * first + ss * second, cs * (first - second), ss * first + cc * second);
     // L D L^T
     [

@@ -88,7 +88,7 @@ impl Add for Served {
     }
 }
 
-const REMEMBER: f64 = 0.8;
+pub(super) const REMEMBER: f64 = 0.8;
 const STEP_DEVIATIONS: f64 = 4.0;
 /// Below this many requests a period's mean is no evidence of a step.
 pub(crate) const EVIDENCE: f64 = 8.0;

@@ -156,11 +156,6 @@ impl RefusalLaw {
         self.held.is_some() || self.watch > 0.0 || self.untried < self.pause
     }
 
-    /// Begins to watch the plant, because it refused a request.
-    fn begin(&mut self) {
-        self.watch = OF_ALL;
-    }
-
     /// Takes the outcomes since the last call by bin of the number in service, and whether requests wait. Nothing is left
     /// out: a request that neither was answered nor refused is in neither count.
     pub(crate) fn observe(&mut self, new: &[Outcomes], waits: bool) {
@@ -186,7 +181,8 @@ impl RefusalLaw {
                 (held.trial, held.untried) = (None, 0.0);
                 (held.ceiling, held.pause) = (above(held.ceiling), FIRST_TRIAL);
             } else if held.untried >= held.pause + LONGEST_PAUSE {
-                self.forget();
+                // Nothing shows any more that the plant refuses.
+                *self = RefusalLaw::new();
             }
         } else if waits && held.untried >= held.pause && held.since.all() >= JUDGED {
             held.trial = Some(Outcomes::default());
@@ -227,11 +223,6 @@ impl RefusalLaw {
     fn give_up(&mut self, helped: bool) {
         let pause = if helped { 0.0 } else { (2.0 * self.pause).clamp(FIRST_PAUSE, LONGEST_PAUSE) };
         *self = RefusalLaw { watch: self.watch, pause, ..RefusalLaw::new() };
-    }
-
-    /// Nothing shows any more that the plant refuses.
-    fn forget(&mut self) {
-        *self = RefusalLaw::new();
     }
 
     /// The number beyond which the plant seems to refuse.
@@ -334,8 +325,7 @@ impl Loop for RefusalLoop {
                 self.law.observe(&outcomes, waits);
             } else {
                 // Answers are counted from now on, so that the shares of this sample are none.
-                self.law = RefusalLaw::new();
-                self.law.begin();
+                self.law = RefusalLaw { watch: OF_ALL, ..RefusalLaw::new() };
             }
         }
         self.output()
