@@ -5,7 +5,7 @@
 
 pub(crate) mod keys;
 mod resolve;
-mod values;
+pub(crate) mod values;
 
 use crate::diagnostic::Diagnostics;
 use plimsoll_core::agent::{AgentLoopSettings, LoadSense};

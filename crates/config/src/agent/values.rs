@@ -59,7 +59,7 @@ texts! {
         Ok(text.to_owned())
     };
     /// A variable of nginx, without `$`.
-    Variable(String, "a variable's name", "plimsoll_tree", Some("^[A-Za-z0-9_]+$")) =
+    Variable(String, "a variable's name", "plimsoll_tree", Some("^\\$?[A-Za-z0-9_]+$")) =
         |text| match text.strip_prefix('$').unwrap_or(text) {
             name if is_word(name) => Ok(name.to_owned()),
             _ => bad(

@@ -41,7 +41,7 @@ texts! {
     };
     /// A status, or a first and a last.
     StatusRange(
-        RangeInclusive<u16>, "a status, or a first and a last", "200-399", Some("^[1-5][0-9][0-9](-[1-5][0-9][0-9])?$")
+        RangeInclusive<u16>, "a status, or a first and a last", "200-399", Some("^[2-5][0-9][0-9](-[2-5][0-9][0-9])?$")
     ) = |text| {
         let status = |text: &str| text.trim().parse().ok().filter(|status| (200..=599).contains(status));
         let (first, last) = text.split_once('-').unwrap_or((text, text));

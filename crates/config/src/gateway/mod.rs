@@ -11,7 +11,7 @@ mod control;
 mod deadlines;
 pub(crate) mod file;
 mod headers;
-mod health_check;
+pub(crate) mod health_check;
 mod hosts;
 pub(crate) mod http;
 mod kernel;

@@ -149,7 +149,7 @@ texts! {
     }, show |seconds| if *seconds == 0.0 { "0s".to_owned() } else { format!("{}ns", seconds * 1e9) };
     /// A number of bytes.
     #[derive(Copy)]
-    Size(u64, "a size", "64 KiB", Some("^[0-9][0-9_.]* ?([kKMGT]i?)?B$"), unit " B") =
+    Size(u64, "a size", "64 KiB", Some("^[0-9][0-9_.]* ?([kKMGT]|[KMGT]i)?B$"), unit " B") =
         |text| match SIZE.read(text)? {
             bytes if bytes < 1.0 => out_of_range("a size of nothing", "write at least `\"1 B\"`"),
             bytes if bytes > 1e18 => out_of_range("too large a size", "write at most `\"1000000 TB\"`"),

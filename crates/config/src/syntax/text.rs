@@ -110,3 +110,35 @@ pub(crate) fn check_name(name: &str) -> Result<(), Complaint> {
     let help = "use 1 to 64 letters, digits, `-`, `_` or `.`: it appears in metrics and headers";
     Err(Complaint::new(format!("`{}` cannot be a name", quoted(name)), help))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::values::Variable;
+    use crate::gateway::health_check::StatusRange;
+    use crate::syntax::{Rate, RequestRate, Seconds, Size};
+    use plimsoll_core::time::Duration;
+
+    /// The schema's pattern and the parser both take the one and refuse the other.
+    fn agree<T: TextField>(taken: &[&str], refused: &[&str]) {
+        let pattern = regex::Regex::new(T::SHAPE.pattern.expect("a pattern")).expect("a pattern is sound");
+        for (texts, takes) in [(taken, true), (refused, false), (&[T::SHAPE.example], true)] {
+            for text in texts {
+                assert_eq!(T::parse(text).is_ok(), takes, "the parser: {text:?}");
+                assert_eq!(pattern.is_match(text), takes, "the pattern {pattern}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_editor_takes_what_the_parser_takes() {
+        agree::<StatusRange>(&["200", "599", "200-399"], &["100", "100-199", "150-200", "600", "200-", ""]);
+        agree::<Size>(&["1 B", "1 kB", "1 KB", "1 KiB", "2TiB"], &["1 kiB", "1 iB", "1", "1 Kb", "kB"]);
+        agree::<Rate>(&["1 kB/s", "1 KiB/s", "1 Mbit/s"], &["1 kiB/s", "1 KB", "1 Kibit/s"]);
+        agree::<RequestRate>(&["1/s", "3 /min"], &["1", "1/year"]);
+        agree::<Seconds>(&["0s", "1.6ms"], &["1", "1 week"]);
+        agree::<Duration>(&["10s", "1 min", "5µs"], &["1", "1 week"]);
+        agree::<Variable>(&["plimsoll_tree", "$plimsoll_tree"], &["", "$", "$$a", "a-b"]);
+        agree::<Name>(&["a.b-c_1"], &["", "a b", "ä"]);
+    }
+}
