@@ -191,10 +191,6 @@ fn shows_token(request: &Request<Incoming>, desk: &Desk) -> bool {
     request.uri().path() == HEALTH || desk.admits(shown)
 }
 
-fn not_from_elsewhere() -> Response<AdminBody> {
-    text(StatusCode::FORBIDDEN, "Not from a page of another site.\n").map(AdminBody::from)
-}
-
 async fn answer_at_once(request: Request<Incoming>, desk: &Desk) -> Response<AdminBody> {
     let (method, path) = (request.method(), request.uri().path());
     if !names_this_listener(&request, &desk.names) {
@@ -204,10 +200,12 @@ async fn answer_at_once(request: Request<Incoming>, desk: &Desk) -> Response<Adm
     if !shows_token(&request, desk) {
         return unauthorized().map(AdminBody::from);
     }
+    let is_guarded =
+        path.starts_with(what_if::PATH) || path == LIVE || (method, path) == (&Method::POST, RELOAD);
+    if is_guarded && is_from_another_site(&request) {
+        return text(StatusCode::FORBIDDEN, "Not from a page of another site.\n").map(AdminBody::from);
+    }
     if path.starts_with(what_if::PATH) {
-        if is_from_another_site(&request) {
-            return not_from_elsewhere();
-        }
         let owner = desk.owner.clone();
         return what_if::answer(request, owner.get().map(Box::as_ref)).await;
     }
@@ -226,9 +224,6 @@ async fn answer_at_once(request: Request<Incoming>, desk: &Desk) -> Response<Adm
     }
     if (method, path) != (&Method::POST, RELOAD) {
         return route(method, path, desk.look()).map(AdminBody::from);
-    }
-    if is_from_another_site(&request) {
-        return not_from_elsewhere();
     }
     let owner = desk.owner.clone();
     let reloading = spawn_blocking(move || owner.get().map(|owner| owner.reload()));
