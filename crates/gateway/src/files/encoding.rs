@@ -23,6 +23,15 @@ impl Coding {
     }
 }
 
+/// The name of the original of what has the name of a compressed copy; any other name as it is.
+pub(super) fn without_codings(name: &[u8]) -> &[u8] {
+    let without = |coding: Coding| {
+        let (original, ending) = name.split_at_checked(name.len().checked_sub(coding.names().1.len())?)?;
+        ending.eq_ignore_ascii_case(coding.names().1.as_bytes()).then_some(original)
+    };
+    Coding::ALL.into_iter().find_map(without).map_or(name, without_codings)
+}
+
 /// The place of the original, without a coding, among the weights; before it are those of [`Coding::ALL`].
 const IDENTITY: usize = 3;
 

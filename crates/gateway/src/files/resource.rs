@@ -166,13 +166,14 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
         }
         "accept"
     };
+    // Before what is known: the copy of a page stays as it is when the page becomes a program.
+    if is_source(tree, name, &opened[0].file) {
+        return Err(Errno::NOENT);
+    }
     if let Some(known) = known
         && known.is_still(&opened)
     {
         return Ok(Found::File(known.clone()));
-    }
-    if is_program(name, || read_head(&opened[0].file)) {
-        return Err(Errno::NOENT);
     }
     let varies = (opened.len() > 1).then_some(field);
     let now = SystemTime::now();
@@ -205,6 +206,16 @@ fn open_copy(tree: &Tree, name: &[u8], copied: Copied, original: Stamp) -> Optio
     let (stamp, is_folder) = Stamp::of(&file).ok()?;
     let usable = !is_folder && stamp.modified.0 >= original.modified.0;
     usable.then_some(Opened { copied, name, file, stamp })
+}
+
+/// Whether a file is a program's source, or a compressed copy of one (`config.php.gz`): its original tells what is in it, and
+/// without one its name does, because nothing here decompresses.
+fn is_source(tree: &Tree, name: &[u8], file: &File) -> bool {
+    let original = encoding::without_codings(name);
+    is_program(original, || match original.len() < name.len() {
+        true => tree.open_name(original).map_or(b"<?".to_vec(), |original| read_head(&original)),
+        false => read_head(file),
+    })
 }
 
 /// As much of a file as is kept of a small one.
@@ -297,7 +308,7 @@ impl Variant {
         }
         let variant = match stamp == self.stamp {
             true => self.clone(),
-            false if is_program(&self.kind.name, || read_head(&file)) => return Err(Errno::NOENT),
+            false if is_source(tree, &self.kind.name, &file) => return Err(Errno::NOENT),
             false => Rc::new(Variant::describe(self.kind.clone(), stamp, SystemTime::now())),
         };
         Ok((file, variant))

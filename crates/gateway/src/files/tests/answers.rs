@@ -70,10 +70,20 @@ fn the_source_of_a_program_is_not_served() {
         let answer = server.get(&format!("/{name}"));
         assert_eq!((answer.status, answer.text()), (200, content), "{name}");
     }
+    // What other tools compressed beside them, or alone. A page's copies are served, and so is what has another name.
+    for name in ["a.php.gz", "b.PHTML.br", "c.php.ZST", "alone.php.gz", "a.php.gz.br"] {
+        place.write(&format!("root/{name}"), "compressed");
+        assert_eq!(server.get(&format!("/{name}")).status, 404, "{name}");
+    }
+    for name in ["1.php.gz", "5.html.gz", "list.gz"] {
+        place.write(&format!("root/{name}"), "compressed");
+        assert_eq!(server.get(&format!("/{name}")).status, 200, "{name}");
+    }
     // A page that becomes a program.
     place.write("root/1.php", "<?php x();");
     server.pass(REVALIDATE);
     assert_eq!(server.get("/1.php").status, 404);
+    assert_eq!(server.get("/1.php.gz").status, 404);
 }
 
 #[test]
