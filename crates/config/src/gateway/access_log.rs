@@ -1,8 +1,9 @@
 //! The log of requests: where its lines are written, and in which form.
 
+use super::addresses::in_folder_of;
 use super::file::ConfigurationKeys;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Located, Text, beside, section};
+use crate::syntax::{Located, Text, section};
 use plimsoll_gateway::settings::{AccessLogSettings, LogForm, LogTarget, SiteLog};
 
 section! { "[access_log]"
@@ -40,12 +41,15 @@ pub(super) fn access_log(file: &ConfigurationKeys, name: &str, findings: &mut Fi
 fn target(text: &Located<Text>, name: &str, findings: &mut Findings) -> LogTarget {
     match text.value.0.as_str() {
         "stdout" => LogTarget::Stdout,
-        path => {
-            if path.is_empty() {
+        word => {
+            if word == "off" {
                 refuse!(findings, BadValue at &text.span,
-                    "a file without a name", help: "write one, such as `\"access.log\"`, or `\"stdout\"`");
+                    "`\"off\"` is for a site: here it would be a file of that name",
+                    help: "leave this out, and only sites with an `access_log` of their own have their requests logged; or \
+                           write `access_log = \"off\"` under a [[site]] that is to have none");
             }
-            LogTarget::File(beside(name, path))
+            let help = "write one, such as `\"access.log\"`, or `\"stdout\"`";
+            LogTarget::File(in_folder_of(name, text, help, findings))
         }
     }
 }

@@ -196,10 +196,11 @@ impl TextField for Network {
     }
 }
 
-/// The path of a file that a configuration names: a relative one is taken from the configuration's own folder.
-pub(super) fn in_folder_of(name: &str, text: &Located<Text>, findings: &mut Findings) -> PathBuf {
+/// The path of a file that a configuration names: a relative one is taken from the configuration's own folder. `help` says
+/// what to write instead of an empty name.
+pub(super) fn in_folder_of(name: &str, text: &Located<Text>, help: &str, findings: &mut Findings) -> PathBuf {
     if text.value.0.is_empty() {
-        refuse!(findings, BadValue at &text.span, "a file without a name", help: "write its path, such as `\"tls/cert.pem\"`");
+        refuse!(findings, BadValue at &text.span, "a file without a name", help: help);
     }
     beside(name, &text.value.0)
 }

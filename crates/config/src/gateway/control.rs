@@ -1,12 +1,13 @@
 //! `[control]`: the law, its period, and the file of rate forecasts.
 
 use super::StatePlace;
+use super::addresses::in_folder_of;
 use super::classes::MatchKeys;
 use super::deadlines;
 use super::file::{ConfigurationKeys, GatewayKeys};
 use super::values::{LawName, LeastToMost};
 use crate::diagnostic::{Findings, quoted, refuse};
-use crate::syntax::{GainMargin, Located, OneOrMany, Text, beside, listed, section};
+use crate::syntax::{GainMargin, Located, OneOrMany, Text, listed, section};
 use plimsoll_core::promises::{
     Admission, Choice, Control, DelayParts, Identity, LEAST_REKEY_PERIODS, Promises, UtilizationLaw,
 };
@@ -84,12 +85,12 @@ pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut 
 pub(super) fn state(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> StatePlace {
     let Some(file) = &keys.state else { return StatePlace::BesideFile };
     match file.value.0.as_str() {
-        "off" => return StatePlace::Nowhere,
-        "" => refuse!(findings, BadValue at &file.span,
-            "a file without a name", help: "write one, such as `state = \"plimsoll.state\"`, or `\"off\"`"),
-        _ => {}
+        "off" => StatePlace::Nowhere,
+        _ => {
+            let help = "write one, such as `state = \"plimsoll.state\"`, or `\"off\"`";
+            StatePlace::At(in_folder_of(name, file, help, findings))
+        }
     }
-    StatePlace::At(beside(name, &file.value.0))
 }
 
 /// What counts only if it is signed; the keys are read later.
@@ -139,8 +140,6 @@ pub(super) fn signing_keys(keys: &GatewayKeys, name: &str, findings: &mut Findin
         (Some(file), None) => refuse!(findings, Conflict at &file.span,
             "nothing is signed with these keys",
             help: "name what is, such as `signed_cookies = \"plan\"`, or leave this out"),
-        (Some(file), _) if file.value.0.is_empty() => refuse!(findings, BadValue at &file.span,
-            "a file without a name", help: "write one, such as `signing_key_file = \"signing.key\"`"),
         _ => {}
     }
     if let (Some(headers), None) = (&keys.trusted_headers, &keys.trusted_proxies) {
@@ -148,8 +147,8 @@ pub(super) fn signing_keys(keys: &GatewayKeys, name: &str, findings: &mut Findin
             "no proxy is trusted, so that these headers never count",
             help: "add `trusted_proxies`, or leave this out");
     }
-    let file = keys.signing_key_file.as_ref()?;
-    Some(beside(name, &file.value.0))
+    let help = "write one, such as `signing_key_file = \"signing.key\"`";
+    keys.signing_key_file.as_ref().map(|file| in_folder_of(name, file, help, findings))
 }
 
 /// The file of the admin listener's tokens, without which it is for this machine alone.
@@ -160,14 +159,12 @@ pub(super) fn admin_tokens(keys: &GatewayKeys, name: &str, findings: &mut Findin
         None if is_remote => refuse!(findings, MissingKey at &keys.admin.span,
             "whoever reaches this address could read all figures and order a reload",
             help: "add `admin_token_file = \"admin.token\"`, a file with a line of at least 32 characters, or listen on 127.0.0.1"),
-        Some(file) if file.value.0.is_empty() => refuse!(findings, BadValue at &file.span,
-            "a file without a name", help: "write one, such as `admin_token_file = \"admin.token\"`"),
         Some(file) if admin.is_none() => refuse!(findings, Conflict at &file.span,
             "there is no admin listener that would ask for these tokens", help: "set `admin`, or leave this out"),
         _ => {}
     }
-    let file = keys.admin_token_file.as_ref()?;
-    Some(beside(name, &file.value.0))
+    let help = "write one, such as `admin_token_file = \"admin.token\"`";
+    keys.admin_token_file.as_ref().map(|file| in_folder_of(name, file, help, findings))
 }
 
 /// The time of a turn of the choice of clients.
@@ -201,9 +198,5 @@ pub(super) fn suits(keys: &ControlKeys, promises: &Promises, findings: &mut Find
 pub(super) fn trends(keys: &ControlKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
     let trends = keys.trends.as_ref()?;
     deadlines::belongs_to_budget("trends", &trends.span, keys, findings);
-    if trends.value.0.is_empty() {
-        refuse!(findings, BadValue at &trends.span,
-            "a file without a name", help: "write one, such as `trends = \"trends.txt\"`");
-    }
-    Some(beside(name, &trends.value.0))
+    Some(in_folder_of(name, trends, "write one, such as `trends = \"trends.txt\"`", findings))
 }

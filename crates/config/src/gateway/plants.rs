@@ -5,6 +5,7 @@ use super::addresses::{LookUpEvery, ServerAddress, in_folder_of};
 use super::file::{ConfigurationKeys, unique};
 use super::health_check::{HealthCheckKeys, health_check};
 use super::http::{HeaderName, HostName};
+use super::tls::WRITE_PATH;
 use super::workers::{CapacityKeys, Workers};
 use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{
@@ -335,7 +336,8 @@ fn secured(
         None => address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned(),
     };
     let names = addresses.iter().map(name).collect();
-    let authorities = own.and_then(|own| own.ca.as_ref()).map(|file| in_folder_of(file_name, file, findings));
+    let authorities =
+        own.and_then(|own| own.ca.as_ref()).map(|file| in_folder_of(file_name, file, WRITE_PATH, findings));
     Some(UpstreamTls { names, authorities })
 }
 

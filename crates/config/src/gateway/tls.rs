@@ -55,6 +55,9 @@ words! {
     }
 }
 
+/// What to write instead of an empty name of a file in PEM.
+pub(super) const WRITE_PATH: &str = "write its path, such as `\"tls/cert.pem\"`";
+
 /// The settings of a file whose name is `name`.
 pub(super) fn tls(
     keys: Option<&Located<Table<TlsKeys>>>,
@@ -73,7 +76,7 @@ pub(super) fn tls(
 }
 
 fn certificates(keys: &TlsKeys, name: &str, findings: &mut Findings) -> Vec<CertificateFiles> {
-    let mut file = |text: &Located<Text>| in_folder_of(name, text, findings);
+    let mut file = |text: &Located<Text>| in_folder_of(name, text, WRITE_PATH, findings);
     let chains: Vec<_> = keys.certificate.iter().flat_map(|list| &list.value.0).map(&mut file).collect();
     let Some(given) = &keys.key else {
         let both = |chain: std::path::PathBuf| CertificateFiles { key: chain.clone(), chain };
@@ -107,7 +110,7 @@ fn clients(keys: &TlsKeys, name: &str, findings: &mut Findings) -> Option<Client
         return None;
     };
     Some(ClientCertificates {
-        authorities: in_folder_of(name, authorities, findings),
+        authorities: in_folder_of(name, authorities, WRITE_PATH, findings),
         optional: asked.is_some_and(|asked| asked.value == ClientCertificateUse::Optional),
         header: header.map(|header| header.value.0.clone()),
     })
@@ -116,9 +119,5 @@ fn clients(keys: &TlsKeys, name: &str, findings: &mut Findings) -> Option<Client
 /// Every address where TLS is spoken.
 pub(super) fn addresses(keys: Option<&Located<Table<TlsKeys>>>) -> Vec<Located<Address>> {
     let listen = keys.and_then(|keys| keys.value.0.listen.as_ref());
-    let mut all = Vec::new();
-    for address in listen.iter().flat_map(|list| &list.value.0) {
-        all.push(address.clone());
-    }
-    all
+    listen.iter().flat_map(|list| &list.value.0).cloned().collect()
 }
