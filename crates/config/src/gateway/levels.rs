@@ -24,7 +24,8 @@ section! { "[[site.level]]"
         /// Another upstream for this level, held at a load line of its own. Clients beyond that line are passed down to the
         /// next level. The levels of one upstream follow one another.
         upstream: Name, optional;
-        /// Another folder for this level.
+        /// Another folder for this level. What it lacks is answered with 404, since the request has no place at the upstream:
+        /// `snapshot` of `plimsoll adapt` stores the pages that a program makes.
         folder: Name, optional;
         /// Request headers to set, for a server that has versions of its own.
         headers: Pairs<SetHeaderName, HeaderValue>, optional;
@@ -126,6 +127,11 @@ fn falls_back(
         None => {
             ("the last level has no next one", "leave `fallback` out here; the last level is full quality")
         }
+        Some((next, _)) if *next != plant && plants.is_folder(plant) => (
+            "what a folder lacks is asked of no server: a request holds a place at one upstream or folder alone",
+            "leave `fallback` out, and store the pages that a program makes in the folder (`snapshot` of `plimsoll adapt`); or \
+             serve this level by the upstream too, with a `prefix`",
+        ),
         Some(_) if plants.is_folder(plant) => {
             ("a folder follows the `manifest.json` of `plimsoll adapt`", "leave `fallback` out")
         }
