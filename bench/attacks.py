@@ -26,6 +26,7 @@ import attack_messages
 import attack_processes
 import proxies
 from attack_clients import ATTACKS, pages
+from measure import resident_mib
 
 WORKERS, SECONDS = 8, 0.04
 CLIENTS = 4
@@ -127,14 +128,14 @@ class Bench:
         with ExitStack() as stack:
             server = self.gateway(stack, kind, self.origin(stack))
             asyncio.run(pages(server.address[1], CLIENTS, 1))
-            marks = [resident(server)]
+            marks = [resident_mib(server.pids())]
             attack = begin(stack, name, server.address[1])
             rate, _ = asyncio.run(pages(server.address[1], CLIENTS, 4))
-            marks.append(resident(server))
+            marks.append(resident_mib(server.pids()))
             end(attack)
             for wait in (10, 20):
                 asyncio.run(pages(server.address[1], CLIENTS, wait))
-                marks.append(resident(server))
+                marks.append(resident_mib(server.pids()))
         return marks, rate
 
 
@@ -159,15 +160,6 @@ def end(process):
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
-
-
-def resident(server):
-    """MiB of a gateway and its workers."""
-    total = 0
-    for pid in server.pids():
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            total += int(file.read().split()[1]) * 4096
-    return total / 2**20
 
 
 def show_goodput(bench):

@@ -64,13 +64,18 @@ def parse_wrk(output):
     )
 
 
-def wrk(url, connections, seconds, core):
-    """A closed loop on one pinned thread. Raises if it cannot run."""
-    command = ["taskset", "-c", core, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url]
+def pinned(core, seconds, *command):
+    """What a program says that loads for so long on one core. Raises if it cannot run."""
+    command = ["taskset", "-c", core, *command]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"wrk failed: {done.stdout}{done.stderr}")
-    return parse_wrk(done.stdout)
+        raise RuntimeError(f"{command[3]} failed: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def wrk(url, connections, seconds, core):
+    """A closed loop on one pinned thread."""
+    return parse_wrk(pinned(core, seconds, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url))
 
 
 def parse_h2load(output):
@@ -84,24 +89,17 @@ def parse_h2load(output):
 
 
 def h2load(url, streams, seconds, core):
-    """HTTP/2 on one connection with so many requests under way. Raises if it cannot run."""
-    command = ["taskset", "-c", core, "h2load", "-t1", "-c1", f"-m{streams}", f"-D{seconds}", url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"h2load failed: {done.stdout}{done.stderr}")
-    return parse_h2load(done.stdout)
+    """HTTP/2 on one connection with so many requests under way."""
+    return parse_h2load(pinned(core, seconds, "h2load", "-t1", "-c1", f"-m{streams}", f"-D{seconds}", url))
 
 
 def at_a_rate(url, clients, seconds, core):
-    """HTTP/1.1 at [`RATE`] requests a second from each client, whatever is answered. Raises if it cannot run."""
+    """HTTP/1.1 at [`RATE`] requests a second from each client, whatever is answered."""
     with tempfile.NamedTemporaryFile("r", encoding="ascii") as log:
-        command = ["taskset", "-c", core, "h2load", "--h1", "-t1", f"-c{clients}", f"--rps={RATE}", f"-D{seconds}"]
-        command += [f"--log-file={log.name}", url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"h2load failed: {done.stdout}{done.stderr}")
+        options = ["--h1", "-t1", f"-c{clients}", f"--rps={RATE}", f"-D{seconds}", f"--log-file={log.name}"]
+        said = pinned(core, seconds, "h2load", *options, url)
         times = sorted(int(line.split()[2]) for line in log)  # start, status, microseconds
-    load = parse_h2load(done.stdout)
+    load = parse_h2load(said)
     load.p99_ms = times[int(0.99 * len(times))] / 1e3 if times else float("nan")
     return load
 
@@ -109,9 +107,8 @@ def at_a_rate(url, clients, seconds, core):
 def connections(kind, url, seconds, core):
     """New connections, one after the other (connections.py)."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
-    command = ["taskset", "-c", core, sys.executable, program, kind, url.split("/")[2].rsplit(":", 1)[1], str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=True)
-    counts = json.loads(done.stdout)
+    port = url.split("/")[2].rsplit(":", 1)[1]
+    counts = json.loads(pinned(core, seconds, sys.executable, program, kind, port, str(seconds)))
     return Load(counts["requests"], counts["refused"], counts["errors"], float("nan"))
 
 

@@ -170,14 +170,14 @@ def _write(directory, name, text):
     return path
 
 
-def make_certificate(directory):
+def make_certificate(directory, name="bench", host="bench.test"):
     """A certificate of P-256 and its key in one file, as HAProxy wants them."""
     command = [_program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
-    command += ["-subj", "/CN=bench.test", "-addext", "subjectAltName=DNS:bench.test"]
-    parts = [os.path.join(directory, name) for name in ("bench.key", "bench.crt")]
+    command += ["-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"]
+    parts = [os.path.join(directory, name + ending) for ending in (".key", ".crt")]
     subprocess.run(command + ["-keyout", parts[0], "-out", parts[1]], check=True, capture_output=True)
     both = "".join(open(part, encoding="ascii").read() for part in parts)
-    return _write(directory, "bench.pem", both)
+    return _write(directory, name + ".pem", both)
 
 
 def start_origin(directory, core):

@@ -30,7 +30,7 @@ import tempfile
 import time
 import urllib.request
 
-from proxies import free_port
+from proxies import free_port, make_certificate
 from soak_clients import Clients
 
 SERVERS, WORKERS, SECONDS = 2, 8, 0.04
@@ -74,7 +74,7 @@ class Soak:
     def __init__(self, plimsoll, folder, options):
         self.folder, self.options = folder, options
         self.port, self.tls, self.admin, *self.origin_ports = (free_port() for _ in range(3 + SERVERS))
-        self.certificates = [make_certificate(folder, name) for name in ("one", "other")]
+        self.certificates = [make_certificate(folder, name, "soak.test") for name in ("one", "other")]
         self.log, self.access = os.path.join(folder, "plimsoll.log"), os.path.join(folder, "access.log")
         self.file, self.reloads, self.upgrades = os.path.join(folder, "plimsoll.toml"), 0, 0
         self.memory, self.full, self.dropped, self.kills, self.wrong = [], None, 0, 0, []
@@ -253,17 +253,6 @@ class Soak:
         print(f"the last quarter beside the second: {100 * grown:+.1f} %")
         if grown > 0.02:
             self.wrong.append(f"memory grew by {100 * grown:.1f} %")
-
-
-def make_certificate(folder, name):
-    """A certificate with its key, in one file."""
-    file = os.path.join(folder, name + ".pem")
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-            "-subj", "/CN=soak.test", "-addext", "subjectAltName=DNS:soak.test", "-keyout", file, "-out", file + ".chain"]
-    subprocess.run(made, check=True, capture_output=True)
-    with open(file, "a", encoding="utf-8") as whole, open(file + ".chain", encoding="utf-8") as chain:
-        whole.write(chain.read())
-    return file
 
 
 def running(process):
