@@ -41,8 +41,6 @@ export class History {
       put("measured", plant.utilization.measured);
       put("offered", plant.utilization.offered);
       put("set point", plant.utilization.set_point);
-      put("level", plant.service_level);
-      put("waiting", plant.waiting);
     }
     for (const one of status.classes) this.addClass(one, isSame ? passed : 0);
     this.last = { at: status.at_seconds, unix };
@@ -53,9 +51,7 @@ export class History {
     const key = classKey(one);
     const put = (name: string, value: number | null | undefined): void =>
       this.put(`c ${key} ${name}`, value ?? Number.NaN);
-    put("rate", one.request_rate_per_second);
     put("level", one.service_level);
-    put("mean", one.recent.arrivals > 0 ? one.response_time_seconds : null);
     put("queue", one.recent.arrivals > 0 ? one.queue_delay_seconds : null);
     put("p50", one.recent.response_p50_seconds);
     put("p95", one.recent.response_p95_seconds);
