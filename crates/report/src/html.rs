@@ -88,9 +88,9 @@ impl Section {
                     write_lead(out, facts);
                 }
                 Block::Pictures(pictures) => write_pictures(out, pictures),
-                Block::Note(note) => {
-                    let _ = write!(out, "<div class=\"note {}\">", class(note.verdict));
-                    push_paragraphs(out, &note.text);
+                Block::Note(text) => {
+                    out.push_str("<div class=\"note\">");
+                    push_paragraphs(out, text);
                     out.push_str("</div>\n");
                 }
             }

@@ -56,5 +56,5 @@ mod table;
 mod text;
 
 pub use chart::{Chart, Color, Mark, Series, Style, Threshold, XAxis, YRange};
-pub use page::{Block, Fact, Note, Page, Picture, Section, Verdict};
+pub use page::{Block, Fact, Page, Picture, Section, Verdict};
 pub use table::{Cell, Column, ColumnKind, Table};

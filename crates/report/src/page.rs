@@ -72,7 +72,7 @@ pub enum Block {
     /// Pictures side by side, to be compared.
     Pictures(Vec<Picture>),
     /// A remark on what is shown above.
-    Note(Note),
+    Note(String),
 }
 
 /// A picture, in the page itself.
@@ -82,15 +82,6 @@ pub struct Picture {
     pub caption: String,
     /// The bytes of a PNG, JPEG or GIF file. A picture of any other kind is left out.
     pub bytes: Vec<u8>,
-}
-
-/// A remark that must not be missed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Note {
-    /// What to know; a blank line parts paragraphs.
-    pub text: String,
-    /// Bad: a warning.
-    pub verdict: Verdict,
 }
 
 impl Fact {
@@ -163,9 +154,9 @@ impl Section {
         self.block(Block::Table(table))
     }
 
-    /// With a remark that is neither good nor bad.
+    /// With a remark.
     #[must_use]
     pub fn note(self, text: impl Into<String>) -> Self {
-        self.block(Block::Note(Note { text: text.into(), verdict: Verdict::Neutral }))
+        self.block(Block::Note(text.into()))
     }
 }

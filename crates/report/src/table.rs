@@ -1,4 +1,4 @@
-//! A table: text to the left, numbers to the right with their points below each other, bars in columns that have them.
+//! A table: text to the left, whole numbers to the right, bars in columns that have them.
 
 use crate::number::{grouped, push_fixed};
 use crate::text::Escaped;
@@ -22,8 +22,6 @@ pub struct Table {
 pub struct Column {
     /// The text of its heading.
     pub name: String,
-    /// The unit of its numbers, or empty.
-    pub unit: String,
     /// How its cells are set.
     pub kind: ColumnKind,
 }
@@ -37,12 +35,9 @@ pub enum ColumnKind {
     /// Something literal, such as a path: in a monospaced face, broken anywhere.
     Code,
     /// Cells that hold numbers.
-    Number {
-        /// Digits after the point, at most 12.
-        decimals: u8,
-        /// With a bar whose length is the number's share of the column's greatest.
-        bar: bool,
-    },
+    Number,
+    /// Numbers, each with a bar whose length is the number's share of the column's greatest.
+    Bars,
 }
 
 /// One cell of a table.
@@ -53,7 +48,7 @@ pub enum Cell {
     Empty,
     /// A cell with text.
     Text(String),
-    /// A number; shown with its column's decimals, NaN and infinities as a dash.
+    /// A number; shown as a whole one, NaN and infinities as a dash.
     Number(f64),
 }
 
@@ -100,13 +95,13 @@ impl Column {
     }
 
     /// A column of numbers.
-    pub fn number(name: impl Into<String>, unit: impl Into<String>, decimals: u8) -> Self {
-        Self { name: name.into(), unit: unit.into(), kind: ColumnKind::Number { decimals, bar: false } }
+    pub fn number(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: ColumnKind::Number }
     }
 
     /// A column of numbers with bars.
-    pub fn bars(name: impl Into<String>, unit: impl Into<String>, decimals: u8) -> Self {
-        Self { name: name.into(), unit: unit.into(), kind: ColumnKind::Number { decimals, bar: true } }
+    pub fn bars(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: ColumnKind::Bars }
     }
 }
 
@@ -159,34 +154,32 @@ impl Table {
 
 impl Column {
     fn write_heading(&self, out: &mut String) {
-        let class = if matches!(self.kind, ColumnKind::Number { .. }) { " class=\"number\"" } else { "" };
-        let _ = write!(out, "<th scope=\"col\"{class}>{}", Escaped(&self.name));
-        if !self.unit.is_empty() {
-            let _ = write!(out, " <span class=\"unit\">{}</span>", Escaped(&self.unit));
-        }
-        out.push_str("</th>");
+        let class = match self.kind {
+            ColumnKind::Number | ColumnKind::Bars => " class=\"number\"",
+            ColumnKind::Text | ColumnKind::Code => "",
+        };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", Escaped(&self.name));
     }
 
     fn write_cell(&self, out: &mut String, cell: &Cell, greatest: f64) {
-        let (start, decimals, bar) = match self.kind {
-            ColumnKind::Text => ("<td>", 2, false),
-            ColumnKind::Code => ("<td class=\"code\">", 2, false),
-            ColumnKind::Number { decimals, bar: false } => ("<td class=\"number\">", decimals, false),
-            ColumnKind::Number { decimals, bar: true } => ("<td class=\"number bars\">", decimals, true),
-        };
-        out.push_str(start);
+        out.push_str(match self.kind {
+            ColumnKind::Text => "<td>",
+            ColumnKind::Code => "<td class=\"code\">",
+            ColumnKind::Number => "<td class=\"number\">",
+            ColumnKind::Bars => "<td class=\"number bars\">",
+        });
         match cell {
             Cell::Text(text) => {
                 let _ = write!(out, "{}", Escaped(text));
             }
             Cell::Number(number) if number.is_finite() => {
-                // The bar first, as background: the numbers keep their points below each other.
-                if bar && greatest > 0.0 {
+                // The bar first, as background: the numbers stay below each other.
+                if self.kind == ColumnKind::Bars && greatest > 0.0 {
                     out.push_str("<svg class=\"bar\" aria-hidden=\"true\"><rect height=\"100%\" width=\"");
                     push_fixed(out, (number / greatest).clamp(0.0, 1.0) * 100.0, 1);
                     out.push_str("%\"/></svg>");
                 }
-                out.push_str(&grouped(*number, i32::from(decimals)));
+                out.push_str(&grouped(*number, 0));
             }
             Cell::Empty | Cell::Number(_) => out.push('–'),
         }
@@ -206,15 +199,15 @@ mod tests {
 
     #[test]
     fn numbers_to_the_right_with_bars() {
-        let columns = [Column::code("path"), Column::bars("share", "%", 1), Column::number("n", "", 0)];
+        let columns = [Column::code("path"), Column::bars("share"), Column::number("n")];
         let table = Table::new("Paths", columns)
             .row(["/a".into(), 40.0.into(), 12_345_u64.into()])
             .row(["/b".into(), 10.0.into(), Cell::Empty])
             .row(["/c".into()]);
         let html = written(&table);
         assert!(html.contains("<td class=\"code\">/a</td>"));
-        assert!(html.contains("width=\"100%\"/></svg>40.0</td>"));
-        assert!(html.contains("width=\"25%\"/></svg>10.0</td>"));
+        assert!(html.contains("width=\"100%\"/></svg>40</td>"));
+        assert!(html.contains("width=\"25%\"/></svg>10</td>"));
         assert!(html.contains("<td class=\"number\">12\u{202F}345</td>"));
         assert_eq!(html.matches('–').count(), 3, "one empty, two missing");
     }
@@ -227,8 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_a_dash_and_no_bar() {
-        let table =
-            Table::new("t", [Column::bars("x", "", 1)]).row([f64::NAN.into()]).row([f64::INFINITY.into()]);
+        let table = Table::new("t", [Column::bars("x")]).row([f64::NAN.into()]).row([f64::INFINITY.into()]);
         assert_eq!(written(&table).matches('–').count(), 2);
         assert!(!written(&table).contains("rect"));
     }

@@ -1,8 +1,8 @@
 //! The page as a whole: its structure, what it must not contain, its size.
 
 use plimsoll_report::{
-    Block, Cell, Chart, Color, Column, ColumnKind, Fact, Mark, Note, Page, Picture, Section, Series, Style,
-    Table, Verdict, XAxis,
+    Block, Cell, Chart, Color, Column, ColumnKind, Fact, Mark, Page, Picture, Section, Series, Style, Table,
+    Verdict, XAxis,
 };
 
 /// The document without style and script: what depends on the data.
@@ -22,7 +22,7 @@ fn small() -> Page {
         .from_zero()
         .up_to(1.0)
         .mark(5.0, "load × 3");
-    let table = Table::new("Paths", [Column::code("path"), Column::bars("degraded", "%", 1)])
+    let table = Table::new("Paths", [Column::code("path"), Column::bars("degraded")])
         .row(["/a".into(), 40.0.into()])
         .row(["/b".into(), Cell::Empty]);
     Page {
@@ -62,10 +62,10 @@ fn everywhere(evil: &str) -> Page {
         marks: vec![Mark { x: 0.5, name: text() }],
         ..Chart::over_time(text(), text())
     };
-    let column = |kind| Column { name: text(), unit: text(), kind };
-    let number = ColumnKind::Number { decimals: 1, bar: true };
-    let table = Table::new(text(), [column(ColumnKind::Text), column(ColumnKind::Code), column(number)])
-        .row([text().into(), text().into(), text().into()]);
+    let column = |kind| Column { name: text(), kind };
+    let table =
+        Table::new(text(), [column(ColumnKind::Text), column(ColumnKind::Code), column(ColumnKind::Bars)])
+            .row([text().into(), text().into(), text().into()]);
     let quantity = || XAxis::Quantity { name: text(), unit: text() };
     let section = Section::new(text())
         .text(text())
@@ -74,7 +74,7 @@ fn everywhere(evil: &str) -> Page {
         .block(Block::Multiples(vec![chart(quantity()), chart(quantity())]))
         .table(table)
         .block(Block::Tiles(text(), vec![Fact::new(text(), text())]))
-        .block(Block::Note(Note { text: text(), verdict: Verdict::Bad }));
+        .note(text());
     Page {
         title: text(),
         subtitle: text(),

@@ -234,7 +234,7 @@ impl Facts {
 
 /// A row for each figure that any of these has, a column for each of these.
 pub(crate) fn compare(title: &str, all: &[(String, &Facts)]) -> Table {
-    let columns = all.iter().map(|(name, _)| Column::number(name.clone(), "", 0));
+    let columns = all.iter().map(|(name, _)| Column::number(name.clone()));
     let mut table = Table::new(title, std::iter::once(Column::text("")).chain(columns));
     for (label, figures) in aligned(all.iter().map(|(_, facts)| facts.shown()).collect()) {
         if is_worth_showing(&figures) {
@@ -256,7 +256,7 @@ pub(crate) fn list(title: &str, names: &[&str], all: &[(Vec<Cell>, &Facts)]) -> 
     let headings = columns.iter().map(|(label, figures)| {
         match figures.iter().flatten().any(|figure| figure.value.is_word()) {
             true => Column::text(label.clone()),
-            false => Column::number(label.clone(), "", 0),
+            false => Column::number(label.clone()),
         }
     });
     let mut table = Table::new(title, names.iter().map(|name| Column::text(*name)).chain(headings));

@@ -219,7 +219,7 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
         return None;
     }
     let text = ["delay of", "promised"].map(Column::text);
-    let numbers = ["at", "one request takes", "at best"].map(|name| Column::number(name, "", 0));
+    let numbers = ["at", "one request takes", "at best"].map(Column::number);
     let columns = text.into_iter().chain(numbers).chain([Column::text("would fit")]);
     let planned = plan.delays.iter().filter_map(|row| {
         let (service, least) = (row.service_seconds?, row.least_seconds?);

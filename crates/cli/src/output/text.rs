@@ -26,7 +26,7 @@ pub(crate) fn page(page: &Page) -> String {
     for block in page.sections.iter().flat_map(|section| &section.blocks) {
         match block {
             Block::Table(table) if !table.rows.is_empty() => parts.push(self::table(table)),
-            Block::Note(note) => notes += &format!("note: {}\n", note.text),
+            Block::Note(text) => notes += &format!("note: {text}\n"),
             _ => {}
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn table(table: &Table) -> String {
         let mut line = String::new();
         for ((cell, column), width) in row.iter().zip(&table.columns).zip(&widths) {
             line += &match column.kind {
-                ColumnKind::Number { .. } => format!("{cell:>width$}  "),
+                ColumnKind::Number | ColumnKind::Bars => format!("{cell:>width$}  "),
                 ColumnKind::Text | ColumnKind::Code => format!("{cell:width$}  "),
             };
         }
@@ -67,10 +67,7 @@ fn shown(cell: &Cell, kind: ColumnKind) -> String {
         (Cell::Empty, _) => String::new(),
         (Cell::Text(text), ColumnKind::Code) => printable(text),
         (Cell::Text(text), _) => text.clone(),
-        (Cell::Number(number), ColumnKind::Number { decimals, .. }) => {
-            Unit::Plain(decimals.into()).show(*number)
-        }
-        (Cell::Number(number), _) => number.to_string(),
+        (Cell::Number(number), _) => Unit::Plain(0).show(*number),
     }
 }
 
@@ -81,7 +78,7 @@ mod tests {
 
     #[test]
     fn columns_stand_under_each_other() {
-        let columns = [Column::text("name"), Column::number("n", "", 0), Column::text("what")];
+        let columns = [Column::text("name"), Column::number("n"), Column::text("what")];
         let table = Table::new("", columns).row(["a".into(), 1200.0.into(), "–".into()]);
         assert_eq!(super::table(&table), "name      n  what\na     1,200  –\n");
     }

@@ -98,7 +98,7 @@ fn notes(site: &Site) -> Vec<String> {
 fn distribution(sites: &[Site]) -> Section {
     let count = sites.len();
     let first = Column::text(format!("of {count} sites improve by at least"));
-    let steps = STEPS.map(|step| Column::number(format!("{step:.0} %"), "", 0));
+    let steps = STEPS.map(|step| Column::number(format!("{step:.0} %")));
     let mut table = Table::new("Improvement", std::iter::once(first).chain(steps));
     let x = XAxis::Quantity { name: "improvement".to_owned(), unit: "%".to_owned() };
     let title = format!("The part of {count} sites that improves by at least so much");

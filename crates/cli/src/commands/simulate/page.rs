@@ -106,7 +106,7 @@ fn classes(report: &SimulationReport) -> Table {
 fn paths(simulated: &Simulated) -> Table {
     let top = &simulated.runs[0].top;
     let name = "less than full quality most often";
-    let columns = [Column::code(name), Column::bars("degraded", "", 0), Column::bars("turned away", "", 0)];
+    let columns = [Column::code(name), Column::bars("degraded"), Column::bars("turned away")];
     let title = format!("Paths that got less than full quality most often, of {}", grouped(top.len() as u64));
     let table = Table { brief: Some(PATHS[1]), ..Table::new(title, columns) };
     top.iter().take(PATHS[0]).fold(table, |table, heavy| {
