@@ -48,7 +48,7 @@ pub(super) struct Clock<T> {
     origin: Option<i64>,
 }
 
-impl<T> Clock<T> {
+impl<T: Ord> Clock<T> {
     pub(super) fn new() -> Self {
         Clock { offset: None, latest: 0, held: VecDeque::new(), window: ReorderWindow::new(), origin: None }
     }

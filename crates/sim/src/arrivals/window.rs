@@ -29,9 +29,8 @@ pub(super) enum Placed {
 
 /// Lines that wait for earlier ones.
 pub(super) struct ReorderWindow<T> {
-    waiting: BinaryHeap<Reverse<WaitingLine>>,
-    items: Vec<Option<T>>,
-    free: Vec<usize>,
+    /// By time; lines of one time keep the order in which they stand.
+    waiting: BinaryHeap<Reverse<(i64, u64, T)>>,
     pushed: u64,
     latest: i64,
     /// The time of the last line that went out.
@@ -39,26 +38,10 @@ pub(super) struct ReorderWindow<T> {
     ended: bool,
 }
 
-/// By time; lines of one time keep the order in which they stand.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct WaitingLine {
-    time: i64,
-    order: u64,
-    item: usize,
-}
-
-impl<T> ReorderWindow<T> {
+impl<T: Ord> ReorderWindow<T> {
     /// Nothing comes more than a window before time zero.
     pub(super) fn new() -> Self {
-        ReorderWindow {
-            waiting: BinaryHeap::new(),
-            items: Vec::new(),
-            free: Vec::new(),
-            pushed: 0,
-            latest: 0,
-            floor: -WINDOW,
-            ended: false,
-        }
+        ReorderWindow { waiting: BinaryHeap::new(), pushed: 0, latest: 0, floor: -WINDOW, ended: false }
     }
 
     /// Takes a line.
@@ -69,15 +52,9 @@ impl<T> ReorderWindow<T> {
             _ => Placed::InOrder,
         };
         self.latest = self.latest.max(time);
-        let slot = self.free.pop().unwrap_or(self.items.len());
-        if slot == self.items.len() {
-            self.items.push(Some(item));
-        } else {
-            self.items[slot] = Some(item);
-        }
-        let earliest = self.waiting.peek().map_or(self.floor, |Reverse(first)| first.time);
+        let earliest = self.waiting.peek().map_or(self.floor, |Reverse(first)| first.0);
         let time = if placed == Placed::TooLate { earliest } else { time };
-        self.waiting.push(Reverse(WaitingLine { time, order: self.pushed, item: slot }));
+        self.waiting.push(Reverse((time, self.pushed, item)));
         self.pushed += 1;
         placed
     }
@@ -89,15 +66,14 @@ impl<T> ReorderWindow<T> {
 
     /// The first line, if none can come before it any more.
     pub(super) fn pop(&mut self) -> Option<(i64, T)> {
-        let Reverse(first) = self.waiting.peek()?;
-        let settled = first.time <= self.latest.saturating_sub(WINDOW);
+        let Reverse((first, ..)) = self.waiting.peek()?;
+        let settled = *first <= self.latest.saturating_sub(WINDOW);
         if !settled && !self.ended && self.waiting.len() <= MOST {
             return None;
         }
-        let Reverse(WaitingLine { time, item, .. }) = self.waiting.pop()?;
+        let Reverse((time, _, item)) = self.waiting.pop()?;
         self.floor = time;
-        self.free.push(item);
-        self.items[item].take().map(|line| (time, line))
+        Some((time, item))
     }
 
     #[cfg(test)]
@@ -140,6 +116,6 @@ mod tests {
             out += popped(&mut window).len();
         }
         assert_eq!(out, 500);
-        assert_eq!(window.items.len(), MOST + 1);
+        assert_eq!(window.waiting.len(), MOST);
     }
 }
