@@ -102,12 +102,11 @@ pub unsafe extern "C" fn plimsoll_adapt(
         let path_length = unsafe { put_behind(served.prefix.as_bytes(), asked.as_ptr(), asked.len(), path) };
         let status =
             if served.level == 0 { server.configuration().gateway.settings.rejection.status } else { 0 };
-        let seconds = served.retry_after.as_secs() + u64::from(served.retry_after.subsec_nanos() > 0);
         let decided = plimsoll_decision_t {
             request: served.request,
             level: served.level.into(),
             status: status.into(),
-            retry_after: u32::try_from(seconds).unwrap_or(u32::MAX),
+            retry_after: u32::try_from(served.retry_after).unwrap_or(u32::MAX),
             frozen: number(served.frozen),
             reason: c_reason(served.reason),
             path_length,
@@ -271,19 +270,7 @@ pub unsafe extern "C" fn plimsoll_status(handle: *const plimsoll_t, status: *mut
         if status.is_null() {
             return Err(Fault::Argument);
         }
-        let counts = server.counts();
-        let told = plimsoll_status_t {
-            controller: counts.controller,
-            frozen: number(server.frozen()),
-            lanes: counts.lanes,
-            attached: counts.attached,
-            generation: counts.generation,
-            arrived: counts.arrived,
-            ended: counts.ended,
-            in_service: counts.in_service,
-            deaths: counts.deaths,
-            returned: counts.returned,
-        };
+        let told = plimsoll_status_t { frozen: number(server.frozen()), ..server.counts() };
         // SAFETY: not null, and may be written to as the caller sees to.
         unsafe { status.write(told) };
         Ok(())

@@ -6,10 +6,10 @@
 
 use crate::controller::Controller;
 use crate::mapping::Mapping;
-use crate::report::{Counts, class_sums};
+use crate::report::class_sums;
 use crate::server::{Server, claim};
 use crate::view::Fields;
-use crate::{Fault, owner};
+use crate::{Counts, Fault, owner};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};

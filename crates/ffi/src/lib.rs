@@ -51,6 +51,6 @@ pub use controller::{Controller, Taken};
 pub use fault::Fault;
 pub use frozen::Frozen;
 pub use listen_queue::waiting;
-pub use report::Counts;
 pub use server::{Served, Server};
+pub use structures::plimsoll_status_t as Counts;
 pub use view::Fields;

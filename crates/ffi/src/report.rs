@@ -1,5 +1,6 @@
 //! What a process tells of the shared state: the controller, the counts of all processes, and the classes.
 
+use crate::Counts;
 use crate::mapping::Mapping;
 use crate::owner;
 use plimsoll_core::processes::ClassSums;
@@ -15,30 +16,8 @@ pub(crate) struct ClassName {
     pub(crate) levels: u32,
 }
 
-/// The counts of all processes since the state was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// The controller's process; 0 if there is none.
-    pub controller: u32,
-    /// How many lanes there are.
-    pub lanes: u32,
-    /// Those that belong to a process.
-    pub attached: u32,
-    /// How often the controller has published.
-    pub generation: u64,
-    /// Requests that have arrived.
-    pub arrived: u64,
-    /// Requests that have ended.
-    pub ended: u64,
-    /// Requests at all gates.
-    pub in_service: u64,
-    /// Processes that were found dead.
-    pub deaths: u64,
-    /// The requests that they held.
-    pub returned: u64,
-}
-
 impl Counts {
+    /// The counts of all processes since the state was made; whether the controller is awake is not among them.
     pub(crate) fn read(mapping: &Mapping) -> Self {
         let changing = &mapping.header().changing;
         let controller = changing.controller.load(Acquire);

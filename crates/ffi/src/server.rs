@@ -3,16 +3,16 @@
 //! Its threads share the process's lane under a lock, which each holds for a decision. The lock is the process's own, so that
 //! it dies with it.
 
+use crate::Counts;
 use crate::fault::Fault;
 use crate::frozen::{ControllerWatch, Frozen};
 use crate::layout::Changing;
 use crate::listen_queue::Listeners;
 use crate::mapping::{Mapping, Mark, Unmap};
 use crate::owner;
-use crate::report::{ClassName, Counts, class_names, class_sums};
+use crate::report::{ClassName, class_names, class_sums};
 use crate::slot::LaneSlot;
 use crate::view::{Fields, View};
-use nix::time::{ClockId, clock_gettime};
 use plimsoll_config::Configuration;
 use plimsoll_core::Lane;
 use plimsoll_core::processes::{ClassSums, PlaceLoad, SharedWords};
@@ -21,6 +21,7 @@ use plimsoll_core::request::{
     has_dot_segment,
 };
 use plimsoll_core::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -79,8 +80,8 @@ pub struct Served<'s> {
     pub reason: Reason,
     /// The site's number in the configuration.
     pub site: u16,
-    /// After what time a client that is rejected may come again.
-    pub retry_after: Duration,
+    /// After how many seconds a client that is rejected may come again.
+    pub retry_after: u64,
     /// What the level puts before the path.
     pub prefix: &'s str,
     /// Whether no controller is awake: levels stand still.
@@ -196,12 +197,13 @@ impl Server {
             let (site, frozen) = (target.site, self.frozen_at(now));
             Ok(match decided {
                 Ok(permit) => {
-                    let (level, reason, retry_after) = (permit.level(), permit.reason(), Duration::ZERO);
+                    let (level, reason) = (permit.level(), permit.reason());
                     // An exempt request goes as it came.
                     let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
-                    Served { request: own.keep(permit), level, reason, site, retry_after, prefix, frozen }
+                    Served { request: own.keep(permit), level, reason, site, retry_after: 0, prefix, frozen }
                 }
-                Err(Rejection { reason, retry_after }) => {
+                Err(rejection) => {
+                    let (reason, retry_after) = (rejection.reason, rejection.retry_after_seconds());
                     Served { request: 0, level: 0, reason, site, retry_after, prefix: "", frozen }
                 }
             })
@@ -434,10 +436,8 @@ pub(crate) fn claim(mapping: &Mapping, changing: &Changing, own: u64) -> Option<
 
 /// The time that all processes of the machine share.
 pub(crate) fn now() -> Instant {
-    // It cannot fail for this clock.
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |time| {
-        Instant::from_nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
-    })
+    let time = clock_gettime(ClockId::Monotonic);
+    Instant::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
 #[cfg(test)]

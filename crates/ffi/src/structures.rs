@@ -74,6 +74,7 @@ pub enum plimsoll_outcome {
 }
 
 /// The state of the controller and the counts of all processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct plimsoll_status_t {
     /// The process number of the controller; 0 if there is none.

@@ -288,7 +288,7 @@ impl Gateway {
 
     /// Client connections open now.
     pub fn client_connections(&self) -> usize {
-        self.connections_by_thread().iter().sum()
+        self.shared.connections()
     }
 
     /// Client connections open now, by thread.

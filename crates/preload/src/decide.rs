@@ -84,7 +84,7 @@ pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) ->
     Decision::Reject(Refusal {
         status: rejection.status,
         reason: served.reason.as_str(),
-        retry_after: served.retry_after.as_secs() + u64::from(served.retry_after.subsec_nanos() > 0),
+        retry_after: served.retry_after,
         content_type: &rejection.content_type,
         body: &rejection.body,
     })

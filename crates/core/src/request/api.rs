@@ -88,6 +88,36 @@ impl Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Token(pub u64);
 
+/// A token that a shell makes of the place in which a request of a lane waits.
+impl Token {
+    /// Bits of a place's number, and of the number of the request in it; what is left is the lane's.
+    const BITS: (u32, u32) = (24, 32);
+
+    /// The token of the request in this place. `generation` counts the place's requests.
+    pub fn of_place(lane: usize, place: u32, generation: u32) -> Self {
+        Token(
+            (lane as u64) << (Self::BITS.0 + Self::BITS.1)
+                | u64::from(place) << Self::BITS.1
+                | u64::from(generation),
+        )
+    }
+
+    /// The lane whose request it is.
+    pub fn lane(self) -> usize {
+        (self.0 >> (Self::BITS.0 + Self::BITS.1)) as usize
+    }
+
+    /// The number of the place.
+    pub fn place(self) -> usize {
+        (self.0 >> Self::BITS.1 & ((1 << Self::BITS.0) - 1)) as usize
+    }
+
+    /// The number of the request among those of its place.
+    pub fn generation(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 /// The answer to an arrival.
 #[derive(Debug)]
 #[must_use]
@@ -109,6 +139,13 @@ pub struct Rejection {
     pub reason: Reason,
     /// The time after which the client may come again, for the `Retry-After` header.
     pub retry_after: Duration,
+}
+
+impl Rejection {
+    /// The whole seconds of the `Retry-After` header: no client comes too early.
+    pub fn retry_after_seconds(&self) -> u64 {
+        self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0)
+    }
 }
 
 /// The engine's record of a request under way. It is plain data: a shell wraps it in a guard that departs on drop.

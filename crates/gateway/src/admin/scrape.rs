@@ -77,7 +77,7 @@ impl GatewayFigures {
             buffered: shared.storage.buffered(),
             handshakes: shared.tls.handshakes.counts(),
             certificate_ends: shared.tls.certificate_ends(),
-            connections: shared.connections_by_thread().iter().sum(),
+            connections: shared.connections(),
             turned_away: shared.clients.turned_away(),
             shed: shared.shed.status(),
             http2: shared.floods.status(tables.settings.limits.streams),

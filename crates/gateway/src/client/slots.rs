@@ -68,7 +68,7 @@ impl Slot {
     }
 
     pub(crate) fn token(&self, lane: usize) -> Token {
-        Token((lane as u64) << 56 | u64::from(self.index) << 32 | u64::from(self.generation.get()))
+        Token::of_place(lane, self.index, self.generation.get())
     }
 
     pub(crate) fn begin_wait(&self) {
@@ -85,10 +85,6 @@ impl Slot {
     pub(crate) fn has_verdict(&self) -> bool {
         self.verdict.borrow().is_some()
     }
-}
-
-pub(crate) fn lane_of(token: Token) -> usize {
-    (token.0 >> 56) as usize
 }
 
 #[derive(Debug, Default)]
@@ -120,9 +116,8 @@ impl Slots {
     /// Hands a verdict to the request that waits for it, or back if that request waits no longer.
     pub(crate) fn deliver(&self, verdict: Verdict) -> Result<(), Verdict> {
         let token = verdict.token();
-        let index = (token.0 >> 32 & 0xff_ffff) as usize;
-        match self.slots.get(index) {
-            Some(Some(slot)) if slot.waiting.get() && slot.generation.get() == token.0 as u32 => {
+        match self.slots.get(token.place()) {
+            Some(Some(slot)) if slot.waiting.get() && slot.generation.get() == token.generation() => {
                 *slot.verdict.borrow_mut() = Some(verdict);
                 slot.wake();
                 Ok(())

@@ -98,9 +98,7 @@ fn make_room(worker: &Worker) {
 }
 
 pub(crate) fn is_full(worker: &Worker) -> bool {
-    let shared = &worker.shared;
-    let connections: usize = shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
-    connections >= worker.tables().settings.limits.connections
+    worker.shared.connections() >= worker.tables().settings.limits.connections
 }
 
 fn place(worker: &Rc<Worker>, accepted: Accepted) {

@@ -14,7 +14,7 @@ pub(crate) mod tables;
 
 use crate::client::awaited_clients::{AwaitedClients, make_room_in_files};
 use crate::client::buffers;
-use crate::client::slots::{Slot, Slots, lane_of};
+use crate::client::slots::{Slot, Slots};
 use memory::HighWater;
 use plimsoll_core::Lane;
 use plimsoll_core::random::Random;
@@ -159,7 +159,7 @@ impl Worker {
     /// Delivers one verdict: to another thread, or to a request of this one. The place of a request that is gone goes
     /// to the next request, which may bring more verdicts.
     fn act(&self, verdict: Verdict, more: &mut Verdicts) {
-        if lane_of(verdict.token()) != self.index {
+        if verdict.token().lane() != self.index {
             return self.shared.deliver(std::iter::once(verdict));
         }
         let undelivered = self.slots.borrow().deliver(verdict);

@@ -2,7 +2,6 @@
 
 use super::mailbox::{Mailbox, Message};
 use super::tables::PublishedTables;
-use crate::client::slots::lane_of;
 use crate::client::spill_files::Storage;
 use crate::clock::{Clock, since_1970};
 use crate::http2::floods::EndedConnections;
@@ -43,6 +42,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Client connections that are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum()
+    }
+
     /// Client connections that are open, by thread.
     pub(crate) fn connections_by_thread(&self) -> Vec<usize> {
         self.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).collect()
@@ -56,7 +60,7 @@ impl Shared {
     /// Sends verdicts to the threads whose requests they are about.
     pub(crate) fn deliver(&self, verdicts: impl Iterator<Item = Verdict>) {
         for verdict in verdicts {
-            if let Some(mailbox) = self.mailboxes.get(lane_of(verdict.token())) {
+            if let Some(mailbox) = self.mailboxes.get(verdict.token().lane()) {
                 mailbox.post(Message::Verdict(verdict));
             }
         }

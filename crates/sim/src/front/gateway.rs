@@ -23,8 +23,8 @@ pub struct Gateway {
     verdicts: Verdicts,
     /// By plant, as promised.
     stops_when_abandoned: Vec<bool>,
-    /// What the last request that was turned away was told, and its token.
-    told: Vec<(Token, Duration)>,
+    /// What those were told that were turned away, by their tokens.
+    told: Vec<(Token, Rejection)>,
 }
 
 impl Gateway {
@@ -86,10 +86,10 @@ impl Gateway {
                     orders.push(Order::Start(token, start(&permit)));
                     *permits.at(token) = Some(permit);
                 }
-                Verdict::Drop(token, Rejection { reason, retry_after }) => {
-                    told.push((token, retry_after));
+                Verdict::Drop(token, rejection) => {
+                    told.push((token, rejection));
                     permits.take(token);
-                    orders.push(Order::Drop(token, reason));
+                    orders.push(Order::Drop(token, rejection.reason));
                 }
             }
         }
@@ -117,9 +117,9 @@ impl Front for Gateway {
                 *self.permits.at(token) = Some(permit);
                 Decision::Wait
             }
-            Arrival::Reject(Rejection { reason, retry_after }) => {
-                self.told.push((token, retry_after));
-                Decision::Reject(reason)
+            Arrival::Reject(rejection) => {
+                self.told.push((token, rejection));
+                Decision::Reject(rejection.reason)
             }
         };
         self.hand_on(orders);
@@ -129,12 +129,9 @@ impl Front for Gateway {
     fn retry_after(&mut self, token: Token) -> Option<Duration> {
         // What was told is asked for at once, and of few requests at a time.
         let place = self.told.iter().rposition(|(told, _)| *told == token)?;
-        let (_, retry_after) = self.told.swap_remove(place);
+        let (_, rejection) = self.told.swap_remove(place);
         // As the gateway writes it.
-        Some(
-            Duration::from_secs(retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0))
-                .max(Duration::from_secs(1)),
-        )
+        Some(Duration::from_secs(rejection.retry_after_seconds().max(1)))
     }
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {

@@ -45,8 +45,8 @@ impl Rejected {
     }
 
     pub(crate) fn response<B: Body<Data: From<Bytes>>>(self) -> Response<ResponseBody<B>> {
-        let Rejected { rejection: Rejection { reason, retry_after }, decision, is_grpc, has_dot_segment } =
-            self;
+        let Rejected { rejection, decision, is_grpc, has_dot_segment } = self;
+        let reason = rejection.reason;
         let text = if has_dot_segment { "The path has a dot segment.\n" } else { sentence(reason) };
         let body = if is_grpc { ResponseBody::empty() } else { ResponseBody::text(text) };
         let mut response = Response::new(body);
@@ -56,7 +56,7 @@ impl Rejected {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
             headers.insert(GRPC_STATUS, UNAVAILABLE);
             headers.insert(GRPC_MESSAGE, HeaderValue::from_static(text.trim_end()));
-            let pushback = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+            let pushback = u64::try_from(rejection.retry_after.as_millis()).unwrap_or(u64::MAX);
             headers.insert(GRPC_PUSHBACK, pushback.into());
         } else {
             headers.insert(CONTENT_TYPE, TEXT);
@@ -68,7 +68,7 @@ impl Rejected {
             }
         } else {
             // At least a second: zero would bring all rejected clients back at once.
-            let seconds = (retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0)).max(1);
+            let seconds = rejection.retry_after_seconds().max(1);
             headers.insert(RETRY_AFTER, seconds.into());
             if let Ok(limit) = HeaderValue::try_from(format!("\"{reason}\";r=0;t={seconds}")) {
                 headers.insert(RATE_LIMIT, limit);

@@ -10,7 +10,7 @@
 
 use super::lock;
 use super::names::PrefixedNames;
-use super::waiting::{Look, Told, WaitingSlots, lane_of};
+use super::waiting::{Look, Told, WaitingSlots};
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Token, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -98,7 +98,7 @@ impl Lanes {
         let (mut wakers, mut more) = (Vec::new(), Verdicts::new());
         let mut undelivered = VecDeque::from(verdicts);
         while let Some(verdict) = undelivered.pop_front() {
-            let mut own = self.lock(lane_of(verdict.token()));
+            let mut own = self.lock(verdict.token().lane());
             let OwnLane { lane, waiting, names } = &mut *own;
             match waiting.deliver(verdict, names) {
                 Ok(waker) => wakers.extend(waker),
@@ -115,14 +115,14 @@ impl Lanes {
     /// Takes the verdict on a request that waits, if it has come.
     pub(crate) fn poll_verdict(&self, token: Token, waker: &Waker) -> Option<Told> {
         let waker = waker.clone();
-        let Look { told, unneeded } = self.lock(lane_of(token)).waiting.poll(token, waker);
+        let Look { told, unneeded } = self.lock(token.lane()).waiting.poll(token, waker);
         drop(unneeded);
         told
     }
 
     /// Ends the wait of a request, and returns the verdict if it had come.
     pub(crate) fn end_wait(&self, token: Token) -> Option<Verdict> {
-        let Look { told, unneeded } = self.lock(lane_of(token)).waiting.end(token);
+        let Look { told, unneeded } = self.lock(token.lane()).waiting.end(token);
         drop(unneeded);
         told.map(|(verdict, _)| verdict)
     }

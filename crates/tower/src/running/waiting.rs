@@ -44,7 +44,7 @@ impl WaitingSlots {
     pub(crate) fn next_token(&mut self, lane: usize) -> Token {
         let index = *self.free.last().unwrap_or(&(self.slots.len() as u32));
         let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
-        Token((lane as u64) << 56 | u64::from(index) << 32 | u64::from(generation))
+        Token::of_place(lane, index, generation)
     }
 
     /// A request waits under the next token.
@@ -85,7 +85,7 @@ impl WaitingSlots {
 
     /// Gives the slot back, and returns the verdict if it had come.
     pub(crate) fn end(&mut self, token: Token) -> Look {
-        let index = index_of(token) as u32;
+        let index = token.place() as u32;
         let Some(slot) = self.slot(token) else { return Look { told: None, unneeded: None } };
         slot.generation = slot.generation.wrapping_add(1);
         let state = std::mem::replace(&mut slot.state, SlotState::Free);
@@ -98,15 +98,6 @@ impl WaitingSlots {
     }
 
     fn slot(&mut self, token: Token) -> Option<&mut Slot> {
-        self.slots.get_mut(index_of(token)).filter(|slot| slot.generation == token.0 as u32)
+        self.slots.get_mut(token.place()).filter(|slot| slot.generation == token.generation())
     }
-}
-
-fn index_of(token: Token) -> usize {
-    (token.0 >> 32 & 0xff_ffff) as usize
-}
-
-/// The lane whose request has this token.
-pub(crate) fn lane_of(token: Token) -> usize {
-    (token.0 >> 56) as usize
 }
