@@ -6,8 +6,8 @@
 //! control characters are refused because other layers read them as separators or ends. Names that begin with a dot
 //! (`.git`, `.htpasswd`) are not served, but for `.well-known` (RFC 8615). Empty segments are skipped.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::borrow::Cow;
-use std::fmt::Write;
 
 /// The name beneath the root; empty or with a slash at its end for a folder. The error is the status of the response.
 pub(super) fn normalize(raw: &str) -> Result<Cow<'_, [u8]>, u16> {
@@ -68,18 +68,12 @@ fn check(segment: &[u8]) -> Result<(), u16> {
     Ok(())
 }
 
-/// Percent-encodes one segment: everything but RFC 3986's unreserved characters.
+/// RFC 3986's unreserved characters.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Percent-encodes one segment: everything but what is unreserved.
 pub(super) fn encode(segment: &[u8]) -> String {
-    let mut text = String::with_capacity(segment.len());
-    for &byte in segment {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            text.push(byte.into());
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
+    percent_encode(segment, UNRESERVED).to_string()
 }
 
 #[cfg(test)]

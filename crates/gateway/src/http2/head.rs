@@ -16,7 +16,7 @@ use h2::ext::Protocol;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, request, response,
 };
-use std::io::Write;
+use percent_encoding::{AsciiSet, percent_encode};
 
 /// The one protocol that a stream may become (RFC 8441).
 const WEBSOCKET: &str = "websocket";
@@ -120,7 +120,7 @@ pub(crate) fn to_client(text: &[u8], head: &ResponseHead) -> Option<Response<()>
 /// upgrades there: one that is asked for is left out. `None` if HTTP/2 has no such request.
 pub(crate) fn outgoing(text: &[u8], head: &RequestHead, scheme: &str) -> Option<Request<()>> {
     let uri = Uri::builder().scheme(scheme).authority(head.authority.of(text));
-    let uri = uri.path_and_query(encoded(head.target.of(text))).build().ok()?;
+    let uri = uri.path_and_query(percent_encode(head.target.of(text), IN_NO_URI).to_string()).build().ok()?;
     let mut request = Request::new(());
     *request.method_mut() = Method::from_bytes(head.method.of(text)).ok()?;
     *request.uri_mut() = uri;
@@ -145,19 +145,8 @@ pub(crate) fn outgoing(text: &[u8], head: &RequestHead, scheme: &str) -> Option<
     Some(request)
 }
 
-/// A path and a query with what no URI has percent-encoded; clients send it all the same.
-fn encoded(target: &[u8]) -> Vec<u8> {
-    let is_plain = |byte: &u8| byte.is_ascii() && !b"<>`\"".contains(byte);
-    let mut out = Vec::with_capacity(target.len());
-    for byte in target {
-        match is_plain(byte) {
-            true => out.push(*byte),
-            // Writing to a vector does not fail.
-            false => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    out
-}
+/// What no URI has, besides what is not ASCII. Clients send it all the same.
+const IN_NO_URI: &AsciiSet = &AsciiSet::EMPTY.add(b'<').add(b'>').add(b'`').add(b'"');
 
 /// A response's head as text, and whether its body is put in chunks. `ends`: the stream ends with it; `to_head`: the request
 /// was `HEAD`.

@@ -8,6 +8,7 @@ use crate::output::failure::Failure;
 use crate::output::json;
 use crate::output::units::size as shown;
 use crate::service::resolve;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_content::Examples;
 use plimsoll_gateway::Gateway;
 use plimsoll_report::{Block, Picture, Section};
@@ -89,7 +90,11 @@ fn pages(browser: &Path, site: &Path, trees: &Path, examples: &Examples) -> Resu
         let mut row = Vec::new();
         for (name, shown, _) in &there {
             let caption = format!("{page}, {shown}");
-            match shots.take(browser, address, &format!("http://{name}.test/{}", encoded(page))) {
+            match shots.take(
+                browser,
+                address,
+                &format!("http://{name}.test/{}", utf8_percent_encode(page, PLAIN)),
+            ) {
                 Some(bytes) => row.push(Picture { caption, bytes }),
                 None => section = section.note(format!("{caption}: the browser took no picture")),
             }
@@ -120,13 +125,8 @@ fn serve(folders: &[(&str, &str, PathBuf)]) -> Result<Gateway, Failure> {
         .map_err(|error| Failure::Failed(format!("the report's gateway does not start: {error}")))
 }
 
-/// A path as it stands in an address.
-fn encoded(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
-    path.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
+/// What stands in a path of an address as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'_').remove(b'-').remove(b'~');
 
 /// A folder for the browser's own files, gone with this value.
 struct Shots(TempDir);
@@ -186,6 +186,6 @@ mod tests {
         let captions: Vec<&str> = pair.iter().map(|picture| picture.caption.as_str()).collect();
         assert_eq!(captions, ["a.gif, before: 6 B", "a.gif, after: 6 B"]);
         assert_eq!(sections[1].blocks[1], Block::Pictures(Vec::new()));
-        assert_eq!(encoded("a b/\u{fc}.html"), "a%20b/%C3%BC.html");
+        assert_eq!(utf8_percent_encode("a b/\u{fc}.html", PLAIN).to_string(), "a%20b/%C3%BC.html");
     }
 }
