@@ -3,7 +3,7 @@
 
 use crate::client::response_fields::Requested;
 use crate::exchange::head::Incoming;
-use crate::exchange::redirect::AskedPlace;
+use crate::exchange::response::ResponseTerms;
 use crate::files::{FileBody, FileFields, FileRequest, Files, FilesSettings};
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
@@ -13,7 +13,7 @@ use crate::http1::scan::HeadScan;
 use crate::http2::head::StreamStart;
 use crate::request::head::Outgoing;
 use crate::request::peer::{ConnectionSource, Peer};
-use crate::settings::Settings;
+use crate::settings::{Rewrite, Settings};
 use crate::traces::context::TraceContext;
 use crate::transport::proxy_header::Header;
 use crate::upstream::load_report::{self, LoadReports};
@@ -116,29 +116,22 @@ pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
         Framing::UntilClose => Framing::Chunked,
         framing => framing,
     };
-    let asked = AskedPlace {
-        prefix: "/full",
+    let terms = ResponseTerms {
+        requested: Requested { keep_alive: true, is_head, ..Requested::default() },
+        report: None,
+        report_name: "x-plimsoll",
+        reports: Some(&LoadReports::default()),
+        cost_header: None,
+        rules: &HeaderRules::default(),
+        date: &RefCell::default(),
+        falls_back: false,
+        rewrites: &[Rewrite { prefix: "/full".to_owned(), ..Rewrite::default() }],
         sent: b"GET /full/ HTTP/1.1\r\nhost: h\r\n\r\n",
         addresses: &[],
         own_host: None,
     };
-    let requested = Requested { keep_alive: true, is_head, ..Requested::default() };
-    let (report, report_name, hide_load) = (None, "x-plimsoll", true);
-    let (mut written, rules, date) = (Vec::new(), &HeaderRules::default(), &RefCell::default());
-    Incoming {
-        bytes,
-        head: &head,
-        requested,
-        framing,
-        report,
-        report_name,
-        hide_load,
-        is_lighter: false,
-        rules,
-        date,
-        asked,
-    }
-    .write(&mut written);
+    let mut written = Vec::new();
+    Incoming { bytes, head: &head, framing, terms: &terms }.write(&mut written);
     Some(written)
 }
 

@@ -2,36 +2,20 @@
 //!
 //! `Via` is not added: it tells clients about the inside.
 
-use super::redirect::AskedPlace;
+use super::response::ResponseTerms;
 use crate::client::caching::Caching;
-use crate::client::response_fields::{LevelReport, Requested};
 use crate::http1::Version;
 use crate::http1::body::Framing;
 use crate::http1::field::FieldKind;
 use crate::http1::response::ResponseHead;
-use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number, write_status};
-use std::cell::RefCell;
 
 /// A response on its way to a client.
 pub(crate) struct Incoming<'a> {
     pub bytes: &'a [u8],
     pub head: &'a ResponseHead,
-    pub requested: Requested,
     pub framing: Framing,
-    pub report: Option<LevelReport<'a>>,
-    /// A field of this name is dropped, so that the report has one author.
-    pub report_name: &'a str,
-    /// The load report is for the gateway: the client does not see it.
-    pub hide_load: bool,
-    /// A level below the highest answers.
-    pub is_lighter: bool,
-    /// The site's rules.
-    pub rules: &'a HeaderRules,
-    /// The time now, for a response without `Date` (RFC 9110 6.6.1).
-    pub date: &'a RefCell<String>,
-    /// What the upstream was asked for, which its answer must not name.
-    pub asked: AskedPlace<'a>,
+    pub terms: &'a ResponseTerms<'a>,
 }
 
 impl Incoming<'_> {
@@ -43,13 +27,13 @@ impl Incoming<'_> {
         out.push(b' ');
         out.extend_from_slice(head.phrase.of(self.bytes));
         out.extend_from_slice(b"\r\n");
-        let mut caching = Caching::of(self.is_lighter && head.status >= 200);
+        let mut caching = Caching::of(self.terms.is_lighter() && head.status >= 200);
         let is_dated = self.write_fields(&mut caching, out);
         match self.framing {
             Framing::Length(length) => write_number(out, b"content-length: ", length),
             Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
             // The length that a GET would have had, or that the client's copy has.
-            Framing::None if self.requested.is_head || head.status == 304 => {
+            Framing::None if self.terms.requested.is_head || head.status == 304 => {
                 if let Some(length) = head.content_length {
                     write_number(out, b"content-length: ", length);
                 }
@@ -57,10 +41,10 @@ impl Incoming<'_> {
             Framing::None | Framing::UntilClose => {}
         }
         if !head.is_interim() {
-            if !is_dated && !switching && !self.rules.drops(b"date") {
-                write_field(out, b"date", self.date.borrow().as_bytes());
+            if !is_dated && !switching && !self.terms.rules.drops(b"date") {
+                write_field(out, b"date", self.terms.date.borrow().as_bytes());
             }
-            caching.finish(self.rules, out);
+            caching.finish(self.terms.rules, out);
         }
         if switching {
             out.extend_from_slice(b"connection: upgrade\r\n");
@@ -68,8 +52,8 @@ impl Incoming<'_> {
             if self.asks_to_upgrade() {
                 out.extend_from_slice(b"connection: upgrade\r\n");
             }
-            self.requested.write_connection(out);
-            if let Some(report) = &self.report {
+            self.terms.requested.write_connection(out);
+            if let Some(report) = &self.terms.report {
                 report.write(out);
             }
         }
@@ -80,14 +64,14 @@ impl Incoming<'_> {
     /// HTTP/1.1 can.
     fn asks_to_upgrade(&self) -> bool {
         self.head.status == 426
-            && self.requested.version == Version::Http11
+            && self.terms.requested.version == Version::Http11
             && self.head.fields.iter().any(|field| field.kind == FieldKind::Upgrade)
     }
 
     /// Writes the fields that pass, each with the places that the client knows. Whether `Date` is among those that came.
     fn write_fields(&self, caching: &mut Caching, out: &mut Vec<u8>) -> bool {
         let passes_upgrade = self.head.status == 101 || self.asks_to_upgrade();
-        let mut is_dated = false;
+        let (asked, mut is_dated) = (self.terms.asked(), false);
         for field in &self.head.fields {
             let passes = match field.kind {
                 FieldKind::Connection
@@ -96,22 +80,22 @@ impl Incoming<'_> {
                 | FieldKind::CdnLoop
                 | FieldKind::HopByHop => false,
                 FieldKind::Upgrade => passes_upgrade,
-                FieldKind::LoadReport => !self.hide_load,
+                FieldKind::LoadReport => self.terms.reports.is_none(),
                 _ => true,
             };
             let name = field.name.of(self.bytes);
             is_dated |= name.eq_ignore_ascii_case(b"date");
             // Where the gateway says how long TLS alone is used, it has one author.
             let passes = passes
-                && !self.rules.drops(name)
-                && (self.requested.secure_seconds == 0
+                && !self.terms.rules.drops(name)
+                && (self.terms.requested.secure_seconds == 0
                     || !name.eq_ignore_ascii_case(b"strict-transport-security"));
             let value = field.value.of(self.bytes);
             if passes
-                && !name.eq_ignore_ascii_case(self.report_name.as_bytes())
+                && !name.eq_ignore_ascii_case(self.terms.report_name.as_bytes())
                 && caching.passes(name, value)
             {
-                match self.asked.mapped(name, value) {
+                match asked.mapped(name, value) {
                     Some(mapped) => write_field(out, name, &mapped),
                     None => write_field(out, name, value),
                 }

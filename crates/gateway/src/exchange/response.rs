@@ -66,6 +66,19 @@ pub(crate) struct ResponseTerms<'a> {
     pub own_host: Option<&'a str>,
 }
 
+impl<'a> ResponseTerms<'a> {
+    /// What the upstream was asked for, which its answer must not name.
+    pub(super) fn asked(&self) -> AskedPlace<'a> {
+        let prefix = self.rewrites.first().map_or("", |rewrite| &rewrite.prefix);
+        AskedPlace { prefix, sent: self.sent, addresses: self.addresses, own_host: self.own_host }
+    }
+
+    /// Whether a level below the highest answers.
+    pub(super) fn is_lighter(&self) -> bool {
+        self.rewrites.len() > 1
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The connection ended before the first byte.
@@ -309,39 +322,8 @@ impl<'a> ResponseSide<'a> {
     fn write_head(&mut self, length: usize, framing: Framing) {
         let Some(buffer) = &self.buffer else { return };
         self.scratch.clear();
-        let ResponseTerms {
-            requested,
-            report,
-            report_name,
-            reports,
-            rules,
-            date,
-            rewrites,
-            sent,
-            addresses,
-            own_host,
-            ..
-        } = self.terms;
-        let hide_load = reports.is_some();
-        let prefix = rewrites.first().map_or("", |rewrite| &rewrite.prefix);
-        let asked = AskedPlace { prefix, sent, addresses, own_host };
-        let is_lighter = rewrites.len() > 1;
         let bytes = &buffer[self.start..self.start + length];
-        let head = &*self.head;
-        Incoming {
-            bytes,
-            head,
-            requested,
-            framing,
-            report,
-            report_name,
-            hide_load,
-            is_lighter,
-            rules,
-            date,
-            asked,
-        }
-        .write(self.scratch);
+        Incoming { bytes, head: &*self.head, framing, terms: &self.terms }.write(self.scratch);
     }
 
     /// Puts the final head and what came with it into the outbox.
