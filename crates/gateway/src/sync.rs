@@ -27,3 +27,28 @@ impl RareNews {
         is_news
     }
 }
+
+/// Why something fails, and whether the operator was told of it.
+#[derive(Debug, Default)]
+pub(crate) struct TroubleNews(Mutex<TroubleSeen>);
+
+#[derive(Debug, Default)]
+struct TroubleSeen {
+    known: Option<String>,
+    untold: Option<String>,
+}
+
+impl TroubleNews {
+    /// It fails for this reason now, or no longer. Another reason than before is news.
+    pub(crate) fn put(&self, why: Option<String>) {
+        let mut trouble = lock(&self.0);
+        if why.is_some() && why != trouble.known {
+            trouble.untold.clone_from(&why);
+        }
+        trouble.known = why;
+    }
+
+    pub(crate) fn take(&self) -> Option<String> {
+        lock(&self.0).untold.take()
+    }
+}

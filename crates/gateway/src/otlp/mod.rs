@@ -10,6 +10,7 @@ pub(crate) use client::{CollectorClient, Delivery};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use std::time::SystemTime;
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub(crate) struct Attribute {
@@ -32,6 +33,11 @@ impl Attribute {
     pub(crate) fn number(key: &'static str, value: u64) -> Self {
         Attribute { key, value: AttributeValue::IntValue(value.to_string()) }
     }
+}
+
+/// A time, in nanoseconds since 1970.
+pub(crate) fn unix_nanoseconds<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos())
 }
 
 /// What collectors call the gateway where no other name is told.

@@ -7,11 +7,11 @@
 use super::otlp::{TraceSpan, export_request};
 use crate::background::Background;
 use crate::otlp::{self, CollectorClient, Delivery};
-use crate::sync::lock;
+use crate::sync::TroubleNews;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub(crate) struct TraceExporter {
 struct ExporterState {
     counts: Arc<ExportCounts>,
     /// Why batches are lost, until the operator was told.
-    news: Mutex<Option<String>>,
+    news: TroubleNews,
 }
 
 impl TraceExporter {
@@ -80,9 +80,9 @@ impl TraceExporter {
     /// No thread can be started.
     pub(crate) fn start(settings: TraceSettings, counts: Arc<ExportCounts>) -> io::Result<Arc<Self>> {
         let (queue, receiver) = mpsc::sync_channel(QUEUE);
-        let shared = Arc::new(ExporterState { counts, news: Mutex::default() });
+        let shared = Arc::new(ExporterState { counts, news: TroubleNews::default() });
         let (own, state, client) = (settings.clone(), shared.clone(), CollectorClient::new());
-        let sending = SpanSender { settings: own, state, client, known: None };
+        let sending = SpanSender { settings: own, state, client };
         let thread = Background::start("traces", move |is_ending| sending.run(&receiver, is_ending))?;
         Ok(Arc::new(TraceExporter { settings, queue, shared, thread }))
     }
@@ -96,7 +96,7 @@ impl TraceExporter {
 
     /// Why spans are lost, if that is news.
     pub(crate) fn take_news(&self) -> Option<String> {
-        lock(&self.shared.news).take()
+        self.shared.news.take()
     }
 
     /// Sends what is left, a moment at most.
@@ -110,8 +110,6 @@ struct SpanSender {
     settings: TraceSettings,
     state: Arc<ExporterState>,
     client: CollectorClient,
-    /// Why the last batch was lost, if it was.
-    known: Option<String>,
 }
 
 impl SpanSender {
@@ -146,10 +144,7 @@ impl SpanSender {
         let counts = &self.state.counts;
         let count = if lost.is_some() { &counts.dropped } else { &counts.sent };
         count.fetch_add(batch.len() as u64, Relaxed);
-        if lost.is_some() && lost != self.known {
-            lock(&self.state.news).clone_from(&lost);
-        }
-        self.known = lost;
+        self.state.news.put(lost);
     }
 }
 

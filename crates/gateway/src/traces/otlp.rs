@@ -1,6 +1,6 @@
 //! Spans as OTLP sends them: `opentelemetry/proto/trace/v1/trace.proto`.
 
-use crate::otlp::{self, Attribute};
+use crate::otlp::{self, Attribute, unix_nanoseconds};
 use serde::{Serialize, Serializer};
 use std::time::SystemTime;
 
@@ -24,9 +24,9 @@ pub(crate) struct TraceSpan {
     pub name: String,
     #[serde(serialize_with = "kind")]
     pub kind: SpanKind,
-    #[serde(rename = "startTimeUnixNano", serialize_with = "time")]
+    #[serde(rename = "startTimeUnixNano", serialize_with = "unix_nanoseconds")]
     pub start: SystemTime,
-    #[serde(rename = "endTimeUnixNano", serialize_with = "time")]
+    #[serde(rename = "endTimeUnixNano", serialize_with = "unix_nanoseconds")]
     pub end: SystemTime,
     pub attributes: Vec<Attribute>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,11 +62,6 @@ fn parent_id<S: Serializer>(id: &Option<u64>, serializer: S) -> Result<S::Ok, S:
 
 fn kind<S: Serializer>(kind: &SpanKind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u8(*kind as u8)
-}
-
-fn time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    serializer.collect_str(&since.as_nanos())
 }
 
 #[cfg(test)]

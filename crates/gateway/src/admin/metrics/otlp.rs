@@ -3,7 +3,7 @@
 
 use super::table::METRICS;
 use super::{Metric, Sample, Scrape, Value};
-use crate::otlp::{self, Attribute};
+use crate::otlp::{self, Attribute, unix_nanoseconds};
 use plimsoll_core::telemetry::status::DurationHistogram;
 use serde::{Serialize, Serializer};
 use std::time::SystemTime;
@@ -39,19 +39,12 @@ struct Points {
 #[serde(rename_all = "camelCase")]
 struct Point {
     attributes: Vec<Attribute>,
-    start_time_unix_nano: UnixNanoseconds,
-    time_unix_nano: UnixNanoseconds,
+    #[serde(serialize_with = "unix_nanoseconds")]
+    start_time_unix_nano: SystemTime,
+    #[serde(serialize_with = "unix_nanoseconds")]
+    time_unix_nano: SystemTime,
     #[serde(flatten)]
     value: PointValue,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct UnixNanoseconds(#[serde(serialize_with = "as_text")] u128);
-
-impl UnixNanoseconds {
-    fn of(time: SystemTime) -> Self {
-        UnixNanoseconds(time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos())
-    }
 }
 
 #[derive(Serialize)]
@@ -137,8 +130,8 @@ fn point(span: CountingTime, (labels, value): Sample) -> Point {
     };
     Point {
         attributes: labels.into_iter().map(|(name, text)| Attribute::text(name, text)).collect(),
-        start_time_unix_nano: UnixNanoseconds::of(span.start),
-        time_unix_nano: UnixNanoseconds::of(span.now),
+        start_time_unix_nano: span.start,
+        time_unix_nano: span.now,
         value,
     }
 }

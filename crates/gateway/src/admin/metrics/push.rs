@@ -6,7 +6,7 @@ use crate::admin::scrape::Scrape;
 use crate::background::Background;
 use crate::otlp::{CollectorClient, Delivery};
 use crate::settings::MetricsSettings;
-use crate::sync::lock;
+use crate::sync::TroubleNews;
 use crate::worker::shared::Shared;
 use plimsoll_core::Engine;
 use std::io;
@@ -21,7 +21,7 @@ const FINISH: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct MetricsPusher {
     /// Why figures were not taken, until the operator was told.
-    news: Arc<Mutex<Option<String>>>,
+    news: Arc<TroubleNews>,
     thread: Background,
 }
 
@@ -32,7 +32,7 @@ struct Push {
     engine: Arc<Mutex<Engine>>,
     shared: Arc<Shared>,
     owner: OwnerCell,
-    news: Arc<Mutex<Option<String>>>,
+    news: Arc<TroubleNews>,
     client: CollectorClient,
 }
 
@@ -47,7 +47,7 @@ impl MetricsPusher {
         shared: Arc<Shared>,
         owner: OwnerCell,
     ) -> io::Result<Self> {
-        let news = Arc::<Mutex<_>>::default();
+        let news = Arc::<TroubleNews>::default();
         let (start, client) = (SystemTime::now(), CollectorClient::new());
         let push = Push { settings, start, engine, shared, owner, news: news.clone(), client };
         let thread = Background::start("metrics", |ending| push.run(ending))?;
@@ -56,7 +56,7 @@ impl MetricsPusher {
 
     /// Why figures are not taken, if that is news.
     pub(crate) fn take_news(&self) -> Option<String> {
-        lock(&self.news).take()
+        self.news.take()
     }
 
     /// Pushes the last figures, and waits a moment at most.
@@ -68,7 +68,6 @@ impl MetricsPusher {
 impl Push {
     /// What was not taken is not sent again: the next figures have it in them, since counters count from the start.
     fn run(self, ending: &AtomicBool) {
-        let mut known = None;
         let mut next = Instant::now() + self.settings.interval;
         loop {
             let is_ending = ending.load(Relaxed);
@@ -77,14 +76,10 @@ impl Push {
                 continue;
             }
             next = Instant::now() + self.settings.interval;
-            let why = match self.once() {
+            self.news.put(match self.once() {
                 Delivery::Taken => None,
                 Delivery::Later(why) | Delivery::Refused(why) => Some(why),
-            };
-            if why.is_some() && why != known {
-                lock(&self.news).clone_from(&why);
-            }
-            known = why;
+            });
             if is_ending {
                 return;
             }
