@@ -32,7 +32,7 @@ use hyper::{Method, Response, StatusCode};
 pub use journal::{EventKind, JournalDocument, OperatorEvent, PromiseKind, PromiseRow, PromiseState};
 pub(crate) use journal::{Journal, Sight};
 pub(crate) use metrics::MetricsPusher;
-use operator::{Health, OperatorLook};
+use operator::OperatorLook;
 pub(crate) use operator::{Operator, OwnerCell, RunningGateway};
 pub use what_if::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
 
@@ -108,9 +108,9 @@ fn route(method: &Method, path: &str, look: OperatorLook) -> Response<String> {
             let document = StatusDocument::new(&look.scrape, &look.view);
             page(StatusCode::OK, JSON, document::render(&document))
         }
-        HEALTH => match look.health {
-            Health::Running => text(StatusCode::OK, "ok\n"),
-            Health::Stalled(since) => text(
+        HEALTH => match look.stalled {
+            None => text(StatusCode::OK, "ok\n"),
+            Some(since) => text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("The control loop has not run for {} s: levels are frozen.\n", since.as_secs()),
             ),

@@ -41,8 +41,8 @@ impl Desk {
     pub(super) fn look(&self) -> OperatorLook {
         let scrape = self.source.scrape();
         let view = self.source.view(&scrape.status);
-        let health = self.pulse.borrow_mut().look(Instant::now(), &scrape.status);
-        OperatorLook { scrape, view, health }
+        let stalled = self.pulse.borrow_mut().look(Instant::now(), &scrape.status);
+        OperatorLook { scrape, view, stalled }
     }
 
     /// The events after this number.
@@ -60,7 +60,8 @@ impl Desk {
 pub(super) struct OperatorLook {
     pub(super) scrape: Scrape,
     pub(super) view: View,
-    pub(super) health: Health,
+    /// For how long the loops have stood still, if they do.
+    pub(super) stalled: Option<Duration>,
 }
 
 /// Where a desk looks.
@@ -168,14 +169,6 @@ impl Operator {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
-    /// The last tick is new, or it is too early to tell.
-    Running,
-    /// No tick was seen for this long.
-    Stalled(Duration),
-}
-
 /// Whether the loops still run. If `tick` stalls, service levels freeze at their last value and requests pass as before, so
 /// nothing else would tell. The status says when the last tick ran, in the engine's time: if that time stands still
 /// between two looks that are far enough apart, the loops stand still.
@@ -186,17 +179,17 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    /// Takes a look. Five periods without a tick, and at least five seconds, are a stall.
-    pub(super) fn look(&mut self, now: Instant, status: &Status) -> Health {
+    /// For how long no tick was seen, if that is a stall: five periods without one, and at least five seconds. It is too
+    /// early to tell at the first look.
+    pub(super) fn look(&mut self, now: Instant, status: &Status) -> Option<Duration> {
         match self.last {
             Some((at, seen)) if at == status.at => {
-                let since = now.saturating_duration_since(seen);
                 let limit = (status.period * 5).max(Duration::from_secs(5));
-                if since > limit { Health::Stalled(since) } else { Health::Running }
+                Some(now.saturating_duration_since(seen)).filter(|since| *since > limit)
             }
             _ => {
                 self.last = Some((status.at, now));
-                Health::Running
+                None
             }
         }
     }

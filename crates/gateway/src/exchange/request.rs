@@ -12,6 +12,9 @@ use crate::transport::socket::Socket;
 use std::io::IoSlice;
 use std::task::{Context, Poll, ready};
 
+/// What a client gets whose request's body is longer than allowed.
+pub(crate) const BODY_TOO_LARGE: Refusal = Refusal::with(413, "the request body is too large");
+
 #[derive(Debug)]
 pub(crate) struct RequestSide<'a> {
     head: &'a [u8],
@@ -110,7 +113,7 @@ impl<'a> RequestSide<'a> {
         self.ready += taken.bytes;
         self.total += taken.payload;
         if self.total > self.limit {
-            return Err(Refusal::with(413, "the request body is too large"));
+            return Err(BODY_TOO_LARGE);
         }
         Ok(())
     }

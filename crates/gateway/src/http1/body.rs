@@ -49,7 +49,6 @@ pub struct Decoder<'a> {
     state: DecoderState,
     /// Fields that no trailer may name.
     reserved: Reserved<'a>,
-    refuses_extensions: bool,
 }
 
 /// Fields that the gateway itself sets or drops.
@@ -83,15 +82,14 @@ impl<'a> Decoder<'a> {
             Framing::Chunked => DecoderState::Size { size: 0, digits: 0 },
             Framing::UntilClose => DecoderState::UntilClose,
         };
-        Decoder { state, reserved: Reserved::default(), refuses_extensions: false }
+        Decoder { state, reserved: Reserved::default() }
     }
 
     /// A request's body. Extensions of chunks are refused: no client needs them, and servers differ in where they end.
     /// Trailers named like one of `fields` are refused too: a server that merges trailers into the head would take them for
     /// these.
     pub fn of_request(self, fields: &'a [(String, String)]) -> Self {
-        let reserved = Reserved { fields, of_a_request: true, ..self.reserved };
-        Decoder { reserved, refuses_extensions: true, ..self }
+        Decoder { reserved: Reserved { fields, of_a_request: true, ..self.reserved }, ..self }
     }
 
     /// Trailers of these names are refused, since the head's fields of these names are dropped or replaced. `own` is the
@@ -173,7 +171,7 @@ impl<'a> Decoder<'a> {
                 }
                 None if *digits == 0 => return Err(Refusal::bad("a chunk has no size")),
                 None if byte == b'\r' => self.state = DecoderState::SizeLf { size: *size },
-                None if byte == b';' && self.refuses_extensions => {
+                None if byte == b';' && self.reserved.of_a_request => {
                     return Err(Refusal::bad("a chunk has an extension"));
                 }
                 None if byte == b';' => {

@@ -9,6 +9,7 @@ use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::write::{write_number, write_status};
 use crate::settings::{ReportMode, Settings};
+use http::StatusCode;
 use plimsoll_core::request::{Outcome, Reason, Rejection, Service};
 
 impl<W: Wire> Way<W> {
@@ -126,18 +127,18 @@ pub(super) fn write_rejection(
     out: &mut Vec<u8>,
     settings: &Settings,
     date: &str,
-    Rejection { reason, retry_after }: Rejection,
+    rejection: Rejection,
     requested: Requested,
 ) {
     let answer = &settings.rejection;
     write_start(out, answer.status, date);
     // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
-    let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
-    write_number(out, b"retry-after: ", seconds.max(1));
+    let (reason, seconds) = (rejection.reason, rejection.retry_after_seconds().max(1));
+    write_number(out, b"retry-after: ", seconds);
     // As draft-ietf-httpapi-ratelimit-headers has it: nothing is left of what the server can do, until then.
     out.extend_from_slice(b"ratelimit: \"");
     out.extend_from_slice(reason.as_str().as_bytes());
-    write_number(out, b"\";r=0;t=", seconds.max(1));
+    write_number(out, b"\";r=0;t=", seconds);
     out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
     out.extend_from_slice(answer.content_type.as_bytes());
     write_number(out, b"\r\ncontent-length: ", answer.body.len() as u64);
@@ -161,35 +162,10 @@ pub(super) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelRep
 }
 
 pub(super) fn phrase(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        204 => "No Content",
-        206 => "Partial Content",
-        301 => "Moved Permanently",
-        304 => "Not Modified",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        507 => "Insufficient Storage",
-        508 => "Loop Detected",
-        _ => "Other",
+    match StatusCode::from_u16(status) {
+        // As RFC 9110 has it; the library's is older.
+        Ok(StatusCode::PAYLOAD_TOO_LARGE) => "Content Too Large",
+        status => status.ok().and_then(|status| status.canonical_reason()).unwrap_or("Other"),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::client::pace::{Pace, SCARCITY_LOOK};
 use crate::client::socket::Client;
 use crate::client::spill_files::{StorageFault, Store};
 use crate::client::wire::Wire;
+use crate::exchange::request::BODY_TOO_LARGE;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::worker::Worker;
@@ -142,7 +143,7 @@ impl Reading {
             self.checked += taken.bytes;
             self.payload += taken.payload;
             if self.payload > limits.body_bytes {
-                return Poll::Ready(Err(Refusal::with(413, "the request body is too large").into()));
+                return Poll::Ready(Err(BODY_TOO_LARGE.into()));
             }
             if self.body.is_done() || self.payload >= limits.request_buffer {
                 if buffers::exceed(worker.buffer_memory()) && self.checked > LEAST_STORED {

@@ -255,7 +255,7 @@ impl Way<Socket> {
     ) -> Poll<Result<Option<usize>, Refusal>> {
         let tables = self.worker.tables();
         let settings = &tables.settings;
-        let limit = settings.limits.head_bytes.clamp(1024, 64 * 1024);
+        let limit = settings.limits.head();
         let client = &mut self.client;
         loop {
             if client.inbox.is_empty() {

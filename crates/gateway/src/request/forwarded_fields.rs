@@ -6,24 +6,15 @@
 //! its client made up. From any other peer both are dropped and begun anew.
 
 use super::forwarded_members::{members, parameter};
-use super::peer::Peer;
+use super::head::Outgoing;
 use crate::http1::body::is_token;
 use crate::http1::field::{FieldKind, list};
-use crate::http1::request::RequestHead;
 use crate::http1::write::write_field;
-use crate::settings::{RealIpHeader, Settings};
+use crate::settings::RealIpHeader;
 use std::io::Write;
 
-/// What the forwarding fields of a request are written from.
-pub(super) struct Forwarding<'a> {
-    pub bytes: &'a [u8],
-    pub head: &'a RequestHead,
-    pub peer: &'a Peer,
-    pub settings: &'a Settings,
-}
-
-impl<'a> Forwarding<'a> {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+impl<'a> Outgoing<'a> {
+    pub(super) fn write_forwarding(&self, out: &mut Vec<u8>) {
         if self.settings.forwarded.x_forwarded() {
             self.write_x_forwarded(out);
         }

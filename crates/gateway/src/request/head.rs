@@ -4,7 +4,6 @@
 //! cannot read them in another way. Requests carry the gateway's mark, which finds loops ([`LoopMark`]).
 //! `Via` is not added: nginx compresses nothing for requests that have one.
 
-use super::forwarded_fields::Forwarding;
 use super::peer::Peer;
 use crate::http1::body::Framing;
 use crate::http1::field::{Field, FieldKind, is_alike};
@@ -92,7 +91,7 @@ impl Outgoing<'_> {
             // Writing to a vector does not fail.
             let _ = write!(out, "{}: {places}\r\n", PlaceLoad::HEADER);
         }
-        Forwarding { bytes: self.bytes, head, peer: self.peer, settings: self.settings }.write(out);
+        self.write_forwarding(out);
         if let (Some(name), Some(certificate)) = (self.settings.client_header(), &self.peer.certificate) {
             write_field(out, name.as_bytes(), certificate.as_bytes());
         }

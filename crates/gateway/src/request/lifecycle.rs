@@ -8,7 +8,7 @@ use crate::client::early_body::EarlyBody;
 use crate::client::response_fields::Requested;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
-use crate::exchange::request::HeaderVariants;
+use crate::exchange::request::{BODY_TOO_LARGE, HeaderVariants};
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::field::Field;
@@ -84,9 +84,7 @@ impl<W: Wire> Way<W> {
     /// Refuses a body whose head says that it is too long.
     fn check_length(&self) -> Result<(), Refusal> {
         match self.head.framing {
-            Framing::Length(length) if length > self.body_limit() => {
-                Err(Refusal::with(413, "the request body is too large"))
-            }
+            Framing::Length(length) if length > self.body_limit() => Err(BODY_TOO_LARGE),
             _ => Ok(()),
         }
     }

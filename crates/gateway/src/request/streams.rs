@@ -122,7 +122,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .data_frame_budget(SMALL_FRAMES)
         .max_concurrent_streams(limits.streams)
-        .max_header_list_size(limits.head_bytes.clamp(1024, 64 * 1024) as u32)
+        .max_header_list_size(limits.head() as u32)
         .max_send_buffer_size(SEND_BUFFER)
         .max_concurrent_reset_streams(RESET_STREAMS)
         .max_local_error_reset_streams(Some(LATE_FRAMES))

@@ -48,6 +48,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The longest head that is read.
+    pub(crate) fn head(&self) -> usize {
+        self.head_bytes.clamp(1024, 64 * 1024)
+    }
+}
+
 /// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.
 ///
 /// `body_idle` and `send` are accounts of time: 1 KiB moved gives a second back, up to the whole limit. A client that sends or

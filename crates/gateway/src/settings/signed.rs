@@ -6,11 +6,11 @@
 //! cookie's value passes for another one's. What is not signed, or no longer, is as if it were absent; the request goes on as
 //! it came.
 
+use crate::clock::since_1970;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use std::time::SystemTime;
 
 /// The fewest bytes of a key: as many as the signature has.
 const LEAST_SECRET: usize = 32;
@@ -52,7 +52,7 @@ impl Signed {
     /// What a header counts as, given what was sent.
     pub fn header<'r>(&self, name: &str, sent: &'r str) -> Option<&'r str> {
         match self.headers.iter().find(|signed| signed.eq_ignore_ascii_case(name)) {
-            Some(signed) => self.value(signed, sent, unix_time()),
+            Some(signed) => self.value(signed, sent, since_1970().as_secs()),
             None => Some(sent),
         }
     }
@@ -60,7 +60,7 @@ impl Signed {
     /// What a cookie counts as, given what was sent.
     pub fn cookie<'r>(&self, name: &str, sent: &'r str) -> Option<&'r str> {
         match self.cookies.iter().any(|signed| signed == name) {
-            true => self.value(name, sent, unix_time()),
+            true => self.value(name, sent, since_1970().as_secs()),
             false => Some(sent),
         }
     }
@@ -100,10 +100,6 @@ pub(super) fn secrets(text: &str) -> Result<Vec<&str>, String> {
         return Err(format!("nothing is in it: write a line of at least {LEAST_SECRET} characters"));
     }
     Ok(secrets)
-}
-
-fn unix_time() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 #[cfg(test)]
@@ -155,7 +151,7 @@ mod tests {
     fn keys_rotate_and_names_that_are_not_signed_pass() {
         let other = "another-key-of-at-least-thirty-two-characters";
         let both = signed(&format!("{other}\n{KEY}\n"));
-        let expiry = unix_time() + 60;
+        let expiry = since_1970().as_secs() + 60;
         assert_eq!(both.cookie("plan", &token("plan", "a", expiry, KEY)), Some("a"));
         assert_eq!(both.cookie("plan", &token("plan", "b", expiry, other)), Some("b"));
         assert_eq!(both.header("X-User", &token("x-user", "7", expiry, KEY)), Some("7"));

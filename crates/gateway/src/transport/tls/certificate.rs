@@ -4,13 +4,14 @@
 //! each says which file is wrong, how, and what to do.
 
 use super::settings::CertificateFiles;
+use crate::clock::since_1970;
 use rustls::InconsistentKeys;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use x509_cert::Certificate as Parsed;
 use x509_cert::der::Decode;
 use x509_cert::der::asn1::ObjectIdentifier;
@@ -79,7 +80,7 @@ impl Certificate {
 
     /// What is wrong with its time, if anything.
     pub fn untimely(&self) -> Option<String> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = since_1970();
         (self.valid_until < now).then(|| {
             let ago = (now - self.valid_until).as_secs() / 86_400;
             let when = if ago == 0 { "today".to_owned() } else { format!("{ago} days ago") };
