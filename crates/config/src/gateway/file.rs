@@ -10,7 +10,7 @@ use super::control::ControlKeys;
 use super::headers::HeaderRuleKeys;
 use super::http::{ContentType, CookieName, HeaderName, HostPattern, PathPattern};
 use super::kernel::KernelKeys;
-use super::log::LogKeys;
+use super::log::{Log, LogKeys};
 use super::metrics::{MetricsKeys, metrics};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
@@ -269,7 +269,6 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         limits: limits(&file.limits.value, findings),
         stream_paths: listed(&file.limits.value.stream, |pattern| Pattern::new(&pattern.0)),
         timeouts: timeouts(file),
-        backends: Vec::new(),
         rewrites,
         headers: headers::resolve(file, findings),
         ..Settings::default()
@@ -279,7 +278,8 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let state = control::state(keys, name, findings);
     let signing_keys = control::signing_keys(keys, name, findings);
     let admin_tokens = control::admin_tokens(keys, name, findings);
-    let (backends, log) = (plants.backends, file.log.value.log());
+    let (backends, lines) = (plants.backends, &file.log.value);
+    let log = Log { format: lines.format.value, level: lines.level.value };
     let warnings = sites::warnings(file, &sites);
     let gateway =
         Gateway { settings, backends, trends, seed, state, signing_keys, admin_tokens, log, warnings };

@@ -57,9 +57,3 @@ crate::syntax::word::words!(LeastLevel {
     "info" => Info, "and what has changed";
     "debug" => Debug, "and what helps to find a fault";
 });
-
-impl LogKeys {
-    pub(super) fn log(&self) -> Log {
-        Log { format: self.format.value, level: self.level.value }
-    }
-}

@@ -26,7 +26,10 @@ pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findin
     }
     match &class.ratio {
         Some(ratio) => ResponsePromise { delay: None, ratio: Some(ratio.value.0) },
-        None => ResponsePromise { delay: own.or(of_site(site)), ratio: None },
+        None => ResponsePromise {
+            delay: own.or(promised(site.delay.as_ref(), site.percentile.as_ref())),
+            ratio: None,
+        },
     }
 }
 
@@ -39,11 +42,6 @@ pub(super) fn of_default(site: &SiteKeys, findings: &mut Findings) -> ResponsePr
     }
 }
 
-fn of_site(site: &SiteKeys) -> Option<Delay> {
-    let percentile = site.percentile.as_ref().map(|percentile| percentile.value.0);
-    site.delay.as_ref().map(|delay| Delay { target: delay.value, percentile })
-}
-
 fn delay(
     target: Option<&Located<Duration>>,
     percentile: Option<&Located<Percentile>>,
@@ -54,6 +52,10 @@ fn delay(
             "a percentile of what?",
             help: "write the delay beside it: `delay = \"200ms\"`, and so many of a hundred responses keep it");
     }
+    promised(target, percentile)
+}
+
+fn promised(target: Option<&Located<Duration>>, percentile: Option<&Located<Percentile>>) -> Option<Delay> {
     let percentile = percentile.map(|percentile| percentile.value.0);
     target.map(|delay| Delay { target: delay.value, percentile })
 }

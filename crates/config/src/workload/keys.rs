@@ -1,5 +1,6 @@
 //! The table of a workload's keys, as those of the configuration are in `crate::gateway`.
 
+use super::plants::LISTEN_QUEUE;
 use super::values::{
     BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Sample,
     ShapeNumber, Skew, StateRatio, TailShape,
@@ -232,7 +233,7 @@ section! { "[plant.NAME]"
         /// With `cores`: the most requests in service at once. Default: the connections that the gateway makes.
         connections: Whole<1, 10_000_000>, optional;
         /// The most requests that wait in its listen queue; one more is lost. Apache's `ListenBacklog`.
-        listen_queue: Whole<0, 10_000_000>, default(Whole(511));
+        listen_queue: Whole<0, 10_000_000>, default(Whole(LISTEN_QUEUE));
         /// The fixed part of one worker's time for a request.
         service: Duration, optional;
         /// One worker's time for each KiB of the response.
