@@ -1,6 +1,5 @@
 //! What `control` takes.
 
-use super::values::listening_address;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +37,6 @@ pub(crate) struct ControlArguments {
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) lanes: u16,
     /// Where the dashboard, metrics and status are served, such as 127.0.0.1:9091; nowhere by default
-    #[arg(long, value_name = "ADDRESS", value_parser = listening_address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = plimsoll_config::listening_address)]
     pub(crate) admin: Option<SocketAddr>,
 }

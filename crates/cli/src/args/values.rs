@@ -3,7 +3,6 @@
 
 use plimsoll_sim::workload::{FieldPlace, LogTimes, TimeField, TimeUnit};
 use std::fmt;
-use std::net::SocketAddr;
 use std::str::FromStr;
 
 /// What a number counts, and the least and the most that it may be.
@@ -29,11 +28,6 @@ pub(super) fn within<T: FromStr + PartialOrd + fmt::Display + Copy>(
         let fits = |number: &T| *number >= bounds.least && bounds.most.is_none_or(|most| *number <= most);
         text.parse().ok().filter(fits).ok_or_else(|| format!("write {bounds}"))
     }
-}
-
-/// Parses an address to listen on.
-pub(super) fn listening_address(text: &str) -> Result<SocketAddr, String> {
-    plimsoll_config::listening_address(text)
 }
 
 /// Parses a rate such as `200/s`.

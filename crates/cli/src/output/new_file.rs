@@ -43,11 +43,20 @@ impl NewFile {
         Ok(NewFile { path: path.to_owned(), content })
     }
 
-    /// Whether both take the same place.
-    pub(crate) fn is_same_as(&self, other: &NewFile) -> bool {
-        match (&self.content, &other.content) {
-            (Content::Beside(_, place), Content::Beside(_, others)) => place == others,
-            _ => false,
+    /// Refuses two files that take the same place; each stands behind the option that names it.
+    pub(crate) fn must_differ(
+        (option, one): (&str, &Option<NewFile>),
+        (other_option, other): (&str, &Option<NewFile>),
+    ) -> Result<(), Failure> {
+        let (Some(one), Some(other)) = (one, other) else { return Ok(()) };
+        match (&one.content, &other.content) {
+            (Content::Beside(_, place), Content::Beside(_, others)) if place == others => {
+                Err(Failure::Input(format!(
+                    "error: `{option}` and `{other_option}` both name {}\nName another file for one of them.",
+                    other.path.display()
+                )))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -96,13 +96,8 @@ impl ProfileFiles {
             |path: &Option<PathBuf>| path.as_deref().map(|path| NewFile::begin(path, &[])).transpose();
         arguments.write.as_deref().map_or(Ok(()), section::must_be_new)?;
         let files = ProfileFiles { section: begin(&arguments.write)?, report: begin(&arguments.report)? };
-        match (&files.section, &files.report) {
-            (Some(section), Some(report)) if section.is_same_as(report) => Err(Failure::Input(format!(
-                "error: `--write` and `--report` both name {}\nName another file for one of them.",
-                report.path().display()
-            ))),
-            _ => Ok(files),
-        }
+        NewFile::must_differ(("--write", &files.section), ("--report", &files.report))?;
+        Ok(files)
     }
 }
 

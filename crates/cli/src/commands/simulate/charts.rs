@@ -59,13 +59,11 @@ pub(super) fn load_line(simulated: &Simulated, report: &SimulationReport) -> Vec
             chart.series(series(short(&contender.name), run, |row| row.plants[number].utilization))
         };
         blocks.push(beside(runs(simulated).map(of).collect()));
-        let mut charts = Vec::new();
         let offered = series("offered", first, |row| row.plants[number].offered).style(Style::Step);
         let chart = Chart::over_time(format!("Offered load of {}", plant.name), "of all workers")
             .text("The work that the gateway believes is asked of the server at the present levels, with that of waiting requests.")
             .from_zero();
-        charts.push(chart.series(offered));
-        blocks.extend(charts.into_iter().map(Block::Chart));
+        blocks.push(Block::Chart(chart.series(offered)));
     }
     let levels = Chart::over_time("Service level m", "level")
         .text("m = I + F: the part F of the clients gets level I + 1, the others level I; 0 is rejection. It is 1 or more \

@@ -126,14 +126,7 @@ fn outputs(
     let begin =
         |path: &Option<PathBuf>| path.as_deref().map(|path| NewFile::begin(path, &inputs.files)).transpose();
     let (report, trace) = (begin(&arguments.report)?, begin(&arguments.trace)?);
-    if let (Some(report), Some(trace)) = (&report, &trace)
-        && report.is_same_as(trace)
-    {
-        return Err(Failure::Input(format!(
-            "error: `--report` and `--trace` both name {}\nName another file for one of them.",
-            trace.path().display()
-        )));
-    }
+    NewFile::must_differ(("--report", &report), ("--trace", &trace))?;
     Ok((report, trace.map(Trace::new)))
 }
 

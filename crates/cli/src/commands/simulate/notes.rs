@@ -40,49 +40,38 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
 }
 
 fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
-    let mut note = |applies: bool, text: &dyn Fn() -> String| {
-        all.extend(applies.then(|| format!("{name}: {}", text())));
-    };
-    if let Some(left) = notes.left_out {
-        note(true, &|| left_out(left));
-    }
+    let mut note = |text: String| all.push(format!("{name}: {text}"));
+    notes.left_out.map(left_out).into_iter().for_each(&mut note);
     if let Some((line, text, wrong)) = &notes.first_skipped {
-        let (skipped, lines) = (grouped(notes.skipped), grouped(notes.lines));
-        note(true, &|| {
-            let text = printable(text);
-            format!("{skipped} of {lines} lines were skipped; the first is line {line}: {wrong}: {text}")
-        });
+        let (skipped, lines, text) = (grouped(notes.skipped), grouped(notes.lines), printable(text));
+        note(format!("{skipped} of {lines} lines were skipped; the first is line {line}: {wrong}: {text}"));
     }
-    own_log_notes(notes).chain(time_notes(notes)).for_each(|text| note(true, &|| text.clone()));
+    own_log_notes(notes).chain(time_notes(notes)).for_each(&mut note);
     if let Some((line, seconds)) = notes.first_moved {
         let (lines, by) = (grouped(notes.moved), span(seconds));
         let how = if notes.sorted { "it was sorted" } else { "they were put in place" };
-        note(true, &|| {
-            format!("{lines} lines stood behind later ones (first at line {line}, by {by}): {how}")
-        });
+        note(format!("{lines} lines stood behind later ones (first at line {line}, by {by}): {how}"));
     }
     if let Some((line, seconds)) = notes.first_backwards {
         let (lines, by) = (grouped(notes.backwards), span(seconds));
-        note(true, &|| {
-            format!(
-                "{lines} lines were too late for that, by more than a minute (first at line {line}, by {by}): they come later \
-                 than their time; `--sort` puts all in order"
-            )
-        });
+        note(format!(
+            "{lines} lines were too late for that, by more than a minute (first at line {line}, by {by}): they come later \
+             than their time; `--sort` puts all in order"
+        ));
     }
-    note(notes.restarts > 0, &|| {
-        format!("its clock went back {} times for good; time goes on from there", notes.restarts)
-    });
-    note(notes.strays > 0, &|| {
-        format!(
+    if notes.restarts > 0 {
+        note(format!("its clock went back {} times for good; time goes on from there", notes.restarts));
+    }
+    if notes.strays > 0 {
+        note(format!(
             "{} lines alone are more than an hour ahead of those around them: they come at the time of the line before",
             grouped(notes.strays)
-        )
-    });
+        ));
+    }
     let (gaps, seconds) = notes.gaps;
-    note(gaps > 0, &|| {
-        format!("{gaps} gaps of more than an hour were cut to one, {} together", span(seconds))
-    });
+    if gaps > 0 {
+        note(format!("{gaps} gaps of more than an hour were cut to one, {} together", span(seconds)));
+    }
 }
 
 /// What the end of the run left out of a log, and what takes it in.

@@ -131,11 +131,6 @@ impl fmt::Display for RequestsFate {
 }
 
 impl IncidentFacts {
-    /// The line at an incident's end.
-    pub(super) fn calm_again(&self) -> News {
-        self.news("calm again after")
-    }
-
     /// A line that says what happened before its end.
     pub(super) fn news(&self, end: &str) -> News {
         let subject = Subject::Class(self.site.clone(), self.class.clone());

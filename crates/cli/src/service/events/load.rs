@@ -75,7 +75,7 @@ impl ClassLoad {
         } else if status.at.since(incident.last.0) >= CALM {
             self.ended = self.present(class, status).map(|facts| IncidentFacts { is_over: true, ..facts });
             self.incident = None;
-            return self.ended.as_ref().map(IncidentFacts::calm_again);
+            return self.ended.as_ref().map(|facts| facts.news("calm again after"));
         }
         if status.at.since(incident.minute.0) >= MINUTE {
             incident.end_minute(status.at, &now, top);

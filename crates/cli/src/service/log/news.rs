@@ -77,7 +77,6 @@ impl News {
             };
         }
         match self.level {
-            Level::ERROR => event!(error),
             Level::WARN => event!(warn),
             _ => event!(info),
         }
@@ -85,6 +84,7 @@ impl News {
 }
 
 /// As the text of a log has it.
+#[cfg(test)]
 impl fmt::Display for News {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{env, fs, thread};
+use tempfile::NamedTempFile;
 
 /// How often the file is written.
 const EVERY: Duration = Duration::from_secs(10);
@@ -167,19 +168,22 @@ fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf> {
 /// Writes a file that only this user may read, in the place of the one at `path`; of one that is there, it is an error where
 /// `replaces` is false.
 fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
-    let mut new =
-        tempfile::NamedTempFile::new_in(failure::folder(path)).map_err(failure::without_temporary_name)?;
-    new.write_all(text.as_bytes())?;
+    let new = beside(path, text)?;
     new.as_file().sync_all()?;
     let placed = if replaces { new.persist(path) } else { new.persist_noclobber(path) };
     placed.map(drop).map_err(|failed| failed.error)
 }
 
+/// A file with this text that is to take the place of another.
+fn beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let mut new = NamedTempFile::new_in(failure::folder(path)).map_err(failure::without_temporary_name)?;
+    new.write_all(text.as_bytes())?;
+    Ok(new)
+}
+
 /// Keeps what a controller has learned, and the seed if it was drawn, in memory: no crash of the machine is outlived.
 pub(crate) fn write_learned(path: &Path, learned: LearnedState, seed: Option<u64>) -> io::Result<()> {
-    let mut new =
-        tempfile::NamedTempFile::new_in(failure::folder(path)).map_err(failure::without_temporary_name)?;
-    new.write_all(StateDocument::new(learned, seed, None).text().as_bytes())?;
+    let new = beside(path, &StateDocument::new(learned, seed, None).text())?;
     new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
