@@ -49,8 +49,8 @@ impl Flow {
         self.follow(&mut part);
     }
 
-    /// The receiver has everything before this number: what has not come of it, the capture has lost. A last number more may be
-    /// that of the direction's end.
+    /// The receiver has everything before this number: what has not come of it, the capture has lost. One missing
+    /// number may be that of the direction's end (FIN), and is no loss.
     pub(crate) fn acknowledge(&mut self, number: u32, mut part: impl FnMut(Part<'_>)) {
         while let Some(next) = self.next {
             let missing = number.wrapping_sub(next);

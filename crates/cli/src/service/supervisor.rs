@@ -60,7 +60,7 @@ impl Watchdog {
     }
 
     /// The engine's time stands from one period to the next, which may be longer than the supervisor's limit. So the loops run
-    /// as long as that time is no older than a period, and than a period is ever late.
+    /// as long as that time is no older than a period and the lateness that is allowed to one.
     fn is_due(&mut self, now: std::time::Instant, at: Instant, period: Duration) -> bool {
         let Some(limit) = self.limit else { return false };
         let since = match self.last {
@@ -70,7 +70,7 @@ impl Watchdog {
                 now
             }
         };
-        // A third of the limit, so that two words may be late.
+        // A third of the limit, so that two messages may be late.
         let pause = limit / 3;
         let is_time = self.said.is_none_or(|said| now.duration_since(said) >= pause);
         let is_due = is_time && now.duration_since(since) <= period + pause;

@@ -35,9 +35,10 @@ section! { "[[site]]"
         client: ClientIdentity, default(ClientIdentity(Identity::default()));
         /// Which requests get the better level when not all can.
         choice: Choice, default(Choice::default());
-        /// The contract that is served at full quality whatever other sites do. Absent: best effort, served from what the
-        /// guarantees of others leave. A site that asks for more gets the larger of what its guarantee carries and its weighted
-        /// share of the server (only the former with `share_excess = false`), at lower levels if needed.
+        /// The contract that is served at full quality whatever other sites do, except for requests that would miss their
+        /// deadline at it. Absent: best effort, served from what the guarantees of others leave. A site that asks for more gets
+        /// the larger of what its guarantee carries and its weighted share of the server (only the former with `share_excess =
+        /// false`), at lower levels if needed.
         guarantee: Table<GuaranteeKeys>, optional;
         /// The site's share of the whole server while sites want more of it than there is, relative to the others'. The
         /// guarantee is a part of this share: beyond it the site gets something only where the share is more than the

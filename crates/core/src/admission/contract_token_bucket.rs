@@ -31,9 +31,10 @@
 //! Requests that come many at once, as those of a page, are larger steps than the 1 by which e is made. Then a promised rate
 //! that has room does what e would: a tenth of it, and a burst of twenty pages (docs/decisions, 6).
 //!
-//! A deep bucket would let a burst at a slow contract take its server for a minute. So where it is deeper than the burst
-//! that was promised, a second one beside it has that burst, at twice the rate: Poisson arrivals at R_max are eight ahead of
-//! that with probability [`CHANCE`], since its slack is 1.
+//! A deep bucket would let a burst at a slow contract take its server for a minute. So where it is deeper than the burst that
+//! was promised, a second one beside it has that burst, at twice the rate: Poisson arrivals at R_max are eight ahead of that
+//! less often than [`CHANCE`], with a probability of 3e-5 (the wait of M/D/1 at a load of 1/2, since a slack of 1 is too large
+//! for the formula above).
 //!
 //! Where the contracts of a plant cannot all be carried, a site that would take more than its part is *held*: none of its
 //! requests conforms until they can be (`control/allocation/contracts.rs`).
@@ -57,7 +58,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 const CHANCE: f64 = 2e-4;
 /// The largest slack.
 const MOST_SLACK: f64 = 0.05;
-/// How many requests Poisson arrivals at R_max are ahead of twice the rate with the probability [`CHANCE`].
+/// How many requests Poisson arrivals at R_max are ahead of twice the rate less often than [`CHANCE`].
 const LEAST_BURST: f64 = 8.0;
 /// The number of responses that the mean size is learned from: at twice this number, half of them are forgotten.
 const REMEMBERED: f64 = 10_000.0;

@@ -16,13 +16,13 @@
 //!
 //! The margins of wait and service, which are independent, are combined as those of normal times are.
 //!
-//! The work of the request is reserved first, so that of two requests on two threads at least one sees the other. The
-//! wait follows from the work ahead of it (`unfinished_work.rs`, `expected_wait.rs`). Its own time is a quantile of what
-//! was learned of its type (`control/deadline/service_allowance.rs`): the time within which it is done with the promised part
-//! of the chance that it has alone. A request is refused for that chance itself only if it is small, since refusing a request
-//! that might have been in time is no better than being late with it. One of its type is let in now and then, to learn
-//! whether that is still so (`control/deadline/learned_type.rs`). Another rule may take the place of this comparison
-//! (`rule.rs`).
+//! The work of the request is reserved first, so that of two requests on two threads at least one sees the other. The wait
+//! follows from the work ahead of it (`unfinished_work.rs`, `expected_wait.rs`). Its own time is a quantile of what was learned
+//! of its type (`control/deadline/service_allowance.rs`): the x with F(x) = p F(D), where p is the promised part and F(D) the
+//! chance that it is done within its deadline if it need not wait. A request is refused for that chance itself only if it is
+//! small, since refusing a request that might have been in time is no better than being late with it. One of its type is let in
+//! now and then, to learn whether that is still so (`control/deadline/learned_type.rs`). Another rule may take the place of
+//! this comparison (`rule.rs`).
 //!
 //! Within a priority the earlier deadline goes first, so that a request passes some that were admitted before it with a longer
 //! deadline. It is refused too if one of these would be late behind it: the test is made for each deadline that its work is
@@ -168,7 +168,7 @@ fn will_be_in_time(
                 return Ok(());
             }
         }
-        // While their number is searched for, a request that waits in the server for a worker seems to take long.
+        // While the number of workers is searched for, a request that waits in the server for a worker seems to take long.
         Alone::Even | Alone::Late if !workers.known && unfinished.would_idle(work, EVEN_BELOW, &workers) => {
             return Ok(());
         }

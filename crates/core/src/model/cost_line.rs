@@ -1,7 +1,7 @@
 //! The linear model of UC eq. 1, `U = a R + b W`, learned online (UC 4.3).
 //!
-//! A sample is n requests, their bytes and their work: `work = a n + b bytes`, weighted by 1/n, since a mean of n
-//! requests has 1/n of the variance. Least squares in information form, one batch of samples a period, with
+//! A sample is n requests, their bytes and their work: `work = a n + b bytes`, weighted by 1/n, since the work of n
+//! requests has n times the variance of one. Least squares in information form, one batch of samples a period, with
 //! *directional* forgetting: in the coordinates in which the present information I is the identity, the batch's J has
 //! two eigenvalues mu; along each eigenvector `min(1 - lambda, mu)` is forgotten, so never more than the period
 //! adds. If all pages have one size, R and W are collinear; plain forgetting would then let the information in the other

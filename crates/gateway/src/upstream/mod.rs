@@ -3,11 +3,11 @@
 //! In: a request that holds a place at its plant, as a wish for a connection. Out: a lease of one, or a refusal in place of a
 //! response; and what became of requests there, which says how servers are.
 //!
-//! [`failover`] gives a request its connection, to another of the [`servers`] where one cannot be reached: [`choice`] says to which
-//! [`server`], [`ejection`] which of them are in use, by the [`trouble`] that requests and [`checks`] met, [`retry_budget`]
-//! whether another may be tried, [`server_log`] what the log was told of them. [`pool`] owns the connections of all threads,
-//! and [`connect`] begins them. [`load_report`] reads what servers report, and [`loop_mark`] finds requests that an upstream
-//! leads back here.
+//! [`failover`] gives a request its connection, to another of the [`servers`] where one cannot be reached: [`choice`] says to
+//! which [`server`], [`ejection`] which of them are in use, by the [`trouble`] that requests and [`checks`] met,
+//! [`retry_budget`] whether another may be tried, [`server_log`] what the log was told of them. [`pool`] owns the connections
+//! of all threads, and [`connect`] begins them. [`load_report`] reads what servers report, and [`loop_mark`] finds requests
+//! that an upstream leads back here.
 //!
 //! Not here: what is sent and received on a connection (`exchange`).
 

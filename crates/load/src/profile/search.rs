@@ -3,9 +3,9 @@
 //! 1. **Climb**: a closed loop of 1, 2, 4, ... clients until the rate has not risen by [`RISE`] for two doublings, or
 //!    requests fail.
 //! 2. **Between**: bisection for the fewest clients that keep the server busy. They say how many it works on at once.
-//! 3. **Settle**: as many clients as did best once more and longer, in parts; twice as many as keep it busy, if they did as
-//!    well, since just enough leave it idle on their way there and back. That is the highest rate: measured afresh, because the
-//!    best of several noisy windows is too good. The parts say how sure it is.
+//! 3. **Settle**: measured once more, for longer and in parts, with as many clients as did best; with twice as many as keep it
+//!    busy, if they did as well, since with just enough the server idles while requests and answers travel. That is the highest
+//!    rate: measured afresh, because the best of several noisy windows is too good. The parts say how sure it is.
 //! 4. **Confirm**: an open loop, Poisson arrivals at [`FRACTIONS`] of it. A rate is sustained if the requests under
 //!    way do not grow. A closed loop cannot show that, it slows down with its server.
 //!

@@ -1,8 +1,8 @@
 //! An access log as a source: its requests at their times, faster if wished, each as often as wished.
 //!
-//! A stamp to the second says no more than that a request came within it, so that it comes at a random moment of it;
-//! one with a fraction is kept. Copies of a request come from clients of their own at random moments within a second of
-//! it: what was a burst stays one, and three requests at once it is not.
+//! A stamp to the second says no more than that a request came within it, so that it comes at a random moment of it; one with a
+//! fraction is kept. Copies of a request come from clients of their own at random moments within a second of it. So a burst
+//! stays a burst, but no three copies arrive at the same instant. The order of requests within a second is not kept.
 //!
 //! All that comes of a line comes within a second of its time, and lines are in order of time: what lies before the next
 //! line's time can go out. So a heap holds about a second's requests. [`MOST`] bounds it: of a second with more, the

@@ -238,9 +238,9 @@ impl RateForecasts {
 }
 
 const HEAD: &str = "# Trends of request rates: how often a rate went up, stayed or fell in the next period.\n\
-                    # Ranks: 0 is the highest. A gateway has 0 for exempt requests, 513 + priority for those inside a
-                    # contract,\n\ 769 + priority for others of sites with a contract, 1025 + priority for all else. Hours are
-                    # UTC.\n\ hour rank  after up: up same down  after same: up same down  after down: up same down\n";
+                    # Ranks: 0 is the highest. A gateway has 0 for exempt requests, 513 + priority for those inside a contract,\n\
+                    # 769 + priority for others of sites with a contract, 1025 + priority for all else. Hours are UTC.\n\
+                    # hour rank  after up: up same down  after same: up same down  after down: up same down\n";
 
 impl fmt::Display for RateForecasts {
     /// Writes a line for each hour and rank with counts, below a line that names the plant.

@@ -4,13 +4,15 @@
 //! requests leave free:
 //!
 //! ```text
-//! latest = soonest + V / room,    room = 0.8 (U* - (X - what comes again)),    V' = turned away - what comes again
+//! latest = soonest + (V + T max(X - U*, 0)) / room,    at most two minutes
+//! room = 0.8 max(U* - (X - what comes again), U* / 5),    V' = turned away - what comes again
 //! ```
 //!
-//! X is the arriving load at the lowest level. The times that are sent with rejections are spread evenly up to the latest, so
-//! the part T / (the latest that was sent) of V comes again in a period. The soonest is when what waits inside has been
-//! served. An overload that goes on leaves no room. The forecast takes a part of the set point as room even then, since nothing
-//! tells when the overload ends, and it bounds the latest.
+//! X is the arriving load at the lowest level, and T the period: what is turned away until the next step gets the same times.
+//! The times that are sent with rejections are spread evenly from the soonest to the latest, so the part T / (the latest that
+//! was sent) of V comes again in a period. The soonest is when what waits inside has been served. An overload that goes on
+//! leaves no room. The forecast takes a part of the set point as room even then, since nothing tells when the overload ends,
+//! and it bounds the latest.
 
 use crate::actuator::retry_after::{LONGEST, ReturnTimes};
 use crate::time::Duration;

@@ -1,9 +1,10 @@
 //! How long service may take for the limit to rise: the guard of the search.
 //!
-//! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a delay or a
-//! deadline has half of it for its own requests. Those of others beside it may take far longer, and say nothing of it:
-//! judged by the mean of all, a search beside requests of ten times the promised time lowered its limit to one worker of eight.
-//! Where a class with a deadline has levels at several plants, each of these is judged by the levels that it serves.
+//! All requests of a plant have its `response_time_limit`, where there is one. A class that was promised a percentile or a
+//! deadline has half of it for its own requests, and of a promised mean 0.65. Those of others beside it may take far longer,
+//! and say nothing of it: judged by the mean of all, a search beside requests of ten times the promised time lowered its limit
+//! to one worker of eight. Where a class with a deadline has levels at several plants, each of these is judged by the levels
+//! that it serves.
 
 use crate::promises::Delay;
 use crate::telemetry::counters::LaneCounters;

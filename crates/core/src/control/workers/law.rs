@@ -1,12 +1,12 @@
 //! The law of the search: the limit of requests in service, and the number of workers, from the [`Evidence`].
 //!
-//! The limit is the largest s that the evidence allows: a request started too soon waits a little in the server instead of
-//! here, but a limit that is one too low leaves a worker idle. While service takes longer than the guard (`guard.rs`), it is
-//! the middle between the likeliest s and the largest. No request is rejected for an experiment.
+//! The limit is the largest s, the number of workers, that the evidence allows: a request started too soon waits a little in
+//! the server instead of here, but a limit that is one too low leaves a worker idle. While service takes longer than the guard
+//! (`guard.rs`), it is the middle between the likeliest s and the largest. No request is rejected for an experiment.
 //!
 //! Where the traffic itself does not vary the number in service, the limit does. It rises while throughput rises with it and
-//! requests wait. It falls, to what the evidence allows or by a quarter, while throughput does not fall. It does not rise
-//! while service takes longer than the guard, unless by little, and throughput fell when the limit was lowered. Nor does it
+//! requests wait. It falls, to what the evidence allows or by a quarter, while throughput does not fall. While
+//! service takes longer than the guard it rises only by little, and only if throughput fell when it was lowered. Nor does it
 //! rise by more than a place at a time where service would take longer if throughput did not rise with it: before a server
 //! that has just become slower, requests that were promised a time would stand behind all that its workers have no room for.
 //! Where the guard leaves no room for twice the limit, half of it is tried first, as before a slow server. The tests are

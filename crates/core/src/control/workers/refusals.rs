@@ -12,7 +12,7 @@
 //! A bin of several numbers may hold the boundary, and both answers and refusals; then the candidate is the most below it.
 //! Each bin remembers its latest outcomes only. Between two numbers at which nothing was seen the lower one is taken. Where
 //! refusals come late, as connections that time out, they fill the limit and all requests start at one number: that tells
-//! nothing, and half of the number was tried and given up, since a page that breaks in bursts looks the same for seconds.
+//! nothing. (To try half of the number there was no cure, since a page that breaks in bursts looks the same for seconds.)
 //!
 //! *Whether.* A candidate is an experiment, for the number in service is no cause by itself: a broken page that is asked for
 //! in bursts fills the server, and fails where many are in service. The plant is given no more than the candidate, and the

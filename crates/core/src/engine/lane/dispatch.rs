@@ -1,7 +1,7 @@
 //! The start of waiting requests, when there is room for them in service.
 
-use super::give_level::{LevelQuery, level_of_request, permit};
 use super::expire::drop_waiting;
+use super::give_level::{LevelQuery, level_of_request, permit};
 use super::start::{Start, account_busy_time, places, start};
 use super::{Lane, unreserve};
 use crate::admission::deadline::{self, Candidate};

@@ -23,7 +23,8 @@ const VISIBLE: f64 = 0.005;
 const LOADED: f64 = 0.95;
 /// A ratio is kept within this part of it.
 const RATIO_KEPT: f64 = 0.05;
-/// A contract is broken if more than this part of what it is for is not served in full.
+/// A contract is broken if more than this part of what it is for is turned away; where the contracts do not fit the server,
+/// also if it is not served in full.
 const NOT_IN_FULL: f64 = 0.01;
 /// Requests that fail or are turned away put a promise at risk where less than this part of what may be lost is left.
 const LITTLE: f64 = 0.1;
@@ -58,7 +59,7 @@ pub enum PromiseState {
 pub enum PromiseKind {
     /// An upstream's utilization is held at its load line.
     LoadLine,
-    /// A site's requests within its contract are served at full quality.
+    /// A site's requests within its contract are served, at full quality unless they would miss their deadline.
     Contract,
     /// A class's response times.
     Delay,
@@ -203,7 +204,8 @@ fn served_there(class: &ClassStatus, recent: &Recent, number: usize, name: &str)
     Some(Recent { served, reasons: Default::default(), ..recent.clone() })
 }
 
-/// A site's contract: within it the site's requests have full quality whatever the load is.
+/// A site's contract: within it the site's requests have full quality whatever the load is, except where they would miss their
+/// deadline.
 pub(super) fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) -> Option<PromiseRow> {
     let plan = status.plan.iter().find(|plan| plan.rows.iter().any(|row| row.site == site.name))?;
     let row = plan.rows.iter().find(|row| row.site == site.name)?;

@@ -12,8 +12,9 @@
 //! 0.1 have a true gain margin of 3.3 there (tested).
 //!
 //! Anti-windup: the bias is bounded. While m is at an end of its range and the error points beyond it, the bias stands still at
-//! m = 0 and fades at m = M. It stands still while the load steps, and while a backlog drains, since the measured U does not
-//! follow from the present m then. A backlog that does not drain shows that too much is admitted, and lowers the bias.
+//! m = 0 and fades at m = M. It stands still while each class has its lowest level and the plant carries that load, while the
+//! load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that does
+//! not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
 //! - A load that the plant carries at the lowest level is not rejected (`carried_load.rs`).
