@@ -12,7 +12,7 @@ use crate::admission::deadline::{self, Candidate};
 use crate::admission::slot_key::SlotKey;
 use crate::engine::published_state::PublishedState;
 use crate::promises::{Choice, Mode};
-use crate::request::{Arrival, Permit, Reason, Rejection, Stage, Target, Token, Verdicts};
+use crate::request::{Arrival, Permit, Reason, Rejection, Target, Token, Verdicts};
 use crate::scheduling::rank::Standing;
 use crate::time::{Duration, Instant};
 use core::net::IpAddr;
