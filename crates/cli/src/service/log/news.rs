@@ -1,7 +1,6 @@
 //! Lines whose level and subject are found out before they are written.
 
 use plimsoll_core::telemetry::status::ClassStatus;
-use std::fmt;
 use tracing::Level;
 
 /// What a line is about.
@@ -85,8 +84,8 @@ impl News {
 
 /// As the text of a log has it.
 #[cfg(test)]
-impl fmt::Display for News {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl std::fmt::Display for News {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.subject {
             Subject::Plant(name) | Subject::Site(name) => write!(to, "{name}: {}", self.message),
             Subject::Class(site, class) => write!(to, "{site}/{class}: {}", self.message),
