@@ -22,14 +22,14 @@ use libm::sqrt;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LinearModel {
     /// Estimate of (a [s per request], b [s per KiB]).
-    theta: [f64; 2],
+    pub theta: [f64; 2],
     /// Information matrix (symmetric), by row: first, off-diagonal, last.
-    information: [f64; 3],
+    pub information: [f64; 3],
     /// Variance of one request's work around the line [s^2].
     #[cfg_attr(feature = "serde", serde(rename = "variance"))]
-    residual_variance: f64,
+    pub residual_variance: f64,
     /// Periods that it was learned from.
-    periods: u32,
+    pub periods: u32,
 }
 
 /// What an excited direction forgets in a period: `1 - exp(-1/30)`, so that all but 1/e is forgotten after 30.
