@@ -91,7 +91,7 @@ impl Column {
 
     /// A column of literals, such as paths.
     pub fn code(name: impl Into<String>) -> Self {
-        Self { name: name.into(), kind: ColumnKind::Code, ..Self::default() }
+        Self { name: name.into(), kind: ColumnKind::Code }
     }
 
     /// A column of numbers.
