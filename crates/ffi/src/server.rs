@@ -13,6 +13,7 @@ use crate::owner;
 use crate::report::{ClassName, class_names, class_sums};
 use crate::slot::LaneSlot;
 use crate::view::{Fields, View};
+use nix::time::{ClockId, clock_gettime};
 use plimsoll_config::Configuration;
 use plimsoll_core::Lane;
 use plimsoll_core::processes::{ClassSums, PlaceLoad, SharedWords};
@@ -21,7 +22,6 @@ use plimsoll_core::request::{
     has_dot_segment,
 };
 use plimsoll_core::time::Instant;
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -436,8 +436,11 @@ pub(crate) fn claim(mapping: &Mapping, changing: &Changing, own: u64) -> Option<
 
 /// The time that all processes of the machine share.
 pub(crate) fn now() -> Instant {
-    let time = clock_gettime(ClockId::Monotonic);
-    Instant::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+    // By libc, which gets the vDSO from the loader; rustix looks for it itself, and reads what valgrind does not map. It cannot fail
+    // for this clock.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |time| {
+        Instant::from_nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
+    })
 }
 
 #[cfg(test)]

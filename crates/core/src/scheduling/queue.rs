@@ -5,15 +5,16 @@
 //! fifo of its own; all other requests of one rank and site have one together. The next request is the first one of some fifo,
 //! chosen in this order:
 //!
-//! 1. exempt requests, while they have less than half of the places (`gate.rs`); 2. classes with a delay that have fewer
-//! requests in service than their quota, because a quota is guaranteed. Among sites without a contract no quota overtakes a
-//! higher priority: while a request of one waits, the class is served by rank (3.). A request that would be late if it waited
-//! longer belongs here too, whatever the quota, because the delay loop learns of a step of the load from departures only; 3. by
-//! rank: requests inside a contract, other requests of sites with a contract, then sites without one. Sites with a contract
-//! take turns by their shares (`shares.rs`); within a site, and among sites without a contract, by priority, then by deadline,
-//! then by arrival. The classes of one site with a ratio exchange their turns (`turns.rs`): the longest normalized response
-//! time uses the next one; 4. classes with a delay whose whole quota is in service: they get a worker that would idle
-//! otherwise.
+//! 1. exempt requests, while they have less than half of the places (`gate.rs`);
+//! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed. Among sites
+//!    without a contract no quota overtakes a higher priority: while a request of one waits, the class is served by rank (3.).
+//!    A request that would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a
+//!    step of the load from departures only;
+//! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one. Sites with a
+//!    contract take turns by their shares (`shares.rs`); within a site, and among sites without a contract, by priority, then
+//!    by deadline, then by arrival. The classes of one site with a ratio exchange their turns (`turns.rs`): the longest
+//!    normalized response time uses the next one;
+//! 4. classes with a delay whose whole quota is in service: they get a worker that would idle otherwise.
 //!
 //! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns the
 //! fractional part of a worker; once a whole worker is earned, one more of its requests starts as one within its quota, 2.
