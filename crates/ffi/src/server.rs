@@ -436,8 +436,8 @@ pub(crate) fn claim(mapping: &Mapping, changing: &Changing, own: u64) -> Option<
 
 /// The time that all processes of the machine share.
 pub(crate) fn now() -> Instant {
-    // By libc, which gets the vDSO from the loader; rustix looks for it itself, and reads what valgrind does not map. It cannot fail
-    // for this clock.
+    // By libc, which gets the vDSO from the loader: rustix looks for it itself, and reads what valgrind does not map.
+    // It cannot fail for this clock.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |time| {
         Instant::from_nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
     })
