@@ -36,7 +36,7 @@ fn is_infeasible(heard: &Heard) -> bool {
 
 #[test]
 fn a_ratio_holds_over_bursts() {
-    for (delta, in_bursts) in [(2.0, [true, false]), (2.0, [false, true]), (3.0, [true, false])] {
+    for (delta, in_bursts) in [(2.0, [true, false]), (2.0, [false, true])] {
         let heard: Vec<Heard> = SEEDS.iter().map(|seed| scene(delta, in_bursts, *seed).run()).collect();
         let ratios: Vec<f64> = heard.iter().map(ratio).collect();
         let infeasible = heard.iter().filter(|heard| is_infeasible(heard)).count();
