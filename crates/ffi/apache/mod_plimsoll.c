@@ -37,8 +37,8 @@ typedef struct {
     plimsoll_t *volatile handle;
     apr_thread_mutex_t *lock;
     apr_time_t next_try;
-    /* The last error that the log has. */
-    int told;
+    /* The last error of attaching that the log has, and the last one of a request. */
+    int told, told_of_request;
     volatile int was_frozen;
 } attachment_t;
 
@@ -390,8 +390,11 @@ static int translate_name(request_rec *r) {
     char *path = apr_palloc(r->pool, capacity);
     int error = plimsoll_adapt(handle, &request, path, capacity, &decision);
     if (error == PLIMSOLL_ERROR_NO_SITE || error == PLIMSOLL_ERROR_PATH) return reject(r, &decision);
+    int told = config->attachment->told_of_request;
+    config->attachment->told_of_request = error;
     if (error) {
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "the request goes as it came: %s", plimsoll_strerror(error));
+        if (told != error)
+            ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "requests go as they came: %s", plimsoll_strerror(error));
         return DECLINED;
     }
     tell_frozen(config->attachment, r, (int)decision.frozen);

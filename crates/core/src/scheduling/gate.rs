@@ -189,8 +189,8 @@ impl Gate {
             }
             queue.hold_exempt(!self.may_start_exempt(shared));
             let Some(waiting) = queue.pop(now) else { return };
-            let in_time = now <= waiting.latest_start;
-            next(waiting, in_time.then(|| self.always(now, |word| word + 1)));
+            let is_late = waiting.is_late(now);
+            next(waiting, (!is_late).then(|| self.always(now, |word| word + 1)));
         }
         self.change_quietly(|word| Some(word & !WAITS));
     }

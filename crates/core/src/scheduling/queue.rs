@@ -71,6 +71,13 @@ pub(crate) struct Waiting {
     pub(crate) ticket: u64,
 }
 
+impl Waiting {
+    /// Whether it would end after its deadline if it started now.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.latest_start < now
+    }
+}
+
 #[cfg(test)]
 impl Waiting {
     /// An ordinary request of the first class, for tests.
@@ -261,7 +268,8 @@ impl Queue {
         }
     }
 
-    /// Takes the next request to start; `None` if none may start.
+    /// Takes the next request to start; `None` if none may start. A request whose latest start has passed is taken out without
+    /// a start: it uses neither its class's turn nor the time of its site.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
         // The highest rank whose request may start, of sites without a contract and classes without a quota.
         let mut highest: Option<Rank> = None;
@@ -289,6 +297,9 @@ impl Queue {
         let fifo = &mut self.fifos[index];
         let newest_first = !self.waits_of_rejected.keep_order && fifo.is_rejected(&self.rejected);
         let waiting = if newest_first { fifo.pop_newest() } else { fifo.pop() };
+        if waiting.is_some_and(|waiting| waiting.is_late(now)) {
+            return self.take_out(index, waiting);
+        }
         if let Some(group) = self.fifos[index].group {
             self.groups.advance(group);
         }
@@ -530,6 +541,27 @@ mod tests {
         assert_eq!(queue.next_held(at(100)), at(200));
         assert_eq!(queue.pop(at(200)).map(|w| w.class), Some(2));
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_request_that_is_taken_out_late_uses_none_of_the_time_of_its_site() {
+        let mut queue = queue(&[]);
+        let of_site = |site: u16, ms: u64, latest_start: Instant| Waiting {
+            site,
+            rank: Rank::contracted(1, None),
+            pace_ns: 10_000_000,
+            latest_start,
+            ..Waiting::ordinary(ms, at(ms))
+        };
+        (0..3).for_each(|ms| {
+            queue.push(of_site(1, ms, at(10)));
+        });
+        queue.push(of_site(1, 3, Instant::FAR));
+        (4..6).for_each(|ms| {
+            queue.push(of_site(2, ms, Instant::FAR));
+        });
+        let taken: Vec<u16> = core::iter::from_fn(|| queue.pop(at(20))).map(|waiting| waiting.site).collect();
+        assert_eq!(taken, [1, 1, 1, 1, 2, 2], "three late ones, and then turns");
     }
 
     #[test]

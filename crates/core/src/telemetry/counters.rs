@@ -222,6 +222,13 @@ pub struct ClassCounters {
 }
 
 impl ClassCounters {
+    /// Counts the end of a request that was not started, for this reason.
+    #[inline]
+    pub(crate) fn end_unserved(&self, reason: Reason) {
+        self.reasons[reason as usize].add(1);
+        self.unserved.add(1);
+    }
+
     /// Accounts for what a thread or process that is gone has left: the request that it was counting when it died, which it
     /// counted by an arrival first and by a start or a rejection last, and the requests that it had in service.
     pub(crate) fn settle(&self) {

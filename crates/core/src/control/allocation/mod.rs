@@ -100,15 +100,9 @@ impl Allocation {
             for group in claim.groups.clone() {
                 let (own, m) = (&demand.groups[group], &mut self.groups[group]);
                 let load = self.shares[group].load;
-                let part = LoadTarget {
-                    load,
-                    room: 1.0 - (target.load - load).max(0.0),
-                    backlog: target.backlog && own.backlog(*m) > 0.0,
-                    calm: target.calm && claim.shares,
-                    carried: carried[group],
-                    ..*target
-                };
-                *m = next_level(&part, *m, own);
+                let calm = target.calm && claim.shares;
+                let of_group = LoadTarget { calm, carried: carried[group], ..target.part(load, own, *m) };
+                *m = next_level(&of_group, *m, own);
             }
         }
     }
@@ -126,15 +120,9 @@ impl Allocation {
         {
             let m = self.groups[group];
             let next = |(own, load): (&Demand, f64)| {
-                let part = LoadTarget {
-                    load,
-                    room: 1.0 - (target.load - load).max(0.0),
-                    backlog: target.backlog && own.backlog(m) > 0.0,
-                    calm: target.calm && claim.shares,
-                    carried: carried[group],
-                    ..*target
-                };
-                next_level(&part, m, own)
+                let calm = target.calm && claim.shares;
+                let of_group = LoadTarget { calm, carried: carried[group], ..target.part(load, own, m) };
+                next_level(&of_group, m, own)
             };
             let [work, link] = divided.of_group(group, &self.shares[group]).map(next);
             self.groups[group] = work.min(link);

@@ -102,7 +102,6 @@ impl PlantDemand {
     /// otherwise the load inside the contract would seem to use the claim up, and the lighter pages that tell the costs would
     /// never be served.
     fn lightest(&self, index: usize, site: &SiteView) -> f64 {
-        let lowest = |group: &Demand| group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0);
         self.fixed[index].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()
     }
 
@@ -110,7 +109,7 @@ impl PlantDemand {
     /// group and its m.
     #[cold]
     #[inline(never)]
-    fn own_levels(&self, site: &SiteView, index: usize, mut set: impl FnMut(usize, f64)) {
+    fn levels_by_resource(&self, site: &SiteView, index: usize, mut set: impl FnMut(usize, f64)) {
         let left = |resource: Resource| self.claimed[index] - self.fixed[index].of(resource).offered(0.0);
         let groups = &self.groups[site.groups.clone()];
         let own = |resource: Resource| groups.iter().map(|group| group.of(resource)).collect::<Vec<Demand>>();
@@ -127,10 +126,9 @@ impl PlantDemand {
         let Some(contract) = &site.guarantee else { return };
         let loads = utilization_by_resource(&plant.promised, contract, &assumed.known);
         let claim = |resource: Resource, load: f64| {
-            let lowest =
-                |group: &Demand| group.of(resource).offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0);
             let fixed = self.fixed[index].of(resource).offered(0.0);
-            let lightest = fixed + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>();
+            let groups = self.groups[site.groups.clone()].iter().map(|group| lowest(&group.of(resource)));
+            let lightest = fixed + groups.sum::<f64>();
             load.max(lightest.min(load * assumed.most))
         };
         let [arriving, link] = [0, 1].map(|number| claim(Resource::BOTH[number], loads[number]));
@@ -259,7 +257,7 @@ impl PlantDemand {
                     constant.add(1.0, LoadParts { waiting: own.backlog(m), ..own.parts(m) });
                 };
                 if self.is_divided {
-                    self.own_levels(site, index, count);
+                    self.levels_by_resource(site, index, count);
                 } else {
                     let claim = Claim::new(site, self.claimed[index], self.fixed[index].offered(0.0));
                     own_levels(&claim, &self.groups, 0.0, count);
@@ -269,6 +267,11 @@ impl PlantDemand {
         loads.iter_mut().for_each(|load| load.add(1.0, constant));
         whole
     }
+}
+
+/// The load of a group whose requests all have the lowest level, or are rejected where there is only one.
+fn lowest(group: &Demand) -> f64 {
+    group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0)
 }
 
 /// The loads of a group that tell what it takes of the link. Where it takes some, rejections do not, nor does a level of which

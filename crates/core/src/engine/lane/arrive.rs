@@ -172,8 +172,7 @@ impl Lane {
         let (plant_and_class, request) = ((permit.plant(), target.class), (permit.arrived, target.client));
         let retry_after = self.published.retry_after(plant_and_class, request, at_least);
         let counters = &self.counters.classes[usize::from(target.class)];
-        counters.reasons[reason as usize].add(1);
-        counters.unserved.add(1);
+        counters.end_unserved(reason);
         Rejection { reason, retry_after }
     }
 }

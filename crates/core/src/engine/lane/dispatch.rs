@@ -9,7 +9,7 @@ use crate::admission::slot_key::SlotKey;
 use crate::admission::stream_limits::most_streams;
 use crate::engine::published_state::{PublishedClass, PublishedPlant, PublishedState};
 use crate::promises::Mode;
-use crate::request::{Reason, Verdict, Verdicts};
+use crate::request::{Permit, Reason, Verdict, Verdicts};
 use crate::scheduling::gate::Entry;
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::rank::Standing;
@@ -63,9 +63,7 @@ impl Lane {
                 let to = usize::from(class.plant_of_level[usize::from(decided)]);
                 return passed_down.push(PassedDown { waiting, level: decided, plant: to });
             }
-            let mut permit = permit((published, class), waiting.arrived, query, decided);
-            permit.plant = plant as u16;
-            (permit.work, permit.streams) = (waiting.work, waiting.streams);
+            let mut permit = permit_of_waiting(published, plant, &waiting, decided);
             if let (Standing::Exempt, Some(work)) = (standing, &mut permit.work) {
                 let unfinished = &published.plants[plant].unfinished;
                 let key = SlotKey::new(rank, waiting.site, None);
@@ -111,12 +109,7 @@ impl Lane {
         }
         match to.gate.enter_or_wait(now, limit, to.queue.max_waiting, waiting) {
             Entry::Entered(change) => {
-                let Waiting { class, client, standing, .. } = waiting;
-                let query = LevelQuery { class, client, standing };
-                let own = &published.classes[usize::from(class)];
-                let mut permit = permit((published, own), waiting.arrived, query, level);
-                permit.plant = number as u16;
-                (permit.work, permit.streams) = (waiting.work, waiting.streams);
+                let mut permit = permit_of_waiting(published, number, &waiting, level);
                 start(published, &self.counters, &mut permit, Start { now, decided: level, change });
                 verdicts.push(Verdict::Start(waiting.token, permit));
             }
@@ -136,6 +129,17 @@ impl Lane {
         let own = &self.published.plants[plant];
         account_busy_time(own, &self.counters.plants[plant], own.gate.touch(now));
     }
+}
+
+/// The permit of a request that waited and starts at this plant, at this level.
+fn permit_of_waiting(published: &PublishedState, plant: usize, waiting: &Waiting, level: u8) -> Permit {
+    let Waiting { class: number, client, standing, .. } = *waiting;
+    let class = &published.classes[usize::from(number)];
+    let query = LevelQuery { class: number, client, standing };
+    let mut permit = permit((published, class), waiting.arrived, query, level);
+    permit.plant = plant as u16;
+    (permit.work, permit.streams) = (waiting.work, waiting.streams);
+    permit
 }
 
 /// Reserves the work of a request that was passed down to a plant with deadlines: what it takes at its level there. The plant

@@ -41,8 +41,7 @@ pub(super) fn drop_waiting(
         plant.streams.leave();
     }
     let counters = &counters.classes[usize::from(waiting.class)];
-    counters.reasons[reason as usize].add(1);
-    counters.unserved.add(1);
+    counters.end_unserved(reason);
     counters.timing.dropped.add(1);
     let key = SlotKey::new(waiting.rank, waiting.site, None);
     let wait = (reason == Reason::Late).then(|| plant.unfinished.wait_of(key, plant.workers(None)));

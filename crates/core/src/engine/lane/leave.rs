@@ -40,8 +40,7 @@ impl Lane {
             unreserve(&self.published.plants[permit.plant()], permit.work);
             self.end_stream(permit);
             let counters = &self.counters.classes[usize::from(permit.class)];
-            counters.reasons[reason as usize].add(1);
-            counters.unserved.add(1);
+            counters.end_unserved(reason);
             match reason {
                 Reason::ClientLeft => self.count_leave(now, permit),
                 _ => counters.timing.dropped.add(1),

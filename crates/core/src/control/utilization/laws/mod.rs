@@ -111,6 +111,14 @@ pub(crate) struct LoadTarget {
     pub wait_periods: f64,
 }
 
+impl LoadTarget {
+    /// The target of some of these clients, which may offer this much of the load, have this demand and are served at m.
+    pub(crate) fn part(&self, load: f64, demand: &Demand, m: f64) -> Self {
+        let backlog = self.backlog && demand.backlog(m) > 0.0;
+        LoadTarget { load, room: 1.0 - (self.load - load).max(0.0), backlog, ..*self }
+    }
+}
+
 #[cfg(test)]
 impl LoadTarget {
     /// This load, and nothing that waits or is special.
