@@ -3,7 +3,7 @@
 //! | loop | is due | observes | law | gives out |
 //! |---|---|---|---|---|
 //! | `utilization` | each period | measurement, costs, demand | `utilization/laws` | service levels, by `allocation` |
-//! | `delay` | after departures | response times of a window | `delay/law` | quotas of workers, a lower set point |
+//! | `delay` | after departures | response times of a window | `delay/law` | quotas of workers, a set-point reduction |
 //! | `ratio` | after departures | response times of two windows | `ratio/law` | weights and holds of classes |
 //! | `workers` | each sample | departures by number in service | `workers/law` | workers and limit of a plant |
 //! | `workers/refusals` | each sample | refusals by number in service | `workers/refusals` | the most that a plant takes |

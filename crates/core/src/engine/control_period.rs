@@ -117,7 +117,7 @@ impl Engine {
     }
 
     /// Steps the loops that learn beyond how many requests in service a plant refuses. The search for workers takes that
-    /// number. A plant whose workers are promised has no more of them than it takes requests.
+    /// number as its bound. Where workers are promised, their number and the limit are lowered to it.
     fn learn_from_refusals(&mut self, now: Instant) {
         if self.registry.promises.control.mode != Mode::Control {
             return;
@@ -328,8 +328,8 @@ impl Engine {
         }
     }
 
-    /// Searches for heavy clients, and publishes which they are. Only clients that are turned away where no lane is asked are
-    /// counted at the lane of `tick`, and one that is known as heavy is not among them.
+    /// Searches for heavy clients, and publishes which they are. The lane of `tick` is left out: the only arrivals that it
+    /// counts are those of clients that are turned away where no lane is asked, and none of these is known as heavy.
     fn find_heavy(&mut self) {
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
         let classes = &self.lane.published.classes;

@@ -61,8 +61,8 @@ impl PublishedState {
         }
     }
 
-    /// After what time a request of this class and client that came then and is turned away at a plant is to come again;
-    /// `at_least` is what admission says of it.
+    /// The `Retry-After` of a request that is turned away at a plant, by its class, arrival and client. `at_least` is the time
+    /// before which admission would not let it in.
     #[inline(never)]
     pub(crate) fn retry_after(
         &self,

@@ -106,7 +106,8 @@ impl Timers {
     }
 
     /// Whether a period of this length was that of a gateway that stood still: one of more than 1.5 T, if the one before was
-    /// not passed over. So every second one of a machine counts on which all ticks are late, and it is controlled too.
+    /// not passed over. So on a machine on which all ticks are late every second period counts, and plants are controlled there
+    /// too.
     pub(crate) fn stood_still(&mut self, elapsed: Duration) -> bool {
         self.is_passed_over = !self.is_passed_over && elapsed > self.period + self.period / 2;
         self.is_passed_over

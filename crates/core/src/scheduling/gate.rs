@@ -9,8 +9,7 @@
 //! |---|---|
 //! | 0..16 | the number in service |
 //! | 16 | the *waits* bit: requests wait |
-//! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h)
-//! |
+//! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h) |
 //!
 //! *Protocol.* A request that finds room and a clear waits bit enters without a lock. Otherwise its thread takes the lock.
 //! Then it either enters, if the queue is empty, by a compare-and-swap that fails unless there is still room, or it sets the

@@ -17,8 +17,8 @@
 //! 4. classes with a delay whose whole quota is in service: they get a worker that would idle otherwise.
 //!
 //! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns the
-//! fractional part of a worker; once a whole worker is earned, one more of its requests starts as one within its quota, 2.
-//! (dithering).
+//! fractional part of a worker. Once it has earned a whole worker, one more of its requests counts as within the quota (2.).
+//! This is dithering.
 //!
 //! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and
 //! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take

@@ -49,7 +49,7 @@ pub(crate) struct Quota {
     service_ns: AtomicU64,
     /// A request that has waited this long (ns) is dropped.
     bound_ns: AtomicU64,
-    /// A request that has waited this long (ns) is urgent: it comes before others, whatever the quota.
+    /// A request that has waited this long (ns) is urgent: it is served as one within its quota, whatever the quota.
     urgent_ns: AtomicU64,
     /// A service time (ns) counts for no more than this.
     clip_ns: AtomicU64,

@@ -54,7 +54,8 @@ pub struct KnownContract {
     pub rate: f64,
     /// W_max of that guarantee.
     pub bandwidth_bytes_per_second: Option<f64>,
-    /// U* when the contracts fitted, and what of the workers and of the link at a plant with both; 0 if they never did.
+    /// When the contracts fitted: U*, and, at a plant with two resources, the contract's load on the workers and that on the
+    /// link. 0 if they never did.
     pub planned: [f64; 3],
     /// The same that the guarantee claimed last: another one's plan is that much larger as it claims more.
     pub claimed: [f64; 3],

@@ -9,10 +9,10 @@
 //! d ln(chance) / dt = +1 / PACE  if refused > late + LEAST * admitted,  else -1 / PACE
 //! ```
 //!
-//! all three over the last ten seconds or so. To be late is no worse than to be refused up to an even chance. A request that
-//! is late takes the place of others of its rank and higher ones, so the chance is at most the part of the plant that lower
-//! ranks use and these leave: a rank that wants more than the whole plant gains nothing from later answers. What takes too long
-//! even alone is not counted as refused, since no greater chance would let it in.
+//! all three over the last ten seconds or so. A chance above one half is never accepted: up to that, to be late is no worse
+//! than to be refused. A request that is late takes the place of others of its rank and higher ones, so the chance is at most
+//! the part of the plant that lower ranks use and these leave: a rank that wants more than the whole plant gains nothing from
+//! later answers. What takes too long even alone is not counted as refused, since no greater chance would let it in.
 //!
 //! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time that would wait for too
 //! long is admitted all the same. So is one, even if it would take too long alone, where next to nothing of a rank is admitted
@@ -58,7 +58,7 @@ const MEMORY: f64 = 10.0;
 const PACE: f64 = 1.0;
 /// The least chance, below which no promise goes.
 const FEWEST: f64 = 0.001;
-/// A refusal that is as likely to be late as not is no loss.
+/// The greatest chance that is accepted: it is no loss to refuse a request that is as likely to be late as in time.
 const EVEN: f64 = 0.5;
 /// A part of the admitted work that may be refused at any rate.
 const LEAST: f64 = 0.002;

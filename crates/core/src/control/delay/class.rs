@@ -39,8 +39,8 @@ const MOST_ERROR: f64 = 8.0;
 /// bursts and lent workers make the real slope smaller than the model's at D_ref.
 const SHARE_GAIN: f64 = 2.0;
 const SHARE_ZERO: f64 = 0.5;
-/// A request is dropped for its wait only if its chance is below this: of exponential service times, so many are within
-/// three deviations of their mean.
+/// A request is dropped for its wait only if its chance to be in time is below this: the part of exponential service times
+/// that are within three deviations of their mean.
 const LIKELY: f64 = 0.98;
 /// Where service alone does not keep the promise, no quota does: a class aims at this times what all workers would give. A
 /// prediction of a mean alone sees no queue that is left over, and asks for all, as in the paper.
@@ -331,9 +331,10 @@ impl DelayClass {
     }
 
     /// Under a percentile target a request becomes urgent when its slack falls to the service-time allowance. In the lowest
-    /// class, while more are late than may be, a request that could be in time only by luck is dropped instead of started.
-    /// Both allowances are quantiles of the service times that were seen, given that service alone is in time: a plain
-    /// quantile would lie beyond the target wherever a few requests take long. A drop needs the present services to say so too:
+    /// class, while more are late than may be or soon will be, a request is dropped instead of started once its chance to be in
+    /// time is below the promised share, or below [`LIKELY`] if more was promised. Both allowances are quantiles of the service
+    /// times that were seen, given that service alone is in time: a plain quantile would lie beyond the target wherever a few
+    /// requests take long. A drop needs the present services to say so too:
     /// the window holds a slow time for a thousand departures after it, in which a server that is fast again dropped
     /// requests that had waited a tenth of their time.
     fn wait_bounds(&self, seen: &Seen, traffic: &Traffic) -> WaitBounds {

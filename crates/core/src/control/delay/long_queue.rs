@@ -2,8 +2,8 @@
 //!
 //! At the least quota of 1.03 times the load some 33 requests wait, whatever the promise. A longer queue of n requests settles
 //! within about 2 n^2 departures, so that a quota nearer to the load would wander. Where more may wait, the class has less
-//! than its load takes, and a request that has waited as long as it may starts next, whatever the quota. What the class does
-//! not need so goes to the classes with shorter promises beside it, whichever has the higher priority.
+//! than its load takes, and a request that has waited as long as it may starts next, whatever the quota. The workers that the
+//! class thereby does not need go to the classes with shorter promises beside it, whichever has the higher priority.
 
 use crate::promises::QueueBounds;
 use crate::time::Duration;

@@ -61,7 +61,7 @@ pub(crate) struct ClassQuota {
 pub(crate) struct WaitBounds {
     /// The longest gap between two arrivals of one busy time.
     pub(crate) longest_gap: Duration,
-    /// A request that has waited this long comes before all others.
+    /// A request that has waited this long is served as one within its quota, whatever the quota (`scheduling/queue.rs`, 2.).
     pub(crate) urgent: Option<Duration>,
     /// A request that has waited this long is rejected instead of started.
     pub(crate) bound: Option<Duration>,

@@ -1,5 +1,6 @@
-//! Whether the mean of a class is missed of which a hundred departures never come within ten minutes. Its window forgets what
-//! is as old, so that it is never evidence; the last hundred departures are, however long they took to come.
+//! Whether a rare class misses its mean: one that never has a hundred departures within ten minutes. Its window forgets
+//! departures that are older, and so never holds enough of them as evidence. The last hundred departures are evidence, however
+//! long they took to come.
 
 use super::class::EVIDENCE;
 use crate::promises::Delay;

@@ -2,10 +2,11 @@
 //!
 //! *Observes*: the [`Measurement`] of a period. *Law*: one of `laws/`. *Gives out*: the service level of each class.
 //!
-//! The law acts on the offered load: the arrival rate of each class times the cost of a request at the level given, summed
-//! without an upper bound, and the backlog. A measured U would not do, since it saturates at 1 and shows a change one
-//! period late. The measured U has another use: the law's bias corrects the offset between it and the set point. The costs are
-//! learned from counted service times, or from what a plant reports.
+//! The default law acts on the offered load: the arrival rate of each class times the cost of a request at the level given,
+//! summed without an upper bound, and the backlog. A measured U would not do, since it saturates at 1 and shows a change one
+//! period late. The measured U has another use: the law's bias corrects the offset between it and the set point. (The paper's
+//! law, for comparison, acts on the served work, clipped at 1.) The costs are learned from counted service times, or from what
+//! a plant reports.
 //!
 //! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
 //!

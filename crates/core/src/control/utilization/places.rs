@@ -1,9 +1,9 @@
 //! A server behind a gateway that has its places there taken: what the server may count of its workers' time.
 //!
-//! A request holds a place on its way too, so that the server counts less of its workers' time than the gateway does of its
-//! places: S of S + h, with a service of S and a way of h. If the gateway's part is the larger one, the line is held for it,
-//! and the server may count `U* counted / told`. That lowers levels only. What even light pages for all would ask beyond
-//! the places, the gateway turns away: a rejection by the server would take a place for h.
+//! A request holds a place for S + h: its service S, and its way h to the server and back. The server counts S alone as busy
+//! time, so its U is the part of the gateway's places that is taken, times S / (S + h). The line is held for the larger of the
+//! two: where that is the gateway's part, the server may count `U* counted / told`. That lowers levels only. What even light
+//! pages for all would ask beyond the places, the gateway turns away: a rejection by the server would take a place for h.
 
 use super::sense::Sensed;
 use super::{PlantInput, UtilizationLoop};

@@ -63,8 +63,9 @@ pub(super) fn busy(measured: &Measurement<'_>) -> f64 {
     (measured.counted.busy_ns as f64 / capacity_ns).min(1.0)
 }
 
-/// The part of rejections on the same host that busy time includes already: those that find all workers busy make services
-/// longer, as the others take of a free worker. With one worker it is U.
+/// The part of the work of rejections on the same host that busy time includes already. A rejection that finds all workers busy
+/// makes their services longer, which counts as busy time; one that finds a free worker takes time that does not. So the part
+/// is the chance that all workers are busy. With one worker it is U.
 pub(super) fn hidden(measured: &Measurement<'_>) -> f64 {
     erlang_c(measured.workers, busy(measured) * f64::from(measured.workers))
 }

@@ -76,8 +76,8 @@ impl Guard {
 }
 
 impl GuardedClass {
-    /// The mean service time of late (s); 0 where nothing was released. While requests come and none is released, refused or
-    /// still in service, what was seen last is kept: no answer is no sign of health.
+    /// The recent mean service time (s); 0 where nothing was released. While requests come but none is released, as all are
+    /// refused or still in service, what was seen last is kept: no answer is no sign of health.
     fn service_seconds(&mut self, lanes: &[Arc<LaneCounters>]) -> f64 {
         let arrivals = sum_over(lanes, self.class, |class| &class.arrivals);
         let come = self.service.come(self.of.sums(lanes, self.class));

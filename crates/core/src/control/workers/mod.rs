@@ -83,9 +83,9 @@ pub(crate) struct SearchInput<'a> {
     pub(crate) waits: bool,
     /// The work that was ever refused because it would have waited for too long (us).
     pub(crate) refused_us: u64,
-    /// How many are in service.
+    /// How many requests are in service.
     pub(crate) in_service: u32,
-    /// Whether they wait, are served at a lighter level or are rejected, because of the load.
+    /// Whether requests wait, are served at a lighter level or are rejected, because of the load.
     pub(crate) held_back: bool,
     /// Mean service time of the last period, and for how long a busy plant has released nothing (s).
     pub(crate) service_time: Duration,

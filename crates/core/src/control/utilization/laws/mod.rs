@@ -4,7 +4,8 @@
 //! - `paper`: the PI law of UC 4.4 as printed, for comparison
 //!
 //! A new law is a file here, its test, its `mod` and its line in [`build`], and a variant of
-//! [`UtilizationLaw`](promises::UtilizationLaw) with its word in the configuration.
+//! [`UtilizationLaw`](promises::UtilizationLaw) with its name in the configuration (`crates/config/src/gateway/values.rs`,
+//! `crates/config/src/gateway/control.rs`) and in the plan that `plimsoll check` prints (`crates/cli/src/output/plan.rs`).
 
 pub(crate) mod carried_load;
 pub(crate) mod feed_forward;
