@@ -100,8 +100,8 @@ impl Allocation {
             for group in claim.groups.clone() {
                 let (own, m) = (&demand.groups[group], &mut self.groups[group]);
                 let load = self.shares[group].load;
-                let calm = target.calm && claim.shares;
-                let of_group = LoadTarget { calm, carried: carried[group], ..target.part(load, own, *m) };
+                let mut of_group = target.part(load, own, *m);
+                (of_group.calm, of_group.carried) = (target.calm && claim.shares, carried[group]);
                 *m = next_level(&of_group, *m, own);
             }
         }
@@ -120,8 +120,8 @@ impl Allocation {
         {
             let m = self.groups[group];
             let next = |(own, load): (&Demand, f64)| {
-                let calm = target.calm && claim.shares;
-                let of_group = LoadTarget { calm, carried: carried[group], ..target.part(load, own, m) };
+                let mut of_group = target.part(load, own, m);
+                (of_group.calm, of_group.carried) = (target.calm && claim.shares, carried[group]);
                 next_level(&of_group, m, own)
             };
             let [work, link] = divided.of_group(group, &self.shares[group]).map(next);

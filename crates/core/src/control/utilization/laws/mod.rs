@@ -114,6 +114,7 @@ pub(crate) struct LoadTarget {
 
 impl LoadTarget {
     /// The target of some of these clients, which may offer this much of the load, have this demand and are served at m.
+    #[inline(always)]
     pub(crate) fn part(&self, load: f64, demand: &Demand, m: f64) -> Self {
         let backlog = self.backlog && demand.backlog(m) > 0.0;
         LoadTarget { load, room: 1.0 - (self.load - load).max(0.0), backlog, ..*self }
