@@ -22,7 +22,7 @@ use std::time::Duration;
 /// "PLIMSOLL".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSOLL");
 /// Changes when the same sizes mean something else.
-const VERSION: u64 = 9;
+const VERSION: u64 = 10;
 /// Two cache lines, since a processor fetches two at a time.
 const ALIGN: usize = 128;
 /// The most that a header may announce, so that no sum of sizes overflows.

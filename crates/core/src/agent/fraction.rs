@@ -133,6 +133,7 @@ impl FractionLaw {
             arrivals_error: 0.0,
             possible_workers: 1.0,
             service_periods: SERVICE_PERIODS,
+            at_once: f64::INFINITY,
             in_server: 0.0,
             ordinary_backlog: 0.0,
             unconfirmed: load.rose(),

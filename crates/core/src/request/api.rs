@@ -64,6 +64,10 @@ pub struct Target {
     /// Whether its body still comes while it holds a place at the plant. The shell sets it, since classification does not
     /// know.
     pub streams: bool,
+    /// Whether its connection, which has one request under way at a time, sent another one of the same class and was counted
+    /// within the last second. The shell sets it, since classification does not know. Connections that are counted once a second
+    /// bound how many requests can wait at once, however many are sent.
+    pub repeats: bool,
     /// The number of its type among its site's types; 0 where no deadline is promised.
     pub request_type: u16,
     /// The announced cost (us of service); 0 without an announcement.

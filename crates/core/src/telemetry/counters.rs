@@ -262,6 +262,8 @@ pub struct PlantCounters {
     pub(crate) busy_ns: Counter,
     pub(crate) releases: Counter,
     pub(crate) service_ns: Counter,
+    /// Arrivals whose connection was counted within a second before, as in [`Target`](crate::request::Target).
+    pub(crate) repeated: Counter,
     /// Counted where the number of workers is searched for, and refusals everywhere.
     pub(crate) by_load: LoadCounters,
 }

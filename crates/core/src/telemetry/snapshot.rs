@@ -159,6 +159,7 @@ pub(crate) struct PlantSnapshot {
     pub(crate) busy_ns: u64,
     pub(crate) releases: u64,
     pub(crate) service_ns: u64,
+    pub(crate) repeated: u64,
 }
 
 impl PlantSnapshot {
@@ -169,6 +170,7 @@ impl PlantSnapshot {
             sum.busy_ns = sum.busy_ns.wrapping_add(counters.busy_ns.get());
             sum.releases = sum.releases.wrapping_add(counters.releases.get());
             sum.service_ns = sum.service_ns.wrapping_add(counters.service_ns.get());
+            sum.repeated = sum.repeated.wrapping_add(counters.repeated.get());
         }
         sum
     }
@@ -179,6 +181,7 @@ impl PlantSnapshot {
             busy_ns: self.busy_ns.wrapping_sub(before.busy_ns),
             releases: self.releases.wrapping_sub(before.releases),
             service_ns: self.service_ns.wrapping_sub(before.service_ns),
+            repeated: self.repeated.wrapping_sub(before.repeated),
         }
     }
 }

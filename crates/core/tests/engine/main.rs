@@ -1,6 +1,7 @@
 //! The engine through its request API, as a shell drives it.
 
 mod choice;
+mod closed_loop;
 mod come_again;
 mod deadlines;
 mod exempt;

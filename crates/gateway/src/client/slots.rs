@@ -24,9 +24,26 @@ pub(crate) struct Slot {
     /// Since when the connection has waited for a request, in nanoseconds; 0 while it serves one.
     idle_since: Cell<u64>,
     waker: RefCell<Option<Waker>>,
+    /// When it was counted last as one that sends requests, in nanoseconds, and the class of that request.
+    counted: Cell<(u64, u16)>,
 }
 
+/// How often a connection is counted that sends requests, as in [`Target`](plimsoll_core::request::Target).
+const COUNTED_EVERY: Duration = Duration::from_secs(1);
+
 impl Slot {
+    /// Whether a request of this class comes from a connection that was counted within the last second. If not, it is counted.
+    pub(crate) fn repeats(&self, now: Instant, class: u16) -> bool {
+        let (at, own) = self.counted.get();
+        let repeats = own == class
+            && at > 0
+            && now.nanos_since(Instant::from_nanos(at)) < COUNTED_EVERY.as_nanos() as u64;
+        if !repeats {
+            self.counted.set((now.as_nanos().max(1), class));
+        }
+        repeats
+    }
+
     pub(crate) fn set_waker(&self, waker: &Waker) {
         *self.waker.borrow_mut() = Some(waker.clone());
     }

@@ -54,7 +54,11 @@ impl<W: Wire> Way<W> {
         let token = slot.token(self.worker.index);
         // The wait begins before the call, since the verdict may come out of the call.
         slot.begin_wait();
-        match self.worker.with_lane(|lane, now, verdicts| lane.arrive(now, target, token, verdicts)) {
+        let arrival = self.worker.with_lane(|lane, now, verdicts| {
+            let target = Target { repeats: slot.repeats(now, target.class), ..target };
+            lane.arrive(now, target, token, verdicts)
+        });
+        match arrival {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => {
                 slot.end_wait();
                 Ok(permit)

@@ -72,6 +72,17 @@ fn services_in_server(measured: &Measurement<'_>) -> f64 {
     f64::from(measured.in_service.saturating_sub(workers)) / f64::from(workers)
 }
 
+/// As in [`Observation`]: the arriving load at the lowest level, as far as it is of connections that were counted.
+fn at_once(plant: &PlantView, measured: &Measurement<'_>, demand: &Demand) -> f64 {
+    let (arriving, repeated) = (demand.offered(1.0, 0.0), measured.counted.repeated);
+    if repeated == 0 {
+        return arriving;
+    }
+    let arrivals = plant.classes.iter().map(|own| measured.classes[own.class].window.counts.arrivals);
+    let arrivals: u64 = arrivals.sum();
+    arriving * arrivals.saturating_sub(repeated) as f64 / arrivals.max(1) as f64
+}
+
 impl<'a> Observation<'a> {
     pub(super) fn of(stages: &StagesBefore<'a>) -> Self {
         let StagesBefore { plant, input, sensed, costs, set_points: SetPoints { lowered, whole }, .. } =
@@ -113,6 +124,7 @@ impl<'a> Observation<'a> {
                 0.0
             },
             service_periods,
+            at_once: at_once(plant, &input.measured, stages.demand),
             in_server: services_in_server(&input.measured) * service_periods,
             best_effort_waits: input.best_effort_waits && !plant.has_ratio() && !plant.promised.waits_unseen,
             unconfirmed: stages.steps.unconfirmed,

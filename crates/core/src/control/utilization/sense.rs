@@ -117,7 +117,8 @@ mod tests {
         let mut rejected = arrivals(100.0, 1);
         rejected.window.counts.reasons[Reason::Overload as usize] = 50;
         let classes = [rejected];
-        let counted = PlantSnapshot { busy_ns: 2_000_000_000, releases: 100, service_ns: 3_000_000_000 };
+        let counted =
+            PlantSnapshot { busy_ns: 2_000_000_000, releases: 100, service_ns: 3_000_000_000, repeated: 0 };
         let mut period = Measurement { counted, ..measured(&classes, &[0]) };
         let found = sensed(&own, &period);
         // At two of four workers an arrival finds all busy with a chance of 4/23.

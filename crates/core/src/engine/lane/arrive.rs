@@ -30,6 +30,9 @@ impl Lane {
     pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
         self.follow();
         let (given, mut permit) = self.give_level(now, &target);
+        if target.repeats {
+            self.counters.plants[permit.plant()].repeated.add(1);
+        }
         let level = match self.admit(&target, given, &mut permit) {
             Ok(level) => level,
             Err(refusal) => return Arrival::Reject(self.reject(&target, &mut permit, refusal)),

@@ -10,6 +10,9 @@
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
 //!   tell the load to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not carried
 //!   until a period has no such excess.
+//! - If clients wait for their answers before they ask again, no more requests wait than there are connections. Where one request
+//!   of each would be half a second of work, none is rejected: clients that ask again at once when they are turned away
+//!   would seem to be an overload for as long as they are turned away.
 //! - What a pause of the plant has left waits, where no class was promised a time: while the plant carries what arrives at
 //!   the lowest level, and the backlog takes at most half of the time that a request may wait, no request is rejected.
 
@@ -39,6 +42,12 @@ const CHANCE_OF_FEW: f64 = 2.0;
 /// The least part of a plant whose chance is considered.
 const LEAST_PART: f64 = 1e-3;
 
+/// The work of one request of each connection (s) up to which no request is rejected, as a part of the capacity.
+const FEW_AT_ONCE: f64 = 0.5;
+/// What is kept of the largest such work after a period. While requests are turned away, connections in front of which others
+/// wait are not seen: a pool of another gateway is as small then as if the load were small.
+const KEPT: f64 = 0.99;
+
 /// The load that a plant carries without rejecting a request, in units of its capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carries {
@@ -51,6 +60,8 @@ pub(crate) struct Carries {
     /// The backlog that the queue takes up, and the backlog that it may hold after a pause, in periods of work.
     queue: f64,
     tolerated_backlog: f64,
+    /// As in [`Observation`]; the largest of late.
+    at_once: f64,
     /// Whether a rate or a cost stepped in this period.
     pub(crate) stepped: bool,
     /// Whether costs begin anew, so that what was followed says nothing of the load by the new ones.
@@ -59,7 +70,7 @@ pub(crate) struct Carries {
 
 impl Carries {
     /// `None` where the load line is held whatever comes.
-    fn of(seen: &Observation<'_>, bias: f64, stepped: bool) -> Option<Self> {
+    fn of(seen: &Observation<'_>, bias: f64, load: &CarriedLoad) -> Option<Self> {
         let workers = if seen.demand.backlog(1.0) <= LITTLE_WAITS { seen.possible_workers } else { 1.0 };
         let error = (seen.load_error - KNOWN_WELL).max(0.0);
         Some(Carries {
@@ -70,7 +81,8 @@ impl Carries {
             arrivals_error: seen.arrivals_error,
             queue: TOLERATED_BACKLOG.max(seen.service_periods) - seen.in_server,
             tolerated_backlog: seen.tolerated_backlog - seen.in_server,
-            stepped,
+            at_once: load.at_once,
+            stepped: load.stepped,
             begins: seen.costs_begin,
         })
     }
@@ -93,7 +105,8 @@ impl Carries {
         sustained.has_filled_the_queue = !is_chance && (sustained.has_filled_the_queue || !is_taken_up);
         let most = capacity * (lasts + sustained.errors() * error);
         let is_too_much = sustained.has_filled_the_queue || sustained.load > most;
-        !is_too_much && (is_taken_up || left_by_a_pause)
+        let are_few = self.at_once <= FEW_AT_ONCE * self.capacity.min(1.0);
+        are_few || (!is_too_much && (is_taken_up || left_by_a_pause))
     }
 }
 
@@ -107,6 +120,7 @@ impl Carries {
             arrivals_error: 0.1,
             queue,
             tolerated_backlog: 0.0,
+            at_once: f64::INFINITY,
             stepped: false,
             begins: false,
         }
@@ -155,11 +169,14 @@ pub(super) struct CarriedLoad {
     pub(super) sustained: SustainedLoad,
     stepped: bool,
     was_unconfirmed: bool,
+    /// The largest work at once of late (s).
+    at_once: f64,
 }
 
 impl CarriedLoad {
     pub(super) fn follow(&mut self, seen: &Observation<'_>) {
         let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
+        self.at_once = seen.at_once.max(KEPT * self.at_once);
         self.stepped = !seen.unconfirmed && (!seen.steady || was_unconfirmed);
         if seen.costs_begin {
             self.sustained = SustainedLoad::default();
@@ -170,7 +187,7 @@ impl CarriedLoad {
     }
 
     pub(super) fn what_is_carried(&self, seen: &Observation<'_>, bias: f64) -> Option<Carries> {
-        Carries::of(seen, bias, self.stepped)
+        Carries::of(seen, bias, self)
     }
 
     /// Whether the plant carries the load.

@@ -256,6 +256,7 @@ mod tests {
             demand,
             wait_periods: 10.0,
             service_periods: 0.01,
+            at_once: f64::INFINITY,
             in_server: 0.0,
             unconfirmed: false,
             costs_begin: false,
@@ -288,6 +289,17 @@ mod tests {
             self.m = next_level(&target, self.m, seen.demand);
             self.m
         }
+    }
+
+    #[test]
+    fn what_few_connections_ask_is_not_rejected_whatever_it_is_and_many_are_remembered() {
+        let demand = demand(&[0.0, 3.0], &[]);
+        let mut law = Follower::new(1.0);
+        let mut m = |at_once: f64| law.next(&Observation { at_once, ..seen(&demand, 1.0) });
+        assert_eq!([0.1, 0.4].map(&mut m), [1.0, 1.0]);
+        assert!(m(0.6) < 1.0, "more than half a second of work can wait");
+        assert!(m(0.1) < 1.0, "the connections may be those of a pool that is as large as it must be");
+        assert_eq!((0..100).map(|_| m(0.1)).last(), Some(1.0));
     }
 
     #[test]
