@@ -302,7 +302,7 @@ fn responses_of_every_framing_pass() {
                 "/chunks" => {
                     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n0\r\n\r\n"
                 }
-                "/none" => "HTTP/1.1 204 No\r\nKeep-Alive: 5\r\n\r\n",
+                "/none" => "HTTP/1.1 204 No\r\nKeep-Alive: 5\r\nContent-Length: 5\r\n\r\n",
                 "/same" => "HTTP/1.1 304 Same\r\nContent-Length: 9\r\nEtag: \"x\"\r\n\r\n",
                 "/hints" => {
                     "HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"
@@ -328,13 +328,14 @@ fn responses_of_every_framing_pass() {
         ("GET", "/hints", 200, Some("3"), "abc"),
         ("GET", "/empty", 200, Some("0"), ""),
         ("HEAD", "/", 200, Some("3"), ""),
+        ("HEAD", "/none", 204, None, ""),
     ] {
         let answer = client.ask(request(method, path));
         assert_eq!((answer.status, answer.header("content-length")), (status, length), "{path}");
         assert_eq!((answer.text().as_str(), answer.header("keep-alive")), (body, None), "{path}");
     }
     settled(&gateway);
-    assert_eq!(outcomes(&gateway), [8, 0, 0]);
+    assert_eq!(outcomes(&gateway), [9, 0, 0]);
 }
 
 #[test]

@@ -14,19 +14,20 @@ use std::sync::mpsc;
 const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                       Sec-WebSocket-Accept: anything\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
 
-/// A server that switches at `/socket`, and then returns what it gets, behind a greeting that comes with its head. It refuses
-/// at `/no` and answers all else with a page.
+/// A server that switches at `/socket`, and then returns what it gets, behind a greeting that comes with its head; at `/quiet`
+/// without one. It refuses at `/no` and answers all else with a page.
 fn echo() -> Origin {
     Origin::start(|mut peer| {
         while let Some(head) = peer.head() {
-            if head.contains(" /socket ") {
+            if head.contains(" /socket ") || head.contains(" /quiet ") {
                 let key = field(&head, "sec-websocket-key").expect("a key");
                 assert!(key.len() == 24 && key.ends_with("=="), "{key}");
                 assert_eq!(head.matches("ec-").count(), head.matches("ec-websocket-").count());
                 assert!(head.starts_with("GET ") && field(&head, "upgrade") == Some("websocket"), "{head}");
                 assert_eq!(field(&head, "connection"), Some("upgrade"));
                 assert_eq!(field(&head, "sec-websocket-version"), Some("13"));
-                peer.send(format!("{SWITCH}hello")).expect("sent");
+                let greeting = if head.contains(" /quiet ") { "" } else { "hello" };
+                peer.send(format!("{SWITCH}{greeting}")).expect("sent");
                 let mut stream = peer.stream.get_ref().try_clone().expect("a second handle");
                 let _ = std::io::copy(&mut peer.stream, &mut stream);
                 return;
@@ -66,7 +67,11 @@ struct Socket {
 
 impl Socket {
     fn open(client: &mut Connection) -> Socket {
-        let (response, send) = client.begin(ask("/socket", "websocket"), true);
+        Socket::open_at(client, "/socket")
+    }
+
+    fn open_at(client: &mut Connection, path: &str) -> Socket {
+        let (response, send) = client.begin(ask(path, "websocket"), true);
         let response = client.wait(response).expect("an answer");
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["sec-websocket-protocol"], "chat");
@@ -132,6 +137,19 @@ fn bytes_pass_both_ways_and_either_end_may_end() {
     eventually("the tunnel is gone", || gateway.status().plants[0].tunnels == 0);
     settled(&gateway);
     eventually("its connection is closed", || origin.open.load(std::sync::atomic::Ordering::SeqCst) <= 1);
+}
+
+#[test]
+fn a_client_may_speak_first() {
+    let origin = echo();
+    let gateway = gateway_to(&origin);
+    let mut client = connect(&gateway);
+    let mut socket = Socket::open_at(&mut client, "/quiet");
+    socket.send.send_data("first".into(), false).expect("sent");
+    assert_eq!(socket.exactly(&client, 5), b"first");
+    socket.send.send_data(Bytes::new(), true).expect("sent");
+    socket.ends(&client);
+    settled(&gateway);
 }
 
 #[test]

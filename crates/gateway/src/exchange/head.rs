@@ -32,8 +32,11 @@ impl Incoming<'_> {
         match self.framing {
             Framing::Length(length) => write_number(out, b"content-length: ", length),
             Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-            // The length that a GET would have had, or that the client's copy has.
-            Framing::None if self.terms.requested.is_head || head.status == 304 => {
+            // The length that a GET would have had, or that the client's copy has. A 204 has none (RFC 9110 8.6).
+            Framing::None
+                if head.status == 304
+                    || (self.terms.requested.is_head && !matches!(head.status, 100..=199 | 204)) =>
+            {
                 if let Some(length) = head.content_length {
                     write_number(out, b"content-length: ", length);
                 }

@@ -95,7 +95,7 @@ impl Progress {
         if client_had_all {
             self.takes.begin(now);
         }
-        if !client_owed {
+        if !client_owed || self.goes_both_ways {
             self.sends.excuse(now);
         }
     }

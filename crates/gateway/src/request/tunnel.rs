@@ -54,7 +54,8 @@ pub(crate) async fn run<W: Wire>(
     poll_fn(|context| {
         loop {
             let mut moved = false;
-            if tunnel.up(context, &mut moved).is_err() || tunnel.down(context, &mut moved).is_err() {
+            // Down first: a stream of HTTP/2 becomes a tunnel with the head of its response, and only then brings plain bytes.
+            if tunnel.down(context, &mut moved).is_err() || tunnel.up(context, &mut moved).is_err() {
                 return Poll::Ready(());
             }
             if tunnel.up == Flow::Closed && tunnel.down == Flow::Closed {
