@@ -65,8 +65,8 @@ pub struct Target {
     /// know.
     pub streams: bool,
     /// Whether its connection, which has one request under way at a time, sent another one of the same class and was counted
-    /// within the last second. The shell sets it, since classification does not know. Connections that are counted once a second
-    /// bound how many requests can wait at once, however many are sent.
+    /// within the last second. The shell sets it, since classification does not know. The connections that are counted in a
+    /// second bound how many requests can wait at once, however many are sent.
     pub repeats: bool,
     /// The number of its type among its site's types; 0 where no deadline is promised.
     pub request_type: u16,

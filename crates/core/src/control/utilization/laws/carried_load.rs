@@ -11,8 +11,8 @@
 //!   tell the load to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not carried
 //!   until a period has no such excess.
 //! - If clients wait for their answers before they ask again, no more requests wait than there are connections. Where one
-//!   request of each is at most half a second of work, none is rejected: clients that ask again at once when they are turned away
-//!   would seem to be an overload for as long as they are turned away.
+//!   request of each is at most half a second of work, none is rejected: clients that ask again as soon as they are turned
+//!   away would seem to be an overload for as long as they are turned away.
 //! - What a pause of the plant has left waits, where no class was promised a time: while the plant carries what arrives at
 //!   the lowest level, and the backlog takes at most half of the time that a request may wait, no request is rejected.
 
