@@ -58,6 +58,38 @@ fn a_state_is_not_written_in_the_place_of_something_else() {
         assert!(said.contains("site.toml is no state of a gateway"), "{said}");
     }
     assert_eq!(std::fs::read_to_string(&file).expect("it is there"), text);
+    // Another program's JSON, what has no end, a pipe that nobody writes, a folder.
+    let place = |name: &str| folder.path().join(name);
+    std::fs::write(place("package.json"), "{\"name\":\"my-app\"}").expect("it can be written");
+    std::process::Command::new("mkfifo").arg(place("pipe")).status().expect("a pipe");
+    for key in ["state", "trends"] {
+        for (other, expected) in [
+            ("package.json", "my-app"),
+            ("/dev/full", "a device"),
+            ("pipe", "a named pipe"),
+            (".", "a folder"),
+        ] {
+            let (one, two) = match key {
+                "state" => (format!("state = \"{other}\"\n"), String::new()),
+                _ => (String::new(), format!("[control]\nadmission = \"budget\"\ntrends = \"{other}\"\n")),
+            };
+            let file = place("other.toml");
+            let text = format!(
+                "[gateway]\nlisten = \"127.0.0.1:0\"\n{one}{two}[upstream.app]\naddress = \"127.0.0.1:1\"\n"
+            );
+            std::fs::write(&file, text).expect("it can be written");
+            for command in ["check", "run"] {
+                let found = plimsoll(&[command, file.to_str().expect("text")]);
+                let said = String::from_utf8_lossy(&found.stderr);
+                assert_eq!(found.status.code(), Some(2), "{key} {other}: {said}");
+                assert!(
+                    said.contains(expected) || said.contains("package.json is no state"),
+                    "{key} {other}: {said}"
+                );
+            }
+        }
+    }
+    assert_eq!(std::fs::read_to_string(place("package.json")).expect("it is there"), "{\"name\":\"my-app\"}");
 }
 
 /// After a change of the command line: `make generate`.

@@ -197,4 +197,7 @@ fn what_the_gateway_refuses_belongs_nowhere() {
         let text = told(&[&["--request", "GET /a?b=%zz"], more].concat());
         assert!(!text.contains("The gateway answers"), "{text}");
     }
+    let [option, header] = [["--host", "shop.example"], ["--header", "Host: shop.example"]]
+        .map(|host| told(&[&["--request", "GET /a"], &host[..]].concat()));
+    assert_eq!(option, header, "a host among the headers is the request's");
 }

@@ -253,7 +253,15 @@ pub(crate) struct ExplainArguments {
 
 impl ExplainArguments {
     /// Joins the cookies into one header, before a `cookie` header that was given too: the first one counts.
-    pub(super) fn join_cookies(&mut self) {
+    /// A host among the headers is the request's, unless the option names one: with two the gateway answers 400.
+    pub(super) fn join_headers(&mut self) {
+        let named = self
+            .headers
+            .iter()
+            .position(|(name, value)| name.eq_ignore_ascii_case("host") && !value.is_empty());
+        if let Some(at) = named.filter(|_| self.host.is_empty()) {
+            self.host = self.headers.remove(at).1;
+        }
         if !self.cookies.is_empty() {
             let cookies = std::mem::take(&mut self.cookies).join("; ");
             self.headers.insert(0, ("cookie".to_owned(), cookies));

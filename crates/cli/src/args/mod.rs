@@ -121,7 +121,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
     let matches = definition.try_get_matches_from_mut(words)?;
     let mut command = CommandLine::from_arg_matches(&matches)?.command;
     match &mut command {
-        Command::Explain(arguments) => arguments.join_cookies(),
+        Command::Explain(arguments) => arguments.join_headers(),
         Command::Simulate(arguments) => {
             if let (Some(missing), Some(simulate)) =
                 (arguments.missing(), definition.find_subcommand_mut("simulate"))

@@ -3,14 +3,14 @@
 use crate::args::{CheckArguments, source};
 use crate::output::failure::Failure;
 use crate::output::{json, plan};
-use crate::service::{certificates, log, own_listeners, resolve, state};
+use crate::service::{certificates, kept_files, log, own_listeners, resolve};
 
 /// Checks the file, the certificates, tokens and keys that it names, and that no upstream is this gateway on this machine. It
 /// only warns of other names and folders, and ports are left to `run`, which may be on another machine.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     own_listeners::refuse(&configuration)?;
-    state::refuse_other_file(&configuration, &arguments.file)?;
+    kept_files::refuse(&configuration, &arguments.file)?;
     let certificates = certificates::check(&configuration)?;
     resolve::admin_tokens(&configuration)?;
     resolve::signed(&configuration)?;

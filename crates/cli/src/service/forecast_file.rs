@@ -5,10 +5,10 @@
 //! reader, or a crash, meets the old content or the new one whole.
 
 use crate::output::failure::{self, Failure};
+use crate::service::kept_files;
 use crate::service::sync::lock;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::Reloader;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ struct KeptForecast {
 /// What a file keeps; nothing if it does not exist yet.
 pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
     let name = path.display();
-    match fs::read_to_string(path) {
+    match kept_files::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) {
         Ok(text) => text.parse().map_err(|wrong| Failure::Input(format!("{name}: {wrong}"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = failure::folder(path);
@@ -39,7 +39,9 @@ pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
                 ))),
             }
         }
-        Err(error) => Err(Failure::Input(format!("[control] trends: cannot read {name}: {error}"))),
+        Err(error) => Err(Failure::Input(format!(
+            "[control] trends: cannot read {name}: {error}\nName a file of its own, or one that is not there yet."
+        ))),
     }
 }
 
@@ -70,7 +72,8 @@ impl ForecastFile {
         let mut place = lock(&self.0);
         place.hour = hour();
         let Some(path) = &place.path else { return };
-        if let Err(error) = failure::replace(path, &gateway.rate_forecasts().to_string()) {
+        let text = gateway.rate_forecasts().to_string();
+        if let Err(error) = kept_files::place(path).and_then(|place| failure::replace(&place, &text)) {
             tracing::warn!(file = %path.display(), "cannot write {}: {error}; the next try is in an hour", path.display());
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod dns_refresh;
 pub(crate) mod events;
 pub(crate) mod forecast_file;
 pub(crate) mod hanging_reads;
+pub(crate) mod kept_files;
 pub(crate) mod log;
 pub(crate) mod open_files;
 pub(crate) mod own_listeners;

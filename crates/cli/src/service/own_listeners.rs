@@ -7,9 +7,15 @@ use plimsoll_config::{Backend, Configuration, comes_to};
 use plimsoll_gateway::settings::{Address, Settings};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// Refuses what leads back. A name is looked up only if its port is a listener's; one that is not known is no matter here.
+/// What `sun_path` of Linux has room for, with the zero behind it.
+const LONGEST_PATH: usize = 107;
+
+/// Refuses what leads back, and sockets that cannot be made. A name is looked up only if its port is a listener's; one that is
+/// not known is no matter here.
 pub(crate) fn refuse(configuration: &Configuration) -> Result<(), Failure> {
-    match wrong(configuration, &own_addresses()) {
+    let mut wrong = wrong(configuration, &own_addresses());
+    wrong.extend(long_paths(&configuration.gateway.settings));
+    match wrong {
         wrong if wrong.is_empty() => Ok(()),
         wrong => Err(Failure::Input(wrong.join("\n"))),
     }
@@ -47,6 +53,22 @@ fn wrong(configuration: &Configuration, own: &[IpAddr]) -> Vec<String> {
         .collect()
 }
 
+/// Unix sockets whose path the kernel does not take.
+fn long_paths(settings: &Settings) -> impl Iterator<Item = String> {
+    let paths = settings.listen.iter().filter_map(|listener| match &listener.address {
+        Address::Unix(path) => Some(path),
+        Address::Tcp(_) => None,
+    });
+    paths.filter(|path| path.as_os_str().len() > LONGEST_PATH).map(|path| {
+        format!(
+            "error: the path of the socket unix:{} has {} bytes, of which {LONGEST_PATH} are the most\nWrite a shorter one under \
+             `listen`, such as \"unix:/run/plimsoll.sock\".",
+            path.display(),
+            path.as_os_str().len()
+        )
+    })
+}
+
 /// The addresses of the network where clients connect.
 fn listened_at(settings: &Settings) -> impl Iterator<Item = SocketAddr> {
     settings.listen.iter().filter_map(|listener| match listener.address {
@@ -70,6 +92,17 @@ fn own_addresses() -> Vec<IpAddr> {
 mod tests {
     use super::*;
     use crate::args::source::understand;
+
+    #[test]
+    fn a_socket_has_a_path_that_the_kernel_takes() {
+        for (length, fits) in [(LONGEST_PATH, true), (LONGEST_PATH + 1, false)] {
+            let path = format!("/{}", "s".repeat(length - 1));
+            let source =
+                format!("[gateway]\nlisten = \"unix:{path}\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n");
+            let configuration = understand(&source, "test.toml").expect("the test's file is right");
+            assert_eq!(refuse(&configuration).is_ok(), fits);
+        }
+    }
 
     fn refused(listen: &str, upstream: &str) -> bool {
         let source = format!(

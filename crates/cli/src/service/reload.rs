@@ -15,7 +15,7 @@ use crate::service::state::{StateFile, seed};
 use crate::service::sync::lock;
 use crate::service::what_if::WhatIfDesk;
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{log, own_listeners, resolve, supervisor};
+use crate::service::{kept_files, log, own_listeners, resolve, supervisor};
 use plimsoll_gateway::admin::{Owner, WhatIf};
 use plimsoll_gateway::settings::SeedSource;
 use plimsoll_gateway::{Reloaded, Reloader};
@@ -128,6 +128,7 @@ impl Reload {
             let configuration = source::read(&file)?;
             let known = forecast.read_other(configuration.gateway.trends.as_deref())?;
             own_listeners::refuse(&configuration)?;
+            kept_files::refuse(&configuration, &file)?;
             let found = resolve::look_all_up(&configuration, |address| lookups.found(address))?;
             let mut settings = resolve::settings_with(&configuration, &found)?;
             // A seed that was drawn stays in force.

@@ -99,6 +99,7 @@ impl ImageBuffer for Rows<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::metadata::tests::profile_of;
     use super::*;
 
     #[test]
@@ -113,9 +114,12 @@ mod tests {
     #[test]
     fn only_a_profile_that_differs_is_kept() {
         let raster = Raster { width: 8, height: 8, channels: 3, samples: vec![120; 192] };
-        for (profile, kept) in
-            [(b"xx\0s\0R\0G\0B\0 ".to_vec(), false), (b"Display P3 profile".to_vec(), true)]
-        {
+        for (name, kept) in [
+            ("sRGB IEC61966-2.1", false),
+            ("Display P3", true),
+            ("DCI-P3 D65 Gamut with sRGB Transfer", true),
+        ] {
+            let profile = profile_of(name, *b"RGB ", 2);
             let metadata = Metadata { orientation: None, profile: Some(profile) };
             let read = read(&write(&raster, 80, &metadata).unwrap()).unwrap();
             assert_eq!(read.metadata.profile.is_some(), kept);

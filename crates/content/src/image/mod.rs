@@ -51,10 +51,14 @@ pub(crate) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((size.width, size.height))
 }
 
-/// Whether a JPEG's head says that viewers turn it on its side.
+/// Whether the head of a JPEG or PNG says that viewers turn it on its side.
 pub(crate) fn is_turned(head: &[u8]) -> bool {
-    format(head) == Some(ImageType::Jpeg)
-        && jpeg::orientation(head).is_some_and(|orientation| orientation >= 5)
+    let orientation = match format(head) {
+        Some(ImageType::Jpeg) => jpeg::orientation(head),
+        Some(ImageType::Png) => png::orientation(head),
+        _ => None,
+    };
+    orientation.is_some_and(|orientation| orientation >= 5)
 }
 
 /// How an image is to be reduced.
@@ -125,7 +129,7 @@ fn read(bytes: &[u8], format: ImageType, frames_may_go: bool) -> Result<Read, St
     let plain = |raster| Picture { raster, metadata: Metadata::default() };
     Ok(match format {
         ImageType::Jpeg => Read::Still(format, jpeg::read(bytes)?),
-        ImageType::Png => Read::Still(format, plain(png::read(bytes)?)),
+        ImageType::Png => Read::Still(format, png::read_picture(bytes)?),
         ImageType::Gif => match gif::still(bytes)? {
             Some(raster) => Read::Still(format, plain(raster)),
             None => Read::Other(gif::ladder(bytes, frames_may_go)?),
@@ -141,7 +145,7 @@ fn read(bytes: &[u8], format: ImageType, frames_may_go: bool) -> Result<Read, St
 fn ladders(format: ImageType, picture: &Picture, any_format: bool) -> Vec<Ladder> {
     let own = match format {
         ImageType::Jpeg => jpeg::CODEC.ladder(picture),
-        ImageType::Png => png::ladder(&picture.raster),
+        ImageType::Png => png::ladder(picture),
         ImageType::Gif => gif::still_ladder(&picture.raster),
         _ => webp::CODEC.ladder(picture),
     };
@@ -149,7 +153,7 @@ fn ladders(format: ImageType, picture: &Picture, any_format: bool) -> Vec<Ladder
     let photograph = (has_palette && any_format).then(|| match picture.raster.is_transparent() {
         true => webp::CODEC.ladder(picture),
         false => {
-            let opaque = Picture { raster: picture.raster.opaque(), metadata: Metadata::default() };
+            let opaque = Picture { raster: picture.raster.opaque(), metadata: picture.metadata.clone() };
             jpeg::CODEC.ladder(&opaque)
         }
     });
@@ -231,6 +235,25 @@ mod tests {
             assert_eq!(format(&any.written), Some(format_then), "{what}");
             assert!(any.similarity >= 0.7 && any.written.len() * 3 < length, "{what}: {}", any.written.len());
             assert!(same.is_none_or(|same| same.written.len() > any.written.len()), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_png_that_leaves_its_format_takes_its_profile_along() {
+        let profile = metadata::tests::profile_of("Display P3", *b"RGB ", 4);
+        let factor = Some(8.0);
+        let wanted =
+            Reduction { factor, similarity: 0.7, enough: 1.0, size: None, any_format: true, variant: false };
+        // As a JPEG, and with a hole as a WebP.
+        for (hole, read) in [(false, jpeg::CODEC.read), (true, webp::CODEC.read)] {
+            let mut info = ::png::Info::with_size(WIDTH as u32, HEIGHT as u32);
+            (info.color_type, info.bit_depth) = (::png::ColorType::Rgba, ::png::BitDepth::Eight);
+            info.icc_profile = Some(profile.clone().into());
+            let mut written = Vec::new();
+            let encoder = ::png::Encoder::with_info(&mut written, info).unwrap();
+            encoder.write_header().unwrap().write_image_data(&landscape(hole).samples).unwrap();
+            let found = reduced(&written, wanted).unwrap().named.unwrap().written;
+            assert_eq!(read(&found).unwrap().metadata.profile.as_ref(), Some(&profile));
         }
     }
 

@@ -1,18 +1,43 @@
 //! PNG: read, and written with a palette, or smaller.
 
+use super::metadata::{Metadata, is_gray};
 use super::palette::{Histogram, Palette};
+use super::qualities::Picture;
 use super::raster::Raster;
 use super::search::Ladder;
 use super::similarity::Original;
 use super::within_bounds;
-use png::{BitDepth, ColorType, Decoder, Encoder, Filter, Transformations};
+use png::{BitDepth, ColorType, Decoder, Encoder, Filter, Info, Transformations};
+use std::borrow::Cow;
 use std::io::Cursor;
 
 /// The number of colours in each step.
 pub(super) const COLORS: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
 
-/// Reads a PNG of any sort as red, green, blue and opacity.
+/// Reads a PNG of any sort as red, green, blue and opacity, without its metadata.
 pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
+    decode(bytes).map(|picture| picture.raster)
+}
+
+/// The orientation that the head of an image says, if it is not the usual one.
+pub(super) fn orientation(head: &[u8]) -> Option<u8> {
+    let reader = Decoder::new(Cursor::new(head)).read_info().ok()?;
+    Metadata::of(reader.info().exif_metadata.as_deref(), None).orientation
+}
+
+/// Reads a PNG to write it again.
+pub(super) fn read_picture(bytes: &[u8]) -> Result<Picture, String> {
+    let picture = decode(bytes)?;
+    // It would be written in colours, with which such a profile does not fit.
+    match &picture.metadata.profile {
+        Some(profile) if is_gray(profile) => {
+            Err("a PNG with a colour profile of gray tones is not reduced".to_owned())
+        }
+        _ => Ok(picture),
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Picture, String> {
     let mut decoder = Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(Transformations::normalize_to_color8() | Transformations::ALPHA);
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
@@ -26,6 +51,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
     let frame = reader.next_frame(&mut samples).map_err(|error| error.to_string())?;
     // A file that is cut short shows here, not in the frame before it.
     reader.finish().map_err(|error| error.to_string())?;
+    let info = reader.info();
+    let metadata =
+        Metadata::of(info.exif_metadata.as_deref(), info.icc_profile.as_deref().map(<[u8]>::to_vec));
     samples.truncate(frame.buffer_size());
     let samples = match frame.color_type {
         ColorType::Rgba => samples,
@@ -34,22 +62,23 @@ pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
         }
         other => return Err(format!("colours as {other:?} are not reduced")),
     };
-    Ok(Raster { width, height, channels: 4, samples })
+    Ok(Picture { raster: Raster { width, height, channels: 4, samples }, metadata })
 }
 
 /// The palettes of an image.
-pub(super) fn ladder(raster: &Raster) -> Ladder {
-    let original = Original::of(raster);
-    let histogram = Histogram::of(std::iter::once(raster.samples.as_slice()));
-    let raster = raster.clone();
+pub(super) fn ladder(picture: &Picture) -> Ladder {
+    let original = Original::of(&picture.raster);
+    let histogram = Histogram::of(std::iter::once(picture.raster.samples.as_slice()));
+    let picture = picture.clone();
     Ladder {
         steps: COLORS.len(),
-        write: Box::new(move |step| write(&raster, &histogram.palette(COLORS[step])).ok()),
+        write: Box::new(move |step| write(&picture, &histogram.palette(COLORS[step])).ok()),
         similarity: original.judge(read),
     }
 }
 
-fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingError> {
+fn write(picture: &Picture, palette: &Palette) -> Result<Vec<u8>, png::EncodingError> {
+    let Picture { raster, metadata } = picture;
     let bits = match palette.colors.len() {
         0..=2 => 1,
         3..=4 => 2,
@@ -57,7 +86,10 @@ fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingErr
         _ => 8,
     };
     let mut written = Vec::new();
-    let mut encoder = Encoder::new(&mut written, raster.width as u32, raster.height as u32);
+    let mut info = Info::with_size(raster.width as u32, raster.height as u32);
+    info.icc_profile = metadata.profile.as_deref().map(Cow::Borrowed);
+    info.exif_metadata = metadata.exif().map(Cow::Owned);
+    let mut encoder = Encoder::with_info(&mut written, info)?;
     encoder.set_color(ColorType::Indexed);
     encoder.set_depth(BitDepth::from_u8(bits).unwrap_or(BitDepth::Eight));
     encoder.set_palette(
@@ -87,6 +119,7 @@ fn packed(indices: &[u8], width: usize, bits: u8) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::metadata::tests::profile_of;
     use super::*;
 
     #[test]
@@ -97,8 +130,29 @@ mod tests {
                 .collect();
             let raster = Raster { width: 23, height: 7, channels: 4, samples };
             let palette = Histogram::of([raster.samples.as_slice()].into_iter()).palette(256);
-            assert_eq!(read(&write(&raster, &palette).unwrap()).unwrap(), raster, "{colors} colours");
+            let plain = Picture { raster, metadata: Metadata::default() };
+            let read = read(&write(&plain, &palette).unwrap()).unwrap();
+            assert_eq!(read, plain.raster, "{colors} colours");
         }
+    }
+
+    #[test]
+    fn orientation_and_profile_survive() {
+        let raster = Raster { width: 8, height: 4, channels: 4, samples: vec![120; 8 * 4 * 4] };
+        let palette = Histogram::of([raster.samples.as_slice()].into_iter()).palette(4);
+        let written = |orientation, profile| {
+            let metadata = Metadata { orientation, profile: Some(profile) };
+            write(&Picture { raster: raster.clone(), metadata }, &palette).unwrap()
+        };
+        let wide = profile_of("Display P3", *b"RGB ", 4);
+        let bytes = written(Some(6), wide.clone());
+        let metadata = Metadata { orientation: Some(6), profile: Some(wide) };
+        assert_eq!(read_picture(&bytes).unwrap(), Picture { raster: raster.clone(), metadata });
+        assert_eq!(orientation(&bytes), Some(6));
+        let usual = read_picture(&written(None, profile_of("sRGB", *b"RGB ", 2))).unwrap();
+        assert_eq!(usual.metadata, Metadata::default());
+        let gray = read_picture(&written(None, profile_of("Gray Gamma 2.2", *b"GRAY", 2)));
+        assert!(gray.is_err_and(|why| why.contains("gray tones")));
     }
 
     #[test]
@@ -109,8 +163,8 @@ mod tests {
             channels: 4,
             samples: (0..6400).map(|n| (n * n % 251) as u8).collect(),
         };
-        let written =
-            write(&raster, &Histogram::of([raster.samples.as_slice()].into_iter()).palette(256)).unwrap();
+        let palette = Histogram::of([raster.samples.as_slice()].into_iter()).palette(256);
+        let written = write(&Picture { raster, metadata: Metadata::default() }, &palette).unwrap();
         assert!(read(&written[..written.len() / 2]).is_err());
         assert!(read(b"no picture").is_err());
     }

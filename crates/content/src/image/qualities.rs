@@ -7,7 +7,7 @@ use super::similarity::Original;
 use std::ops::RangeInclusive;
 
 /// An image that was read.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
     pub(super) raster: Raster,
     pub(super) metadata: Metadata,

@@ -11,7 +11,7 @@ pub(crate) mod tree;
 
 use crate::Problem;
 use crate::image;
-use crate::parallel::{self, Watch};
+use crate::parallel::{self, Watch, about};
 use crate::text::boxes::Boxes;
 use crate::text::document::Document;
 use crate::text::reference::{Target, resolve};
@@ -21,6 +21,7 @@ use plimsoll_gateway::is_program;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
+use std::path::Path;
 use survey::{Ground, Page, Survey};
 use tree::Tree;
 
@@ -190,6 +191,7 @@ fn look(ground: &Ground<'_>, path: &str) -> io::Result<Seen> {
 
 fn head(tree: &Tree, path: &str) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    fs::File::open(tree.root.join(path))?.take(HEAD).read_to_end(&mut head)?;
+    let read = fs::File::open(tree.root.join(path)).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.map_err(|error| about(Path::new(path), &error))?;
     Ok(head)
 }

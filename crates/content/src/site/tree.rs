@@ -35,19 +35,24 @@ impl Tree {
     /// # Errors
     /// `InvalidInput`: there is no such folder, or one in it cannot be read.
     pub(crate) fn read(root: &Path) -> io::Result<Tree> {
-        let read = |mut tree: Tree| match tree.root.is_dir() {
-            true => tree.folder("").map(|()| tree),
+        let found = root.canonicalize().and_then(|root| match root.is_dir() {
+            true => Ok(root),
             false => Err(io::Error::other("not a folder")),
-        };
-        let found = root.canonicalize().and_then(|root| read(Tree { root, ..Tree::default() }));
-        found.map_err(|error| {
+        });
+        let root = found.map_err(|error| {
             let instead = "name the folder that has the site's files, such as /var/www/html";
             refused(format!("cannot read the site {}: {error}; {instead}", root.display()))
-        })
+        })?;
+        let mut tree = Tree { root, ..Tree::default() };
+        tree.folder("").map(|()| tree)
     }
 
     fn folder(&mut self, folder: &str) -> io::Result<()> {
-        let mut entries = fs::read_dir(self.root.join(folder))?.collect::<io::Result<Vec<_>>>()?;
+        let read = fs::read_dir(self.root.join(folder)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = read.map_err(|error| {
+            let name = self.root.join(folder.trim_end_matches('/'));
+            refused(format!("cannot read the folder {}: {error}; `ls -ld` shows who may", name.display()))
+        })?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let name = entry.file_name();
@@ -57,13 +62,14 @@ impl Tree {
                 continue;
             };
             let path = format!("{folder}{name}");
-            let kind = entry.file_type()?;
+            let kind = entry.file_type().map_err(|error| about(Path::new(&path), &error))?;
             if kind.is_dir() {
                 self.folder(&format!("{path}/"))?;
             } else if kind.is_symlink() {
                 self.link(path)?;
             } else if kind.is_file() {
-                let file = File { kind: Kind::of(&path), bytes: entry.metadata()?.len() };
+                let is = entry.metadata().map_err(|error| about(Path::new(&path), &error))?;
+                let file = File { kind: Kind::of(&path), bytes: is.len() };
                 self.files.insert(path, file);
             } else {
                 self.skip(&path, "neither file nor folder");
@@ -159,6 +165,21 @@ pub(crate) mod tests {
             fs::write(path, "x").unwrap();
         }
         folder
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_named() {
+        let folder = folder_of(&["index.html"]);
+        let mut tree = Tree::read(folder.path()).unwrap();
+        let error = tree.folder("secret/").unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot read the folder /") && error.contains("/secret: No such"),
+            "{error}"
+        );
+        let error = tree.read_file("gone.png").unwrap_err().to_string();
+        assert!(error.starts_with("gone.png: "), "{error}");
+        let error = super::super::head(&tree, "gone.png").unwrap_err().to_string();
+        assert!(error.starts_with("gone.png: "), "{error}");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Lines that bend the format are read too: a user's name with spaces, unescaped quotes in a request, `-` or nothing
-//! for bytes, a request line without a version, and lines that begin with the virtual host (Apache's `vhost_combined`).
+//! for bytes, a request line without a version, a time in RFC 3339, lines that begin with the virtual host (Apache's
+//! `vhost_combined`), and lines behind what a log server writes before them (RFC 3164, or with a time in RFC 3339).
 //! What follows is the tail, in which a time may be (`times.rs`).
 
 use super::entry::{Entry, split_request};
@@ -31,7 +32,7 @@ pub(super) struct CommonLine<'a> {
 /// Reads a line.
 pub(super) fn parse(line: &str) -> Result<CommonLine<'_>, &'static str> {
     let (before, stamp, after) = split_time(line).ok_or("no time in brackets")?;
-    let (host, client) = who(before).ok_or("no client before the time")?;
+    let (host, client) = who(without_syslog(before)).ok_or("no client before the time")?;
     let quoted = after.trim_start().strip_prefix('"').ok_or("no request in quotes after the time")?;
     let (request, rest) = split_quoted(quoted).ok_or("no status after the request")?;
     let (method, target) = split_request(request).ok_or("no method and path in the request")?;
@@ -64,8 +65,22 @@ fn skip_text(text: &str) -> &str {
 fn split_time(line: &str) -> Option<(&str, Stamp, &str)> {
     line.match_indices('[').find_map(|(open, _)| {
         let (time, after) = line[open + 1..].split_once(']')?;
-        Some((&line[..open], Stamp::common(time)?, after))
+        let stamp = Stamp::common(time).or_else(|| Stamp::rfc3339(time))?;
+        Some((&line[..open], stamp, after))
     })
+}
+
+/// What follows a log server's own time, machine and program.
+fn without_syslog(before: &str) -> &str {
+    let mut words = before.split_ascii_whitespace();
+    let (first, _, third) =
+        (words.next().unwrap_or_default(), words.next(), words.next().unwrap_or_default());
+    let is_month = first.len() == 3 && first.bytes().all(|letter| letter.is_ascii_alphabetic());
+    let is_time = third.len() == 8 && third.split(':').filter(|part| part.parse::<u8>().is_ok()).count() == 3;
+    match before.split_once(": ") {
+        Some((_, line)) if (is_month && is_time) || Stamp::rfc3339(first).is_some() => line,
+        _ => before,
+    }
 }
 
 /// Virtual host and client: what stands before `ident user`, of which the user's name may have spaces. The first of a list, as
@@ -76,7 +91,9 @@ fn who(before: &str) -> Option<(&str, &str)> {
     let address = |word: &str| word.parse::<IpAddr>().is_ok();
     if !is_list && after.split_ascii_whitespace().count() >= 2 && !address(first) {
         let port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-        let with_port = first.rsplit_once(':').is_some_and(|(_, number)| port(number));
+        // An address of IPv6 is in brackets before its port.
+        let name = |name: &str| !name.contains(':') || (name.starts_with('[') && name.ends_with(']'));
+        let with_port = first.rsplit_once(':').is_some_and(|(host, number)| name(host) && port(number));
         if with_port || address(second) {
             return Some((first, second));
         }
@@ -159,10 +176,21 @@ mod tests {
             ("192.0.2.1,198.51.100.7 - -", "", "192.0.2.1,198.51.100.7"),
             ("www.example.org:80 192.0.2.1, 198.51.100.7 - -", "www.example.org:80", "192.0.2.1"),
             ("www.example.org 192.0.2.1, 198.51.100.7 - -", "www.example.org", "192.0.2.1"),
+            ("2024-05-01T12:00:00+00:00 web1 nginx: 192.0.2.1 - -", "", "192.0.2.1"),
+            ("May  1 12:00:00 web1 nginx[7]: shop:80 192.0.2.1 - -", "shop:80", "192.0.2.1"),
+            ("2001:db8:::80 pc1 - a b", "", "2001:db8:::80"),
         ] {
             let line = format!(r#"{before} {TIME} "GET / HTTP/1.0" 200 5"#);
             let entry = parsed(&line);
             assert_eq!((entry.host, entry.client), (host, client), "{before}");
+        }
+    }
+
+    #[test]
+    fn a_time_may_be_as_in_rfc_3339() {
+        for time in ["1995-08-01T00:00:01-04:00", "1995-08-01T04:00:01Z"] {
+            let line = format!(r#"203.0.113.7 - - [{time}] "GET /index.html HTTP/1.0" 200 1713"#);
+            assert_eq!(parsed(&line).stamp.micros, 807_249_601_000_000, "{time}");
         }
     }
 

@@ -61,7 +61,12 @@ struct TimeName {
     unit: Option<TimeUnit>,
     is_guessed: bool,
     own: bool,
+    /// Only lines of Envoy have it.
+    is_envoy: bool,
 }
+
+/// Fields of Envoy's access log, whose `duration` is in milliseconds ("Access logging", `%DURATION%`).
+const ENVOY: [&str; 3] = ["response_flags", "upstream_service_time", "downstream_remote_address"];
 
 impl TimeNames {
     /// Those that are wanted.
@@ -71,6 +76,7 @@ impl TimeNames {
             unit,
             is_guessed: unit.is_none(),
             own,
+            is_envoy: false,
         };
         let own = |own: &String| name(own, Some(TimeUnit::Seconds), true);
         let traefik = |traefik: &str, own| name(traefik, Some(TimeUnit::Nanoseconds), own);
@@ -85,6 +91,7 @@ impl TimeNames {
         };
         if *wanted == LogTimes::Bounds {
             all.push(traefik("OriginDuration", true));
+            all.push(TimeName { is_envoy: true, ..name("duration", Some(TimeUnit::Milliseconds), false) });
             all.extend("request_time duration response_time time_taken".split(' ').map(bound));
             all.push(traefik("Duration", false));
         }
@@ -117,7 +124,14 @@ impl TimeNames {
 impl TimeName {
     /// Its number in a line; `None` where it is missing or zero.
     fn value(&self, object: &Value) -> Option<f64> {
-        seconds(find(object, std::slice::from_ref(&self.name))?).filter(|value| *value > 0.0)
+        self.number(object).filter(|value| *value > 0.0)
+    }
+
+    fn number(&self, object: &Value) -> Option<f64> {
+        if self.is_envoy && !ENVOY.iter().any(|field| object.get(field).is_some()) {
+            return None;
+        }
+        seconds(find(object, std::slice::from_ref(&self.name))?)
     }
 
     fn is_odd(&self, value: f64) -> bool {
@@ -163,8 +177,7 @@ pub(super) fn parse<'a>(
     let (method, target) = request(object, fields)?;
     let bytes = find(object, &fields.bytes).and_then(number).unwrap_or(0.0);
     let time = |(number, known): (usize, &TimeName)| {
-        let value = seconds(find(object, std::slice::from_ref(&known.name))?)?;
-        let time = times::duration(value, known.unit.unwrap_or(TimeUnit::Seconds))?;
+        let time = times::duration(known.number(object)?, known.unit.unwrap_or(TimeUnit::Seconds))?;
         Some((number, time))
     };
     let found = times.0.iter().enumerate().find_map(time);
@@ -342,6 +355,9 @@ mod tests {
             (r#""duration": 0.5"#, 500_000),
             (r#""duration": 20000"#, 20_000),
             (r#""Duration": 5000000"#, 5_000),
+            // Envoy.
+            (r#""response_flags": "-", "duration": 27"#, 27_000),
+            (r#""downstream_remote_address": "10.0.0.1:3", "duration": 0"#, 0),
         ] {
             assert_eq!(of(bound, &LogTimes::Bounds), Some((micros, false)), "{bound}");
             assert_eq!(of(bound, &LogTimes::Own), None, "{bound}");

@@ -10,7 +10,7 @@
 //!    time. One alone is the server's own time if it is `-` on some lines, where no server was asked, and else a bound.
 //! 3. One whole number that is large, with a median of [`LARGE`] or more, is `%D`: a bound in microseconds. So is one that is
 //!    hardly ever small ([`is_never_small`]), as a server below a millisecond writes it. Two of them may be byte counts
-//!    (Apache's `combinedio`), and a small one `%T` or anything: they are not taken.
+//!    (Apache's `combinedio`), a small one `%T` or anything, and one that only ever rises a counter: they are not taken.
 //!
 //! A bound is the time until the last byte was sent: it contains waiting and the client's own slowness. Whoever knows better
 //! names the field and its unit ([`LogTimes::Field`]).
@@ -31,6 +31,8 @@ const QUICKEST: f64 = 20.0;
 const USUAL: f64 = 50.0;
 /// Fewer lines do not show that a number is never small.
 const FEWEST: usize = 20;
+/// Fewer numbers rise by chance.
+const FEWEST_RISING: usize = 5;
 /// Longer than a day is no service time, but another unit.
 const LONGEST: f64 = 86_400.0;
 /// The part of the lines that must have a field, so that an odd line decides nothing.
@@ -241,8 +243,16 @@ impl Columns<'_> {
         let whole = numbers.iter().all(|(text, _)| text.bytes().all(|byte| byte.is_ascii_digit()));
         let place = FieldPlace::Number(place + 1);
         let unit = unit_of_all(&values);
-        (whole && unit == TimeUnit::Microseconds).then_some(FoundTimes { place, unit, own: false })
+        let is_time = whole && unit == TimeUnit::Microseconds && !is_counter(&values);
+        is_time.then_some(FoundTimes { place, unit, own: false })
     }
+}
+
+/// Whether the numbers rise from line to line, as those of Traefik's requests do, but for requests that overtake others by less
+/// than a quarter of the lines.
+fn is_counter(values: &[f64]) -> bool {
+    let apart = (values.len() / 4).max(1);
+    values.len() >= FEWEST_RISING && values.iter().zip(&values[apart..]).all(|(before, after)| before < after)
 }
 
 /// The unit of a column that no one tells.
@@ -350,6 +360,10 @@ mod tests {
         assert_eq!(found_in(&column(|_| 443)), None);
         assert_eq!(found_in(&column(|line| [200, 304, 404][line % 3])), None);
         assert_eq!(found_in(&column(quick)[..10]), None, "too few lines");
+        // A counter of requests, of which some end before those that came earlier.
+        assert_eq!(found_in(&column(|line| 51_234 + line)), None);
+        assert_eq!(found_in(&column(|line| 51_234 + line + 9 * (line % 3))), None);
+        assert_eq!(found_in(&column(|line| 51_234 + line * 37 % 400)), expected);
     }
 
     #[test]

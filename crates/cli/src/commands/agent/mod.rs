@@ -37,7 +37,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let agent = source::read_agent(&arguments.file)?;
     let mut chooser = chooser::chooser(&agent);
     if arguments.restore {
-        return restore(chooser.as_mut());
+        return restore(&agent, chooser.as_mut());
     }
     let (probes, source) = check(&agent, chooser.as_ref(), arguments)?;
     if arguments.check {
@@ -61,11 +61,14 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
 }
 
 /// Gives full quality to all clients, unless something is there that the agent did not make.
-fn restore(chooser: &mut dyn Chooser) -> Result<(), Failure> {
+fn restore(agent: &Agent, chooser: &mut dyn Chooser) -> Result<(), Failure> {
     chooser.present().map_err(|why| Failure::Input(format!("error: {why}")))?;
     match chooser.restore() {
         Ok(said) => text::print(said),
-        Err(error) => Err(Failure::Failed(format!("error: {error}"))),
+        Err(error) => {
+            let path = chooser::path(agent).display();
+            Err(Failure::Failed(format!("error: cannot give full quality to everybody by {path}: {error}")))
+        }
     }
 }
 

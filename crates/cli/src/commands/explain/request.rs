@@ -46,8 +46,10 @@ impl RequestView for TypedRequest<'_> {
         self.arguments.request.target.split_once('?').map_or("", |(_, query)| query)
     }
     fn header(&self, name: &str) -> Option<&str> {
-        let found = self.arguments.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
-        found.and_then(|(_, value)| self.signed.header(name, value))
+        let ExplainArguments { headers, host, .. } = self.arguments;
+        let found = headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let host = || (name.eq_ignore_ascii_case("host") && !host.is_empty()).then_some(host);
+        found.or_else(host).and_then(|value| self.signed.header(name, value))
     }
     fn cookie(&self, name: &str) -> Option<&str> {
         cookie(self, name).and_then(|sent| self.signed.cookie(name, sent))

@@ -86,6 +86,26 @@ impl StateDocument {
     }
 }
 
+/// Whether a file with this content is a gateway's, of any version: it is empty, or begins as every state does, also if it is
+/// damaged further on; or another program has written it in another form.
+pub(super) fn is_own(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Own {
+        #[serde(rename = "version")]
+        _version: u32,
+        written: Option<u64>,
+        seed: Option<u64>,
+    }
+    let bytes = bytes.trim_ascii_start();
+    let begins = |rest: &[u8]| {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        digits > 0 && rest[digits..].starts_with(b",\"written\":")
+    };
+    bytes.is_empty()
+        || bytes.strip_prefix(b"{\"version\":").is_some_and(begins)
+        || serde_json::from_slice::<Own>(bytes).is_ok_and(|own| own.written.or(own.seed).is_some())
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
@@ -136,6 +156,25 @@ mod tests {
         assert_eq!(read.rate_forecasts.as_deref(), Some("hour\n"));
         let old = StateDocument { written: 1_700_000_000, ..read };
         assert!(!old.learned().1, "the crowd of long ago says nothing");
+    }
+
+    #[test]
+    fn a_state_is_known_by_what_every_version_has() {
+        let text = StateDocument::new(LearnedState::default(), None, None).text();
+        let damaged = &text[..text.len() - 5];
+        for own in ["", " \n", &text, damaged, r#"{"seed": 8, "version": 2}"#] {
+            assert!(is_own(own.as_bytes()), "{own}");
+        }
+        for other in [
+            "{}",
+            r#"{"name":"my-app"}"#,
+            r#"{"version":"1.0.0","written":1}"#,
+            r#"{"version":1}"#,
+            "[1]",
+            "key",
+        ] {
+            assert!(!is_own(other.as_bytes()), "{other}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod document;
 pub(crate) mod seed;
 
 use crate::output::failure::{self, Failure};
+use crate::service::kept_files;
 use crate::service::sync::lock;
 use document::StateDocument;
 use plimsoll_config::{Configuration, StatePlace};
@@ -54,9 +55,9 @@ impl KnownState {
         KnownState { path, document, seed, is_new }
     }
 
-    /// That of a file.
+    /// That of a file, or of a pipe, which a user has named to be read.
     pub(crate) fn find_at(path: &Path) -> Self {
-        let (document, seed) = read(path);
+        let (document, seed) = read_as(path, kept_files::read_bounded(path));
         KnownState { path: Some(path.to_owned()), document, seed, is_new: !path.exists() }
     }
 
@@ -107,25 +108,35 @@ impl KnownState {
     }
 }
 
-/// Refuses a file that is something else, such as a configuration or a key: the state would be written in its place. A state,
-/// a damaged one too, begins as a JSON object does.
-pub(crate) fn refuse_other_file(configuration: &Configuration, file: &Path) -> Result<(), Failure> {
-    let Some(path) = path(configuration, file) else { return Ok(()) };
-    let Ok(bytes) = fs::read(&path) else { return Ok(()) };
-    if bytes.trim_ascii_start().first().is_none_or(|first| *first == b'{') {
-        return Ok(());
-    }
-    let name = path.display();
+/// Refuses a file that is something else, such as a device, a configuration or a key: the state would be written in its place.
+pub(super) fn refuse_other_file(path: &Path) -> Result<(), Failure> {
+    let what = match kept_files::other_than_file(path) {
+        Ok(None) => match kept_files::read(path) {
+            Ok(bytes) if document::is_own(&bytes) => return Ok(()),
+            Err(error) if error.kind() != ErrorKind::FileTooLarge => return Ok(()),
+            Ok(_) | Err(_) => "",
+        },
+        Ok(Some(what)) => &format!("is {what}: it "),
+        Err(_) => return Ok(()),
+    };
     Err(Failure::Input(format!(
-        "{name} is no state of a gateway, and would be replaced by one: name a file of its own (`state` under [gateway]), or \
-         remove this one"
+        "error: {} {what}is no state of a gateway, and would be replaced by one\nName a file of its own (`state` under [gateway]), \
+         write `state = \"off\"` to keep nothing, or remove this one.",
+        path.display()
     )))
 }
 
 /// Reads the file, and the seed in it; nothing if there is none, or if it is none of ours.
 fn read(path: &Path) -> (Option<StateDocument>, Option<u64>) {
+    read_as(path, kept_files::read(path))
+}
+
+fn read_as(path: &Path, bytes: io::Result<Vec<u8>>) -> (Option<StateDocument>, Option<u64>) {
     let name = path.display();
-    match fs::read_to_string(path) {
+    let text = bytes.and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+    });
+    match text {
         Ok(text) => understood(&text, &name.to_string()),
         Err(error) if error.kind() == ErrorKind::NotFound => (None, None),
         Err(error) => {
@@ -150,7 +161,7 @@ fn understood(text: &str, name: &str) -> (Option<StateDocument>, Option<u64>) {
 }
 
 /// Where the state is kept: where the configuration says, else in a file of its own name.
-fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf> {
+pub(super) fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf> {
     match &configuration.gateway.state {
         StatePlace::Nowhere => return None,
         StatePlace::At(path) => return Some(path.clone()),
@@ -168,9 +179,10 @@ fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf> {
 /// Writes a file that only this user may read, in the place of the one at `path`; of one that is there, it is an error where
 /// `replaces` is false.
 fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
-    let new = beside(path, text)?;
+    let path = kept_files::place(path)?;
+    let new = beside(&path, text)?;
     new.as_file().sync_all()?;
-    let placed = if replaces { new.persist(path) } else { new.persist_noclobber(path) };
+    let placed = if replaces { new.persist(&path) } else { new.persist_noclobber(&path) };
     placed.map(drop).map_err(|failed| failed.error)
 }
 
@@ -183,7 +195,8 @@ fn beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
 
 /// Keeps what a controller has learned, and the seed if it was drawn, in memory: no crash of the machine is outlived.
 pub(crate) fn write_learned(path: &Path, learned: LearnedState, seed: Option<u64>) -> io::Result<()> {
-    let new = beside(path, &StateDocument::new(learned, seed, None).text())?;
+    let path = kept_files::place(path)?;
+    let new = beside(&path, &StateDocument::new(learned, seed, None).text())?;
     new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 

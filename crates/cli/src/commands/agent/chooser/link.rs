@@ -44,10 +44,15 @@ impl Chooser for Link {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(_) if self.path.exists() => {
+                // Moved to a tree that is there it would land inside.
+                let to = match fs::symlink_metadata(&self.full).is_ok() {
+                    true => self.path.with_added_extension("old"),
+                    false => self.full.clone(),
+                };
                 return Err(format!(
                     "{name} is no symbolic link; move it away, and let `plimsoll agent FILE --restore` make the link: mv \
                      {name} {}",
-                    self.full.display()
+                    to.display()
                 ));
             }
             Err(error) => return Err(format!("cannot read the link {name}: {error}")),
@@ -140,7 +145,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = link(folder.path());
         fs::create_dir(folder.path().join("www")).unwrap();
-        assert!(link.present().is_err_and(|why| why.contains("is no symbolic link")));
+        assert!(
+            link.present().is_err_and(|why| why.contains("is no symbolic link") && why.ends_with("/www.old"))
+        );
+        let new = Link {
+            path: link.path.clone(),
+            full: folder.path().join("missing"),
+            degraded: link.degraded.clone(),
+        };
+        assert!(new.present().is_err_and(|why| why.ends_with("/missing")), "it becomes the tree");
         fs::remove_dir(folder.path().join("www")).unwrap();
         symlink("/etc", folder.path().join("www")).unwrap();
         assert!(link.present().is_err_and(|why| why.contains("neither tree")));

@@ -49,6 +49,14 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
     }
 }
 
+/// The link or file that it writes.
+pub(super) fn path(agent: &Agent) -> &Path {
+    match &agent.chooser {
+        Configured::Link(path) | Configured::Apache(path) => path,
+        Configured::Nginx(nginx) => &nginx.file,
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Trees {
     full: String,
