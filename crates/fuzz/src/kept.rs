@@ -3,7 +3,7 @@
 #[path = "../../cli/src/service/state/document.rs"]
 mod document;
 
-use document::StateDocument;
+use document::{StateDocument, is_own};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{Plant, Promises, Site, WorkerBounds};
 use plimsoll_core::request::{Arrival, Outcome, Service, Token, Verdict, Verdicts};
@@ -13,8 +13,8 @@ use plimsoll_core::{Engine, Lane, LearnedState};
 use plimsoll_sim::Request;
 use std::net::Ipv4Addr;
 
-/// What is a state is gone on from: levels stay levels, and what is kept next is a state again of which
-/// nothing is left out. What is none is said.
+/// What is a state is gone on from: levels stay levels, and what is kept next is a state again, told as one, of which nothing
+/// is left out. What is none is said.
 pub fn state(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let document = match StateDocument::parse(text) {
@@ -24,6 +24,7 @@ pub fn state(bytes: &[u8]) {
     let (learned, at_once) = document.learned();
     let kept = goes_on(&learned, at_once);
     let again = StateDocument::new(kept, document.seed, document.rate_forecasts).text();
+    assert!(is_own(again.as_bytes()), "{again}");
     let read = StateDocument::parse(&again).unwrap_or_else(|(wrong, _)| panic!("{wrong}: {again}"));
     let left_out = engine().0.restore(&read.learned().0, true);
     // Evidence may have been at its bound already, and beyond it by now.

@@ -10,7 +10,7 @@ use crate::service::{certificates, kept_files, log, own_listeners, resolve};
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     own_listeners::refuse(&configuration)?;
-    kept_files::refuse(&configuration, &arguments.file)?;
+    kept_files::refuse(&configuration, &arguments.file, None)?;
     let certificates = certificates::check(&configuration)?;
     resolve::admin_tokens(&configuration)?;
     resolve::signed(&configuration)?;

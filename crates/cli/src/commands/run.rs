@@ -122,7 +122,7 @@ impl First {
         let configuration = source::read(file)?;
         log::follow(configuration.gateway.log);
         own_listeners::refuse(&configuration)?;
-        kept_files::refuse(&configuration, file)?;
+        kept_files::refuse(&configuration, file, None)?;
         level_order::warnings(&configuration).iter().for_each(|warning| tracing::warn!("{warning}"));
         let found = resolve::look_all_up(&configuration, |_| None)?;
         let mut settings = resolve::settings_with(&configuration, &found)?;

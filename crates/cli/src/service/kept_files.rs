@@ -15,10 +15,15 @@ const LARGEST: u64 = 64 << 20;
 /// Links that lead to links: as many as the kernel follows.
 const LINKS: usize = 40;
 
-/// Refuses files that are something else, or have two uses. It is asked before anything is written.
-pub(crate) fn refuse(configuration: &Configuration, file: &Path) -> Result<(), Failure> {
+/// Refuses files that are something else, or have two uses. It is asked before anything is written. The state that is `in_force`
+/// is this gateway's; where something else has come in its place, that is said when it is written.
+pub(crate) fn refuse(
+    configuration: &Configuration,
+    file: &Path,
+    in_force: Option<&Path>,
+) -> Result<(), Failure> {
     let state = state::path(configuration, file);
-    if let Some(path) = &state {
+    if let Some(path) = state.as_ref().filter(|path| Some(path.as_path()) != in_force) {
         state::refuse_other_file(path)?;
     }
     if let Some(path) = &configuration.gateway.trends {
@@ -144,7 +149,7 @@ mod tests {
         let file = folder.join("site.toml");
         fs::write(&file, &text).unwrap();
         let configuration = understand(&text, file.to_str().unwrap()).expect("the test's file is right");
-        refuse(&configuration, &file).err().map(|failure| failure.text().to_owned())
+        refuse(&configuration, &file, None).err().map(|failure| failure.text().to_owned())
     }
 
     #[test]

@@ -123,12 +123,12 @@ impl Reload {
 
     fn apply(&self) -> Result<Reloaded, String> {
         let (file, forecast, known_seed) = (self.file.clone(), self.forecast.clone(), self.seed);
-        let lookups = self.lookups.clone();
+        let (lookups, in_force) = (self.lookups.clone(), self.state.path());
         let read = self.readings.in_time(move || {
             let configuration = source::read(&file)?;
             let known = forecast.read_other(configuration.gateway.trends.as_deref())?;
             own_listeners::refuse(&configuration)?;
-            kept_files::refuse(&configuration, &file)?;
+            kept_files::refuse(&configuration, &file, in_force.as_deref())?;
             let found = resolve::look_all_up(&configuration, |address| lookups.found(address))?;
             let mut settings = resolve::settings_with(&configuration, &found)?;
             // A seed that was drawn stays in force.

@@ -87,7 +87,7 @@ impl StateDocument {
 }
 
 /// Whether a file with this content is a gateway's, of any version: it is empty, or begins as every state does, also if it is
-/// damaged further on; or another program has written it in another form.
+/// damaged further on, or cut short there; or another program has written it in another form.
 pub(super) fn is_own(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Own {
@@ -99,7 +99,8 @@ pub(super) fn is_own(bytes: &[u8]) -> bool {
     let bytes = bytes.trim_ascii_start();
     let begins = |rest: &[u8]| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        digits > 0 && rest[digits..].starts_with(b",\"written\":")
+        let (rest, next) = (&rest[digits..], b",\"written\":".as_slice());
+        digits > 0 && (rest.starts_with(next) || next.starts_with(rest))
     };
     bytes.is_empty()
         || bytes.strip_prefix(b"{\"version\":").is_some_and(begins)
@@ -162,7 +163,7 @@ mod tests {
     fn a_state_is_known_by_what_every_version_has() {
         let text = StateDocument::new(LearnedState::default(), None, None).text();
         let damaged = &text[..text.len() - 5];
-        for own in ["", " \n", &text, damaged, r#"{"seed": 8, "version": 2}"#] {
+        for own in ["", " \n", &text, damaged, "{\"version\":1,", r#"{"seed": 8, "version": 2}"#] {
             assert!(is_own(own.as_bytes()), "{own}");
         }
         for other in [

@@ -246,6 +246,11 @@ impl StateFile {
         lock(&self.0).document(gateway).text()
     }
 
+    /// Where the file is.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        lock(&self.0).path.clone()
+    }
+
     /// Leaves the file to the process that has taken this one's place.
     pub(crate) fn give_up(&self) {
         lock(&self.0).is_given_up = true;
