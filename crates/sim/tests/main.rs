@@ -28,7 +28,6 @@ mod found_beside_dear;
 mod found_workers;
 mod general_queues;
 mod healthy;
-mod held_on_to;
 mod hour_of_log;
 mod impatient;
 mod late_at_full;

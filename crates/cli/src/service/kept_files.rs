@@ -15,8 +15,8 @@ const LARGEST: u64 = 64 << 20;
 /// Links that lead to links: as many as the kernel follows.
 const LINKS: usize = 40;
 
-/// Refuses files that are something else, or have two uses. It is asked before anything is written. The state that is `in_force`
-/// is this gateway's; where something else has come in its place, that is said when it is written.
+/// Refuses files that are something else, or have two uses. It is asked before anything is written. The state that is
+/// `in_force` is this gateway's; where something else has come in its place, that is said when it is written.
 pub(crate) fn refuse(
     configuration: &Configuration,
     file: &Path,

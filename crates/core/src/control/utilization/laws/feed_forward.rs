@@ -12,9 +12,9 @@
 //! 0.1 have a true gain margin of 3.3 there (tested).
 //!
 //! Anti-windup: the bias is bounded. While m is at an end of its range and the error points beyond it, the bias stands still at
-//! the lower end, where no class has more than the least that it is given, and fades at m = M. It stands still while each class
-//! has its lowest level and the plant carries that load, while the load steps, and while a backlog drains, since the measured U
-//! does not follow from the present m then. A backlog that does not drain shows that too much is admitted, and lowers the bias.
+//! m = 0 and fades at m = M. It stands still while each class has its lowest level and the plant carries that load, while the
+//! load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that does
+//! not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
 //! - A load that the plant carries at the lowest level is not rejected (`carried_load.rs`).
@@ -47,8 +47,6 @@ pub(crate) struct FeedForward {
     carried: CarriedLoad,
     /// Periods since the response-time override last held.
     quiet: u32,
-    /// Calm periods in a row.
-    calm: u32,
     /// Periods in a row in which all workers of a plant with an unseen queue were busy.
     full: u32,
 }
@@ -97,9 +95,6 @@ const DRAINING: f64 = 0.9;
 const DRAIN_SERVICES: f64 = 3.0;
 /// A plant measured this far below its set point is calm.
 const CALM: f64 = 0.1;
-/// Calm periods in a row, where what waits is seen and no override was of late, from which on the bias returns quickly. One
-/// may be chance.
-const CALM_PERIODS: u32 = 2;
 
 impl Default for FeedForward {
     fn default() -> Self {
@@ -110,7 +105,6 @@ impl Default for FeedForward {
             last_backlog: 0.0,
             carried: CarriedLoad::default(),
             quiet: u32::MAX,
-            calm: 0,
             full: 0,
         }
     }
@@ -123,10 +117,7 @@ impl FeedForward {
         let error = error(seen);
         self.quiet = if seen.overridden { 0 } else { self.quiet.saturating_add(1) };
         let used = FAR_BELOW[usize::from(self.quiet >= LATELY)] * seen.set_point;
-        self.calm = if is_calm(seen) { self.calm.saturating_add(1) } else { 0 };
-        let is_calm_for_long = self.calm >= CALM_PERIODS && self.quiet >= LATELY && !seen.waits_unseen;
-        let is_used_little = seen.measured < used || is_calm_for_long;
-        let far_back = self.quiet >= QUIET && self.bias < 0.0 && is_used_little;
+        let far_back = self.quiet >= QUIET && self.bias < 0.0 && seen.measured < used;
         let step = if seen.overridden || far_back {
             OVERRIDE * if seen.overridden { error.min(-LEAST_OVERRIDE) } else { error }
         } else {
@@ -207,7 +198,7 @@ impl Law for FeedForward {
             drain: if drains { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 },
             room: 1.0,
             backlog: drains,
-            calm: is_calm(seen),
+            calm: seen.measured < seen.set_point - CALM && waiting <= 0.0,
             carried,
             carries,
             unconfirmed: seen.unconfirmed,
@@ -220,11 +211,6 @@ impl Law for FeedForward {
         self.carried.idle();
         self.quiet = self.quiet.saturating_add(periods);
     }
-}
-
-/// Whether the plant is measured well below its set point and no request waits.
-fn is_calm(seen: &Observation<'_>) -> bool {
-    seen.measured < seen.set_point - CALM && seen.demand.backlog(seen.level) <= 0.0
 }
 
 /// How far U is below the set point, for the feedback. A line that is lowered because a gateway has its places taken lowers
@@ -309,7 +295,7 @@ mod tests {
     fn what_few_connections_ask_is_not_rejected_whatever_it_is_and_many_are_remembered() {
         let demand = demand(&[0.0, 3.0], &[]);
         let mut law = Follower::new(1.0);
-        let mut m = |at_once: f64| law.next(&Observation { at_once, ..seen(&demand, 1.0) });
+        let mut m = |at_once: f64| law.next(&Observation { at_once, ..seen(&demand, 0.85) });
         assert_eq!([0.1, 0.4].map(&mut m), [1.0, 1.0]);
         assert!(m(0.6) < 1.0, "more than half a second of work can wait");
         assert!(m(0.1) < 1.0, "the connections may be those of a pool that is as large as it must be");
