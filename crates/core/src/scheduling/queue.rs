@@ -268,8 +268,7 @@ impl Queue {
         }
     }
 
-    /// Takes the next request to start; `None` if none may start. A request whose latest start has passed is taken out without
-    /// a start: it uses neither its class's turn nor the time of its site.
+    /// Takes the next request to start; `None` if none may start.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
         // The highest rank whose request may start, of sites without a contract and classes without a quota.
         let mut highest: Option<Rank> = None;
@@ -297,9 +296,6 @@ impl Queue {
         let fifo = &mut self.fifos[index];
         let newest_first = !self.waits_of_rejected.keep_order && fifo.is_rejected(&self.rejected);
         let waiting = if newest_first { fifo.pop_newest() } else { fifo.pop() };
-        if waiting.is_some_and(|waiting| waiting.is_late(now)) {
-            return self.take_out(index, waiting);
-        }
         if let Some(group) = self.fifos[index].group {
             self.groups.advance(group);
         }
@@ -541,27 +537,6 @@ mod tests {
         assert_eq!(queue.next_held(at(100)), at(200));
         assert_eq!(queue.pop(at(200)).map(|w| w.class), Some(2));
         assert!(queue.is_empty());
-    }
-
-    #[test]
-    fn a_request_that_is_taken_out_late_uses_none_of_the_time_of_its_site() {
-        let mut queue = queue(&[]);
-        let of_site = |site: u16, ms: u64, latest_start: Instant| Waiting {
-            site,
-            rank: Rank::contracted(1, None),
-            pace_ns: 10_000_000,
-            latest_start,
-            ..Waiting::ordinary(ms, at(ms))
-        };
-        (0..3).for_each(|ms| {
-            queue.push(of_site(1, ms, at(10)));
-        });
-        queue.push(of_site(1, 3, Instant::FAR));
-        (4..6).for_each(|ms| {
-            queue.push(of_site(2, ms, Instant::FAR));
-        });
-        let taken: Vec<u16> = core::iter::from_fn(|| queue.pop(at(20))).map(|waiting| waiting.site).collect();
-        assert_eq!(taken, [1, 1, 1, 1, 2, 2], "three late ones, and then turns");
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn services_in_server(measured: &Measurement<'_>) -> f64 {
 fn at_once(plant: &PlantView, measured: &Measurement<'_>, demand: &Demand) -> f64 {
     let (arriving, repeated) = (demand.offered(1.0, 0.0), measured.counted.repeated);
     if repeated == 0 {
-        return arriving;
+        return f64::INFINITY;
     }
     let arrivals = plant.classes.iter().map(|own| measured.classes[own.class].window.counts.arrivals);
     let arrivals: u64 = arrivals.sum();

@@ -81,7 +81,7 @@ impl Carries {
             arrivals_error: seen.arrivals_error,
             queue: TOLERATED_BACKLOG.max(seen.service_periods) - seen.in_server,
             tolerated_backlog: seen.tolerated_backlog - seen.in_server,
-            at_once: load.at_once,
+            at_once: if seen.at_once.is_finite() { load.at_once } else { f64::INFINITY },
             stepped: load.stepped,
             begins: seen.costs_begin,
         })
@@ -176,7 +176,7 @@ pub(super) struct CarriedLoad {
 impl CarriedLoad {
     pub(super) fn follow(&mut self, seen: &Observation<'_>) {
         let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
-        self.at_once = seen.at_once.max(KEPT * self.at_once);
+        self.at_once = seen.at_once.min(seen.demand.offered(1.0, 0.0)).max(KEPT * self.at_once);
         self.stepped = !seen.unconfirmed && (!seen.steady || was_unconfirmed);
         if seen.costs_begin {
             self.sustained = SustainedLoad::default();

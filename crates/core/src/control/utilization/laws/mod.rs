@@ -54,7 +54,7 @@ pub(crate) struct Observation<'a> {
     /// Mean service time of a request, in periods.
     pub service_periods: f64,
     /// The work of one request of each connection that sent one within a second (s of the plant): so much can wait at once.
-    /// A request whose connection is not known counts as one.
+    /// A request whose connection is not known counts as one. Infinite where no connection has sent several.
     pub at_once: f64,
     /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
     /// else 0.
