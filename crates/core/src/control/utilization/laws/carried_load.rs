@@ -176,6 +176,7 @@ pub(super) struct CarriedLoad {
 impl CarriedLoad {
     pub(super) fn follow(&mut self, seen: &Observation<'_>) {
         let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
+        // Where no connection is known to have sent several requests, each request is of one of its own.
         self.at_once = seen.at_once.min(seen.demand.offered(1.0, 0.0)).max(KEPT * self.at_once);
         self.stepped = !seen.unconfirmed && (!seen.steady || was_unconfirmed);
         if seen.costs_begin {
