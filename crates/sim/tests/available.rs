@@ -83,7 +83,8 @@ fn the_same_where_workers_are_found() {
         told[..2].iter().all(|one| (500.0..545.0).contains(&one.a_second) && one.p90 < 0.112),
         "{told:?}"
     );
-    assert!(twin[0].a_second > 560.0 && twin[0].p90 > 0.18, "{twin:?}");
+    // Levels stay while the number is not known for some periods, which the twin's is not either.
+    assert!(twin[0].a_second > 560.0 && twin[0].p90 > 0.12, "{twin:?}");
     assert!((670.0..725.0).contains(&told[2].a_second) && told[2].p90 < 0.112, "{told:?}");
 }
 

@@ -3,6 +3,7 @@
 //! One file alone: `cargo test -p plimsoll-sim --test scenes calm::`. The folders with a `main.rs` are programs of their own.
 
 mod abandoned;
+mod above_the_line;
 mod agent;
 mod agent_front;
 mod apache_processes;
@@ -25,6 +26,7 @@ mod delay_ranks;
 mod delays;
 mod drawn;
 mod found_beside_dear;
+mod found_few;
 mod found_workers;
 mod general_queues;
 mod healthy;
@@ -65,6 +67,7 @@ mod slow_before_found;
 mod slow_workers;
 mod tiny_contract;
 mod together;
+mod trials;
 mod two_plants;
 mod waiting_users;
 mod waits;

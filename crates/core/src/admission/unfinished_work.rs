@@ -183,9 +183,9 @@ impl UnfinishedWork {
         own.map(|own| own.slot.waiting.get().0).sum()
     }
 
-    /// All work that was ever refused because it would have waited for too long (us).
+    /// All work that was ever refused because it would have been late, for its wait or for its own time (us).
     pub(crate) fn refused_us(&self) -> u64 {
-        self.slots.iter().map(|own| own.slot.lateness.refused_us()).fold(0, u64::wrapping_add)
+        self.slots.iter().map(|own| own.slot.headroom.refused_us()).fold(0, u64::wrapping_add)
     }
 
     /// The slots, by number.

@@ -126,6 +126,7 @@ impl FractionLaw {
             steady: load.is_steady() && fabs(seen.applied - self.wanted) < self.step.max(NEAR),
             level: self.service_level,
             at_lowest: self.service_level <= 1.0,
+            at_least: self.service_level <= 0.0,
             demand: &demand,
             wait_periods: WAIT_PERIODS,
             tolerated_backlog: 0.0,

@@ -25,8 +25,9 @@ use two_resources::TwoResources;
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// Whether the plant's capacity is not known yet. Then no class is degraded: all have `level`, which is M.
-    held: bool,
+    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on no class is degraded: all
+    /// have `level`, which is M.
+    unknown: u32,
     /// Whether some requests are to be rejected, or would be if the capacity was known.
     pub(crate) rejects: bool,
     /// The same of the period before.
@@ -40,12 +41,16 @@ pub(crate) struct Allocation {
     carried: CarriedGroups,
 }
 
+/// Periods without a known capacity after which levels that were set for it are given up. Another number of workers is tried
+/// within fewer, and full pages for all would be an overload meanwhile.
+const UNKNOWN: u32 = 4;
+
 impl Allocation {
     /// Everything at the highest level.
     pub(crate) fn top(plant: &PlantView) -> Self {
         Allocation {
             level: plant.top,
-            held: false,
+            unknown: UNKNOWN,
             rejects: false,
             did_reject: false,
             wanted: plant.top,
@@ -60,7 +65,8 @@ impl Allocation {
         self.rejects && self.did_reject
     }
 
-    /// The allocation that meets the target in the next period; the highest level unless `capacity_known`.
+    /// The allocation that meets the target in the next period. Unless `capacity_known` it stays as it was, and is the
+    /// highest level once that has not been known for long.
     pub(crate) fn allocate(
         &mut self,
         plant: &PlantView,
@@ -68,6 +74,10 @@ impl Allocation {
         demand: &PlantDemand,
         capacity_known: bool,
     ) -> &Self {
+        self.unknown = if capacity_known { 0 } else { (self.unknown + 1).min(UNKNOWN) };
+        if (1..UNKNOWN).contains(&self.unknown) {
+            return self;
+        }
         self.level = match target {
             LawTarget::Level(m) => *m,
             LawTarget::Load(load) => next_level(load, self.level, &demand.whole),
@@ -78,8 +88,7 @@ impl Allocation {
         let groups = self.groups.iter().filter(|_| plant.is_shared);
         (self.did_reject, self.wanted) = (self.rejects, self.level);
         self.rejects = groups.chain([&self.level]).any(|m| *m < 1.0);
-        self.held = !capacity_known;
-        if self.held {
+        if self.is_unknown() {
             self.level = plant.top;
         }
         self
@@ -129,9 +138,13 @@ impl Allocation {
         }
     }
 
+    fn is_unknown(&self) -> bool {
+        self.unknown == UNKNOWN
+    }
+
     /// m of a class, before it is clamped to the class's levels.
     pub(crate) fn level_of(&self, plant: &PlantView, class: &ClassView) -> f64 {
-        if plant.is_shared && !self.held { self.groups[class.group] } else { self.level }
+        if plant.is_shared && !self.is_unknown() { self.groups[class.group] } else { self.level }
     }
 
     /// m of a class as it would be if the plant's capacity was known.
@@ -166,6 +179,12 @@ impl Allocation {
             |(m, own): (&f64, &Demand)| is_lowest(*m) || own.offered(*m, 0.0) <= own.offered(1.0, 0.0);
         let mut groups = self.groups.iter().zip(&demand.groups);
         if plant.is_shared { groups.all(none_has_more) } else { is_lowest(self.level) }
+    }
+
+    /// Whether every class has the least m that it is given.
+    pub(crate) fn is_at_least(&self, plant: &PlantView) -> bool {
+        let mut moved = plant.classes.iter().filter(|class| !class.exempt);
+        moved.all(|class| self.level_of(plant, class) <= class.least)
     }
 
     /// Goes on after periods in which no request came.
@@ -250,6 +269,20 @@ mod tests {
         assert!(peak.iter().all(|m| (m - 0.5).abs() < 1e-3), "{peak:?}");
         assert_eq!(levels(0.6), [1.0; 2]);
         assert_eq!(levels(0.78), [1.0; 2]);
+    }
+
+    #[test]
+    fn levels_stay_for_three_periods_in_which_the_capacity_is_not_known() {
+        let own = plant(alloc::vec![class(0, 1)]);
+        let demand = demand(&own, &[1.6]);
+        let mut allocation = Allocation::top(&own);
+        let mut level = |known| {
+            allocation
+                .allocate(&own, &LawTarget::Load(TARGET), &demand, known)
+                .level_of(&own, &own.classes[0])
+        };
+        assert_eq!([true, false, false, false, false].map(&mut level), [0.5, 0.5, 0.5, 0.5, 1.0]);
+        assert_eq!([false, true, false].map(&mut level), [1.0, 0.5, 0.5]);
     }
 
     #[test]

@@ -148,6 +148,7 @@ impl Loop for UtilizationLoop {
             set_points: self.places.set_points(self.set_point, &input, &sensed),
             level: before,
             at_lowest: self.allocation.is_at_lowest(plant, demand),
+            at_least: self.allocation.is_at_least(plant),
             sensed: &sensed,
             steps,
             costs: &costs,

@@ -56,6 +56,8 @@ pub(super) struct StagesBefore<'a> {
     pub(super) level: f64,
     /// Whether no class had more than its lowest level.
     pub(super) at_lowest: bool,
+    /// As in [`Observation`].
+    pub(super) at_least: bool,
     pub(super) sensed: &'a Sensed,
     pub(super) steps: Steps,
     pub(super) costs: &'a RequestCosts<'a>,
@@ -113,6 +115,7 @@ impl<'a> Observation<'a> {
             steady: stages.steps.is_steady && controls,
             level: stages.level,
             at_lowest: stages.at_lowest,
+            at_least: stages.at_least,
             demand: stages.demand,
             ordinary_backlog: if fills && !degrades { DISREGARDED_BACKLOG } else { 0.0 },
             wait_periods,

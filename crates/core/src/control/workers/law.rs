@@ -9,6 +9,8 @@
 //! service takes longer than the guard it rises only by little, and only if throughput fell when it was lowered. Nor does it
 //! rise by more than a place at a time where service would take longer if throughput did not rise with it: before a server
 //! that has just become slower, requests that were promised a time would stand behind all that its workers have no room for.
+//! Where a deadline refuses requests because service takes too long, none waits, and the limit falls whether or not it is
+//! reached: what is in service may be all that makes service long.
 //! Where the guard leaves no room for twice the limit, half of it is tried first, as before a slow server. The tests are
 //! repeated several times a second for as long as the process runs, so they require more than three deviations: with two, one
 //! in twenty servers of eight workers was taken for one of five within a minute.
@@ -198,7 +200,8 @@ impl WorkersLaw {
             return;
         }
         self.evidence.observe(counted);
-        let bound = counted.waits && counted.is_at(self.limit);
+        // What is refused because service takes too long waits for no place: a limit that is not reached is bound then too.
+        let bound = counted.waits && (counted.is_at(self.limit) || counted.slack < 0.0);
         let ended = counted.pace();
         if bound {
             self.settled += ended;
@@ -220,52 +223,12 @@ impl WorkersLaw {
     }
 
     fn move_limit(&mut self, fit: &Fit, bound: bool, counted: &Counted) {
-        let mut next = self.limit;
-        let (is_rare, healthy) = (counted.departs_rarely(), self.healthy(counted.slack));
-        let narrows = is_rare && bound && fit.flat;
-        if let Some(narrowed) = narrows.then(|| self.narrow(fit)).flatten() {
-            (next, self.trial) = (narrowed, None);
-        } else if fit.flat && fit.lower_seen {
-            // What is let in beyond the workers waits in the server, before promised requests too.
-            let upper = if counted.slack < 0.0 { self.workers } else { fit.upper };
-            let fit = Fit { upper, ..*fit };
-            next = self.search_above(&fit, bound, counted.held_back && counted.slack >= 0.0);
-        } else if bound && fit.flat {
-            if fit.upper < self.limit {
-                next = fit.upper;
-            } else if fit.best > self.limit && fit.against_limit >= DOUBT {
-                // The rate has fallen with the limit: going back tells more of it.
-                next = fit.best;
-            } else if self.settled >= SETTLED_LONG {
-                // A limit that cannot fall tells nothing either.
-                next = if self.limit > self.bounds.least { down(self.limit) } else { fit.upper };
-            }
-        } else if bound && fit.against_more >= DOUBT && fit.best < self.limit {
-            if self.settled >= SETTLED_LONG {
-                // What few departures say may be chance; half as many in service show more of it.
-                next = if is_rare { fit.best.max(self.limit / 2) } else { fit.best };
-            }
-        } else if bound && (is_rare || healthy < up(self.limit, FIRST_UP)) && self.tries_half() {
-            if self.settled >= SETTLED {
-                next = self.limit / 2;
-            }
-        } else if bound && counted.slack < 0.0 && fit.best > self.limit && fit.against_limit >= DOUBT {
-            // Throughput has fallen with the limit, so service takes long for another reason than too many in it.
-            let highest = self.evidence.highest;
-            let goes_beyond = fit.best >= highest && !self.has_far_too_many(counted.slack);
-            next = if goes_beyond { up(highest, UP) } else { fit.best.min(highest) };
-        } else if bound && (counted.slack < 0.0 || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling))
-        {
-            // It may not rise, and a limit that stays tells nothing.
-            if self.settled >= SETTLED_LONG {
-                next = down(self.limit);
-            }
-        } else if bound && self.settled >= if is_rare { STRETCH } else { SETTLED } {
-            next = up(self.limit, FIRST_UP).min(healthy);
-        }
-        if !fit.flat {
+        let mut next = if fit.flat {
+            self.next_of_flat(fit, bound, counted)
+        } else {
             (self.pause, self.trial) = (FIRST_PAUSE, None);
-        }
+            if bound { self.next_of_rising(fit, counted) } else { self.limit }
+        };
         // A search that fell because it may not rise is lowered until throughput tells the number.
         let is_cut = next > self.most() || (!fit.flat && self.limit.max(next) >= self.most());
         self.is_lowered = self.ceiling.is_some() && (is_cut || (self.is_lowered && !fit.flat));
@@ -274,6 +237,60 @@ impl WorkersLaw {
             self.evidence.end_stretch();
             (self.limit, self.settled, self.served) = (next, 0.0, (0.0, 0.0));
         }
+    }
+
+    /// The next limit where throughput has levelled off.
+    fn next_of_flat(&mut self, fit: &Fit, bound: bool, counted: &Counted) -> u32 {
+        if counted.departs_rarely()
+            && bound
+            && let Some(narrowed) = self.narrow(fit)
+        {
+            self.trial = None;
+            return narrowed;
+        }
+        // Below the least limit there is nothing to be seen.
+        if fit.lower_seen || self.limit == self.bounds.least {
+            // What is let in beyond the workers waits in the server, before promised requests too.
+            let upper = if counted.slack < 0.0 { self.workers } else { fit.upper };
+            let fit = Fit { upper, ..*fit };
+            return self.search_above(&fit, bound, counted.held_back && counted.slack >= 0.0);
+        }
+        if bound && fit.upper < self.limit {
+            fit.upper
+        } else if bound && fit.best > self.limit && fit.against_limit >= DOUBT {
+            // The rate has fallen with the limit: going back tells more of it.
+            fit.best
+        } else if bound && self.settled >= SETTLED_LONG {
+            down(self.limit)
+        } else {
+            self.limit
+        }
+    }
+
+    /// The next limit where throughput may still rise with it, while as many as the limit are in service and requests wait.
+    fn next_of_rising(&self, fit: &Fit, counted: &Counted) -> u32 {
+        let (is_rare, healthy) = (counted.departs_rarely(), self.healthy(counted.slack));
+        let (is_slow, exceeds) = (counted.slack < 0.0, fit.best > self.limit && fit.against_limit >= DOUBT);
+        let (next, settled) = if fit.against_more >= DOUBT && fit.best < self.limit {
+            // What few departures say may be chance; half as many in service show more of it.
+            (if is_rare { fit.best.max(self.limit / 2) } else { fit.best }, SETTLED_LONG)
+        } else if (is_rare || healthy < up(self.limit, FIRST_UP)) && self.tries_half() {
+            (self.limit / 2, SETTLED)
+        } else if is_slow && exceeds {
+            // Throughput has fallen with the limit, so service takes long for another reason than too many in it.
+            let highest = self.evidence.highest;
+            let goes_beyond = fit.best >= highest && !self.has_far_too_many(counted.slack);
+            (
+                if goes_beyond { up(highest, UP) } else { fit.best.min(highest) },
+                if is_rare { SETTLED } else { 0.0 },
+            )
+        } else if is_slow || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling) {
+            // It may not rise, and a limit that stays tells nothing.
+            (down(self.limit), SETTLED_LONG)
+        } else {
+            (up(self.limit, FIRST_UP).min(healthy), if is_rare { STRETCH } else { SETTLED })
+        };
+        if self.settled >= settled { next } else { self.limit }
     }
 
     /// Whether half of the limit is tried before a higher one: the times that requests took speak for no more workers, and

@@ -81,7 +81,7 @@ pub(crate) struct SearchInput<'a> {
     pub(crate) plant: usize,
     /// Whether requests wait.
     pub(crate) waits: bool,
-    /// The work that was ever refused because it would have waited for too long (us).
+    /// The work that was ever refused because it would have been late (us).
     pub(crate) refused_us: u64,
     /// How many requests are in service.
     pub(crate) in_service: u32,
@@ -261,7 +261,7 @@ impl WorkerSearch {
         let none = [0.0; LOADS];
         let slack = self.guard.slack(input.lanes, input.service_time, input.silent);
         let refused_before = core::mem::replace(&mut self.before.refused_us, input.refused_us);
-        // Where deadlines are promised, a request that would wait for too long is refused instead.
+        // Where deadlines are promised, a request that would be late is refused instead.
         let waits = input.waits || input.refused_us != refused_before;
         let held_back = input.held_back || waits;
         let mut counted = Counted {

@@ -12,7 +12,8 @@
 //! 0.1 have a true gain margin of 3.3 there (tested).
 //!
 //! Anti-windup: the bias is bounded. While m is at an end of its range and the error points beyond it, the bias stands still at
-//! m = 0 and fades at m = M. It stands still while each class has its lowest level and the plant carries that load, while the
+//! m = 0 and fades at m = M. It stands still while the load is above U* and each class has the least level that the load may
+//! take (a deadline refuses requests itself), while each class has its lowest level and the plant carries that load, while the
 //! load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that does
 //! not drain shows that too much is admitted, and lowers the bias.
 //!
@@ -127,7 +128,7 @@ impl FeedForward {
         self.last_backlog = backlog;
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
         let at_an_end = (seen.level >= top && error > 0.0)
-            || (seen.level <= 0.0 && error < 0.0)
+            || ((seen.level <= 0.0 || seen.at_least) && error < 0.0)
             || (error < 0.0
                 && seen.at_lowest
                 && self.carries(seen).is_some_and(|carries| self.carried.is_carried(seen, &carries)));
@@ -253,6 +254,7 @@ mod tests {
             steady: true,
             level: 0.0,
             at_lowest: true,
+            at_least: false,
             demand,
             wait_periods: 10.0,
             service_periods: 0.01,

@@ -43,6 +43,8 @@ pub(crate) struct Observation<'a> {
     pub level: f64,
     /// Whether no class had more than its lowest level.
     pub at_lowest: bool,
+    /// Whether nothing more can be taken from any class: each has the least level that it is given for the load.
+    pub at_least: bool,
     /// Offered load as a function of m.
     pub demand: &'a Demand,
     /// The relative standard error of that load at the lowest level, as far as costs make it; 0 where workers are searched for.

@@ -98,6 +98,7 @@ mod tests {
                 best_effort_waits: false,
                 ordinary_backlog: 0.0,
                 at_lowest: false,
+                at_least: false,
             };
             let LawTarget::Level(next) = law.target(&seen) else { panic!("the law sets m") };
             m = next;
