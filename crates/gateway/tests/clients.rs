@@ -6,9 +6,28 @@ use plimsoll_core::request::Reason;
 use plimsoll_gateway::settings::{Backend, FilesSettings, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::Read;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+
+/// More than the kernel takes for a connection.
+const LONG: usize = 20_000_000;
+
+/// Bytes whose order shows.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// A site that is this folder.
+fn folder(root: &Path) -> Settings {
+    Settings {
+        backends: vec![Backend::Files(FilesSettings::new(root))],
+        rewrites: vec![vec![Rewrite::default()]],
+        ..settings(&[])
+    }
+}
 
 /// Sends `byte` again and again, far apart, until a response or the end of the connection comes.
 fn drip(client: &mut Peer, byte: &str) {
@@ -97,6 +116,33 @@ fn a_slow_reader_of_a_file_holds_no_place() {
     assert_eq!(outcomes(&gateway), [1, 0, 0]);
     assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 30_000_000);
     std::fs::remove_dir_all(root).expect("removed");
+}
+
+/// What a client has not taken of a file is read once it takes more: however many are slow, none is given up for memory.
+#[test]
+fn slow_readers_of_a_folder_are_not_given_up_for_memory() {
+    const READERS: usize = 12;
+    let (root, content) = (tempfile::tempdir().expect("a folder"), pattern(LONG));
+    std::fs::write(root.path().join("big.bin"), &content).expect("a file");
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut settings = Settings { admin, ..folder(root.path()) };
+    settings.limits.buffer_memory = 128 << 10;
+    let gateway = Gateway::start(settings, &promises(READERS as u32)).expect("a gateway");
+    let mut readers: Vec<Peer> = (0..READERS).map(|_| client(&gateway)).collect();
+    let heads: Vec<String> =
+        readers.iter_mut().map(|one| one.ask_head("GET /big.bin HTTP/1.1\r\nHost: t\r\n\r\n")).collect();
+    eventually("they hold no place", || gateway.status().plants[0].in_service == 0);
+    // Those that have stood the longest would be given up for the others.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(in_flight(&gateway), READERS as u64);
+    eventually("they hold little memory", || {
+        metric(&gateway, "plimsoll_buffer_bytes{in=\"memory\"}") <= f64::from(128 << 10)
+    });
+    for (reader, head) in readers.iter_mut().zip(&heads) {
+        assert!(reader.body(head) == content);
+    }
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [READERS as u64, 0, 0]);
 }
 
 #[test]

@@ -93,6 +93,11 @@ pub(crate) fn exceed(most: usize) -> bool {
     in_use() > most
 }
 
+/// Whether they use more than this thread's part.
+pub(crate) fn are_scarce() -> bool {
+    exceed(MOST.get())
+}
+
 /// A buffer of fixed size from its thread's pool, which holds whatever its last user left in it; or one of its bytes' size.
 #[derive(Debug)]
 pub(crate) struct Buffer {

@@ -3,9 +3,13 @@
 //! What a slow client leaves for long goes into a temporary file: first come the pieces in memory, then the file's bytes, then
 //! the pieces that came since and are not in the file. Those in memory before the file's are in it too, as bytes that were
 //! read.
+//!
+//! A long file of a folder comes in the same way: it stays where it is, and is read as its client takes it. While memory is
+//! short, what was read of it and not written is forgotten, and is read once more.
 
-use super::buffers::{Buffer, LARGE};
+use super::buffers::{self, Buffer, LARGE};
 use super::spill_files::{Storage, StorageFault, Store};
+use crate::files::FileSlice;
 use crate::settings::Limits;
 use crate::transport::socket::Socket;
 use std::collections::VecDeque;
@@ -44,10 +48,56 @@ pub(crate) struct Written {
     pub bytes: u64,
 }
 
+/// Where the bytes of a file are.
+#[derive(Debug)]
+enum StoredBytes {
+    /// In a temporary file.
+    Spilled(Store),
+    /// In a file of a folder.
+    Folder(FileSlice),
+}
+
+impl StoredBytes {
+    fn len(&self) -> u64 {
+        match self {
+            StoredBytes::Spilled(store) => store.len(),
+            StoredBytes::Folder(slice) => slice.remaining(),
+        }
+    }
+
+    fn skip(&mut self, count: usize) {
+        match self {
+            StoredBytes::Spilled(store) => store.skip(count),
+            StoredBytes::Folder(slice) => slice.skip(count),
+        }
+    }
+
+    fn unread(&mut self, count: usize) {
+        match self {
+            StoredBytes::Spilled(store) => store.unread(count),
+            StoredBytes::Folder(slice) => slice.unread(count),
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            StoredBytes::Spilled(store) => store.read(into),
+            StoredBytes::Folder(slice) => slice.read(into),
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8], most: u64) -> Result<(), StorageFault> {
+        match self {
+            StoredBytes::Spilled(store) => store.append(bytes, most),
+            StoredBytes::Folder(_) => Err(StorageFault::Full),
+        }
+    }
+}
+
 /// What is in the file, and behind it.
 #[derive(Debug)]
 struct Stored {
-    store: Store,
+    store: StoredBytes,
     /// How many of the file's bytes are not body. Which ones is not noted: the first that are read back count as these.
     head: u64,
     later: VecDeque<Piece>,
@@ -135,7 +185,7 @@ impl Outbox {
         let stored = match &mut self.stored {
             Some(stored) => stored,
             none => {
-                let mut store = Store::create(storage, limits.connections)?;
+                let mut store = StoredBytes::Spilled(Store::create(storage, limits.connections)?);
                 let keep = keep.min(self.pieces.len());
                 // What stays in memory is in the file too, so that a wait can give its memory back.
                 for piece in self.pieces.iter().take(keep) {
@@ -163,6 +213,29 @@ impl Outbox {
             stored.head += piece.head as u64;
         }
         Ok(())
+    }
+
+    /// Lets a part of a folder's file follow what is queued, which is all that follows. Its beginning is read at once, so that
+    /// both leave in one write.
+    pub(crate) fn follow_with(&mut self, slice: FileSlice) -> io::Result<()> {
+        if slice.remaining() == 0 {
+            return Ok(());
+        }
+        self.stored =
+            Some(Box::new(Stored { store: StoredBytes::Folder(slice), head: 0, later: VecDeque::new() }));
+        self.load()
+    }
+
+    /// Forgets what was read of a folder's file and is not written; true if there is such a file, so that no memory is held for
+    /// what is left of it.
+    pub(crate) fn put_back(&mut self) -> bool {
+        let Some(Stored { store: store @ StoredBytes::Folder(_), .. }) = self.stored.as_deref_mut() else {
+            return false;
+        };
+        while let Some(piece) = self.pieces.pop_back_if(|piece| piece.head == 0) {
+            store.unread(piece.range.len());
+        }
+        self.pieces.is_empty()
     }
 
     /// Moves pieces that are small to memory of their size: for a wait.
@@ -200,7 +273,7 @@ impl Outbox {
     /// Brings the file's next bytes back.
     fn load(&mut self) -> io::Result<()> {
         let Some(stored) = &mut self.stored else { return Ok(()) };
-        let mut buffer = Buffer::large();
+        let mut buffer = if buffers::are_scarce() { Buffer::small() } else { Buffer::large() };
         let count = stored.store.read(&mut buffer)?;
         let head = stored.take_head(count);
         self.pieces.push_back(Piece { bytes: Bytes::Pooled(buffer), range: 0..count, head });
@@ -336,5 +409,29 @@ mod tests {
         outbox.front().expect("the file is there");
         assert_eq!(outbox.advance(64 << 10).body, 64 << 10);
         assert_eq!(rest(&mut outbox).len(), LARGE - (64 << 10));
+    }
+    /// What was forgotten of it comes again, but for what was written by then.
+    #[test]
+    fn a_file_of_a_folder_follows_and_what_is_put_back_comes_again() {
+        let all: Vec<u8> = (0..300_000_u32).map(|at| (at / 7) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &all).unwrap();
+        for written in [0, 4, 1000, LARGE, 2 * LARGE] {
+            let mut outbox = Outbox::default();
+            assert!(!outbox.put_back(), "nothing is of a folder");
+            outbox.push_head(b"head");
+            outbox.follow_with(FileSlice::of(file.try_clone().unwrap(), all.len() as u64)).unwrap();
+            assert!(!outbox.put_back(), "its head is in memory alone");
+            assert_eq!(outbox.front().unwrap(), Some(&b"head"[..]));
+            assert_eq!(outbox.advance(4).body, 0);
+            outbox.front().unwrap();
+            assert!(outbox.put_back() && outbox.held() == 0 && !outbox.is_empty());
+            // TLS has encrypted more than is read now, and says so late.
+            outbox.front().unwrap();
+            assert_eq!(outbox.advance(written).body, written as u64);
+            assert!(outbox.put_back() && outbox.held() == 0);
+            assert!(rest(&mut outbox) == all[written..], "{written}");
+            assert!(outbox.is_empty());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A client, and the bytes in flight on its wire.
 
-use super::buffers;
+use super::buffers::{self, SMALL};
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
 use super::slots::Slot;
@@ -48,6 +48,13 @@ impl<W: Wire> Client<W> {
     pub(crate) fn pack(&mut self) {
         self.inbox.pack();
         self.outbox.pack();
+    }
+
+    /// Gives back the memory of what a folder's file can give once more. Whether nothing else can be given back then: a socket
+    /// may keep what TLS has encrypted, which is one small buffer. A stream may keep nothing, for there may be many of them.
+    pub(crate) fn put_back(&mut self) -> bool {
+        let kept = if W::IN_ORDER { SMALL } else { 0 };
+        self.outbox.put_back() && self.inbox.is_empty() && self.io.held() <= kept
     }
 
     /// Ready when the waiting request's verdict has come, when the client has left, or when its deadline has passed.

@@ -68,8 +68,25 @@ pub(crate) struct FileSlice {
 }
 
 impl FileSlice {
+    #[cfg(test)]
+    pub(crate) fn of(file: File, remaining: u64) -> Self {
+        FileSlice { file, offset: 0, remaining }
+    }
+
     pub(crate) fn remaining(&self) -> u64 {
         self.remaining
+    }
+
+    /// The next `count` bytes count as read.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.offset += count as u64;
+        self.remaining = self.remaining.saturating_sub(count as u64);
+    }
+
+    /// The last `count` bytes that were read are read once more.
+    pub(crate) fn unread(&mut self, count: usize) {
+        self.offset -= count as u64;
+        self.remaining += count as u64;
     }
 
     /// Reads the next bytes; 64 to 128 KiB a turn is a good size. Zero at the end.
@@ -86,8 +103,7 @@ impl FileSlice {
             match self.file.read_at(&mut buffer[..wanted], self.offset) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
-                    self.offset += count as u64;
-                    self.remaining = self.remaining.saturating_sub(count as u64);
+                    self.skip(count);
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -24,7 +24,7 @@ impl<W: Wire> Way<W> {
         requested.keep_alive &= self.may_go_on();
         self.note_turned_away(refusal.status, Why::Error(refusal.why), body_length(&refusal));
         self.push_error(refusal, requested);
-        self.finish(requested, None).await
+        self.finish(requested).await
     }
 
     /// Answers a request that the engine rejected. The connection stays if the body is small enough to be thrown away.
@@ -37,7 +37,7 @@ impl<W: Wire> Way<W> {
         self.client.outbox.push_head(&self.scratch);
         let answer = &settings.rejection;
         self.note_turned_away(answer.status, Why::Reason(rejection.reason), answer.body.len());
-        self.finish(requested, None).await
+        self.finish(requested).await
     }
 
     pub(super) async fn fail(
@@ -78,19 +78,30 @@ impl<W: Wire> Way<W> {
     }
 
     /// Sends a response that was made without reading the request's body, then throws that body away.
-    pub(super) async fn finish(&mut self, requested: Requested, permit: Option<&PermitGuard>) -> Next {
+    pub(super) async fn finish(&mut self, requested: Requested) -> Next {
+        let framing = self.pass_request();
+        if !self.client.flush(&self.worker, None).await {
+            return Next::Close;
+        }
+        self.go_on(requested, framing).await
+    }
+
+    /// Removes the request, as far as it was read, and says what is left of its body.
+    pub(super) fn pass_request(&mut self) -> Framing {
         // A body that was read whole is gone with the head.
         let early = std::mem::take(&mut self.early);
         let (read, framing) =
             if early.is_whole { (early.in_inbox, Framing::None) } else { (0, self.head.framing) };
         self.client.inbox.consume(self.head.length + read);
-        if !self.client.flush(&self.worker, permit).await {
-            return Next::Close;
-        }
+        framing
+    }
+
+    /// Throws what is left of the body away, if another request may follow it.
+    pub(super) async fn go_on(&mut self, requested: Requested, left: Framing) -> Next {
         match requested.keep_alive {
-            true if framing == Framing::None || !W::IN_ORDER => Next::Request,
-            true if self.client.discard(&self.worker, framing).await => Next::Request,
-            false if framing == Framing::None => Next::Close,
+            true if left == Framing::None || !W::IN_ORDER => Next::Request,
+            true if self.client.discard(&self.worker, left).await => Next::Request,
+            false if left == Framing::None => Next::Close,
             _ => Next::Linger,
         }
     }

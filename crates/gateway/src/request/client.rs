@@ -21,7 +21,8 @@ const LAST_FRAME: Duration = Duration::from_secs(1);
 
 impl<W: Wire> Client<W> {
     /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read: a stream is aborted
-    /// then.
+    /// then. Where memory is short, a client of a folder's file holds none while it is waited for: it is not given up for what
+    /// it held, but reads on in small steps.
     pub(super) async fn flush(&mut self, worker: &Worker, permit: Option<&PermitGuard>) -> bool {
         let mut awaited = AwaitedClient::default();
         let mut taking = Taking::start(worker.coarse(), worker.tables().settings.timeouts.send);
@@ -39,11 +40,18 @@ impl<W: Wire> Client<W> {
                     Poll::Pending => {
                         let now = worker.coarse();
                         taking.look(now, false, || self.io.unacknowledged());
-                        if awaited.is_given_up() || taking.deadline(false) <= now {
+                        let is_needed = awaited.is_given_up();
+                        let is_short = is_needed || buffers::exceed(worker.buffer_memory());
+                        let has_given_back = is_short && self.put_back();
+                        if (is_needed && !has_given_back) || taking.deadline(false) <= now {
                             return Poll::Ready(false);
                         }
                         self.slot.arm(Some(taking.deadline(false).min(taking.next_look(false))));
-                        if buffers::exceed(worker.buffer_memory()) {
+                        if has_given_back {
+                            awaited.end();
+                            return Poll::Pending;
+                        }
+                        if is_short {
                             self.pack();
                         }
                         awaited.hold(&worker.slow, &self.slot, self.held(), worker.standing_memory());

@@ -7,11 +7,11 @@ use super::answer;
 use super::forward::Started;
 use super::lifecycle::{Next, Way};
 use crate::accounting::permit_guard::PermitGuard;
-use crate::client::buffers::{self, Buffer, SMALL};
+use crate::client::buffers::{Buffer, SMALL};
 use crate::client::caching::Caching;
 use crate::client::outbox::Bytes;
 use crate::client::wire::Wire;
-use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
+use crate::files::{FileBody, FileFields, FileRequest, FileResponse};
 use crate::http1::Refusal;
 use crate::http1::write::write_number;
 use crate::settings::Rewrite;
@@ -56,20 +56,24 @@ impl<W: Wire> Way<W> {
             }
             FileBody::File(slice) => {
                 self.client.outbox.push_head(&self.scratch);
-                started.permit.release(service);
-                if !self.send_slice(slice, &started.permit).await {
+                // What its client sent and was sent is not needed while it takes the file, which may be for long.
+                (self.head.fields, self.scratch) = (Vec::new(), Vec::new());
+                self.note_besides();
+                if self.client.outbox.follow_with(slice).is_err() {
+                    started.permit.release(service);
                     self.give_up(started.permit).await;
                     return Next::Close;
                 }
             }
         }
         started.permit.release(service);
-        let next = self.finish(started.requested, Some(&started.permit)).await;
-        match self.client.has_all() {
-            true => started.permit.depart(outcome),
-            false => self.give_up(started.permit).await,
+        let framing = self.pass_request();
+        if !self.client.flush(&self.worker, Some(&started.permit)).await {
+            self.give_up(started.permit).await;
+            return Next::Close;
         }
-        next
+        started.permit.depart(outcome);
+        self.go_on(started.requested, framing).await
     }
 
     /// The file cannot be finished, or its client does not take it.
@@ -144,29 +148,6 @@ impl<W: Wire> Way<W> {
         if is_error && !started.requested.is_head {
             out.extend_from_slice(phrase.as_bytes());
             out.push(b'\n');
-        }
-    }
-
-    /// Sends a large file but for its last piece, which stays in the outbox. False if disk or client fail.
-    async fn send_slice(&mut self, mut slice: FileSlice, permit: &PermitGuard) -> bool {
-        loop {
-            let is_short = buffers::exceed(self.worker.buffer_memory());
-            let mut buffer = if is_short { Buffer::small() } else { Buffer::large() };
-            match slice.read(&mut buffer) {
-                Ok(0) => return true,
-                Ok(count) => self.client.outbox.push(Bytes::Pooled(buffer), 0..count, 0),
-                // The file is shorter now than its announced length: closing tells the client.
-                Err(_) => {
-                    self.client.outbox.clear();
-                    return false;
-                }
-            }
-            if slice.remaining() == 0 {
-                return true;
-            }
-            if !self.client.flush(&self.worker, Some(permit)).await {
-                return false;
-            }
         }
     }
 }

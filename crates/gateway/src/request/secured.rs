@@ -65,6 +65,6 @@ impl<W: Wire> Way<W> {
         out.extend_from_slice(b"\r\n");
         self.client.outbox.push_head(&self.scratch);
         self.note_turned_away(status, Why::Nothing, 0);
-        self.finish(requested, None).await
+        self.finish(requested).await
     }
 }
