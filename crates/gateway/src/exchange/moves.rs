@@ -284,7 +284,8 @@ impl<W: Wire> Exchange<'_, W> {
 
     /// The last byte was read. The connection goes back before the place, so that the next request finds it.
     fn finish(&mut self) {
-        let Some(lease) = self.lease.take() else { return };
+        let Some(mut lease) = self.lease.take() else { return };
+        lease.is_doubtful = self.response.has_no_body();
         if !self.streams_events {
             lease.answered(self.worker.coarse(), self.response.head.status);
         }
@@ -331,8 +332,9 @@ impl<W: Wire> Exchange<'_, W> {
 
     /// No response comes, or no more of it. `None` if the exchange goes on to send the bytes that came.
     fn fault(&mut self, fault: Fault) -> Option<End> {
-        let lease = self.lease.take()?;
+        let mut lease = self.lease.take()?;
         if fault == Fault::Absent {
+            lease.is_doubtful = self.response.has_no_body();
             lease.answered(self.worker.coarse(), self.response.head.status);
             if self.response.is_whole() && self.request.is_sent() {
                 self.upstream.pool.put_idle(self.worker.index, self.worker.coarse(), lease);

@@ -191,6 +191,11 @@ impl<'a> ResponseSide<'a> {
         self.is_done() && self.head.keep_alive && !self.surplus
     }
 
+    /// Whether it has no body, whatever its head says of one.
+    pub(crate) fn has_no_body(&self) -> bool {
+        self.head.framing == Framing::None
+    }
+
     /// Whether all of a response that is thrown away was read already, so that its connection may serve another request.
     pub(crate) fn is_whole(&self) -> bool {
         let Some(buffer) = &self.buffer else { return false };

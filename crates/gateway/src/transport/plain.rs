@@ -1,6 +1,7 @@
 //! A socket of the system: TCP or Unix.
 
-use rustix::net::{SendFlags, Shutdown};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -55,7 +56,7 @@ impl PlainSocket {
         loop {
             ready!(self.poll_read_ready(context))?;
             let peeked = either!(self, io => io.try_io(Interest::READABLE, || {
-                let (count, _) = rustix::net::recv(io.as_fd(), &mut *into, rustix::net::RecvFlags::PEEK)?;
+                let (count, _) = rustix::net::recv(io.as_fd(), &mut *into, RecvFlags::PEEK)?;
                 Ok(count)
             }));
             match peeked {
@@ -63,6 +64,13 @@ impl PlainSocket {
                 peeked => return Poll::Ready(peeked),
             }
         }
+    }
+
+    /// Whether there is something to read, or an end. The system is asked, whatever the selector said last.
+    pub(crate) fn has_come(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = either!(self, io => rustix::net::recv(io.as_fd(), &mut [0; 1][..], flags));
+        !matches!(peeked, Err(Errno::AGAIN))
     }
 
     #[inline]

@@ -117,6 +117,11 @@ impl Socket {
         }
     }
 
+    /// Whether the system has bytes for it, or an end, that nobody has read. The streams of HTTP/2 are told apart anyhow.
+    pub(crate) fn has_come(&self) -> bool {
+        self.plain().is_some_and(PlainSocket::has_come)
+    }
+
     /// Writes once; ready with how many bytes the system has taken. After `Pending` the next call must bring the same bytes
     /// first: some of them may be under way.
     #[inline]

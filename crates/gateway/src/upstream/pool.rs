@@ -6,7 +6,9 @@
 //! list gets a connection back *before* the request that used it releases its place.
 //!
 //! **Order.** A thread's own idle connection comes first, the latest used; then another thread's; then a new one. An idle
-//! connection that became readable was closed by its server, or speaks out of turn, and is thrown away.
+//! connection that became readable was closed by its server, or speaks out of turn, and is thrown away. Some servers send a
+//! body with a response that has none (to `HEAD`, 204, 304), which the next request would take for its response: behind such
+//! a response the system is asked once more, at the last moment. What comes later than that nobody can tell from a response.
 //!
 //! **Servers come and go**, and the pool stays: the bound holds for those before and after a change together.
 //!
@@ -86,6 +88,7 @@ struct Idle {
     // The socket stands before the ticket: fields drop in order, and the connection must be closed first.
     io: Socket,
     ticket: Ticket,
+    is_doubtful: bool,
 }
 
 /// A connection while a request has it.
@@ -99,6 +102,8 @@ pub(crate) struct Lease {
     began: Option<Instant>,
     /// Whether it served a request before: its server may have closed it meanwhile.
     pub reused: bool,
+    /// Whether its last response had no body, whatever its head said, so that its server may send one wrongly.
+    pub is_doubtful: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -189,8 +194,8 @@ impl Pool {
         let is_wanted = |idle: &Idle| server.is_none_or(|server| Arc::ptr_eq(server, &idle.ticket.server));
         let latest = |idle: &mut Vec<Idle>| idle.iter().rposition(is_wanted).map(|index| idle.remove(index));
         for owner in (0..threads).map(|offset| (thread + offset) % threads) {
-            while let Some(Idle { mut io, ticket, .. }) = { latest(&mut self.idle_of(owner)) } {
-                if !io.is_quiet() {
+            while let Some(Idle { mut io, ticket, is_doubtful, .. }) = { latest(&mut self.idle_of(owner)) } {
+                if !io.is_quiet() || (is_doubtful && io.has_come()) {
                     continue;
                 }
                 // A connection of another thread is registered anew, with this thread's selector.
@@ -216,7 +221,8 @@ impl Pool {
         // What is wanted is read under the lock, which `close_unwanted` takes after that has changed: no connection is left
         // behind.
         if self.wants(&lease.ticket) {
-            idle.push(Idle { since: now, io: lease.io, ticket: lease.ticket });
+            let Lease { io, ticket, is_doubtful, .. } = lease;
+            idle.push(Idle { since: now, io, ticket, is_doubtful });
         }
     }
 
@@ -241,7 +247,7 @@ impl Lease {
     fn begin(io: Socket, mut ticket: Ticket, (now, reused): (Instant, bool)) -> Self {
         ticket.begin_request();
         let ejections = ticket.server.ejections();
-        Lease { io, ticket, ejections, began: Some(now), reused }
+        Lease { io, ticket, ejections, began: Some(now), reused, is_doubtful: false }
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -282,5 +288,45 @@ impl Lease {
     /// The connection, switched to another protocol, and what keeps it counted where it holds a place.
     pub(crate) fn into_tunnel(self, holds_place: bool) -> (Socket, Option<Ticket>) {
         (self.io, holds_place.then_some(self.ticket))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::UpstreamSettings;
+    use crate::transport::plain::DetachedSocket;
+    use crate::upstream::servers::Upstream;
+    use std::future::poll_fn;
+    use std::io::Write;
+    use std::net::SocketAddr;
+    use std::os::unix::net::UnixStream;
+    use tokio::io::AsyncReadExt;
+
+    /// The selector has not looked between the late bytes and the next request.
+    #[test]
+    fn a_body_that_comes_late_behind_a_response_without_one_ends_its_connection() {
+        let bounds = ConnectionBounds { open: 1, kept: 1 };
+        let settings = UpstreamSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 1)).into()]);
+        let upstream = Upstream::new(&settings, None, (bounds, 1)).expect("an upstream");
+        let (pool, now) = (&upstream.pool, Instant::from_nanos(1));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        for (late, is_kept) in [(&b""[..], true), (b"body", false)] {
+            runtime.block_on(async {
+                let (own, mut server) = UnixStream::pair().unwrap();
+                own.set_nonblocking(true).unwrap();
+                let io = Socket::Plain(DetachedSocket::Unix(own).attach().unwrap());
+                let ticket = pool.take_ticket(&upstream.servers[0]).expect("a free one");
+                let mut lease = Lease::first(io, ticket, now);
+                server.write_all(b"head").unwrap();
+                poll_fn(|context| lease.io.poll_read_ready(context)).await.unwrap();
+                assert_eq!(lease.io.read(&mut [0; 100]).await.unwrap(), 4);
+                lease.is_doubtful = true;
+                pool.put_idle(0, now, lease);
+                server.write_all(late).unwrap();
+                assert_eq!(pool.take_idle((0, now), None).is_some(), is_kept);
+                assert_eq!(pool.open.load(Relaxed), 0, "it was closed");
+            });
+        }
     }
 }
