@@ -16,7 +16,7 @@ pub(super) enum Precondition {
 
 /// Decides for GET and HEAD.
 pub(super) fn evaluate(fields: &FileFields<'_>, variant: &Variant) -> Precondition {
-    let unchanged = match (fields.if_match, fields.if_unmodified_since.and_then(seconds)) {
+    let unchanged = match (fields.if_match.as_deref(), fields.if_unmodified_since.and_then(seconds)) {
         (Some(tags), _) => any(tags, |tag| tag == variant.etag),
         (None, Some(date)) => variant.modified_seconds().is_none_or(|modified| modified <= date),
         (None, None) => true,
@@ -24,7 +24,7 @@ pub(super) fn evaluate(fields: &FileFields<'_>, variant: &Variant) -> Preconditi
     if !unchanged {
         return Precondition::Fails;
     }
-    let known = match (fields.if_none_match, fields.if_modified_since.and_then(seconds)) {
+    let known = match (fields.if_none_match.as_deref(), fields.if_modified_since.and_then(seconds)) {
         // The comparison is weak: a proxy on the way may have marked the tag as weak.
         (Some(tags), _) => any(tags, |tag| tag.strip_prefix("W/").unwrap_or(tag) == variant.etag),
         (None, Some(date)) => variant.modified_seconds().is_some_and(|modified| modified <= date),

@@ -1,6 +1,8 @@
 //! What the file server reads of a request.
 
-#[derive(Clone, Copy, Debug)]
+use std::borrow::Cow;
+
+#[derive(Clone, Debug)]
 pub(crate) struct FileRequest<'a> {
     /// The method, as sent.
     pub(crate) method: &'a str,
@@ -11,17 +13,24 @@ pub(crate) struct FileRequest<'a> {
     pub(crate) fields: FileFields<'a>,
 }
 
-/// The header fields that matter to files, each the first of its name, filled in one pass over the headers.
-#[derive(Clone, Copy, Debug, Default)]
+/// The header fields that matter to files, filled in one pass over the headers. The lines of a list are one list (RFC 9110
+/// 5.3); of all other fields the first counts.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FileFields<'a> {
-    pub(crate) accept: Option<&'a str>,
-    pub(crate) accept_encoding: Option<&'a str>,
-    pub(crate) if_match: Option<&'a str>,
+    pub(crate) accept: Option<Cow<'a, str>>,
+    pub(crate) accept_encoding: Option<Cow<'a, str>>,
+    pub(crate) if_match: Option<Cow<'a, str>>,
     pub(crate) if_modified_since: Option<&'a str>,
-    pub(crate) if_none_match: Option<&'a str>,
+    pub(crate) if_none_match: Option<Cow<'a, str>>,
     pub(crate) if_range: Option<&'a str>,
     pub(crate) if_unmodified_since: Option<&'a str>,
     pub(crate) range: Option<&'a str>,
+}
+
+/// A field that is sought.
+enum Sought<'f, 'a> {
+    One(&'f mut Option<&'a str>),
+    List(&'f mut Option<Cow<'a, str>>),
 }
 
 impl<'a> FileFields<'a> {
@@ -30,27 +39,46 @@ impl<'a> FileFields<'a> {
         let mut fields = FileFields::default();
         for (name, value) in headers {
             if let Some(field) = fields.field(name)
-                && field.is_none()
+                && let Ok(value) = std::str::from_utf8(value)
             {
-                *field = std::str::from_utf8(value).ok().map(str::trim);
+                field.add(value.trim());
             }
         }
         fields
     }
 
-    fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
+    fn field(&mut self, name: &str) -> Option<Sought<'_, 'a>> {
         // Lengths are compared first: most headers are none of these, and most lengths belong to one of them.
         let (expected, field) = match name.len() {
-            5 => ("range", &mut self.range),
-            6 => ("accept", &mut self.accept),
-            8 if name.as_bytes()[3].eq_ignore_ascii_case(&b'm') => ("if-match", &mut self.if_match),
-            8 => ("if-range", &mut self.if_range),
-            13 => ("if-none-match", &mut self.if_none_match),
-            15 => ("accept-encoding", &mut self.accept_encoding),
-            17 => ("if-modified-since", &mut self.if_modified_since),
-            19 => ("if-unmodified-since", &mut self.if_unmodified_since),
+            5 => ("range", Sought::One(&mut self.range)),
+            6 => ("accept", Sought::List(&mut self.accept)),
+            8 if name.as_bytes()[3].eq_ignore_ascii_case(&b'm') => {
+                ("if-match", Sought::List(&mut self.if_match))
+            }
+            8 => ("if-range", Sought::One(&mut self.if_range)),
+            13 => ("if-none-match", Sought::List(&mut self.if_none_match)),
+            15 => ("accept-encoding", Sought::List(&mut self.accept_encoding)),
+            17 => ("if-modified-since", Sought::One(&mut self.if_modified_since)),
+            19 => ("if-unmodified-since", Sought::One(&mut self.if_unmodified_since)),
             _ => return None,
         };
         name.eq_ignore_ascii_case(expected).then_some(field)
+    }
+}
+
+impl<'a> Sought<'_, 'a> {
+    /// Takes one more line of it.
+    fn add(self, value: &'a str) {
+        match self {
+            Sought::One(field) => {
+                field.get_or_insert(value);
+            }
+            Sought::List(Some(list)) => {
+                let list = list.to_mut();
+                list.push_str(", ");
+                list.push_str(value);
+            }
+            Sought::List(none) => *none = Some(Cow::Borrowed(value)),
+        }
     }
 }

@@ -243,11 +243,12 @@ impl Resource {
         let number = match variants.as_slice() {
             [_] => 0,
             [_, copy, ..] if copy.kind.copied.format().is_some() => {
-                format::choose(fields.accept, variants.map(|v| (v.kind.copied.format(), v.size())))
+                format::choose(fields.accept.as_deref(), variants.map(|v| (v.kind.copied.format(), v.size())))
             }
-            _ => {
-                encoding::choose(fields.accept_encoding, variants.map(|v| (v.kind.copied.coding(), v.size())))
-            }
+            _ => encoding::choose(
+                fields.accept_encoding.as_deref(),
+                variants.map(|v| (v.kind.copied.coding(), v.size())),
+            ),
         };
         self.variants[number].clone()
     }

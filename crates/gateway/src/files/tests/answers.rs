@@ -365,3 +365,26 @@ fn a_page_that_names_its_encoding_is_believed() {
     }
     assert!(server.get("/old.html").body.ends_with(b"\xfc"));
 }
+
+/// A list may come in several lines, which count as one (RFC 9110 5.3).
+#[test]
+fn a_list_in_several_lines_is_one_list() {
+    let place = Place::new();
+    place.write("root/a.css", "body { color: black }");
+    place.write("root/a.css.br", "brotli");
+    let mut server = place.server();
+    let (gzip, br) = (("Accept-Encoding", "gzip"), ("accept-encoding", " br "));
+    let answer = server.ask("GET", "/a.css", &[gzip, ("x", "y"), br]);
+    assert_eq!((answer.header("content-encoding"), answer.text()), (Some("br"), "brotli"));
+    let tag = server.get("/a.css").header("etag").expect("a tag").to_owned();
+    for name in ["If-None-Match", "If-Match"] {
+        let ask = |server: &mut Server, tags: &[&str]| {
+            let lines: Vec<_> = tags.iter().map(|tag| (name, *tag)).collect();
+            server.ask("GET", "/a.css", &lines).status
+        };
+        let (known, other) = if name == "If-Match" { (200, 412) } else { (304, 200) };
+        assert_eq!(ask(&mut server, &["\"x\"", "\"y\"", &tag]), known, "{name}");
+        assert_eq!(ask(&mut server, &[&tag, "\"x\""]), known, "{name}");
+        assert_eq!(ask(&mut server, &["\"x\"", "\"y\""]), other, "{name}");
+    }
+}
