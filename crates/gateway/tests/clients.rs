@@ -145,6 +145,33 @@ fn slow_readers_of_a_folder_are_not_given_up_for_memory() {
     assert_eq!(outcomes(&gateway), [READERS as u64, 0, 0]);
 }
 
+/// A folder takes no uploads, and says so before one has come.
+#[test]
+fn a_folder_refuses_an_upload_at_once() {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::write(root.path().join("a.txt"), "page").expect("a file");
+    let gateway = Gateway::start(folder(root.path()), &promises(2)).expect("a gateway");
+    let begin = |more: &str| format!("POST /a.txt HTTP/1.1\r\nHost: t\r\n{more}\r\n\r\n");
+    let mut long = client(&gateway);
+    long.send([begin("Content-Length: 10000000").as_bytes(), &[b'x'; 1000]].concat()).expect("sent");
+    let head = long.head().expect("an answer");
+    assert_eq!((status(&head), field(&head, "connection")), (405, Some("close")));
+    assert_eq!(field(&head, "allow"), Some("GET, HEAD, OPTIONS"));
+    let mut waits = client(&gateway);
+    assert_eq!(status(&waits.ask_head(begin("Content-Length: 4\r\nExpect: 100-continue"))), 405);
+    // What is left of a short one is thrown away, and the next request is found behind it.
+    let mut short = client(&gateway);
+    for (framing, first, rest) in
+        [("Content-Length: 8", "abcd", "efgh"), ("Transfer-Encoding: chunked", "4\r\nabcd\r\n", "0\r\n\r\n")]
+    {
+        assert_eq!(short.ask(begin(framing) + first).0, 405, "{framing}");
+        eventually("it has departed", || in_flight(&gateway) == 0);
+        short.send(rest).expect("sent");
+        assert_eq!(short.get("/a.txt"), (200, b"page".to_vec()), "{framing}");
+    }
+    settled(&gateway);
+}
+
 #[test]
 fn an_exempt_request_does_not_wait_for_ever() {
     // The upstream begins to answer and never ends, so that the only place stays taken.

@@ -17,7 +17,7 @@ use crate::http1::response::ResponseHead;
 use crate::traces::context::TraceContext;
 use crate::upstream::loop_mark;
 use crate::worker::Worker;
-use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Reason, Target};
 use std::rc::Rc;
 
 /// How a request leaves its wire. A wire of one request ends in each case.
@@ -119,15 +119,11 @@ impl<W: Wire> Way<W> {
             return self.reject(rejection, requested).await;
         }
         self.note_besides();
-        if self.head.framing != Framing::None {
-            // On the heap, so that a connection's task stays as small as requests without a body need.
-            match Box::pin(self.read_body()).await {
-                Ok(()) => {}
-                Err(NoBody::ClientLeft) => return self.client_left(),
-                Err(NoBody::Refused(refusal)) => return self.refuse(refusal).await,
-            }
+        match self.await_body(&mut target).await {
+            Ok(()) => {}
+            Err(NoBody::ClientLeft) => return self.client_left(),
+            Err(NoBody::Refused(refusal)) => return self.refuse(refusal).await,
         }
-        target.streams = self.head.framing != Framing::None && !self.early.is_whole;
         match self.admit(target).await {
             Ok(permit) => self.forward(target, permit, requested).await,
             Err(NotStarted::Rejected(rejection)) => self.reject(rejection, requested).await,
@@ -141,6 +137,17 @@ impl<W: Wire> Way<W> {
             }
             Err(NotStarted::ClientLeft) => self.client_left(),
         }
+    }
+
+    /// Reads as much of the body as is read before an arrival. A folder has no use for one, and answers without it.
+    async fn await_body(&mut self, target: &mut Target) -> Result<(), NoBody> {
+        if self.head.framing == Framing::None || self.worker.tables().is_of_folders(target.site) {
+            return Ok(());
+        }
+        // On the heap, so that a connection's task stays as small as requests without a body need.
+        Box::pin(self.read_body()).await?;
+        target.streams = !self.early.is_whole;
+        Ok(())
     }
 
     /// The client left before its request started.

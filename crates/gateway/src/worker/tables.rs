@@ -12,7 +12,7 @@ use crate::traces::exporter::{ExportCounts, TraceExporter};
 use crate::upstream::ejection::RosterStatus;
 use crate::upstream::pool::ConnectionBounds;
 use crate::upstream::servers::Upstream;
-use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
+use plimsoll_core::promises::{Mode, Plant, Promises, Sense, Site};
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Changes, Difference, Names, Reload};
 use rustls::ClientConfig;
@@ -27,6 +27,8 @@ pub(crate) struct Tables {
     /// The settings but the backends, which are in [`Tables::plants`]; rewrites by site.
     pub settings: Settings,
     pub plants: Vec<PlantRow>,
+    /// By site: whether folders alone serve it.
+    of_folders: Vec<bool>,
     pub access_logs: AccessLogs,
     /// `None` if the gateway takes no part in traces.
     pub traces: Option<Arc<TraceExporter>>,
@@ -177,7 +179,8 @@ impl Tables {
         let names = self.names.next(reload);
         let traces = self.traces_for(&settings)?;
         let (plants, traced) = (self.plants.clone(), self.traced.clone());
-        let mut next = Tables { plants, settings, access_logs, traces, traced, names };
+        let of_folders = by_number(&self.of_folders, are_of_folders(&settings.backends, promises), reload);
+        let mut next = Tables { plants, of_folders, settings, access_logs, traces, traced, names };
         let backends = std::mem::take(&mut next.settings.backends).into_iter();
         let backends = backends.zip(&parts.clients);
         for (((backend, client), plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers())
@@ -246,6 +249,11 @@ impl Tables {
                 old.pool.retire();
             }
         }
+    }
+
+    /// Whether folders alone serve this site, at whatever level.
+    pub(crate) fn is_of_folders(&self, site: u16) -> bool {
+        self.of_folders.get(usize::from(site)).copied().unwrap_or(false)
     }
 
     /// The upstreams whose servers are checked.
@@ -322,6 +330,13 @@ fn by_number<T: Clone + Default>(before: &[T], new: Vec<T>, reload: &Reload) -> 
         list[site] = new.next().unwrap_or_default();
     }
     list
+}
+
+/// Which sites folders alone serve, in the order of the promises.
+fn are_of_folders(backends: &[Backend], promises: &Promises) -> Vec<bool> {
+    let is_folder = |plant: usize| matches!(backends.get(plant), Some(Backend::Files(_)));
+    let are_all = |site: &Site| site.levels.iter().all(|level| level.plant.is_none_or(is_folder));
+    promises.sites.iter().map(|site| is_folder(site.plant) && are_all(site)).collect()
 }
 
 fn bounds(plant: &Plant, mode: Mode) -> ConnectionBounds {
