@@ -172,6 +172,28 @@ fn rapid_resets_end_the_connection_and_lose_no_place() {
     assert_eq!(Connection::new(address(&gateway)).get("/").text(), "page", "others are served");
 }
 
+/// A client that has the gateway reset its streams costs as much work as one that resets them itself.
+#[test]
+fn streams_that_the_gateway_is_made_to_reset_count_as_resets() {
+    let origin = slow();
+    let gateway = plain(&origin);
+    let fields = get_fields();
+    let code = flood(&gateway, 2000, |number| {
+        std::thread::sleep(Duration::from_millis(1));
+        let stream = 2 * (number / 2) + 1;
+        match number % 2 {
+            0 => frame(HEADERS, 5, stream, &fields),
+            // A window that is wider than any may be.
+            _ => frame(WINDOW_UPDATE, 0, stream, &0x7fff_ffff_u32.to_be_bytes()),
+        }
+    });
+    assert_eq!((code, ended(&gateway, "resets")), (Some(ENHANCE_YOUR_CALM), 1));
+    settled(&gateway);
+    let arrivals: u64 = gateway.status().classes.iter().map(|class| class.counts.arrivals).sum();
+    assert!(arrivals < 1000, "{arrivals} requests arrived");
+    assert_eq!(Connection::new(address(&gateway)).get("/").text(), "page", "others are served");
+}
+
 #[test]
 fn more_streams_than_may_be_are_refused_and_the_rest_is_served() {
     let origin = slow();

@@ -10,6 +10,7 @@
 //! | frame | takes | the flood |
 //! |---|---|---|
 //! | `RST_STREAM` | 5 | rapid resets: requests that are begun and thrown away |
+//! | what has `h2` reset an open stream, such as a window that is too wide | 5 more | the same, made by the gateway |
 //! | `PING`, `SETTINGS` | 1 | each is answered |
 //! | `WINDOW_UPDATE` | 1 | windows of a byte, each of which makes a frame of a byte |
 //! | `DATA` of no byte, `CONTINUATION`, `PRIORITY`, others | 1 | they say nothing |
@@ -28,6 +29,8 @@ pub const A_SECOND: u32 = 100;
 pub const AN_ANSWER: u32 = 4;
 /// What a part of a response brings that was handed over as it came, to the last byte that the server had sent.
 pub const A_MESSAGE: u32 = 3;
+/// What a request takes whose stream is reset by its client, or for what its client sends.
+const A_RESET: u32 = 5;
 /// How many written bytes bring one unit.
 pub const BYTES_A_UNIT: u64 = 512;
 
@@ -91,6 +94,8 @@ pub struct FrameAccount {
     balance: u64,
     /// Written bytes that have not brought a unit yet.
     written: u64,
+    /// Resets that came and are not known yet to have ended a stream.
+    resets: u64,
 }
 
 const UNIT: u64 = 1_000_000;
@@ -98,7 +103,7 @@ const FULL: u64 = ALLOWANCE as u64 * UNIT;
 
 impl Default for FrameAccount {
     fn default() -> Self {
-        FrameAccount { balance: FULL, written: 0 }
+        FrameAccount { balance: FULL, written: 0, resets: 0 }
     }
 }
 
@@ -133,7 +138,10 @@ impl FrameAccount {
     pub fn take(&mut self, frame: FrameHead) -> Option<Flood> {
         let is_end_or_ack = frame.flags & END_OR_ACK != 0;
         let (flood, cost) = match frame.kind {
-            kind::RST_STREAM => (Flood::Resets, 5),
+            kind::RST_STREAM => {
+                self.resets += 1;
+                (Flood::Resets, A_RESET)
+            }
             kind::PING if !is_end_or_ack => (Flood::Pings, 1),
             kind::SETTINGS if !is_end_or_ack => (Flood::Settings, 1),
             kind::WINDOW_UPDATE => (Flood::Windows, 1),
@@ -142,7 +150,21 @@ impl FrameAccount {
             // An answer that was not asked for says nothing either.
             _ => (Flood::Empty, 1),
         };
-        let left = self.balance.checked_sub(cost * UNIT);
+        self.pay(flood, cost)
+    }
+
+    /// A stream ended with a reset. If its client has not sent one, `h2` has: a client that makes it do so pays as much. What
+    /// flood that is, if the account cannot pay for it.
+    pub fn was_reset(&mut self) -> Option<Flood> {
+        if self.resets > 0 {
+            self.resets -= 1;
+            return None;
+        }
+        self.pay(Flood::Resets, A_RESET)
+    }
+
+    fn pay(&mut self, flood: Flood, cost: u32) -> Option<Flood> {
+        let left = self.balance.checked_sub(u64::from(cost) * UNIT);
         self.balance = left.unwrap_or(0);
         left.is_none().then_some(flood)
     }
@@ -183,6 +205,17 @@ mod tests {
         ] {
             assert_eq!(allowed(&mut FrameAccount::default(), frame), (count, flood));
         }
+    }
+
+    #[test]
+    fn a_reset_costs_the_same_whoever_sends_it_and_only_once() {
+        let mut account = FrameAccount::default();
+        let reset = frame(kind::RST_STREAM, 0, 4);
+        for _ in 0..100 {
+            assert_eq!((account.take(reset), account.was_reset()), (None, None));
+        }
+        assert!((0..100).all(|_| account.was_reset().is_none()));
+        assert_eq!(account.was_reset(), Some(Flood::Resets));
     }
 
     #[test]

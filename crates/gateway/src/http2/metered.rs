@@ -32,6 +32,16 @@ impl Meter {
         act(&mut self.account.borrow_mut());
     }
 
+    /// A request has ended: it was answered, or its stream was reset, by whomever.
+    pub(crate) fn ended(&self, is_answered: bool, was_reset: bool) {
+        let mut account = self.account.borrow_mut();
+        if is_answered {
+            account.answered();
+        } else if was_reset {
+            self.flood.set(self.flood.get().or(account.was_reset()));
+        }
+    }
+
     /// How many bytes the client has sent or taken since this was last asked for.
     pub(crate) fn take_moved(&self) -> u64 {
         self.moved.take()

@@ -422,9 +422,7 @@ async fn serve(guard: StreamGuard, mut way: Way<Stream>, parts: request::Parts, 
         Ok(()) => way.request().await,
         Err(refusal) => way.refuse(refusal).await,
     };
-    if way.client.io.is_answered() {
-        meter.account(|account| account.answered());
-    }
+    meter.ended(way.client.io.is_answered(), way.client.io.was_reset());
 }
 
 impl Way<Stream> {

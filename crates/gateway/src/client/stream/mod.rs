@@ -45,6 +45,11 @@ impl Stream {
         self.outgoing.has_all()
     }
 
+    /// Whether it was reset by its client, or for what its client sent.
+    pub(crate) fn was_reset(&mut self) -> bool {
+        self.outgoing.was_reset()
+    }
+
     /// The request asks for another protocol.
     pub(crate) fn may_switch(&mut self) {
         self.outgoing.may_switch = true;

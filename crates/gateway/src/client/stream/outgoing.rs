@@ -15,7 +15,7 @@ use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 enum Sending {
     Head(SendResponse<Chunk>),
@@ -37,6 +37,8 @@ pub(super) struct ResponseFrames {
     ends_with_bytes: bool,
     /// Whether it was aborted before its last frame could leave.
     is_cut: bool,
+    /// Whether it was reset before it was aborted, if anybody has looked.
+    was_reset: Option<bool>,
     flight: Rc<Flight>,
     /// Bytes on their way that were counted when they were taken.
     counted: u64,
@@ -56,6 +58,7 @@ impl ResponseFrames {
             has_ended: false,
             ends_with_bytes: false,
             is_cut: false,
+            was_reset: None,
             flight: Rc::default(),
             counted: 0,
             meter,
@@ -79,6 +82,15 @@ impl ResponseFrames {
             Sending::Head(respond) => respond.poll_reset(context).map(drop),
             Sending::Body(stream) => stream.poll_reset(context).map(drop),
         }
+    }
+
+    /// Whether the stream was reset, but not by [`abort`](Self::abort).
+    pub(super) fn was_reset(&mut self) -> bool {
+        if self.was_reset.is_none() {
+            let is_gone = self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready();
+            self.was_reset = Some(is_gone);
+        }
+        self.was_reset == Some(true)
     }
 
     /// Whether the stream carries another protocol.
@@ -108,6 +120,7 @@ impl ResponseFrames {
         if self.has_all() {
             return;
         }
+        self.was_reset();
         match &mut self.sending {
             Sending::Head(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
             Sending::Body(stream) => stream.send_reset(Reason::INTERNAL_ERROR),
