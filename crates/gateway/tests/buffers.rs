@@ -88,6 +88,41 @@ fn a_body_is_read_before_its_request_arrives() {
     settled(&gateway);
 }
 
+/// Some servers read no chunks. A body that was read whole has a length; one with trailers keeps its form.
+#[test]
+fn a_body_in_chunks_that_is_whole_goes_on_with_its_length() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let framing = field(&head, "content-length").or(field(&head, "transfer-encoding"));
+            let mut answer = framing.unwrap_or("none").to_owned().into_bytes();
+            answer.push(b' ');
+            answer.extend(peer.body(&head));
+            let _ = peer.send_response(&answer);
+        }
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.limits.request_buffer = 5_000_000;
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut client = client(&gateway);
+    let head = b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for length in [0, 1, 5, 16_000, 60_000, 71_680, 500_000, 3_000_000] {
+        let body = pattern(length);
+        for size in [1000, 100_000] {
+            let mut framed = Vec::new();
+            for piece in body.chunks(size) {
+                framed.extend([format!("{:X}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat());
+            }
+            framed.extend(b"0\r\n\r\n");
+            let next = b"GET / HTTP/1.1\r\nHost: t\r\n\r\n";
+            client.send([&head[..], &framed, next].concat()).expect("sent");
+            let expected = [format!("{length} ").as_bytes(), &body].concat();
+            assert!(client.answer() == (200, expected), "{length} bytes in chunks of {size}");
+            assert_eq!(client.answer(), (200, b"none ".to_vec()), "{length} bytes in chunks of {size}");
+        }
+    }
+    settled(&gateway);
+}
+
 /// The place of a slow reader is free at the response's last byte from the server, in each framing.
 #[test]
 fn a_slow_reader_gets_all_of_it_and_holds_no_place() {

@@ -2,6 +2,7 @@
 
 use super::inbox::Inbox;
 use super::spill_files::Store;
+use crate::http1::body::{Decoder, Framing};
 use std::io;
 
 /// What was read of a body before its request arrived.
@@ -13,6 +14,15 @@ pub(crate) struct EarlyBody {
     pub in_inbox: usize,
     /// Whether the body's last byte was read.
     pub is_whole: bool,
+    /// Whether it lies there in chunks, and goes on without them: it came whole, so that its length is known.
+    pub is_to_be_unwrapped: bool,
+}
+
+impl EarlyBody {
+    /// Reads the body as it lies there, where its head goes on with this framing.
+    pub(crate) fn decoder(&self, of_head: Framing) -> Decoder<'static> {
+        Decoder::new(if self.is_to_be_unwrapped { Framing::Chunked } else { of_head })
+    }
 }
 
 /// The part of a body that was stored, on its way to the server.

@@ -6,6 +6,8 @@
 //! again. Ranges of the bytes stay valid, since they count from the first byte.
 
 use super::buffers::{Buffer, LARGE, SMALL};
+use crate::http1::Refusal;
+use crate::http1::body::Decoder;
 use crate::transport::socket::Socket;
 use std::io;
 use std::pin::Pin;
@@ -75,6 +77,25 @@ impl Inbox {
         if self.is_empty() {
             *self = Inbox::default();
         }
+    }
+
+    /// Takes the chunks' lines out of a body whose next bytes lie behind the first `at`, and returns how many bytes of it are
+    /// left there. What follows the body moves up.
+    pub(crate) fn unwrap(&mut self, at: usize, body: &mut Decoder<'_>) -> Result<usize, Refusal> {
+        let Some(all) = self.buffer.as_deref_mut().or(self.packed.as_deref_mut()) else { return Ok(0) };
+        let (mut from, mut to) = (self.start + at, self.start + at);
+        while from < self.end && !body.is_done() {
+            let step = body.step(&all[from..self.end])?;
+            all.copy_within(from + step.payload.start..from + step.payload.end, to);
+            (from, to) = (from + step.taken, to + step.payload.len());
+        }
+        all.copy_within(from..self.end, to);
+        self.end -= from - to;
+        let length = to - self.start - at;
+        if self.is_empty() {
+            *self = Inbox::default();
+        }
+        Ok(length)
     }
 
     /// Fills an empty inbox with what `read` puts into a buffer, and returns how much that is.

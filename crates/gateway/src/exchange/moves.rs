@@ -79,7 +79,7 @@ impl<W: Wire> Exchange<'_, W> {
         self.request.rewind();
         self.permit.tried(&lease.server().address);
         self.progress.attached(self.worker.coarse());
-        self.request.check(&self.client.inbox)?;
+        self.request.check(&mut self.client.inbox)?;
         self.lease = Some(lease);
         Ok(())
     }
@@ -97,7 +97,7 @@ impl<W: Wire> Exchange<'_, W> {
         }
         loop {
             if self.request.is_stored() {
-                if let Err(refusal) = self.request.refill(&self.client.inbox) {
+                if let Err(refusal) = self.request.refill(&mut self.client.inbox) {
                     return Poll::Ready(self.fail(refusal));
                 }
                 // The rest of the body may have come before its beginning was sent.
@@ -173,7 +173,7 @@ impl<W: Wire> Exchange<'_, W> {
                     let owed = self.client_owes();
                     self.progress.client_sent(self.worker.coarse(), count as u64, owed);
                     self.awaited.moved(count as u64);
-                    if let Err(refusal) = self.request.check(&self.client.inbox) {
+                    if let Err(refusal) = self.request.check(&mut self.client.inbox) {
                         return Some(self.fail(refusal));
                     }
                     if self.request.is_complete() {

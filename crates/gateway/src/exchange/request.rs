@@ -2,12 +2,13 @@
 //!
 //! The head was written anew. The body's bytes go from the client's buffer to the socket uncopied, each after the decoder
 //! has checked it. The head and the first bytes of the body share one write. A body that was too long for the inbox comes
-//! from its file first, then from the inbox.
+//! from its file first, then from the inbox. One that came whole in chunks goes without them, and its head says how long it
+//! is.
 
 use crate::client::early_body::{EarlyBody, StoredBody};
 use crate::client::inbox::Inbox;
 use crate::http1::Refusal;
-use crate::http1::body::Decoder;
+use crate::http1::body::{Decoder, Taken};
 use crate::transport::socket::Socket;
 use std::io::IoSlice;
 use std::task::{Context, Poll, ready};
@@ -24,6 +25,8 @@ pub(crate) struct RequestSide<'a> {
     stored: Option<Box<StoredBody>>,
     /// Whether the client has sent all of the body, in the file and in the inbox.
     is_whole: bool,
+    /// Whether it goes without the chunks in which it came.
+    is_unwrapped: bool,
     /// Bytes at the front of the file's window, else of the client's inbox, that are checked and not yet sent.
     ready: usize,
     total: u64,
@@ -48,6 +51,7 @@ impl<'a> RequestSide<'a> {
             body,
             stored: None,
             is_whole: false,
+            is_unwrapped: false,
             ready: 0,
             total: 0,
             limit,
@@ -61,7 +65,7 @@ impl<'a> RequestSide<'a> {
 
     /// Takes over what was read of the body before the request arrived.
     pub(crate) fn begin_with(&mut self, early: EarlyBody) {
-        self.is_whole = early.is_whole;
+        (self.is_whole, self.is_unwrapped) = (early.is_whole, early.is_to_be_unwrapped);
         self.stored = early.stored.map(|store| Box::new(StoredBody::new(store)));
     }
 
@@ -100,15 +104,20 @@ impl<'a> RequestSide<'a> {
     }
 
     /// Checks the body's bytes that came into the inbox. Their turn is after those of the file.
-    pub(crate) fn check(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
-        if self.stored.is_some() { Ok(()) } else { self.take(inbox.bytes()) }
+    pub(crate) fn check(&mut self, inbox: &mut Inbox) -> Result<(), Refusal> {
+        if self.stored.is_some() { Ok(()) } else { self.take(inbox) }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    fn take(&mut self, inbox: &mut Inbox) -> Result<(), Refusal> {
         if self.body.is_done() {
             return Ok(());
         }
-        let taken = self.body.advance(&bytes[self.ready..])?;
+        let taken = if self.is_unwrapped {
+            let bytes = inbox.unwrap(self.ready, &mut self.body)?;
+            Taken { bytes, payload: bytes as u64 }
+        } else {
+            self.body.advance(&inbox.bytes()[self.ready..])?
+        };
         self.awaits_continue &= taken.bytes == 0;
         self.ready += taken.bytes;
         self.total += taken.payload;
@@ -123,20 +132,22 @@ impl<'a> RequestSide<'a> {
     }
 
     /// Makes the file's next bytes ready once those before are sent, and after the last of them those of the inbox.
-    pub(crate) fn refill(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
-        if self.ready > 0 {
-            return Ok(());
-        }
-        let Some(mut stored) = self.stored.take() else { return Ok(()) };
-        match stored.refill() {
-            Ok(true) => {
-                let taken = self.take(stored.window.bytes());
-                self.stored = Some(stored);
-                taken
+    pub(crate) fn refill(&mut self, inbox: &mut Inbox) -> Result<(), Refusal> {
+        // What is read may be lines of chunks alone.
+        while self.ready == 0
+            && let Some(mut stored) = self.stored.take()
+        {
+            match stored.refill() {
+                Ok(true) => {
+                    let taken = self.take(&mut stored.window);
+                    self.stored = Some(stored);
+                    taken?;
+                }
+                Ok(false) => self.take(inbox)?,
+                Err(_) => return Err(Refusal::with(503, "the stored request body cannot be read")),
             }
-            Ok(false) => self.take(inbox.bytes()),
-            Err(_) => Err(Refusal::with(503, "the stored request body cannot be read")),
         }
+        Ok(())
     }
 
     /// Writes once. `Pending` also when there is nothing to write; a failed write marks the request as refused.

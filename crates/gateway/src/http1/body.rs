@@ -15,6 +15,8 @@ use std::ops::Range;
 pub const MAX_CHUNK_LINE: u32 = 256;
 /// The most bytes of trailers.
 pub const MAX_TRAILERS: u32 = 8192;
+/// The length of the empty line behind them.
+const LAST_LINE: u32 = 2;
 
 /// How the end of a body is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,13 +73,13 @@ enum DecoderState {
     DataCr,
     DataLf,
     Trailers(Trailers),
-    Done,
+    Done { has_trailers: bool },
 }
 
 impl<'a> Decoder<'a> {
     pub fn new(framing: Framing) -> Self {
         let state = match framing {
-            Framing::None | Framing::Length(0) => DecoderState::Done,
+            Framing::None | Framing::Length(0) => DecoderState::Done { has_trailers: false },
             Framing::Length(length) => DecoderState::Length(length),
             Framing::Chunked => DecoderState::Size { size: 0, digits: 0 },
             Framing::UntilClose => DecoderState::UntilClose,
@@ -100,12 +102,17 @@ impl<'a> Decoder<'a> {
 
     /// Whether the body's last byte was seen.
     pub fn is_done(&self) -> bool {
-        self.state == DecoderState::Done
+        matches!(self.state, DecoderState::Done { .. })
+    }
+
+    /// Whether a trailer came.
+    pub fn has_trailers(&self) -> bool {
+        self.state == DecoderState::Done { has_trailers: true }
     }
 
     /// Whether the end of the connection is a proper end of this body.
     pub fn may_end(&self) -> bool {
-        matches!(self.state, DecoderState::Done | DecoderState::UntilClose)
+        matches!(self.state, DecoderState::Done { .. } | DecoderState::UntilClose)
     }
 
     /// How many bytes of payload come next, before any byte of framing.
@@ -138,7 +145,7 @@ impl<'a> Decoder<'a> {
         let mut at = 0;
         while at < input.len() {
             match &mut self.state {
-                DecoderState::Done => break,
+                DecoderState::Done { .. } => break,
                 DecoderState::UntilClose => {
                     return Ok(BodyStep { taken: input.len(), payload: at..input.len() });
                 }
@@ -146,7 +153,7 @@ impl<'a> Decoder<'a> {
                     let end = (at as u64).saturating_add(*left).min(input.len() as u64) as usize;
                     *left -= (end - at) as u64;
                     match self.state {
-                        DecoderState::Length(0) => self.state = DecoderState::Done,
+                        DecoderState::Length(0) => self.state = DecoderState::Done { has_trailers: false },
                         DecoderState::Data(0) => self.state = DecoderState::DataCr,
                         _ => {}
                     }
@@ -206,13 +213,13 @@ impl<'a> Decoder<'a> {
             }
             DecoderState::Trailers(trailers) => {
                 if trailers.byte(byte, self.reserved)? {
-                    self.state = DecoderState::Done;
+                    self.state = DecoderState::Done { has_trailers: trailers.total > LAST_LINE };
                 }
             }
             DecoderState::Length(_)
             | DecoderState::UntilClose
             | DecoderState::Data(_)
-            | DecoderState::Done => {}
+            | DecoderState::Done { .. } => {}
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::client::spill_files::{StorageFault, Store};
 use crate::client::wire::Wire;
 use crate::exchange::request::BODY_TOO_LARGE;
 use crate::http1::Refusal;
-use crate::http1::body::Decoder;
+use crate::http1::body::{Decoder, Framing};
 use crate::worker::Worker;
 use plimsoll_core::time::Instant;
 use std::future::poll_fn;
@@ -70,7 +70,7 @@ impl<W: Wire> Way<W> {
             let mut body = Decoder::new(self.head.framing);
             let taken = body.advance(&self.client.inbox.bytes()[self.head.length..])?;
             let in_inbox = if body.is_done() { taken.bytes } else { 0 };
-            self.early = EarlyBody { is_whole: body.is_done(), in_inbox, stored: None };
+            self.early = EarlyBody { is_whole: body.is_done(), in_inbox, ..EarlyBody::default() };
             return Ok(());
         }
         if self.head.expects_continue {
@@ -95,8 +95,13 @@ impl<W: Wire> Way<W> {
         };
         let result = poll_fn(|context| reading.poll(&self.worker, &mut self.client, context)).await;
         self.client.slot.arm(None);
-        let Reading { body, checked, stored, .. } = reading;
-        self.early = EarlyBody { is_whole: body.is_done(), in_inbox: checked, stored };
+        let Reading { body, checked, payload, stored, .. } = reading;
+        let is_whole = body.is_done();
+        let is_to_be_unwrapped = is_whole && self.head.framing == Framing::Chunked && !body.has_trailers();
+        if is_to_be_unwrapped {
+            self.head.framing = Framing::Length(payload);
+        }
+        self.early = EarlyBody { is_whole, in_inbox: checked, stored, is_to_be_unwrapped };
         result
     }
 }

@@ -14,7 +14,7 @@ use crate::exchange::progress::Progress;
 use crate::exchange::request::RequestSide;
 use crate::exchange::response::{NOT_SWITCHED, ResponseSide, ResponseTerms};
 use crate::exchange::retry;
-use crate::http1::body::{Decoder, Framing};
+use crate::http1::body::Framing;
 use crate::settings::{HeaderRules, ReportMode, Rewrite, Settings, SiteHeaders};
 use crate::upstream::servers::Upstream;
 use crate::worker::tables::ThreadTables;
@@ -104,12 +104,12 @@ impl<W: Wire> Way<W> {
         self.client.inbox.consume(self.head.length);
         let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
         let (dropped, own) = (headers.request.dropped(), tables.settings.client_header());
-        let body = Decoder::new(self.head.framing).of_request(reserved).without(dropped, own);
+        let body = self.early.decoder(self.head.framing).of_request(reserved).without(dropped, own);
         let variants = &self.variants;
         let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit());
         (request.awaits_continue, request.is_repeatable) = (self.head.expects_continue, is_repeatable);
         request.begin_with(std::mem::take(&mut self.early));
-        if let Err(refusal) = request.check(&self.client.inbox) {
+        if let Err(refusal) = request.check(&mut self.client.inbox) {
             return self.fail(refusal, requested, permit).await;
         }
         // The rest of the body may have come while the request waited.
