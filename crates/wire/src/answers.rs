@@ -73,6 +73,16 @@ impl Answers {
         self.body == Some(Body::UntilClose)
     }
 
+    /// How much memory the beginning of a head takes.
+    pub(crate) fn held(&self) -> usize {
+        self.part.capacity()
+    }
+
+    /// How many bytes of it have come.
+    pub(crate) fn part_length(&self) -> usize {
+        self.part.len()
+    }
+
     /// The type of the answer whose head came last (`Content-Type`); empty where it has none.
     pub fn content_type(&self) -> &[u8] {
         &self.content_type

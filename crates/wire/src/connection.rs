@@ -66,6 +66,23 @@ impl Connection {
         self.under_way
     }
 
+    /// How much memory it takes for bytes whose turn, or whose rest, has not come.
+    pub(crate) fn held(&self) -> usize {
+        let parts = self.requests.part.capacity() + self.answers.held();
+        parts + self.to_server.held() + self.to_client.held()
+    }
+
+    /// How many bytes that is.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        let parts = self.requests.part.len() + self.answers.part_length();
+        parts + self.to_server.waiting_bytes() + self.to_client.waiting_bytes()
+    }
+
+    /// Forgets the bytes that came early, and says how many these were.
+    pub(crate) fn forget_early(&mut self) -> usize {
+        self.to_server.forget_early() + self.to_client.forget_early()
+    }
+
     /// Takes a segment that was captured at `now`.
     pub(crate) fn take(&mut self, now: Duration, segment: &Segment<'_>, is_to_server: bool, seen: &mut Seen) {
         if segment.length > 0 || segment.is_first {

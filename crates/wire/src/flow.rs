@@ -1,5 +1,5 @@
 //! A direction of a connection, put in order: what was sent twice counts once, what comes early waits, and what does not come
-//! is known to be missing.
+//! is known to be missing. What waits is counted, so that whoever follows many directions can bound it.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,9 @@ const WAITING: usize = 64;
 /// TCP has no more bytes under way (RFC 7323, 2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
 
+/// About what a segment that waits takes besides its bytes.
+const A_SEGMENT: usize = 64;
+
 /// The bytes of a direction, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
@@ -15,6 +18,8 @@ pub(crate) struct Flow {
     next: Option<u32>,
     /// What came early: bytes, and how many there were, by the distance from `base`.
     early: BTreeMap<u32, (Vec<u8>, usize)>,
+    /// How many bytes came early and are kept.
+    kept: usize,
 }
 
 /// A part of a direction.
@@ -35,7 +40,10 @@ impl Flow {
         let next = *self.next.get_or_insert(first);
         let ahead = first.wrapping_sub(next).cast_signed();
         if ahead > 0 {
-            self.early.entry(first).or_insert_with(|| (bytes.to_vec(), length));
+            self.early.entry(first).or_insert_with(|| {
+                self.kept += bytes.len();
+                (bytes.to_vec(), length)
+            });
             if self.early.len() <= WAITING {
                 return;
             }
@@ -70,6 +78,22 @@ impl Flow {
         self.next.get_or_insert(next);
     }
 
+    /// How much memory it takes for what came early.
+    pub(crate) fn held(&self) -> usize {
+        self.kept + self.early.len() * A_SEGMENT
+    }
+
+    /// How many bytes came early and are kept.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.kept
+    }
+
+    /// Forgets the bytes that came early, and says how many these were. They will be unseen when it is their turn.
+    pub(crate) fn forget_early(&mut self) -> usize {
+        self.early.values_mut().for_each(|(bytes, _)| *bytes = Vec::new());
+        std::mem::take(&mut self.kept)
+    }
+
     fn pass(&mut self, known: usize, bytes: &[u8], length: usize, part: &mut impl FnMut(Part<'_>)) {
         let Some(new) = length.checked_sub(known).filter(|new| *new > 0) else { return };
         let seen = bytes.get(known..).unwrap_or_default();
@@ -89,6 +113,7 @@ impl Flow {
             let Some((first, (bytes, length))) = due.and_then(|due| self.early.remove_entry(&due)) else {
                 return;
             };
+            self.kept -= bytes.len();
             self.pass(next.wrapping_sub(first) as usize, &bytes, length, part);
         }
     }
@@ -148,6 +173,22 @@ mod tests {
         flow.acknowledge(9, |part| parts.push(format!("{part:?}")));
         flow.take(9, b"c", 1, |part| parts.push(format!("{part:?}")));
         assert_eq!(parts, ["Unseen(5)", "Bytes([97, 98])", "Unseen(3)", "Bytes([99])"]);
+    }
+
+    #[test]
+    fn what_waits_is_counted_and_unseen_once_it_is_forgotten() {
+        let (mut flow, mut parts) = (Flow::default(), Vec::new());
+        flow.open(0);
+        for first in [2, 4, 4, 8] {
+            flow.take(first, b"ab", 2, |_| panic!("it is early"));
+        }
+        assert_eq!(flow.held(), 6 + 3 * A_SEGMENT);
+        assert_eq!((flow.forget_early(), flow.held()), (6, 3 * A_SEGMENT));
+        flow.take(6, b"cd", 2, |_| panic!("it is early"));
+        assert_eq!(flow.held(), 2 + 4 * A_SEGMENT);
+        flow.take(0, b"xy", 2, |part| parts.push(format!("{part:?}")));
+        assert_eq!(parts, ["Bytes([120, 121])", "Unseen(2)", "Unseen(2)", "Bytes([99, 100])", "Unseen(2)"]);
+        assert_eq!(flow.held(), 0);
     }
 
     #[test]

@@ -19,6 +19,9 @@ use std::time::Duration;
 const CONNECTIONS: usize = 1 << 16;
 /// A connection that has shown no byte for so long is forgotten, with what waits in it: the end of that was not seen.
 const SILENT: Duration = Duration::from_secs(30);
+/// How much memory all connections take for bytes that wait, for those before them or for the rest of a head (byte). Beyond it
+/// a connection forgets what came early; where that is not enough, the first connections to be forgotten make room.
+const HELD: usize = 64 << 20;
 /// The number of connections that are looked at with each packet.
 const LOOKED_AT: usize = 8;
 /// After a loss, a request is given up if its connection has shown no byte since, for so long.
@@ -41,6 +44,9 @@ pub struct Seen {
     pub busy: Duration,
     /// Bytes that the capture did not see.
     pub unseen: u64,
+    /// Bytes that were captured, and forgotten for want of room before their turn came. They are unseen besides, once it would
+    /// have come.
+    pub dropped: u64,
     /// Requests of which the end was not seen: bytes of their answer are missing, or none came for long.
     pub given_up: u64,
 }
@@ -56,6 +62,9 @@ pub struct Traffic {
     entered: u64,
     seen: Seen,
     in_service: u32,
+    /// How much memory the connections take for bytes that wait, and how much they may.
+    held: usize,
+    most_held: usize,
     /// Until when `busy` is summed up.
     until: Duration,
     /// By how much the clock was set back.
@@ -82,6 +91,8 @@ impl Traffic {
             entered: 0,
             seen: Seen::default(),
             in_service: 0,
+            held: 0,
+            most_held: HELD,
             until: Duration::ZERO,
             shift: Duration::ZERO,
             lost: None,
@@ -136,15 +147,32 @@ impl Traffic {
             self.enter(now, ends);
         }
         let Some(Followed { connection, .. }) = self.connections.get_mut(&ends) else { return };
-        let before = connection.under_way();
+        let (before, held) = (connection.under_way(), connection.held());
         connection.take(now, segment, is_to_server, &mut self.seen);
         let has_ended = !is_to_server && segment.is_last;
         if has_ended {
             connection.end(now, segment.sequence.wrapping_add(segment.length as u32), &mut self.seen);
         }
         self.in_service = (self.in_service + connection.under_way()).saturating_sub(before);
+        self.held = self.held - held + connection.held();
+        if self.held > self.most_held {
+            let early = connection.forget_early();
+            (self.held, self.seen.dropped) = (self.held - early, self.seen.dropped + early as u64);
+        }
         if has_ended {
             self.forget(ends);
+        }
+        self.make_room();
+    }
+
+    /// Gives up the first connections to be forgotten, until the others hold no more than they may.
+    fn make_room(&mut self) {
+        while self.held > self.most_held
+            && let Some(first) = self.looks.values().next().copied()
+        {
+            let bytes = self.connections.get(&first).map_or(0, |one| one.connection.waiting_bytes());
+            self.seen.dropped += bytes as u64;
+            self.give_up(first);
         }
     }
 
@@ -215,6 +243,7 @@ impl Traffic {
     fn forget(&mut self, ends: Ends) {
         if let Some(followed) = self.connections.remove(&ends) {
             self.looks.remove(&followed.look);
+            self.held -= followed.connection.held();
             self.in_service = self.in_service.saturating_sub(followed.connection.under_way());
         }
     }

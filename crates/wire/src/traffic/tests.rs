@@ -365,3 +365,43 @@ fn a_clock_that_steps_gives_no_more_busy_time_than_there_was() {
     assert!(played.look(day).3 <= 30_000);
     assert_eq!(played.traffic.in_service(), 0);
 }
+
+#[test]
+fn what_waits_has_a_bound_over_all_connections_and_what_is_dropped_is_counted() {
+    const MOST: usize = 10_000;
+    let begin = |kind: usize| {
+        let mut played = Played::new(1);
+        played.traffic.most_held = MOST;
+        for client in 0..100 {
+            played.client = 5000 + client;
+            played.open(10);
+            if kind == 0 {
+                // The beginning of its answer is missing.
+                played.send(20, 0, GET);
+                played.miss(1, 100);
+                (0..10).for_each(|_| played.send(30, 1, &[b'x'; 100]));
+            } else {
+                // Its head has no end.
+                played.send(20, 0, &[b"GET / HTTP/1.1\r\nx: ", &[b'y'; 1000][..]].concat());
+            }
+            assert!(played.traffic.held <= MOST, "{}", played.traffic.held);
+        }
+        let held: usize = played.traffic.connections.values().map(|one| one.connection.held()).sum();
+        assert_eq!(played.traffic.held, held);
+        assert!(held > MOST / 2, "what has room stays");
+        played
+    };
+    for kind in [0, 1] {
+        let mut played = begin(kind);
+        let dropped = played.traffic.seen.dropped;
+        assert!((90_000..102_000).contains(&dropped), "{dropped}");
+        // A connection that has room again is read as before.
+        played.traffic.look(Duration::from_secs(100));
+        assert_eq!(played.traffic.held, 0, "all were silent");
+        played.client = 4000;
+        played.open(100_000);
+        played.send(100_010, 0, GET);
+        played.send(100_020, 1, ANSWER);
+        assert_eq!(played.traffic.look(Duration::from_millis(100_030)).requests, 1);
+    }
+}
