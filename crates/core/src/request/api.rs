@@ -50,6 +50,9 @@ pub fn cookie<'r>(request: &'r (impl RequestView + ?Sized), name: &str) -> Optio
     pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
 }
 
+/// How often a connection is counted that goes on sending requests ([`Target::repeats`]).
+pub const COUNTED_EVERY: Duration = Duration::from_secs(1);
+
 /// Where a request belongs, and what its level and its cost depend on: the result of classification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
@@ -65,8 +68,8 @@ pub struct Target {
     /// know.
     pub streams: bool,
     /// Whether its connection, which has one request under way at a time, sent another one of the same class and was counted
-    /// within the last second. The shell sets it, since classification does not know. The connections that are counted in a
-    /// second bound how many requests can wait at once, however many are sent.
+    /// within [`COUNTED_EVERY`]. The shell sets it, since classification does not know; of streams that share a connection each
+    /// counts as one. The connections that are counted bound how many requests can wait at once, however many are sent.
     pub repeats: bool,
     /// The number of its type among its site's types; 0 where no deadline is promised.
     pub request_type: u16,

@@ -31,7 +31,8 @@ pub(crate) mod work;
 
 pub(crate) use api::Stage;
 pub use api::{
-    Arrival, Outcome, Permit, Rejection, RequestView, Service, Target, Token, Verdict, Verdicts, cookie,
+    Arrival, COUNTED_EVERY, Outcome, Permit, Rejection, RequestView, Service, Target, Token, Verdict,
+    Verdicts, cookie,
 };
 pub use classify::Classifier;
 pub use client_hash::client_address;

@@ -6,7 +6,7 @@
 //! **Verdicts** find their request by token: thread, slot, and a generation. The generation changes whenever the slot
 //! stops waiting, so that a verdict that comes too late is known to be late.
 
-use plimsoll_core::request::{Token, Verdict};
+use plimsoll_core::request::{COUNTED_EVERY, Token, Verdict};
 use plimsoll_core::time::{Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -27,9 +27,6 @@ pub(crate) struct Slot {
     /// When it was counted last as one that sends requests, in nanoseconds, and the class of that request.
     counted: Cell<(u64, u16)>,
 }
-
-/// How often a connection is counted that sends requests, as in [`Target`](plimsoll_core::request::Target).
-const COUNTED_EVERY: Duration = Duration::from_secs(1);
 
 impl Slot {
     /// Whether a request of this class comes from a connection that was counted within the last second. If not, it is counted.
@@ -104,6 +101,21 @@ impl Slot {
     }
 }
 
+/// When the ended streams of one connection were counted. A stream that begins goes on for the one that ended last, so that a
+/// connection counts for as many requests as it has under way at once.
+#[derive(Debug, Default)]
+pub(crate) struct EndedStreams(RefCell<Vec<(u64, u16)>>);
+
+impl EndedStreams {
+    pub(crate) fn begin(&self, slot: &Slot) {
+        slot.counted.set(self.0.borrow_mut().pop().unwrap_or_default());
+    }
+
+    pub(crate) fn end(&self, slot: &Slot) {
+        self.0.borrow_mut().push(slot.counted.get());
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     slots: Vec<Option<Rc<Slot>>>,
@@ -167,5 +179,32 @@ impl Slots {
 
     pub(crate) fn wake_all(&self) {
         self.slots.iter().flatten().for_each(|slot| slot.wake());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_repeats_with_as_many_streams_as_it_has_had_at_once() {
+        let ended = EndedStreams::default();
+        let repeats = |millis: u64, class: u16, slot: &Slot| {
+            slot.repeats(Instant::from_nanos(millis * 1_000_000), class)
+        };
+        let stream = |millis, class| {
+            let slot = Slot::default();
+            ended.begin(&slot);
+            (repeats(millis, class, &slot), slot)
+        };
+        let (first, second) = (stream(5, 1), stream(5, 1));
+        assert_eq!([first.0, second.0], [false, false], "two at once are two");
+        [first.1, second.1].iter().for_each(|slot| ended.end(slot));
+        let (third, fourth, fifth) = (stream(900, 1), stream(900, 1), stream(900, 1));
+        assert_eq!([third.0, fourth.0, fifth.0], [true, true, false], "and a third is one more");
+        ended.end(&third.1);
+        assert!(!stream(900, 2).0, "another class");
+        ended.end(&fourth.1);
+        assert!(!stream(1100, 1).0, "a second later");
     }
 }

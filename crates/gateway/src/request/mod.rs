@@ -5,7 +5,7 @@
 //! A request's [`lifecycle`] is one for all wires, and generic over them. A connection may be turned away by its address alone
 //! ([`at_accept`]). It begins at the [`entrance`], where a proxy says whose it is ([`proxied`]) and TLS is spoken with a
 //! [`handshake`]; where HTTP/1 is spoken, [`connection`] waits for one head after another on its socket; where HTTP/2 is,
-//! [`streams`] has a way for each stream. Each state of a request has its file: sent to come again with TLS ([`secured`]),
+//! [`streams`] has a way for each [`stream`]. Each state of a request has its file: sent to come again with TLS ([`secured`]),
 //! reading the body, into memory and then a file ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream
 //! ([`forward`], then `exchange`) or served from a folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or
 //! switched to another protocol ([`tunnel`]). [`head`] writes what upstreams get; [`peer`], [`forwarded_fields`] and
@@ -31,5 +31,6 @@ mod logged;
 pub(crate) mod peer;
 mod proxied;
 mod secured;
+mod stream;
 mod streams;
 mod tunnel;

@@ -18,24 +18,21 @@
 use super::entrance::SlotGuard;
 use super::lifecycle::Way;
 use super::peer::ConnectionSource;
+use super::stream::{self, StreamGuard};
 use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::LARGE;
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
-use crate::client::slots::Slot;
+use crate::client::slots::EndedStreams;
 use crate::client::socket::Client;
 use crate::client::stream::{Chunk, Stream};
-use crate::http1::Refusal;
-use crate::http1::body::Framing;
 use crate::http2::floods::Flood;
 use crate::http2::gathered::GatheringSocket;
-use crate::http2::head::{self, StreamStart};
 use crate::http2::metered::{Meter, Metered};
 use crate::http2::windows::{CONNECTION_WINDOW, LATE_FRAMES, RESET_STREAMS, SMALL_FRAMES, STREAM_WINDOW};
-use crate::worker::Worker;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
-use http::{Method, Request, request};
+use http::Request;
 use plimsoll_core::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -86,6 +83,7 @@ struct Streams<'a, T> {
     lingers: bool,
     /// How many streams are under way, and how many were at most.
     open: Rc<Cell<usize>>,
+    ended: Rc<EndedStreams>,
     most_open: usize,
     /// How many were begun of the heads that came.
     begun: usize,
@@ -151,6 +149,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         has_ended: false,
         lingers: false,
         open: Rc::default(),
+        ended: Rc::default(),
         most_open: 0,
         begun: 0,
         idle_since: None,
@@ -239,7 +238,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
     }
 
     fn accept(&mut self, request: Request<RecvStream>, respond: SendResponse<Chunk>) {
-        let (guard, open) = (self.guard, self.open.clone());
+        let (guard, open, ended) = (self.guard, self.open.clone(), self.ended.clone());
         let worker = &guard.worker;
         self.awaited.end();
         self.idle_since = None;
@@ -250,13 +249,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         self.hold();
         worker.ready.set(worker.ready.get() + 1);
         let slot = worker.slots.borrow_mut().add();
+        ended.begin(&slot);
         let (parts, receive) = request.into_parts();
         let io = Stream::new(receive, respond, self.meter.clone());
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
         let client = Client { io, inbox, outbox, slot: slot.clone(), besides: 0 };
         let way = Way::new(worker.clone(), client, self.source);
         let (worker, connection, meter) = (worker.clone(), guard.slot.clone(), self.meter.clone());
-        tokio::task::spawn_local(serve(StreamGuard { worker, slot, connection, open }, way, parts, meter));
+        let guard = StreamGuard { worker, slot, connection, open, ended };
+        tokio::task::spawn_local(stream::serve(guard, way, parts, meter));
     }
 
     /// Counts what the connection holds, if that has changed or its client has moved something.
@@ -390,57 +391,4 @@ enum Look {
     Again,
     Wait,
     End,
-}
-
-/// A stream's slot, and its part in the connection's count, given back on drop.
-struct StreamGuard {
-    worker: Rc<Worker>,
-    slot: Rc<Slot>,
-    connection: Rc<Slot>,
-    open: Rc<Cell<usize>>,
-}
-
-impl Drop for StreamGuard {
-    fn drop(&mut self) {
-        self.worker.slots.borrow_mut().remove(&self.slot);
-        self.worker.ready.set(self.worker.ready.get() - 1);
-        self.open.set(self.open.get() - 1);
-        if self.open.get() == 0 {
-            self.connection.wake();
-        }
-    }
-}
-
-/// One request's way, from its head to its departure.
-async fn serve(guard: StreamGuard, mut way: Way<Stream>, parts: request::Parts, meter: Rc<Meter>) {
-    poll_fn(|context| {
-        guard.slot.set_waker(context.waker());
-        Poll::Ready(())
-    })
-    .await;
-    let _ = match way.take_head(parts) {
-        Ok(()) => way.request().await,
-        Err(refusal) => way.refuse(refusal).await,
-    };
-    meter.ended(way.client.io.is_answered(), way.client.io.was_reset());
-}
-
-impl Way<Stream> {
-    /// Puts the stream's head where the way looks for it: at the beginning of the inbox. It need not be held a second time.
-    fn take_head(&mut self, parts: request::Parts) -> Result<(), Refusal> {
-        let mut random = self.worker.random.borrow_mut();
-        let nonce = u128::from(random.bits()) << 64 | u128::from(random.bits());
-        drop(random);
-        let start = StreamStart { goes_on: !self.client.io.is_end(), nonce };
-        self.client.io.begin(Framing::None, parts.method == Method::HEAD);
-        head::request(&parts, start, &mut self.scratch, &mut self.head)?;
-        if self.client.inbox.put(&self.scratch, false) < self.scratch.len() {
-            return Err(Refusal::with(431, "the request head is too large"));
-        }
-        self.client.io.begin(self.head.framing, self.head.is_head);
-        if self.head.upgrade {
-            self.client.io.may_switch();
-        }
-        Ok(())
-    }
 }
