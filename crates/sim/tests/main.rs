@@ -25,6 +25,7 @@ mod deadlines_inside;
 mod delay_ranks;
 mod delays;
 mod drawn;
+mod few_a_second;
 mod found_beside_dear;
 mod found_few;
 mod found_workers;

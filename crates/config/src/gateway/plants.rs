@@ -53,7 +53,7 @@ section! { "[upstream.NAME]"
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// How long a request may wait before it is answered with a rejection; one with a `deadline` waits as long as it
         /// can be in time. Default: ten seconds, and half a second for a request without a promise of its own while the
-        /// server is overloaded.
+        /// server is overloaded (longer where a request takes long).
         max_wait: Duration, optional;
         /// The response header in which the server reports what a request cost, in any unit of its own: a number, or ORCA's
         /// `endpoint-load-metrics` with its `request_cost`. The gateway learns how long one unit holds a worker. Used only
@@ -122,7 +122,7 @@ section! { "[folder.NAME]"
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// How long a request may wait before it is answered with a rejection; one with a `deadline` waits as long as it
         /// can be in time. Default: ten seconds, and half a second for a request without a promise of its own while the
-        /// server is overloaded.
+        /// server is overloaded (longer where a request takes long).
         max_wait: Duration, optional;
         /// The capacity of the gateway for files, and its load line.
         capacity: FolderCapacityKeys, section;

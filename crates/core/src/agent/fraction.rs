@@ -134,6 +134,7 @@ impl FractionLaw {
             arrivals_error: 0.0,
             possible_workers: 1.0,
             service_periods: SERVICE_PERIODS,
+            healthy_backlog: 0.0,
             at_once: f64::INFINITY,
             in_server: 0.0,
             ordinary_backlog: 0.0,

@@ -57,7 +57,8 @@ use sense::Sensed;
 use served::ServedLoad;
 use view::{ClassView, PlantView};
 
-/// The longest wait without a promise while requests are rejected, or one service where that is longer.
+/// The longest wait without a promise while requests are rejected, or one service or what waits on a healthy day where that is
+/// longer.
 const LONGEST_UNPROMISED_WAIT: Duration = Duration::from_millis(500);
 
 /// The loop of one plant.
@@ -153,6 +154,7 @@ impl Loop for UtilizationLoop {
             steps,
             costs: &costs,
             demand: &demand.whole,
+            request_seconds: demand.request_seconds,
             served: served.total,
             costs_begin: self.forgotten,
         }));
@@ -180,6 +182,7 @@ impl Loop for UtilizationLoop {
         self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);
         let rejects = allocation.rejects || allocation.did_reject;
+        let healthy_wait = observation::healthy_wait(plant, &input, demand.request_seconds);
         // Where the order of arrival is kept, nothing else keeps waits short while the capacity is not known.
         let bounds_waits = if plant.has_ratio() { allocation.lasts() } else { allocation.lasts() && known };
         PlantOutput {
@@ -187,7 +190,8 @@ impl Loop for UtilizationLoop {
             levels,
             returns,
             rejected: rejects.then_some(RejectedClasses { view: plant, allocation }),
-            longest_wait: bounds_waits.then_some(LONGEST_UNPROMISED_WAIT.max(sensed.service_time)),
+            longest_wait: bounds_waits
+                .then_some(LONGEST_UNPROMISED_WAIT.max(sensed.service_time).max(healthy_wait)),
             usual_costs: UsualCosts { view: plant, costs: &self.costs, service_time: sensed.service_time },
             contracts: (core::mem::take(&mut self.contracts.changed))
                 .then_some(HeldContracts { view: plant, contracts: &self.contracts }),

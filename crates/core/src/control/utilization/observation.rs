@@ -10,6 +10,7 @@ use super::view::PlantView;
 use crate::control::cost::class::ClassCosts;
 use crate::promises::Mode;
 use crate::telemetry::measurement::Measurement;
+use crate::time::Duration;
 
 /// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const DISREGARDED_BACKLOG: f64 = 0.25;
@@ -62,10 +63,23 @@ pub(super) struct StagesBefore<'a> {
     pub(super) steps: Steps,
     pub(super) costs: &'a RequestCosts<'a>,
     pub(super) demand: &'a Demand,
+    /// As in [`PlantDemand`](super::offered::PlantDemand).
+    pub(super) request_seconds: f64,
     /// R times the cost at the levels given.
     pub(super) served: f64,
     /// Whether costs were forgotten in this period.
     pub(super) costs_begin: bool,
+}
+
+/// How many requests wait now and then on a healthy day, however long they take.
+const HEALTHY_QUEUE: f64 = 8.0;
+
+/// How long that many wait; nothing where a class was promised a time, for which the queue must be short.
+pub(super) fn healthy_wait(plant: &PlantView, input: &PlantInput<'_>, request_seconds: f64) -> Duration {
+    if plant.promised.set_point >= 1.0 {
+        return Duration::ZERO;
+    }
+    Duration::from_secs_f64(HEALTHY_QUEUE * request_seconds).min(input.max_wait)
 }
 
 /// How long a request that starts now waits in the server, in services.
@@ -98,6 +112,9 @@ impl<'a> Observation<'a> {
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
         let service_periods = sensed.service_time.as_secs_f64() / period;
+        let healthy_wait = healthy_wait(plant, input, stages.request_seconds).as_secs_f64() / period;
+        let tolerated_backlog =
+            if plant.promised.set_point < 1.0 { TOLERATED_WAIT * wait_periods } else { 0.0 };
         let fills = whole >= 1.0 && input.sheds;
         let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < lowered;
         // Below the line nothing is rejected, whatever chance may make of the load.
@@ -121,12 +138,9 @@ impl<'a> Observation<'a> {
             wait_periods,
             load_error: costs.load_error(plant, &input.measured),
             arrivals_error: if is_crowded { costs.arrivals_error(plant, &input.measured) } else { 0.0 },
-            tolerated_backlog: if plant.promised.set_point < 1.0 {
-                TOLERATED_WAIT * wait_periods
-            } else {
-                0.0
-            },
+            tolerated_backlog,
             service_periods,
+            healthy_backlog: healthy_wait.min(tolerated_backlog),
             at_once: at_once(plant, &input.measured, stages.demand),
             in_server: services_in_server(&input.measured) * service_periods,
             best_effort_waits: input.best_effort_waits && !plant.has_ratio() && !plant.promised.waits_unseen,

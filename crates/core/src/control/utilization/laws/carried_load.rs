@@ -6,10 +6,12 @@
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
 //!   What is followed begins as the mean of its periods, at a start, after idle times, when costs begin anew and when the load
 //!   steps above the capacity. A mean of few periods tells an overload only if it is beyond the capacity by more than its own
-//!   error.
+//!   error, and what is followed for long only beyond the error that is left there, where a period has few requests.
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
 //!   tell the load to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not carried
 //!   until a period has no such excess.
+//!   The queue takes up half a period of work. Where no class was promised a time, and eight requests take longer than that,
+//!   it takes up these: on a healthy day as many wait now and then, however long they take.
 //! - If clients wait for their answers before they ask again, no more requests wait than there are connections. Where one
 //!   request of each is at most half a second of work, none is rejected: clients that ask again as soon as they are turned
 //!   away would seem to be an overload for as long as they are turned away.
@@ -79,7 +81,7 @@ impl Carries {
             capacity: workers * seen.capacity? + bias.min(0.0),
             chance: CHANCE.map(|errors| 1.0 + (errors * error).min(MOST_CHANCE)),
             arrivals_error: seen.arrivals_error,
-            queue: TOLERATED_BACKLOG.max(seen.service_periods) - seen.in_server,
+            queue: TOLERATED_BACKLOG.max(seen.service_periods).max(seen.healthy_backlog) - seen.in_server,
             tolerated_backlog: seen.tolerated_backlog - seen.in_server,
             at_once: if seen.at_once.is_finite() { load.at_once } else { f64::INFINITY },
             stepped: load.stepped,
@@ -103,7 +105,7 @@ impl Carries {
         let error = self.arrivals_error / sqrt(part.max(LEAST_PART));
         let is_chance = arriving <= capacity * comes * (1.0 + NO_CHANCE * error);
         sustained.has_filled_the_queue = !is_chance && (sustained.has_filled_the_queue || !is_taken_up);
-        let most = capacity * (lasts + sustained.errors() * error);
+        let most = capacity * (lasts + sustained.chance(error));
         let is_too_much = sustained.has_filled_the_queue || sustained.load > most;
         let are_few = self.at_once <= FEW_AT_ONCE * self.capacity.min(1.0);
         are_few || (!is_too_much && (is_taken_up || left_by_a_pause))
@@ -157,9 +159,12 @@ impl SustainedLoad {
         self.load += (arriving - self.load) * if steps { 1.0 } else { follows };
     }
 
-    /// How many standard errors of one period may be chance in a mean of few of them.
-    fn errors(&self) -> f64 {
-        CHANCE_OF_FEW * sqrt((1.0 / f64::from(self.periods.max(1)) - FOLLOWS).max(0.0))
+    /// What may be chance in the followed load, as a part of the capacity: `error` is the standard error of one period. A mean
+    /// of few periods has an error of its own, and so has what is followed for long, of which a twentieth is none.
+    fn chance(&self, error: f64) -> f64 {
+        let of_few = sqrt((1.0 / f64::from(self.periods.max(1)) - FOLLOWS).max(0.0));
+        let of_long = sqrt(FOLLOWS / (2.0 - FOLLOWS));
+        (CHANCE_OF_FEW * of_few * error).max(CHANCE_OF_FEW * of_long * error - KNOWN_WELL)
     }
 }
 

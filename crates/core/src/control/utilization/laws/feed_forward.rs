@@ -258,6 +258,7 @@ mod tests {
             demand,
             wait_periods: 10.0,
             service_periods: 0.01,
+            healthy_backlog: 0.0,
             at_once: f64::INFINITY,
             in_server: 0.0,
             unconfirmed: false,

@@ -89,6 +89,7 @@ mod tests {
                 tolerated_backlog: 0.0,
                 possible_workers: 1.0,
                 service_periods: 0.01,
+                healthy_backlog: 0.0,
                 at_once: f64::INFINITY,
                 in_server: 0.0,
                 unconfirmed: false,
