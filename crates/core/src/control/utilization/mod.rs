@@ -154,7 +154,6 @@ impl Loop for UtilizationLoop {
             steps,
             costs: &costs,
             demand: &demand.whole,
-            request_seconds: demand.request_seconds,
             served: served.total,
             costs_begin: self.forgotten,
         }));
@@ -182,7 +181,7 @@ impl Loop for UtilizationLoop {
         self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);
         let rejects = allocation.rejects || allocation.did_reject;
-        let healthy_wait = observation::healthy_wait(plant, &input, demand.request_seconds);
+        let healthy_wait = observation::healthy_wait(plant, &input, &self.sensed);
         // Where the order of arrival is kept, nothing else keeps waits short while the capacity is not known.
         let bounds_waits = if plant.has_ratio() { allocation.lasts() } else { allocation.lasts() && known };
         PlantOutput {

@@ -63,8 +63,6 @@ pub(super) struct StagesBefore<'a> {
     pub(super) steps: Steps,
     pub(super) costs: &'a RequestCosts<'a>,
     pub(super) demand: &'a Demand,
-    /// As in [`PlantDemand`](super::offered::PlantDemand).
-    pub(super) request_seconds: f64,
     /// R times the cost at the levels given.
     pub(super) served: f64,
     /// Whether costs were forgotten in this period.
@@ -75,11 +73,12 @@ pub(super) struct StagesBefore<'a> {
 const HEALTHY_QUEUE: f64 = 8.0;
 
 /// How long that many wait; nothing where a class was promised a time, for which the queue must be short.
-pub(super) fn healthy_wait(plant: &PlantView, input: &PlantInput<'_>, request_seconds: f64) -> Duration {
+pub(super) fn healthy_wait(plant: &PlantView, input: &PlantInput<'_>, sensed: &Sensed) -> Duration {
     if plant.promised.set_point >= 1.0 {
         return Duration::ZERO;
     }
-    Duration::from_secs_f64(HEALTHY_QUEUE * request_seconds).min(input.max_wait)
+    let each = sensed.worker_seconds() / f64::from(input.measured.workers.max(1));
+    Duration::from_secs_f64(HEALTHY_QUEUE * each).min(input.max_wait)
 }
 
 /// How long a request that starts now waits in the server, in services.
@@ -112,7 +111,7 @@ impl<'a> Observation<'a> {
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
         let service_periods = sensed.service_time.as_secs_f64() / period;
-        let healthy_wait = healthy_wait(plant, input, stages.request_seconds).as_secs_f64() / period;
+        let healthy_wait = healthy_wait(plant, input, sensed).as_secs_f64() / period;
         let tolerated_backlog =
             if plant.promised.set_point < 1.0 { TOLERATED_WAIT * wait_periods } else { 0.0 };
         let fills = whole >= 1.0 && input.sheds;

@@ -26,8 +26,6 @@ pub(crate) struct PlantDemand {
     pub(crate) claimed: Vec<f64>,
     /// The same of each resource, where the plant has two.
     claimed_by_resource: Vec<LoadParts>,
-    /// The plant's time for one request at the lowest level (s), in the last period in which some came.
-    pub(crate) request_seconds: f64,
     /// Whether groups, fixed loads or contracts differ in the resource that they use more, so that each is shared out by
     /// itself. Otherwise one resource is full first whatever is served, and all count with what they take of that one.
     pub(crate) is_divided: bool,
@@ -48,7 +46,6 @@ impl PlantDemand {
                 Some(_) => alloc::vec![LoadParts::default(); sites],
                 None => Vec::new(),
             },
-            request_seconds: 0.0,
             is_divided: false,
         }
     }
@@ -96,10 +93,6 @@ impl PlantDemand {
                     whole.add(1.0, load(plant, index, given, measured, costs));
                 }
             }
-        }
-        let rate: f64 = plant.classes.iter().map(|class| class.rate(measured)).sum();
-        if rate > 0.0 {
-            self.request_seconds = self.whole.offered(1.0, 0.0) / rate;
         }
         self
     }
@@ -173,7 +166,6 @@ impl PlantDemand {
             promised: Vec::new(),
             claimed: claimed.collect(),
             claimed_by_resource: Vec::new(),
-            request_seconds: 0.0,
             is_divided: false,
         }
     }
