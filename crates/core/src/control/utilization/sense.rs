@@ -15,7 +15,7 @@ pub(crate) struct Sensed {
     /// Mean service time; zero if nothing was released.
     pub(crate) service_time: Duration,
     /// The time that workers were busy of late (s), and the requests that were released in it.
-    worked: (f64, f64),
+    pub(super) worked: (f64, f64),
     /// For how long all workers have been busy and released nothing (s).
     pub(crate) silent_seconds: f64,
     /// Whether the plant answers slower than its limit (CA 4.2.1).
