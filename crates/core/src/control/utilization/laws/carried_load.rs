@@ -6,7 +6,7 @@
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
 //!   What is followed begins as the mean of its periods, at a start, after idle times, when costs begin anew and when the load
 //!   steps above the capacity. A mean of few periods tells an overload only if it is beyond the capacity by more than its own
-//!   error, and what is followed for long only beyond the error that is left there, where a period has few requests.
+//!   error.
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
 //!   tell the load to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not carried
 //!   until a period has no such excess.
@@ -105,7 +105,7 @@ impl Carries {
         let error = self.arrivals_error / sqrt(part.max(LEAST_PART));
         let is_chance = arriving <= capacity * comes * (1.0 + NO_CHANCE * error);
         sustained.has_filled_the_queue = !is_chance && (sustained.has_filled_the_queue || !is_taken_up);
-        let most = capacity * (lasts + sustained.chance(error));
+        let most = capacity * (lasts + sustained.errors() * error);
         let is_too_much = sustained.has_filled_the_queue || sustained.load > most;
         let are_few = self.at_once <= FEW_AT_ONCE * self.capacity.min(1.0);
         are_few || (!is_too_much && (is_taken_up || left_by_a_pause))
@@ -159,12 +159,9 @@ impl SustainedLoad {
         self.load += (arriving - self.load) * if steps { 1.0 } else { follows };
     }
 
-    /// What may be chance in the followed load, as a part of the capacity: `error` is the standard error of one period. A mean
-    /// of few periods has an error of its own, and so has what is followed for long, of which a twentieth is none.
-    fn chance(&self, error: f64) -> f64 {
-        let of_few = sqrt((1.0 / f64::from(self.periods.max(1)) - FOLLOWS).max(0.0));
-        let of_long = sqrt(FOLLOWS / (2.0 - FOLLOWS));
-        (CHANCE_OF_FEW * of_few * error).max(CHANCE_OF_FEW * of_long * error - KNOWN_WELL)
+    /// How many standard errors of one period may be chance in a mean of few of them.
+    fn errors(&self) -> f64 {
+        CHANCE_OF_FEW * sqrt((1.0 / f64::from(self.periods.max(1)) - FOLLOWS).max(0.0))
     }
 }
 
