@@ -25,8 +25,8 @@ use two_resources::TwoResources;
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on all classes have `level`:
-    /// none is rejected, and none is degraded unless much waits.
+    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on no class is degraded: all
+    /// have `level`, which is M.
     unknown: u32,
     /// Whether some requests are to be rejected, or would be if the capacity was known.
     pub(crate) rejects: bool,
@@ -44,9 +44,6 @@ pub(crate) struct Allocation {
 /// Periods without a known capacity after which levels that were set for it are given up. Another number of workers is tried
 /// within fewer, and full pages for all would be an overload meanwhile.
 const UNKNOWN: u32 = 4;
-/// The waiting work of full pages, in periods of what the plant is taken for, that makes pages lighter while its capacity is
-/// not known.
-const MUCH_WAITS: f64 = 1.0;
 
 impl Allocation {
     /// Everything at the highest level.
@@ -68,8 +65,8 @@ impl Allocation {
         self.rejects && self.did_reject
     }
 
-    /// The allocation that meets the target in the next period. Unless `capacity_known` it stays as it was, and rejects nobody
-    /// once that has not been known for long.
+    /// The allocation that meets the target in the next period. Unless `capacity_known` it stays as it was, and is the
+    /// highest level once that has not been known for long.
     pub(crate) fn allocate(
         &mut self,
         plant: &PlantView,
@@ -92,9 +89,7 @@ impl Allocation {
         (self.did_reject, self.wanted) = (self.rejects, self.level);
         self.rejects = groups.chain([&self.level]).any(|m| *m < 1.0);
         if self.is_unknown() {
-            // A server that has become slow before its workers were found has less use of full pages than of lighter ones.
-            let much_waits = demand.whole.backlog(plant.top) > MUCH_WAITS;
-            self.level = if much_waits { self.level.max(1.0) } else { plant.top };
+            self.level = plant.top;
         }
         self
     }
@@ -299,17 +294,5 @@ mod tests {
         assert!(own.classes.iter().all(|class| held.level_of(&own, class) == 1.0), "{held:?}");
         let group = held.group_level(&own, &own.classes[0]).expect("shared");
         assert!((group - 0.4).abs() < 1e-6, "the allocation goes on meanwhile: {group}");
-    }
-
-    #[test]
-    fn lighter_pages_for_all_are_the_most_while_the_capacity_is_not_known_and_much_waits() {
-        let own = plant(alloc::vec![class(0, 2)]);
-        let mut demand = PlantDemand::new(&own);
-        let mut m = |waiting: f64| {
-            demand.whole = Demand::arriving(&[0.0, 1.0, 3.0]);
-            demand.whole.levels[2].waiting = waiting;
-            Allocation::top(&own).allocate(&own, &LawTarget::Load(TARGET), &demand, false).level
-        };
-        assert_eq!([0.5, 1.5].map(&mut m), [2.0, 1.0]);
     }
 }
