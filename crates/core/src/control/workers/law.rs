@@ -267,7 +267,7 @@ impl WorkersLaw {
         }
     }
 
-    /// The next limit where throughput may still rise with it, while as many as the limit are in service and requests wait.
+    /// The next limit where throughput may still rise with it, while the limit is bound.
     fn next_of_rising(&self, fit: &Fit, counted: &Counted) -> u32 {
         let (is_rare, healthy) = (counted.departs_rarely(), self.healthy(counted.slack));
         let (is_slow, exceeds) = (counted.slack < 0.0, fit.best > self.limit && fit.against_limit >= DOUBT);
