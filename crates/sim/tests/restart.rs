@@ -113,9 +113,16 @@ fn the_shares_are_right_within_the_first_seconds_and_the_twin_is_worse() {
             let [before, after, twin] = restarted(times, found);
             let off = |own: [f64; 3]| (own[0] - before[0]).abs().max((own[1] - before[1]).abs());
             assert!(off(after) < 0.05, "{times}, {found}: {before:?}, {after:?}");
+            // Until the workers are found pages are lighter if much waits, and so as many as the server carries at three times
+            // its capacity: that twin is late only.
+            let is_late_only = found && times < 5.0;
             assert!(
-                off(twin) > 0.02 && off(twin) > 2.0 * off(after),
-                "{times}, {found}: {before:?}, {twin:?}"
+                if is_late_only {
+                    twin[2] > 5.0 * after[2]
+                } else {
+                    off(twin) > 0.02 && off(twin) > 2.0 * off(after)
+                },
+                "{times}, {found}: {before:?}, {after:?}, {twin:?}"
             );
             assert!(
                 after[2] < 1.5 * before[2] && twin[2] > 1.5 * after[2],

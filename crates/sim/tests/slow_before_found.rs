@@ -2,8 +2,9 @@
 //! second on, and nothing told but the address. More in service than there are workers wait in the server, where no class is
 //! first, so a search that asks for more of a server that has just become slower lets what was promised be late.
 
+use crate::scenario::Scenario;
 use crate::waits::{Flow, Scene, mean};
-use plimsoll_core::promises::{Delay, Mode};
+use plimsoll_core::promises::{Delay, Mode, Plant, Promises, Site, WorkerBounds};
 use plimsoll_sim::workload::{Fault, FaultKind, Law};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -65,4 +66,55 @@ fn premium_is_served_by_found_workers_nearly_as_by_those_that_are_told() {
 fn the_twin_without_control_is_late() {
     let without = in_time(|seed| scene(8, &Law::Exponential, Mode::Off, seed).finding_workers(true));
     assert!(without[0] < 0.6, "{without:?}");
+}
+
+/// 16 workers of 40 ms at 0.6 of their capacity, with light pages of a fifth, and from the 20th second on five times as slow:
+/// the longest mean response of a second (s), and how many were rejected.
+fn with_light_pages(seed: u64, mode: Mode) -> (f64, u64) {
+    let mut plant = Plant::new("origin", 16);
+    plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+    plant.max_connections = 1024;
+    let mut promises = Promises::of(plant, Site::new("site", &["light", "full"]));
+    promises.control.mode = mode;
+    let [from, until] = [20, 40].map(Duration::from_secs);
+    let scenario = Scenario {
+        promises,
+        load: vec![(Duration::ZERO, 240.0)],
+        duration: until,
+        workers: 16,
+        service: [8, 40].map(Duration::from_millis).to_vec(),
+        bytes: vec![1000, 1000],
+        service_time: Law::Exponential,
+        listen_queue: 100_000,
+        faults: vec![Fault { from, until, kind: FaultKind::Slower(5.0) }],
+        reports: false,
+        clients: 5000,
+        skew: 1.0,
+        seed,
+    };
+    let periods = scenario.run().expect("it runs").periods;
+    let slow = periods[20..]
+        .iter()
+        .map(|one| one.response_seconds.0 / one.completed.iter().sum::<u64>().max(1) as f64);
+    (slow.fold(0.0, f64::max), periods.iter().map(|one| one.rejected).sum())
+}
+
+/// Before, full pages went on for five seconds, until the workers were found, and responses took four on average.
+#[test]
+fn pages_are_lighter_before_the_workers_are_found_if_much_waits() {
+    let runs = SEEDS.map(|seed| with_light_pages(seed, Mode::Control)).collect::<Vec<_>>();
+    let longest = runs.iter().map(|run| run.0).collect::<Vec<_>>();
+    println!("longest mean responses of a second: {longest:.2?}");
+    // Where the limit has risen far meanwhile, more waits in the server, where nobody sees it.
+    let within = longest.iter().filter(|one| **one < 1.2).count();
+    assert!(mean(&longest) < 1.1 && within >= 22, "{longest:.2?}");
+    // A number that is found too high lets full pages in again, and some are rejected for what they leave.
+    let rejected = runs.iter().map(|run| run.1).collect::<Vec<_>>();
+    let without_any = rejected.iter().filter(|one| **one == 0).count();
+    assert!(
+        without_any >= 22 && rejected.iter().all(|one| *one < 100),
+        "light pages for all would do: {rejected:?}"
+    );
+    let (without, _) = with_light_pages(*SEEDS.start(), Mode::Off);
+    assert!(without > 8.0, "the twin without control: {without}");
 }

@@ -25,9 +25,11 @@ use two_resources::TwoResources;
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on no class is degraded: all
-    /// have `level`, which is M.
+    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on all classes have `level`:
+    /// none is rejected, and none is degraded unless much waits.
     unknown: u32,
+    /// For how many periods more all have the lowest level meanwhile, and none is rejected once it is known.
+    lighter: u32,
     /// Whether some requests are to be rejected, or would be if the capacity was known.
     pub(crate) rejects: bool,
     /// The same of the period before.
@@ -44,6 +46,9 @@ pub(crate) struct Allocation {
 /// Periods without a known capacity after which levels that were set for it are given up. Another number of workers is tried
 /// within fewer, and full pages for all would be an overload meanwhile.
 const UNKNOWN: u32 = 4;
+/// The waiting work of full pages, in periods of what the plant is taken for, that makes pages lighter while its capacity is
+/// not known. It is little, for as long as the number of workers is not found it is taken for too many.
+const MUCH_WAITS: f64 = 0.25;
 
 impl Allocation {
     /// Everything at the highest level.
@@ -51,6 +56,7 @@ impl Allocation {
         Allocation {
             level: plant.top,
             unknown: UNKNOWN,
+            lighter: 0,
             rejects: false,
             did_reject: false,
             wanted: plant.top,
@@ -65,8 +71,8 @@ impl Allocation {
         self.rejects && self.did_reject
     }
 
-    /// The allocation that meets the target in the next period. Unless `capacity_known` it stays as it was, and is the
-    /// highest level once that has not been known for long.
+    /// The allocation that meets the target in the next period. Unless `capacity_known` it stays as it was, and rejects nobody
+    /// once that has not been known for long.
     pub(crate) fn allocate(
         &mut self,
         plant: &PlantView,
@@ -85,11 +91,18 @@ impl Allocation {
         if let (LawTarget::Load(load), true) = (target, plant.is_shared) {
             self.share(plant, load, demand);
         }
+        let much_waits = self.is_unknown() && plant.top > 1.0 && demand.whole.backlog(plant.top) > MUCH_WAITS;
+        self.lighter = if much_waits { UNKNOWN } else { self.lighter.saturating_sub(1) };
+        if self.lighter > 0 && !self.is_unknown() {
+            // What light pages cost was measured behind full ones in the server, and seems to be more than it is.
+            self.groups.iter_mut().chain([&mut self.level]).for_each(|m| *m = m.max(1.0));
+        }
         let groups = self.groups.iter().filter(|_| plant.is_shared);
         (self.did_reject, self.wanted) = (self.rejects, self.level);
         self.rejects = groups.chain([&self.level]).any(|m| *m < 1.0);
         if self.is_unknown() {
-            self.level = plant.top;
+            // A server that has become slow before its workers were found has less use of full pages than of lighter ones.
+            self.level = if self.lighter > 0 { 1.0 } else { plant.top };
         }
         self
     }
@@ -294,5 +307,22 @@ mod tests {
         assert!(own.classes.iter().all(|class| held.level_of(&own, class) == 1.0), "{held:?}");
         let group = held.group_level(&own, &own.classes[0]).expect("shared");
         assert!((group - 0.4).abs() < 1e-6, "the allocation goes on meanwhile: {group}");
+    }
+
+    #[test]
+    fn pages_are_lighter_while_much_waits_and_the_capacity_is_not_known_and_for_some_periods_more() {
+        let own = plant(alloc::vec![class(0, 2)]);
+        let mut demand = PlantDemand::new(&own);
+        let mut allocation = Allocation::top(&own);
+        let mut m = |(waiting, known): (f64, bool)| {
+            demand.whole = Demand::arriving(&[0.0, 1.0, 3.0]);
+            demand.whole.levels[2].waiting = waiting;
+            allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, known).level
+        };
+        let waits = [(0.2, false), (0.3, false), (0.0, false), (0.0, false), (0.0, false), (0.0, false)];
+        assert_eq!(waits.map(&mut m), [2.0, 1.0, 1.0, 1.0, 1.0, 2.0]);
+        // None is rejected in the first periods with a capacity that was found meanwhile.
+        let found = [(0.3, false), (0.0, true), (0.0, true), (0.0, true), (0.0, true)];
+        assert_eq!(found.map(&mut m), [1.0, 1.0, 1.0, 1.0, 0.8]);
     }
 }
