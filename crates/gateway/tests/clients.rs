@@ -1,5 +1,6 @@
 //! Slow clients and many clients: which places and connections they may hold, and for how long.
 
+use crate::support::http2::*;
 use crate::support::*;
 use plimsoll_core::promises::Condition;
 use plimsoll_core::request::Reason;
@@ -143,6 +144,52 @@ fn slow_readers_of_a_folder_are_not_given_up_for_memory() {
     }
     settled(&gateway);
     assert_eq!(outcomes(&gateway), [READERS as u64, 0, 0]);
+}
+
+/// Streams too, however large the windows are that their clients give and do not read from: what the gateway has handed to the
+/// connection of a file is not held against them.
+#[test]
+fn streams_of_slow_readers_of_a_folder_are_not_given_up_for_memory() {
+    const CONNECTIONS: usize = 6;
+    const MEMORY: u64 = 256 << 10;
+    let (root, content) = (tempfile::tempdir().expect("a folder"), pattern(LONG / 2));
+    std::fs::write(root.path().join("big.bin"), &content).expect("a file");
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut settings = Settings { admin, h2c: true, ..folder(root.path()) };
+    settings.limits.buffer_memory = MEMORY;
+    let gateway = Gateway::start(settings, &promises(2 * CONNECTIONS as u32)).expect("a gateway");
+    let fields = [&[0x82, 0x86, 0x04, 8][..], b"/big.bin", &[0x01, 4], b"test"].concat();
+    let windows = [&[0, 4][..], &(1_u32 << 30).to_be_bytes()].concat();
+    let begin = [
+        frame(SETTINGS, 0, 0, &windows),
+        frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes()),
+        frame(HEADERS, 5, 1, &fields),
+        frame(HEADERS, 5, 3, &fields),
+    ];
+    let mut readers: Vec<Peer> = (0..CONNECTIONS).map(|_| raw(address(&gateway))).collect();
+    readers.iter_mut().for_each(|reader| reader.send(begin.concat()).expect("sent"));
+    eventually("all have come", || gateway.status().classes[0].counts.arrivals == 2 * CONNECTIONS as u64);
+    eventually("they hold no place", || gateway.status().plants[0].in_service == 0);
+    // Those that have stood the longest would be given up for the others.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(in_flight(&gateway), 2 * CONNECTIONS as u64);
+    eventually("they hold little memory", || {
+        metric(&gateway, "plimsoll_buffer_bytes{in=\"memory\"}") <= MEMORY as f64
+    });
+    for reader in &mut readers {
+        let (mut bodies, mut ended) = ([const { Vec::new() }; 2], 0);
+        while ended < 2 {
+            let (kind, flags, stream, payload) = frame_of(reader);
+            assert!(kind != GOAWAY && kind != RST_STREAM, "{payload:?}");
+            if kind == DATA {
+                bodies[stream as usize / 2].extend(payload);
+                ended += flags & 1;
+            }
+        }
+        assert!(bodies.iter().all(|body| *body == content));
+    }
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [2 * CONNECTIONS as u64, 0, 0]);
 }
 
 /// A folder takes no uploads, and says so before one has come.

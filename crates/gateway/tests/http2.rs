@@ -73,13 +73,6 @@ fn raw_with_windows(gateway: &Gateway) -> Peer {
     peer
 }
 
-/// The kind, the flags, the stream and the payload of the next frame.
-fn frame_of(peer: &mut Peer) -> (u8, u8, u32, Vec<u8>) {
-    let head = peer.exactly(9);
-    let payload = peer.exactly(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize);
-    (head[3], head[4], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload)
-}
-
 /// A call of gRPC whose messages are as short as they like.
 #[test]
 fn thousands_of_small_frames_wait_with_their_stream_for_its_place() {

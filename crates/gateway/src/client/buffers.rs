@@ -98,6 +98,11 @@ pub(crate) fn are_scarce() -> bool {
     exceed(MOST.get())
 }
 
+/// Whether they use so little of it that all of that may be what cannot be given back.
+pub(crate) fn are_few() -> bool {
+    in_use() < MOST.get() / 4
+}
+
 /// A buffer of fixed size from its thread's pool, which holds whatever its last user left in it; or one of its bytes' size.
 #[derive(Debug)]
 pub(crate) struct Buffer {

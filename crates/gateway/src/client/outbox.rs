@@ -101,6 +101,8 @@ struct Stored {
     /// How many of the file's bytes are not body. Which ones is not noted: the first that are read back count as these.
     head: u64,
     later: VecDeque<Piece>,
+    /// Whether a piece that was read goes where it cannot be given back from: it is small for it before memory is short.
+    by_turns: bool,
 }
 
 impl Stored {
@@ -193,7 +195,7 @@ impl Outbox {
                     store.skip(piece.range.len());
                 }
                 let later = self.pieces.split_off(keep);
-                none.insert(Box::new(Stored { store, head: 0, later }))
+                none.insert(Box::new(Stored { store, head: 0, later, by_turns: false }))
             }
         };
         while let Some(piece) = stored.later.front() {
@@ -216,14 +218,19 @@ impl Outbox {
     }
 
     /// Lets a part of a folder's file follow what is queued, which is all that follows. Its beginning is read at once, so that
-    /// both leave in one write.
-    pub(crate) fn follow_with(&mut self, slice: FileSlice) -> io::Result<()> {
+    /// both leave in one write. `by_turns`: it goes to a stream, which takes turns with others of its connection.
+    pub(crate) fn follow_with(&mut self, slice: FileSlice, by_turns: bool) -> io::Result<()> {
         if slice.remaining() == 0 {
             return Ok(());
         }
-        self.stored =
-            Some(Box::new(Stored { store: StoredBytes::Folder(slice), head: 0, later: VecDeque::new() }));
+        let (store, later) = (StoredBytes::Folder(slice), VecDeque::new());
+        self.stored = Some(Box::new(Stored { store, head: 0, later, by_turns }));
         self.load()
+    }
+
+    /// Whether it has a part of a folder's file, which goes by turns.
+    pub(crate) fn goes_by_turns(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.by_turns)
     }
 
     /// Forgets what was read of a folder's file and is not written; true if there is such a file, so that no memory is held for
@@ -273,7 +280,8 @@ impl Outbox {
     /// Brings the file's next bytes back.
     fn load(&mut self) -> io::Result<()> {
         let Some(stored) = &mut self.stored else { return Ok(()) };
-        let mut buffer = if buffers::are_scarce() { Buffer::small() } else { Buffer::large() };
+        let is_small = if stored.by_turns { !buffers::are_few() } else { buffers::are_scarce() };
+        let mut buffer = if is_small { Buffer::small() } else { Buffer::large() };
         let count = stored.store.read(&mut buffer)?;
         let head = stored.take_head(count);
         self.pieces.push_back(Piece { bytes: Bytes::Pooled(buffer), range: 0..count, head });
@@ -420,7 +428,7 @@ mod tests {
             let mut outbox = Outbox::default();
             assert!(!outbox.put_back(), "nothing is of a folder");
             outbox.push_head(b"head");
-            outbox.follow_with(FileSlice::of(file.try_clone().unwrap(), all.len() as u64)).unwrap();
+            outbox.follow_with(FileSlice::of(file.try_clone().unwrap(), all.len() as u64), false).unwrap();
             assert!(!outbox.put_back(), "its head is in memory alone");
             assert_eq!(outbox.front().unwrap(), Some(&b"head"[..]));
             assert_eq!(outbox.advance(4).body, 0);

@@ -51,10 +51,12 @@ impl<W: Wire> Client<W> {
     }
 
     /// Gives back the memory of what a folder's file can give once more. Whether nothing else can be given back then: a socket
-    /// may keep what TLS has encrypted, which is one small buffer. A stream may keep nothing, for there may be many of them.
+    /// may keep what TLS has encrypted, which is one small buffer. A stream may keep nothing, for there may be many of them;
+    /// turns bound what those of a connection have on their way.
     pub(crate) fn put_back(&mut self) -> bool {
         let kept = if W::IN_ORDER { SMALL } else { 0 };
-        self.outbox.put_back() && self.inbox.is_empty() && self.io.held() <= kept
+        let has_none = self.outbox.is_empty() || self.outbox.put_back();
+        has_none && self.inbox.is_empty() && self.io.held() <= kept
     }
 
     /// Ready when the waiting request's verdict has come, when the client has left, or when its deadline has passed.

@@ -59,7 +59,7 @@ impl<W: Wire> Way<W> {
                 // What its client sent and was sent is not needed while it takes the file, which may be for long.
                 (self.head.fields, self.scratch) = (Vec::new(), Vec::new());
                 self.note_besides();
-                if self.client.outbox.follow_with(slice).is_err() {
+                if self.client.outbox.follow_with(slice, !W::IN_ORDER).is_err() {
                     started.permit.release(service);
                     self.give_up(started.permit).await;
                     return Next::Close;

@@ -25,7 +25,7 @@ use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
 use crate::client::slots::EndedStreams;
 use crate::client::socket::Client;
-use crate::client::stream::{Chunk, Stream};
+use crate::client::stream::{Chunk, Stream, Turns};
 use crate::http2::floods::Flood;
 use crate::http2::gathered::GatheringSocket;
 use crate::http2::metered::{Meter, Metered};
@@ -76,6 +76,7 @@ struct Streams<'a, T> {
     /// The socket below, which is flushed once a turn.
     wire: Rc<RefCell<GatheringSocket<T>>>,
     meter: Rc<Meter>,
+    turns: Rc<Turns>,
     state: State,
     /// Nothing comes or goes any more but what was written.
     has_ended: bool,
@@ -145,6 +146,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         h2,
         wire,
         meter,
+        turns: Rc::default(),
         state: State::Open,
         has_ended: false,
         lingers: false,
@@ -251,7 +253,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let slot = worker.slots.borrow_mut().add();
         ended.begin(&slot);
         let (parts, receive) = request.into_parts();
-        let io = Stream::new(receive, respond, self.meter.clone());
+        let io = Stream::new(receive, respond, (self.meter.clone(), self.turns.clone()));
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
         let client = Client { io, inbox, outbox, slot: slot.clone(), besides: 0 };
         let way = Way::new(worker.clone(), client, self.source);

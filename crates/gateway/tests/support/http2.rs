@@ -172,6 +172,13 @@ pub fn raw(address: SocketAddr) -> Peer {
     peer
 }
 
+/// The kind, the flags, the stream and the payload of the next frame.
+pub fn frame_of(peer: &mut Peer) -> (u8, u8, u32, Vec<u8>) {
+    let head = peer.exactly(9);
+    let payload = peer.exactly(u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize);
+    (head[3], head[4], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload)
+}
+
 /// Reads to the connection's end, and returns the code of the last `GOAWAY`.
 pub fn goaway(peer: &mut Peer) -> Option<u32> {
     let bytes = peer.rest();

@@ -7,7 +7,7 @@ mod chunk;
 mod incoming;
 mod outgoing;
 
-pub(crate) use chunk::Chunk;
+pub(crate) use chunk::{Chunk, Turns};
 
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
@@ -30,8 +30,12 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(receive: RecvStream, respond: SendResponse<Chunk>, meter: Rc<Meter>) -> Self {
-        let (incoming, outgoing) = (RequestFrames::new(receive), ResponseFrames::new(respond, meter));
+    pub(crate) fn new(
+        receive: RecvStream,
+        respond: SendResponse<Chunk>,
+        (meter, turns): (Rc<Meter>, Rc<Turns>),
+    ) -> Self {
+        let (incoming, outgoing) = (RequestFrames::new(receive), ResponseFrames::new(respond, meter, turns));
         Stream { incoming, outgoing, is_tunnel: false }
     }
 
@@ -109,7 +113,7 @@ impl Wire for Stream {
     }
 
     fn held(&self) -> usize {
-        self.incoming.held() + self.outgoing.pending()
+        self.incoming.held() + self.outgoing.held()
     }
 
     fn abort(&mut self) {

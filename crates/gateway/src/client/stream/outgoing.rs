@@ -3,8 +3,8 @@
 //! Bytes are handed to the connection only as far as the client gives a window for them, and as far as the connection has
 //! written what it was given before: what the client does not take stays in the outbox, which may move it to a file.
 
-use super::chunk::{Chunk, Flight};
-use crate::client::buffers::Buffer;
+use super::chunk::{Chunk, Flight, Turns};
+use crate::client::buffers::{self, Buffer, SMALL};
 use crate::client::outbox::{Bytes, Outbox, Written};
 use crate::http1::body::{Decoder, Framing};
 use crate::http1::response::ResponseHead;
@@ -44,10 +44,11 @@ pub(super) struct ResponseFrames {
     counted: u64,
     /// The connection's, which is told of each message that passes.
     meter: Rc<Meter>,
+    turns: Rc<Turns>,
 }
 
 impl ResponseFrames {
-    pub(super) fn new(respond: SendResponse<Chunk>, meter: Rc<Meter>) -> Self {
+    pub(super) fn new(respond: SendResponse<Chunk>, meter: Rc<Meter>, turns: Rc<Turns>) -> Self {
         ResponseFrames {
             sending: Sending::Head(respond),
             to_head: false,
@@ -62,6 +63,7 @@ impl ResponseFrames {
             flight: Rc::default(),
             counted: 0,
             meter,
+            turns,
         }
     }
 
@@ -74,6 +76,11 @@ impl ResponseFrames {
     /// How many bytes are on their way to the socket.
     pub(super) fn pending(&self) -> usize {
         self.flight.pending()
+    }
+
+    /// How many of these its client can be given up for. Those of a folder's file are bounded by turns instead.
+    pub(super) fn held(&self) -> usize {
+        if self.flight.takes_turns() { 0 } else { self.flight.pending() }
     }
 
     /// Ready once the client has reset the stream, or has left.
@@ -181,6 +188,9 @@ impl ResponseFrames {
             self.has_ended = self.body.is_done();
             let stream = respond.send_response(response, self.has_ended).map_err(io::Error::other)?;
             self.sending = Sending::Body(stream);
+            if outbox.goes_by_turns() {
+                self.flight.take_turns(&self.turns);
+            }
         }
         if self.has_ended {
             outbox.clear();
@@ -237,11 +247,17 @@ impl ResponseFrames {
     /// How many bytes may be handed over.
     fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Sending::Body(stream) = &mut self.sending else { return Poll::Ready(Ok(0)) };
+        let in_turn = self.flight.takes_turns() && !buffers::are_few();
+        let most = if in_turn { SMALL } else { usize::MAX };
         loop {
             if stream.capacity() > 0 {
-                return Poll::Ready(Ok(stream.capacity()));
+                // A stream without a window has no turn, in which others would wait for its client.
+                if in_turn {
+                    ready!(self.flight.poll_turn(context));
+                }
+                return Poll::Ready(Ok(stream.capacity().min(most)));
             }
-            stream.reserve_capacity(wanted);
+            stream.reserve_capacity(wanted.min(most));
             if stream.capacity() == 0 {
                 match ready!(stream.poll_capacity(context)) {
                     Some(Ok(_)) => {}
