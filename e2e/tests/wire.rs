@@ -137,6 +137,7 @@ fn packets_show_each_request_and_byte_once_and_how_long_answers_took() {
     assert!((pages..pages + served.probes.load(Relaxed)).contains(&requests), "{last}");
     let probed = (requests - pages) * PROBE.len() as u64;
     assert_eq!(last["bytes"].as_u64(), Some(bytes + probed), "{last}");
+    assert_eq!(last["dropped_bytes"], 0, "{last}");
     let responses: Vec<f64> = all.iter().filter_map(|line| line["server_response_ms"].as_f64()).collect();
     let probe = last["response_ms"].as_f64().expect("the probe's time");
     assert!(!responses.is_empty(), "{log}");

@@ -159,6 +159,7 @@ impl AgentRun {
         let now = Instant::now();
         let mut load = self.source.look(now);
         self.report_unread(now, load.is_some());
+        self.totals.dropped = self.source.dropped();
         if let Some(complaint) = self.source.complaint() {
             tracing::warn!("{complaint}");
         }

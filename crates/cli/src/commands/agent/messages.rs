@@ -63,6 +63,8 @@ pub(super) struct ServerTotals {
     /// Since the start.
     requests: u64,
     bytes: u64,
+    /// Bytes of packets that had no room to wait, since the start, where packets are read.
+    pub(super) dropped: Option<u64>,
     /// Since the last figures: the requests whose response times were seen, and the sum of these.
     seen: u64,
     response: Duration,
@@ -99,6 +101,7 @@ pub(super) fn json(
         hidden("seconds", (seconds * 1e3).round() / 1e3),
         hidden("requests", totals.requests),
         hidden("bytes", totals.bytes),
+        hidden("dropped_bytes", totals.dropped),
         hidden("server_response_ms", totals.take_response().map(ms)),
         hidden("request_rate", figures.request_rate),
         hidden("utilization", figures.utilization),
@@ -166,5 +169,12 @@ mod tests {
         let none = [line(&[seen(0, 0)]), line(&[unseen])];
         assert!(none.iter().all(|figures| figures["server_response_ms"].is_null()), "{none:?}");
         assert_eq!((&none[1]["requests"], &none[1]["bytes"]), (&9.into(), &900.into()), "{none:?}");
+        assert!(
+            none.iter().all(|figures| figures["dropped_bytes"].is_null()),
+            "no packets are read: {none:?}"
+        );
+        totals.dropped = Some(7);
+        let figures = json(2.0, &Figures::default(), (1.0, 0), &mut totals);
+        assert!(figures.contains("\"dropped_bytes\":7,"), "{figures}");
     }
 }

@@ -54,6 +54,15 @@ impl CounterSource {
         }
     }
 
+    /// How many bytes of packets had no room to wait for their turn, since the start; none where no packets are read.
+    pub(super) fn dropped(&self) -> Option<u64> {
+        match self {
+            CounterSource::Log(_) | CounterSource::Page(_) => None,
+            #[cfg(feature = "wire")]
+            CounterSource::Wire(wire) => Some(wire.dropped()),
+        }
+    }
+
     /// A complaint about lines of the log that are not understood, or about a page that no longer counts, given once.
     pub(super) fn complaint(&mut self) -> Option<String> {
         match self {

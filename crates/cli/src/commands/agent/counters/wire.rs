@@ -14,6 +14,8 @@ pub(crate) struct WireSense {
     last: Instant,
     /// Packets that were lost until the last look, and whether that was said.
     lost: u64,
+    /// Bytes that the capture had no room to keep until their turn came, since the start.
+    dropped: u64,
     complaint: Option<String>,
     has_complained: bool,
 }
@@ -29,7 +31,7 @@ impl WireSense {
         };
         let capture = Capture::start(interface, port, workers)?;
         let (last, complaint) = (Instant::now(), None);
-        Ok(WireSense { capture, workers, last, lost: 0, complaint, has_complained: false })
+        Ok(WireSense { capture, workers, last, lost: 0, dropped: 0, complaint, has_complained: false })
     }
 
     /// What was seen since the last look, and in how many seconds.
@@ -48,6 +50,10 @@ impl WireSense {
         self.complain(
             (more > 0).then(|| format!("{more} packets came faster than they could be read: {too_little}")),
         );
+        self.dropped += seen.dropped;
+        self.complain((seen.dropped > 0).then(|| {
+            format!("{} bytes of packets waited for others and had no more room: {too_little}", seen.dropped)
+        }));
         // A client or a network that went away leaves some behind.
         let given_up = seen.given_up;
         self.complain(
@@ -68,6 +74,11 @@ impl WireSense {
             }),
         };
         Some((counters, seconds))
+    }
+
+    /// How many bytes had no room to wait, since the start.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// What is wrong with the packets, given once.
