@@ -297,6 +297,25 @@ fn a_file_of_another_kind_is_refused_in_few_lines() {
     assert!(said.contains("or more errors in") && said.contains("of which these are the first 20"), "{said}");
 }
 
+/// Each line of a text or of another program's configuration is an error of syntax: three of them say all.
+#[test]
+fn a_file_that_is_not_toml_is_refused_with_its_first_three_errors() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let (_folder, nginx) =
+        written(b"worker_processes 4;\nevents {\n}\nhttp {\n    server {\n        listen 80;\n    }\n}\n");
+    for file in [readme, &nginx] {
+        let said = text(&plimsoll(&["check", file]).stderr);
+        assert_eq!(said.matches("error[syntax]").count(), 3, "{said}");
+        let last = said.lines().last().unwrap_or_default();
+        assert!(last.contains("; the other ") && last.ends_with(" are not shown"), "{said}");
+    }
+    // A slip or two are shown whole, and so is all else that is wrong beside them.
+    let slips = with_lines("admin = 127.0.0.1:1\nunknown = 1\nname = shop");
+    let (_folder, slips) = written(&slips);
+    let said = text(&plimsoll(&["check", &slips]).stderr);
+    assert!(said.contains("error[unknown-key]") && !said.contains("not shown"), "{said}");
+}
+
 /// `run` would not start with them either.
 #[test]
 fn tokens_that_are_missing_or_short_are_wrong() {

@@ -102,24 +102,34 @@ pub struct Diagnostics {
     is_cut: bool,
 }
 
-/// The most errors that are drawn; the alternate form has all.
+/// The most errors that are drawn, and the most of syntax among them: in a file of another kind each line is one. The alternate
+/// form has all.
 const MOST_DRAWN: usize = 20;
+const MOST_OF_SYNTAX: usize = 3;
 
 impl std::error::Error for Diagnostics {}
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let drawn = if f.alternate() { self.all.len() } else { MOST_DRAWN.min(self.all.len()) };
-        for diagnostic in &self.all[..drawn] {
-            writeln!(f, "{}\n", self.render(diagnostic))?;
-        }
-        let more = if self.is_cut { " or more" } else { "" };
-        match self.all.len() {
-            1 => write!(f, "1 error in {}", self.name),
-            count if count == drawn => write!(f, "{count}{more} errors in {}", self.name),
-            count => {
-                write!(f, "{count}{more} errors in {}, of which these are the first {MOST_DRAWN}", self.name)
+        let (most, of_syntax) =
+            if f.alternate() { (usize::MAX, usize::MAX) } else { (MOST_DRAWN, MOST_OF_SYNTAX) };
+        let (mut syntax, mut drawn) = (0, 0);
+        for diagnostic in &self.all {
+            let is_syntax = diagnostic.code == Code::Syntax;
+            syntax += usize::from(is_syntax);
+            if drawn < most && !(is_syntax && syntax > of_syntax) {
+                writeln!(f, "{}\n", self.render(diagnostic))?;
+                drawn += 1;
             }
+        }
+        let (count, name) = (self.all.len(), &self.name);
+        let errors = if count == 1 { "error" } else { "errors" };
+        let more = if self.is_cut { " or more" } else { "" };
+        write!(f, "{count}{more} {errors} in {name}")?;
+        match count - drawn {
+            0 => Ok(()),
+            others if syntax > of_syntax => write!(f, "; the other {others}{more} are not shown"),
+            _ => write!(f, ", of which these are the first {drawn}"),
         }
     }
 }
