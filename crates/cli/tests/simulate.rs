@@ -702,6 +702,26 @@ fn what_was_offered_is_told_with_its_peaks() {
     assert!(text.contains("(seed 1); offered: mean 2.2/s, busiest minute 2.3/s, busiest second "), "{text}");
 }
 
+/// A run that ends within a minute has its last minute too, whose rate is not that of its first half.
+#[test]
+fn the_busiest_minute_is_not_below_the_mean() {
+    let offered = |seconds: u32| {
+        let workload = format!(
+            "duration = \"{seconds}s\"\n[[stream]]\nname = \"crowd\"\nrate = [{{ from = \"0s\", rate = \"30/s\" }}, \
+             {{ from = \"25s\", rate = \"130/s\" }}]\n[[stream.page]]\npath = \"/a\"\nbytes = \"1 KiB\"\n\
+             [plant.app]\nservice = \"10ms\"\n"
+        );
+        let workload = temporary(&format!("offered-{seconds}.toml"), &workload);
+        json(&["examples/one-site.toml", "--workload", name(&workload)])["offered"].clone()
+    };
+    let long = offered(100);
+    let of = |key: &str| long[key].as_f64().expect("a rate");
+    assert!((95.0..115.0).contains(&of("mean")) && (120.0..140.0).contains(&of("busiest_minute")), "{long}");
+    assert!(of("busiest_second") >= of("busiest_minute"), "{long}");
+    let short = offered(50);
+    assert!(short["mean"].is_number() && short["busiest_minute"].is_null(), "{short}");
+}
+
 /// `tac` of a log: figures of it would be of a load that never was.
 #[test]
 fn a_log_that_runs_backwards_is_refused() {

@@ -156,14 +156,15 @@ impl Simulation<'_> {
     pub(super) fn finish(mut self, complete: bool) -> Run {
         let busy = busy(&mut self.servers, self.now);
         let rows = self.recorder.finish(self.now, &busy, self.front.recorded());
+        let offered_until = if self.arrival.0 == Instant::FAR { self.arrivals.last } else { self.now };
         Run {
             ended: self.now,
             complete,
             classes: sums(&rows),
             rows,
             requests: self.requests,
-            peaks: self.arrivals.peaks(),
-            offered_until: if self.arrival.0 == Instant::FAR { self.arrivals.last } else { self.now },
+            peaks: self.arrivals.peaks(offered_until),
+            offered_until,
             retries: self.clients.returned(),
             unmatched: self.unmatched,
             unmatched_host: self.unmatched_host,

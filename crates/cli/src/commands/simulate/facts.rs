@@ -97,9 +97,9 @@ fn offered(run: &Run) -> Facts {
         let rate = count as f64 / seconds.max(f64::MIN_POSITIVE);
         Value::Number((rate * 10.0).round() / 10.0, Unit::Plain(1))
     };
-    // A run shorter than a minute has no busiest one.
-    let minute = (run.ended.as_secs_f64() >= 60.0)
-        .then(|| figure("busiest_minute", "busiest minute", rate(run.peaks.minute, 60.0)));
+    // What was offered for less than a minute has no busiest one.
+    let minute =
+        (seconds >= 60.0).then(|| figure("busiest_minute", "busiest minute", rate(run.peaks.minute, 60.0)));
     let mean = figure("mean", "mean", rate(run.requests, seconds));
     let second = figure("busiest_second", "busiest second", rate(run.peaks.second, 1.0));
     Facts([mean].into_iter().chain(minute).chain([second]).collect())
