@@ -134,8 +134,8 @@ fn open_exemptions(promises: &Promises) -> Vec<String> {
     let open = promises.sites.iter().filter(|site| site.exempt.iter().any(|rule| rule.clients.is_empty()));
     open.map(|site| {
         format!(
-            "site {}: anybody may send what is `exempt`, which is never rejected and takes up to half of the places at the \
-             server; name your own networks there, such as `client = \"10.0.0.0/8\"`",
+            "site {}: anybody may send what is `exempt`, which is rejected only at a limit (a full queue) and takes up to half \
+             of the places at the server; name your own networks there, such as `client = \"10.0.0.0/8\"`",
             site.name
         )
     })
@@ -383,6 +383,8 @@ mod tests {
             "{}",
             text(&open)
         );
+        // A full queue turns it away too.
+        assert!(text(&open).contains("rejected only at a limit (a full queue)"), "{}", text(&open));
         assert!(json::line(&facts(&open)).contains("\"warnings\":[\"site shop: anybody"));
         let own = exempt("{ path = \"/healthz\", client = \"10.0.0.0/8\" }");
         assert!(!text(&understand(&own, "test.toml").unwrap()).contains("warning"));
