@@ -3,7 +3,7 @@
 //! The queue of a plant (`queue.rs`) is made of such fifos: one for each rank, and one for each class that was promised a
 //! delay or a ratio.
 
-use crate::scheduling::precedence::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, QueueTurn};
+use crate::scheduling::precedence::{Order, QueueTurn, Tier};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::scheduling::rank::Rank;
@@ -29,8 +29,8 @@ pub(super) struct Fifo {
     pub(super) share: Option<usize>,
     /// The part of one more worker that the class has earned, in 65536ths.
     earned: u32,
-    /// The tier of the fifo in the present choice.
-    tier: u8,
+    /// In the present choice its first request would have the worker that was earned.
+    spends: bool,
     /// The group with which the fifo exchanges its turns.
     pub(super) group: Option<usize>,
     /// With the ticket of each, which increases; `None` where a request was taken out of the middle. There is never such a
@@ -45,7 +45,7 @@ impl Fifo {
             own,
             site,
             share: None,
-            tier: BY_RANK,
+            spends: false,
             group: None,
             requests: VecDeque::new(),
             earned: 0,
@@ -67,14 +67,14 @@ impl Fifo {
 
     /// Where the fifo stands in the choice; `None` if it is empty, or its first request is held.
     pub(super) fn order(&mut self, now: Instant, groups: &Groups, newest_first: bool) -> Option<Order> {
-        self.tier = NONE;
+        self.spends = false;
         let oldest = self.oldest()?;
         let first = if newest_first { self.newest()? } else { oldest };
         let turn = self.group.and_then(|group| groups.first(group));
         let turn = turn.unwrap_or(QueueTurn::new(self.rank, first));
-        let mut order = Order { tier: BY_RANK, share: 0, turn, group: self.group, urgency: 0.0 };
+        let mut order = Order { tier: Tier::ByRank, share: 0, turn, group: self.group, urgency: 0.0 };
         if self.rank == Rank::EXEMPT {
-            order.tier = EXEMPT;
+            order.tier = Tier::Exempt;
         } else if let Some(OwnClass { quota: Some(quota), .. }) = &self.own {
             match quota.turn {
                 TurnRule::Weight { .. } if now.nanos_since(oldest) < quota.hold_ns() => return None,
@@ -86,23 +86,24 @@ impl Fifo {
                         self.earned = (self.earned + part).min(2 * WORKER);
                     }
                     order.tier = match in_service {
-                        _ if quota.is_urgent(now, oldest) => IN_QUOTA,
-                        n if n < whole => IN_QUOTA,
-                        n if n == whole && self.earned >= WORKER => EARNED,
-                        _ => LENT,
+                        _ if quota.is_urgent(now, oldest) => Tier::InQuota,
+                        n if n < whole => Tier::InQuota,
+                        n if n == whole && self.earned >= WORKER => {
+                            self.spends = true;
+                            Tier::InQuota
+                        }
+                        _ => Tier::Lent,
                     };
                 }
             }
         }
-        self.tier = order.tier;
-        order.tier = if order.tier == EARNED { IN_QUOTA } else { order.tier };
         Some(order)
     }
 
     /// Ends a choice in which the fifo took part; a chosen one spends what it had earned.
     pub(super) fn settle(&mut self, chosen: bool) {
-        self.earned -= if chosen && self.tier == EARNED { WORKER } else { 0 };
-        self.tier = NONE;
+        self.earned -= if chosen && self.spends { WORKER } else { 0 };
+        self.spends = false;
     }
 
     pub(super) fn hold_ns(&self) -> u64 {

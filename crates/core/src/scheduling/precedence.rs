@@ -32,24 +32,23 @@ impl QueueTurn {
 }
 
 /// The tiers of a choice: a lower one is served first.
-pub(super) const EXEMPT: u8 = 0;
-/// The class has fewer requests in service than its quota, or its first request is urgent.
-pub(super) const IN_QUOTA: u8 = 1;
-/// The class has earned one worker more than the whole part of its quota. It is served as in [`IN_QUOTA`], and the
-/// earned worker is spent.
-pub(super) const EARNED: u8 = 2;
-/// The rank decides.
-pub(super) const BY_RANK: u8 = 3;
-/// The whole quota of the class is in service: it gets workers that would idle.
-pub(super) const LENT: u8 = 4;
-/// Not part of the choice.
-pub(super) const NONE: u8 = 5;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tier {
+    Exempt,
+    /// The class has fewer requests in service than its quota or has earned one worker more than the whole part of it, or its
+    /// first request is urgent.
+    InQuota,
+    /// The rank decides.
+    ByRank,
+    /// The whole quota of the class is in service: it gets workers that would idle.
+    Lent,
+}
 
 /// The order of fifos in a choice: the first request of the least is next. Fifos that exchange their turns have the same
 /// turn, so the order is total, and the order in which classes were declared decides nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Order {
-    pub(super) tier: u8,
+    pub(super) tier: Tier,
     /// When the site's share of the server lets it start, where sites with a contract take turns; else 0.
     pub(super) share: u64,
     pub(super) turn: QueueTurn,

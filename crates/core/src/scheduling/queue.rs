@@ -35,7 +35,7 @@
 use crate::request::Token;
 use crate::request::work::{CostFeatures, Work};
 use crate::scheduling::fifo::{Fifo, OwnClass};
-use crate::scheduling::precedence::{BY_RANK, IN_QUOTA, Order, QueueTurn};
+use crate::scheduling::precedence::{Order, QueueTurn, Tier};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
 use crate::scheduling::shares::SiteShares;
@@ -282,10 +282,10 @@ impl Queue {
             }
             let newest_first = !self.waits_of_rejected.keep_order && fifo.is_rejected(&self.rejected);
             let Some(mut order) = fifo.order(now, &self.groups, newest_first) else { continue };
-            if order.tier == BY_RANK && highest.is_none() && !fifo.rank.takes_turns() {
+            if order.tier == Tier::ByRank && highest.is_none() && !fifo.rank.takes_turns() {
                 highest = Some(fifo.rank);
-            } else if order.tier == IN_QUOTA && highest.is_some_and(|rank| fifo.rank.yields_to(&rank)) {
-                order.tier = BY_RANK;
+            } else if order.tier == Tier::InQuota && highest.is_some_and(|rank| fifo.rank.yields_to(&rank)) {
+                order.tier = Tier::ByRank;
             }
             order.share = fifo.share.map_or(0, |share| self.shares.starts(share));
             if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
