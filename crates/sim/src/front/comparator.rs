@@ -34,7 +34,7 @@ enum Scheme {
 
 impl Scheme {
     fn limit<L: Limiter + 'static>(make: impl Fn(&Plant, u64) -> L + 'static) -> Scheme {
-        Scheme::Rules(Box::new(move |plant, seed| Box::new(Limited::new(make(plant, seed)))))
+        Scheme::Rules(Box::new(move |plant, seed| Box::new(Limited::new(make(plant, seed), false))))
     }
 }
 

@@ -214,7 +214,7 @@ mod tests {
     const FULL: Start = Start { plant: 0, level: 2, reason: Reason::Full };
 
     fn limited(most: u32, queue: Queue) -> Driven {
-        let rules = Box::new(Limited::new(StaticLimit { most, queue }));
+        let rules = Box::new(Limited::new(StaticLimit { most, queue }, false));
         let front = PlantRules::front(&promises(), &workload(), 1, vec![rules]).unwrap();
         Driven { front, orders: Vec::new() }
     }

@@ -1,5 +1,5 @@
-//! A limiter as [`Rules`]: it counts the requests in flight, and lets as many others wait in order of arrival as its limiter
-//! bounds.
+//! A limiter as [`Rules`]: it counts the requests in flight, and lets as many others wait as its limiter bounds, in order of
+//! arrival or by their priority first.
 
 use super::{Ask, Limiter, RoundTrip};
 use crate::front::rules::{Asked, Gone, Rules, Ruling};
@@ -11,11 +11,12 @@ use plimsoll_core::time::{Duration, Instant};
 pub(in crate::front) struct Limited<L> {
     limiter: L,
     in_flight: u32,
+    by_priority: bool,
 }
 
 impl<L: Limiter> Limited<L> {
-    pub(in crate::front) fn new(limiter: L) -> Self {
-        Limited { limiter, in_flight: 0 }
+    pub(in crate::front) fn new(limiter: L, by_priority: bool) -> Self {
+        Limited { limiter, in_flight: 0, by_priority }
     }
 }
 
@@ -29,7 +30,7 @@ impl<L: Limiter> Rules for Limited<L> {
         match self.limiter.queue().most {
             0 => Ruling::Reject(Reason::Overload),
             most if asked.waiting >= most as usize => Ruling::Reject(Reason::QueueFull),
-            _ => Ruling::Wait(0),
+            _ => Ruling::Wait(if self.by_priority { asked.priority.into() } else { 0 }),
         }
     }
 

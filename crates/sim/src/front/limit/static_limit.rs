@@ -12,7 +12,7 @@ use super::{Ask, Limiter, Queue};
 use plimsoll_core::time::Instant;
 
 /// At most `most` requests in the system, and a queue.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(in crate::front) struct StaticLimit {
     pub(in crate::front) most: u32,
     pub(in crate::front) queue: Queue,
