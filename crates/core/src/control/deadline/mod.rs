@@ -75,7 +75,7 @@ impl Loop for DeadlineLoop {
         let promises = &registry.promises;
         let keeping = promises.keeping_deadlines();
         for (site, numbers) in promises.sites.iter().zip(&registry.sites) {
-            let before = self.types.iter().position(|types| types.site == numbers.site);
+            let before = self.types.iter().position(|types| types.promised.site == numbers.site);
             let before = before.map(|index| self.types.swap_remove(index));
             if site.plants().any(|plant| keeping[plant]) {
                 let promised = PromisedTypes {
@@ -92,7 +92,8 @@ impl Loop for DeadlineLoop {
                 self.types.push(SiteTypes::new(promised, before));
             }
         }
-        let promised = |types: &SiteTypes| registry.sites.iter().any(|numbers| numbers.site == types.site);
+        let promised =
+            |types: &SiteTypes| registry.sites.iter().any(|numbers| numbers.site == types.promised.site);
         self.types.retain(promised);
         self.rates.resize_with(promises.plants.len(), PlantRates::default);
     }
@@ -107,7 +108,7 @@ impl DeadlineLoop {
     }
 
     fn of(&self, site: u16) -> Option<&SiteTypes> {
-        self.types.iter().find(|types| types.site == site)
+        self.types.iter().find(|types| types.promised.site == site)
     }
 
     /// Doubts what was learned at a plant of which the number of workers turned out to be another: a request that waits in the
@@ -115,7 +116,7 @@ impl DeadlineLoop {
     pub(crate) fn lower_confidence(&mut self, plant: usize) {
         self.types
             .iter_mut()
-            .filter(|types| types.plants.contains(&plant))
+            .filter(|types| types.promised.plants.contains(&plant))
             .for_each(SiteTypes::lower_confidence);
     }
 
@@ -141,7 +142,7 @@ impl DeadlineLoop {
 
     /// Goes on from what was kept of a site's types. False if that cannot be.
     pub(crate) fn restore(&mut self, site: u16, known: &KnownTypes) -> bool {
-        let own = self.types.iter_mut().find(|types| types.site == site);
+        let own = self.types.iter_mut().find(|types| types.promised.site == site);
         own.is_none_or(|types| types.restore(known))
     }
 

@@ -22,7 +22,7 @@ pub(super) fn keep_room(types: &[SiteTypes]) {
     let mut members: Vec<Beside> = Vec::new();
     for site in types {
         for (promise, needs) in site.costliest_by_promise() {
-            for plant in &site.plants {
+            for plant in &site.promised.plants {
                 let of = (*plant, site.turns(), promise.priority);
                 let deadline_us = promise.deadline_us();
                 let is_same = |own: &&mut Beside| own.of == of && own.deadline_us == deadline_us;
@@ -37,7 +37,7 @@ pub(super) fn keep_room(types: &[SiteTypes]) {
         site.keep_room(|promise: &DeadlinePromise| {
             let is_beside = |own: &&Beside| {
                 let (plant, turns, priority) = own.of;
-                site.plants.contains(&plant) && (turns, priority) == (site.turns(), promise.priority)
+                site.promised.plants.contains(&plant) && (turns, priority) == (site.turns(), promise.priority)
             };
             let beside = members.iter().filter(is_beside);
             let needs = beside.map(|own| own.needs.less((own.deadline_us - promise.deadline_us()).max(0.0)));

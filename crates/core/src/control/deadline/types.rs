@@ -15,21 +15,8 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 
 /// The types of one site.
 pub(crate) struct SiteTypes {
-    /// Its number.
-    pub(crate) site: u16,
-    /// Names and quanta; after those that were promised, room for those that are found.
-    types: Vec<(String, f64)>,
+    pub(crate) promised: PromisedTypes,
     pub(super) found: Option<FoundTypes>,
-    levels: Vec<String>,
-    /// What a quantum of 1 takes before anything is known (us).
-    unit_us: f64,
-    /// The promises of its classes, by index.
-    promises: Vec<DeadlinePromise>,
-    /// The longest deadline beside which its requests stand.
-    longest_us: u64,
-    /// The plants that serve it, and whether it has a contract.
-    pub(super) plants: Vec<usize>,
-    has_contract: bool,
     /// By row and index of the promise: the time (s) since a request came.
     absent: Vec<f64>,
     /// The time (s) since requests of known size or cost were last forgotten.
@@ -43,14 +30,20 @@ pub(crate) struct SiteTypes {
 
 /// What is promised of a site's types.
 pub(crate) struct PromisedTypes {
+    /// The site's number.
     pub(crate) site: u16,
+    /// Names and quanta; after those that were promised, room for those that are found.
     pub(crate) types: Vec<(String, f64)>,
     /// No type was told, so they are found.
     pub(crate) finds: bool,
     pub(crate) levels: Vec<String>,
+    /// What a quantum of 1 takes before anything is known (us).
     pub(crate) unit_us: f64,
+    /// The promises of its classes, by index.
     pub(crate) promises: Vec<DeadlinePromise>,
+    /// The longest deadline beside which its requests stand.
     pub(crate) longest_us: u64,
+    /// The plants that serve it, and whether it has a contract.
     pub(crate) plants: Vec<usize>,
     pub(crate) has_contract: bool,
 }
@@ -79,38 +72,49 @@ impl DeadlinePromise {
     }
 }
 
+impl PromisedTypes {
+    /// Whether the same requests are told apart, and promised the same.
+    fn has_types_of(&self, other: &PromisedTypes) -> bool {
+        self.types == other.types
+            && self.levels == other.levels
+            && self.unit_us == other.unit_us
+            && self.promises == other.promises
+    }
+}
+
 impl SiteTypes {
     /// Keeps what `before` has learned of the same types; all of it if nothing changed.
     pub(crate) fn new(promised: PromisedTypes, before: Option<SiteTypes>) -> Self {
         let mut before = match before {
-            Some(known) if known.are(&promised) => {
+            Some(known) if known.promised.has_types_of(&promised) => {
                 known.estimates.set_longest(promised.longest_us);
-                let PromisedTypes { longest_us, plants, has_contract, .. } = promised;
-                return SiteTypes { longest_us, plants, has_contract, ..known };
+                return SiteTypes { promised, ..known };
             }
             other => other,
         };
-        let PromisedTypes { site, types, finds, levels, unit_us, promises, longest_us, plants, has_contract } =
-            promised;
-        let kept = before.as_mut().and_then(|known| known.found.take_if(|_| finds && known.levels == levels));
+        let PromisedTypes { types, finds, levels, unit_us, promises, plants, .. } = &promised;
+        let kept = before
+            .as_mut()
+            .and_then(|known| known.found.take_if(|_| *finds && known.promised.levels == *levels));
         let keeps = kept.is_some();
         let found = kept.or_else(|| finds.then(|| FoundTypes::new(levels.len())));
         let shapes = found.as_ref().map(|found| found.table.clone());
         let one_plant = plants.windows(2).all(|two| two[0] == two[1]);
         let estimates =
             Arc::new(Estimates::new(types.len(), (levels.len(), one_plant), promises.len(), shapes));
-        estimates.set_longest(longest_us);
+        estimates.set_longest(promised.longest_us);
         let known = |name: &str, level: &str, announced: bool| {
-            let before = before.as_ref().filter(|_| keeps || !is_room(name))?;
+            let SiteTypes { promised: before, rows, .. } =
+                before.as_ref().filter(|_| keeps || !is_room(name))?;
             let index = before.types.iter().position(|(known, _)| known == name)?;
             let level = before.levels.iter().position(|known| known == level)?;
             let row = (usize::from(announced) * before.types.len() + index) * before.levels.len() + level;
-            Some(before.rows[row].clone()).filter(|row| row.time.is_known())
+            Some(rows[row].clone()).filter(|row| row.time.is_known())
         };
         let mut rows: Vec<LearnedType> = Vec::new();
         for announced in [false, true] {
-            for (name, quantum) in &types {
-                for level in &levels {
+            for (name, quantum) in types {
+                for level in levels {
                     let prior = if announced {
                         ServiceTime::varying(AS_ANNOUNCED, ANNOUNCED_VARIES)
                     } else {
@@ -123,54 +127,31 @@ impl SiteTypes {
         let absent = rows.iter().map(|row| if row.requests > 0 { 0.0 } else { OF_LATE });
         let absent = absent.flat_map(|seconds| promises.iter().map(move |_| seconds)).collect();
         let (remembered, reported) = (0.0, [0.0; 2]);
-        let learned = SiteTypes {
-            site,
-            types,
-            found,
-            levels,
-            unit_us,
-            promises,
-            longest_us,
-            plants,
-            has_contract,
-            absent,
-            remembered,
-            reported,
-            estimates,
-            rows,
-        };
+        let learned = SiteTypes { promised, found, absent, remembered, reported, estimates, rows };
         (0..learned.rows.len()).for_each(|row| learned.publish(row));
         learned
     }
 
     /// Its number, if it takes turns with other sites.
     pub(super) fn turns(&self) -> Option<u16> {
-        self.has_contract.then_some(self.site)
-    }
-
-    /// Whether the same was promised before.
-    fn are(&self, promised: &PromisedTypes) -> bool {
-        self.types == promised.types
-            && self.levels == promised.levels
-            && self.unit_us == promised.unit_us
-            && self.promises == promised.promises
+        self.promised.has_contract.then_some(self.promised.site)
     }
 
     /// The names of a row's type and level, and whether it is of announced costs.
     pub(super) fn row_names(&self, row: usize) -> (&str, &str, bool) {
-        let levels = self.levels.len();
-        let index = (row / levels) % self.types.len();
-        (&self.types[index].0, &self.levels[row % levels], self.is_announced(row))
+        let levels = self.promised.levels.len();
+        let index = (row / levels) % self.promised.types.len();
+        (&self.promised.types[index].0, &self.promised.levels[row % levels], self.is_announced(row))
     }
 
     /// Counts the requests of a row as if some had come just now.
     pub(super) fn came_of_late(&mut self, row: usize) {
-        self.absent[row * self.promises.len()..][..self.promises.len()].fill(0.0);
+        self.absent[row * self.promised.promises.len()..][..self.promised.promises.len()].fill(0.0);
     }
 
     /// Whether a row is of announced costs.
     fn is_announced(&self, row: usize) -> bool {
-        row >= self.types.len() * self.levels.len()
+        row >= self.promised.types.len() * self.promised.levels.len()
     }
 
     /// Publishes the cost of a row, and what its requests need within each promised deadline.
@@ -182,7 +163,7 @@ impl SiteTypes {
         row.set(Cost { mean_us: us(mean), deviation_us: us(deviation) });
         row.set_stretch((f64::from(Work::ONCE) * whole / mean.max(1.0)).min(u16::MAX.into()) as u16);
         row.set_block(learned.size.slope());
-        for (index, promise) in self.promises.iter().enumerate() {
+        for (index, promise) in self.promised.promises.iter().enumerate() {
             // An announced cost is learned as a part of the announcement, whatever the deadline.
             let within = if self.is_announced(number) { f64::INFINITY } else { promise.deadline_us() };
             self.estimates.set_own(number, index, learned.own_time(within, promise.in_time));
@@ -192,10 +173,11 @@ impl SiteTypes {
     /// What the costliest types need of which requests with this promise came of late.
     fn costliest(&self, index: usize) -> Needs {
         let mut costliest = Needs::default();
-        for row in 0..self.types.len() * self.levels.len() {
+        for row in 0..self.promised.types.len() * self.promised.levels.len() {
             let own = self.estimates.own(row, index);
             // No room is kept for a type that would be late even alone.
-            if own.alone == Alone::Likely && self.absent[row * self.promises.len() + index] < OF_LATE {
+            if own.alone == Alone::Likely && self.absent[row * self.promised.promises.len() + index] < OF_LATE
+            {
                 costliest = costliest.max(own.needs(self.rows[row].time.mean()));
             }
         }
@@ -205,16 +187,16 @@ impl SiteTypes {
     /// Learns from the requests released in the last `seconds`.
     pub(crate) fn learn(&mut self, seconds: f64) {
         for number in 0..self.rows.len() {
-            for index in 0..self.promises.len() {
+            for index in 0..self.promised.promises.len() {
                 let (absent, came) = (
-                    &mut self.absent[number * self.promises.len() + index],
+                    &mut self.absent[number * self.promised.promises.len() + index],
                     self.estimates.take_came(number, index),
                 );
                 *absent = if came { 0.0 } else { *absent + seconds };
                 self.rows[number].has_deadline |= came;
             }
             // Whether an announced cost is in time depends on what was announced.
-            let promises = if self.is_announced(number) { &[][..] } else { &self.promises };
+            let promises = if self.is_announced(number) { &[][..] } else { &self.promised.promises };
             let longest_us = self.longest_us(number);
             if self.rows[number].learn(&self.estimates.rows()[number], seconds, promises, longest_us) {
                 self.publish(number);
@@ -254,24 +236,24 @@ impl SiteTypes {
     /// What the costliest requests of each of its promises need.
     pub(super) fn costliest_by_promise(&self) -> impl Iterator<Item = (DeadlinePromise, Needs)> + '_ {
         let needs = |index| self.costliest(index).max(self.estimates.costliest_told(index));
-        self.promises.iter().enumerate().map(move |(index, promise)| (*promise, needs(index)))
+        self.promised.promises.iter().enumerate().map(move |(index, promise)| (*promise, needs(index)))
     }
 
     /// Keeps room for what requests with each of its promises stand beside.
     pub(super) fn keep_room(&self, needs: impl Fn(&DeadlinePromise) -> Needs) {
-        let promises = self.promises.iter().enumerate();
+        let promises = self.promised.promises.iter().enumerate();
         promises.for_each(|(index, promise)| self.estimates.set_costliest(index, needs(promise)));
     }
 
     /// The longest time that the estimate of a row counts.
     fn longest_us(&self, row: usize) -> f64 {
-        if self.is_announced(row) { f64::INFINITY } else { self.longest_us as f64 }
+        if self.is_announced(row) { f64::INFINITY } else { self.promised.longest_us as f64 }
     }
 
     /// Takes what the requests of a type took that are now together.
     fn regroup(&mut self, Regrouped { number, parent, ratio, moments }: &Regrouped) {
-        for level in 0..self.levels.len() {
-            let [row, parent] = [number, parent].map(|index| index * self.levels.len() + level);
+        for level in 0..self.promised.levels.len() {
+            let [row, parent] = [number, parent].map(|index| index * self.promised.levels.len() + level);
             let longest = self.longest_us(row);
             let known = moments.get(level).and_then(Moments::time);
             let requests = moments.get(level).map_or(0.0, |moments| moments.n);
@@ -287,17 +269,17 @@ impl SiteTypes {
             let requests = requests as u64;
             self.rows[row] = LearnedType { size, requests, beyond, ..LearnedType::new(time) };
             let absent = if known.is_some() { 0.0 } else { OF_LATE };
-            self.absent[row * self.promises.len()..][..self.promises.len()].fill(absent);
+            self.absent[row * self.promised.promises.len()..][..self.promised.promises.len()].fill(absent);
             self.publish(row);
         }
     }
 
     /// Sets the cost of each type that was never seen to its quantum times the cost per quantum of the types that were seen.
     fn expect(&mut self) {
-        let levels = self.levels.len();
+        let levels = self.promised.levels.len();
         for level in 0..levels {
             let rows = || {
-                let promised = self.types.iter().enumerate().filter(|(_, (name, _))| !is_room(name));
+                let promised = self.promised.types.iter().enumerate().filter(|(_, (name, _))| !is_room(name));
                 promised.map(|(index, (_, quantum))| (*quantum, index * levels + level))
             };
             let (mut work, mut units) = (0.0, 0.0);
@@ -318,16 +300,16 @@ impl SiteTypes {
 
     /// What is known, by type and level.
     pub(crate) fn status(&self) -> Vec<TypeStatus> {
-        let levels = self.levels.len();
+        let levels = self.promised.levels.len();
         let row = |row: usize| {
             let (index, level) = (row / levels, row % levels);
-            let (announced, index) = (index >= self.types.len(), index % self.types.len());
+            let (announced, index) = (index >= self.promised.types.len(), index % self.promised.types.len());
             let (learned, scale) = (&self.rows[row], 1e-6);
             let (mean, deviation) = learned.whole(self.longest_us(row));
-            let deadline = Some(self.promises[0]).filter(|_| !announced);
+            let deadline = Some(self.promised.promises[0]).filter(|_| !announced);
             Some(TypeStatus {
                 name: self.name(index)?.into(),
-                level: self.levels[level].clone(),
+                level: self.promised.levels[level].clone(),
                 announced,
                 requests: learned.requests,
                 mean: mean * scale,
@@ -342,7 +324,7 @@ impl SiteTypes {
 
     /// The name of a type, if there is one with this number.
     fn name(&self, number: usize) -> Option<&str> {
-        let promised = self.types[number].0.as_str();
+        let promised = self.promised.types[number].0.as_str();
         if is_room(promised) { self.found.as_ref()?.name(number) } else { Some(promised) }
     }
 }
