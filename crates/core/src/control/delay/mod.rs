@@ -70,17 +70,12 @@ pub(crate) struct WaitBounds {
 }
 
 /// The loop, for all plants.
+#[derive(Default)]
 pub(crate) struct DelayLoop {
     /// By plant, the highest rank first.
     classes: Vec<DelayClass>,
     quotas: Vec<ClassQuota>,
     due: Due,
-}
-
-impl Default for DelayLoop {
-    fn default() -> Self {
-        DelayLoop { classes: Vec::new(), quotas: Vec::new(), due: Due::Never }
-    }
 }
 
 /// The workers of one plant on the way down the ranks.
