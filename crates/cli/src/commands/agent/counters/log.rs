@@ -4,6 +4,7 @@
 //! is copied and cut (it is shorter than what was read). The server goes on writing into a moved file until it is told to
 //! stop. So a moved file is read on, and left only when two looks in a row found nothing new in it.
 
+use super::Complaint;
 use plimsoll_core::agent::Counters;
 use plimsoll_sim::logged_bytes;
 use std::fs::File;
@@ -28,8 +29,7 @@ pub(crate) struct FollowedLog {
     /// Looks in a row that found nothing new in a moved file.
     silent: u32,
     last: Instant,
-    complaint: Option<String>,
-    complained: bool,
+    pub(super) complaint: Complaint,
 }
 
 impl FollowedLog {
@@ -63,8 +63,7 @@ impl FollowedLog {
             part: Vec::new(),
             silent: 0,
             last: Instant::now(),
-            complaint: None,
-            complained: false,
+            complaint: Complaint::default(),
         })
     }
 
@@ -78,11 +77,6 @@ impl FollowedLog {
         }
         self.last = now;
         Some((counters, seconds))
-    }
-
-    /// A complaint about the first line that was not understood, given once.
-    pub(super) fn complaint(&mut self) -> Option<String> {
-        self.complaint.take()
     }
 
     fn read_on(&mut self, counters: &mut Counters) -> io::Result<()> {
@@ -127,9 +121,7 @@ impl FollowedLog {
             let last = lines.next_back().unwrap_or_default();
             for line in lines {
                 self.part.extend_from_slice(line);
-                if let Some(complaint) = count(&self.part, counters).filter(|_| !self.complained) {
-                    (self.complaint, self.complained) = (Some(complaint), true);
-                }
+                self.complaint.make(count(&self.part, counters));
                 self.part.clear();
             }
             self.part.extend_from_slice(last);
@@ -219,7 +211,7 @@ mod tests {
         append(&path, LINE);
         let now = log.last + Duration::from_secs(1);
         assert_eq!(log.look(now).map(|(counters, _)| counters.requests), Some(1));
-        assert!(log.complaint().is_some_and(|line| line.contains("junk")));
-        assert_eq!(log.complaint(), None);
+        assert!(log.complaint.take().is_some_and(|line| line.contains("junk")));
+        assert_eq!(log.complaint.take(), None);
     }
 }

@@ -1,6 +1,5 @@
 //! The server's own counters, from its access log or from a status page, or what its packets show, and the processor time of
-//! its processes. Out goes
-//! how they moved since the last look.
+//! its processes. Out goes how they moved since the last look.
 
 mod log;
 pub(super) mod processor;
@@ -63,13 +62,32 @@ impl CounterSource {
         }
     }
 
-    /// A complaint about lines of the log that are not understood, or about a page that no longer counts, given once.
+    /// What is wrong with lines of the log, with a page that no longer counts, or with the packets, given once.
     pub(super) fn complaint(&mut self) -> Option<String> {
         match self {
-            CounterSource::Log(log) => log.complaint(),
+            CounterSource::Log(log) => log.complaint.take(),
             CounterSource::Page(page) => page.complaint(),
             #[cfg(feature = "wire")]
-            CounterSource::Wire(wire) => wire.complaint(),
+            CounterSource::Wire(wire) => wire.complaint.take(),
         }
+    }
+}
+
+/// What is wrong with a source, said once.
+#[derive(Default)]
+struct Complaint {
+    unsaid: Option<String>,
+    is_made: bool,
+}
+
+impl Complaint {
+    fn make(&mut self, what: Option<String>) {
+        if what.is_some() && !std::mem::replace(&mut self.is_made, true) {
+            self.unsaid = what;
+        }
+    }
+
+    fn take(&mut self) -> Option<String> {
+        self.unsaid.take()
     }
 }

@@ -4,6 +4,7 @@
 //! how the totals moved between the two latest answers, and nothing if there was no new answer. A page that no longer counts
 //! is no answer: a server about which nothing is known must not seem to be calm.
 
+use super::Complaint;
 use super::totals::{self, Totals};
 use crate::commands::agent::probe::repeat;
 use crate::service::page::PageClient;
@@ -31,8 +32,8 @@ pub(crate) struct StatusPage {
 /// The latest answer that counts.
 struct Latest {
     answer: (Instant, Totals),
-    /// What the page has lacked since then, until it is said.
-    lacking: Option<String>,
+    /// What the page has lacked since then.
+    lacking: Complaint,
 }
 
 impl StatusPage {
@@ -47,21 +48,18 @@ impl StatusPage {
         let place = url.to_string();
         let first = read(&client, &place, format)?;
         lacks(&first, sense, format).map_or(Ok(()), Err)?;
-        let latest = Arc::new(Mutex::new(Latest { answer: (Instant::now(), first), lacking: None }));
+        let latest =
+            Arc::new(Mutex::new(Latest { answer: (Instant::now(), first), lacking: Complaint::default() }));
         let shared = Arc::downgrade(&latest);
-        let mut lacked = false;
         let thread = repeat("status", every, move || {
             let totals = read(&client, &place, format);
             let latest = shared.upgrade()?;
             let Ok(totals) = totals else { return Some(()) };
             let mut latest = lock(&latest);
-            let lacking = lacks(&totals, sense, format);
-            match &lacking {
-                None => latest.answer = (Instant::now(), totals),
-                Some(_) if !lacked => latest.lacking.clone_from(&lacking),
-                Some(_) => {}
+            match lacks(&totals, sense, format) {
+                None => (latest.answer, latest.lacking.is_made) = ((Instant::now(), totals), false),
+                lacking => latest.lacking.make(lacking),
             }
-            lacked = lacking.is_some();
             Some(())
         });
         thread.map_err(|error| format!("cannot start a thread: {error}"))?;

@@ -1,5 +1,6 @@
 //! What the server's packets show (CA 4.2): requests and bytes, and the time that its workers were busy.
 
+use super::Complaint;
 use plimsoll_config::Agent;
 use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime};
 use plimsoll_wire::Capture;
@@ -12,12 +13,11 @@ pub(crate) struct WireSense {
     capture: Capture,
     workers: u32,
     last: Instant,
-    /// Packets that were lost until the last look, and whether that was said.
+    /// Packets that were lost until the last look.
     lost: u64,
     /// Bytes that the capture had no room to keep until their turn came, since the start.
     dropped: u64,
-    complaint: Option<String>,
-    has_complained: bool,
+    pub(super) complaint: Complaint,
 }
 
 impl WireSense {
@@ -30,33 +30,32 @@ impl WireSense {
             LoadSense::Linear { .. } => 1,
         };
         let capture = Capture::start(interface, port, workers)?;
-        let (last, complaint) = (Instant::now(), None);
-        Ok(WireSense { capture, workers, last, lost: 0, dropped: 0, complaint, has_complained: false })
+        let (last, complaint) = (Instant::now(), Complaint::default());
+        Ok(WireSense { capture, workers, last, lost: 0, dropped: 0, complaint })
     }
 
     /// What was seen since the last look, and in how many seconds.
     pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
         let seconds = now.saturating_duration_since(self.last).as_secs_f64();
         let Some((seen, in_service)) = self.capture.look().filter(|_| seconds > 0.0) else {
-            self.complain(
-                self.capture.failure().map(|why| format!("no packets are captured any more: {why}")),
-            );
+            self.complaint
+                .make(self.capture.failure().map(|why| format!("no packets are captured any more: {why}")));
             return None;
         };
         self.last = now;
         let lost = std::mem::replace(&mut self.lost, self.capture.lost());
         let more = self.lost.saturating_sub(lost);
         let too_little = "what is seen of the load is too little";
-        self.complain(
+        self.complaint.make(
             (more > 0).then(|| format!("{more} packets came faster than they could be read: {too_little}")),
         );
         self.dropped += seen.dropped;
-        self.complain((seen.dropped > 0).then(|| {
+        self.complaint.make((seen.dropped > 0).then(|| {
             format!("{} bytes of packets waited for others and had no more room: {too_little}", seen.dropped)
         }));
         // A client or a network that went away leaves some behind.
         let given_up = seen.given_up;
-        self.complain(
+        self.complaint.make(
             (given_up > seen.requests / 100 + GIVEN_UP)
                 .then(|| format!("the packets do not show how {given_up} requests ended: {too_little}")),
         );
@@ -79,16 +78,5 @@ impl WireSense {
     /// How many bytes had no room to wait, since the start.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
-    }
-
-    /// What is wrong with the packets, given once.
-    pub(super) fn complaint(&mut self) -> Option<String> {
-        self.complaint.take()
-    }
-
-    fn complain(&mut self, complaint: Option<String>) {
-        if complaint.is_some() && !std::mem::replace(&mut self.has_complained, true) {
-            self.complaint = complaint;
-        }
     }
 }
