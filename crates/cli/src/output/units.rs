@@ -67,12 +67,22 @@ pub(crate) fn grouped(count: u64) -> String {
 
 /// A time, with three digits.
 pub(crate) fn time(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{} s", digits(s, 3)),
-        s if s >= 1e-3 => format!("{} ms", digits(s * 1e3, 3)),
-        s if s >= 1e-6 => format!("{} us", digits(s * 1e6, 3)),
-        s => format!("{} ns", digits(s * 1e9, 3)),
-    }
+    in_its_unit(seconds, 3, " ")
+}
+
+/// A time as the configuration takes it.
+pub(crate) fn quantity(seconds: f64) -> String {
+    in_its_unit(seconds, 4, "")
+}
+
+fn in_its_unit(seconds: f64, count: i32, blank: &str) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s if s >= 1e-6 => (s * 1e6, "us"),
+        s => (s * 1e9, "ns"),
+    };
+    format!("{}{blank}{unit}", digits(value, count))
 }
 
 /// A long time, in two units at most.
@@ -93,16 +103,6 @@ pub(crate) fn promised_time(seconds: f64) -> String {
         s if s.is_infinite() => "never".to_owned(),
         s if s < 1.0 => format!("{} ms", up(s * 1e4) / 10.0),
         s => format!("{} s", up(s * 1e3) / 1e3),
-    }
-}
-
-/// A time as the configuration takes it.
-pub(crate) fn quantity(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{}s", digits(s, 4)),
-        s if s >= 1e-3 => format!("{}ms", digits(s * 1e3, 4)),
-        s if s >= 1e-6 => format!("{}us", digits(s * 1e6, 4)),
-        s => format!("{}ns", digits(s * 1e9, 4)),
     }
 }
 
