@@ -1,6 +1,8 @@
 //! `plimsoll adapt` as its users run it: a policy in a file, dynamic pages, a full disk, bad input.
 #![cfg(feature = "adapt")]
 
+mod support;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -8,31 +10,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
-use tempfile::TempDir;
-
-/// A folder of this test's own, gone when it ends.
-struct Folder(TempDir);
+use support::Folder;
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        Folder(TempDir::with_prefix(format!("plimsoll-adapt-{name}-")).expect("a folder"))
-    }
-
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Folder {
-        let path = self.0.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
-        fs::write(path, text).expect("it can be written");
-        self
-    }
-
-    fn read(&self, name: &str) -> String {
-        String::from_utf8_lossy(&fs::read(self.0.path().join(name)).unwrap_or_default()).into_owned()
-    }
-
     fn adapt(&self, options: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-        command.current_dir(&self.0).args(["adapt", "site", "trees"]).args(options);
-        command.output().expect("the binary runs")
+        self.run(&[&["adapt", "site", "trees"], options].concat())
     }
 }
 
@@ -262,12 +244,7 @@ fn what_cannot_be_the_output_is_refused() {
         ("mine", "did not make"),
         ("mine/letter/trees", "Not a directory"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-            .args(["adapt", "site", out])
-            .current_dir(&folder.0)
-            .output()
-            .expect("the binary runs");
-        let (code, text) = said(&output);
+        let (code, text) = said(&folder.run(&["adapt", "site", out]));
         assert!(code == Some(2) && text.contains(why), "{out}: {code:?} {text}");
     }
     assert!(Path::new(&folder.0.path().join("mine/letter")).is_file());

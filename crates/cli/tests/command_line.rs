@@ -1,36 +1,22 @@
 //! What the command line says: help, wrong input with exit code 2, and `check` on the examples.
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::{Command, Output};
+use support::{binary, failed, has, of_repository, place, temporary};
 
 fn plimsoll(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(arguments)
-        .env_remove("COLUMNS")
-        .output()
-        .expect("the binary runs")
+    binary().args(arguments).env_remove("COLUMNS").output().expect("the binary runs")
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is text")
 }
 
-/// Exit code 2, nothing on stdout, and this in what is said.
-fn refused(arguments: &[&str], said: &[&str]) {
-    let output = plimsoll(arguments);
-    let stderr = text(&output.stderr);
-    assert_eq!(
-        (output.status.code(), text(&output.stdout).as_str()),
-        (Some(2), ""),
-        "{arguments:?}: {stderr}"
-    );
-    for part in said {
-        assert!(stderr.contains(part), "{arguments:?}: no {part:?} in\n{stderr}");
-    }
-}
-
-fn here(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+#[track_caller]
+fn refused(arguments: &[&str], parts: &[&str]) {
+    failed(&plimsoll(arguments), 2, parts);
 }
 
 /// The commands that the main page of help lists.
@@ -52,10 +38,7 @@ fn a_state_is_not_written_in_the_place_of_something_else() {
     let text = "[gateway]\nlisten = \"127.0.0.1:0\"\nstate = \"site.toml\"\n[upstream.app]\naddress = \"127.0.0.1:1\"\n";
     std::fs::write(&file, text).expect("it can be written");
     for command in ["check", "run"] {
-        let found = plimsoll(&[command, file.to_str().expect("text")]);
-        let said = String::from_utf8_lossy(&found.stderr);
-        assert_eq!(found.status.code(), Some(2), "{said}");
-        assert!(said.contains("site.toml is no state of a gateway"), "{said}");
+        refused(&[command, file.to_str().expect("text")], &["site.toml is no state of a gateway"]);
     }
     assert_eq!(std::fs::read_to_string(&file).expect("it is there"), text);
     // Another program's JSON, what has no end, a pipe that nobody writes, a folder.
@@ -114,7 +97,7 @@ fn the_reference_is_what_help_prints() {
             page.trim_end()
         );
     }
-    let file = here("../../docs/command-line.md");
+    let file = of_repository("docs/command-line.md");
     if std::env::var_os("PLIMSOLL_BLESS").is_some() {
         std::fs::write(&file, &written).expect("the reference can be written");
     }
@@ -131,7 +114,7 @@ fn completions_manual_pages_and_schemas_come_from_the_same_definitions() {
         assert!(commands().iter().all(|command| script.contains(command)), "{shell}: {script}");
         assert!(script.contains("i-may-load-this-server"), "{shell}: {script}");
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manual");
+    let folder = place("manual");
     let output = plimsoll(&["manual", folder.to_str().expect("its name is text")]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     for command in commands() {
@@ -194,9 +177,8 @@ fn a_failure_in_the_log_says_where_it_is_what_it_is_and_what_to_write() {
 
 #[test]
 fn every_error_of_a_configuration_is_shown_at_its_place() {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.toml");
     let wrong = "[gateway]\nlisten = \"127.0.0.1\"\n[upstream.app]\nadress = \"127.0.0.1:81\"\n";
-    std::fs::write(&path, wrong).expect("the folder for tests can be written");
+    let path = temporary("wrong.toml", wrong);
     let name = path.to_str().expect("its name is text");
     for command in ["check", "run"] {
         refused(&[command, name], &["wrong.toml:2:", "wrong.toml:4:", "address", "errors in"]);
@@ -206,7 +188,7 @@ fn every_error_of_a_configuration_is_shown_at_its_place() {
 #[test]
 fn the_examples_are_right() {
     let mut count = 0;
-    for entry in std::fs::read_dir(here("../../examples")).expect("there are examples") {
+    for entry in std::fs::read_dir(of_repository("examples")).expect("there are examples") {
         let path = entry.expect("the folder can be read").path();
         // The agent's is no gateway's.
         if path.extension().is_none_or(|extension| extension != "toml") || path.ends_with("agent.toml") {
@@ -257,16 +239,10 @@ fn with_certificates(example: &Path) -> tempfile::TempDir {
 
 #[test]
 fn the_plan_says_what_is_not_known() {
-    let example = here("../../examples/one-site.toml");
+    let example = of_repository("examples/one-site.toml");
     let plan = text(&plimsoll(&["check", example.to_str().expect("its name is text")]).stdout);
-    for part in [
-        "0.85",
-        "/light/...",
-        "0.15 of full",
-        "costs unknown: the plan is unverified until they are measured",
-    ] {
-        assert!(plan.contains(part), "no {part:?} in\n{plan}");
-    }
+    let unknown = "costs unknown: the plan is unverified until they are measured";
+    has(&plan, &["0.85", "/light/...", "0.15 of full", unknown]);
 }
 
 /// A file in a folder of its own, which goes with the folder.
@@ -347,7 +323,7 @@ fn a_controllers_admin_address_that_cannot_be_is_refused() {
         let arguments = ["control", file, "--state", &state, "--admin", admin];
         let output = plimsoll(&arguments);
         let stderr = text(&output.stderr);
-        said.iter().for_each(|part| assert!(stderr.contains(part), "no {part} in\n{stderr}"));
+        has(&stderr, said);
         assert!(!Path::new(&state).exists(), "no state is made: {stderr}");
         output.status.code()
     };

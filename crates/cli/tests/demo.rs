@@ -1,17 +1,20 @@
 //! `plimsoll demo --json`: one object; in virtual time the server is held at its line and fails without the gateway. The same
 //! two in real time have all their figures, and answers: how many depends on the machine.
 
+mod support;
+
 use serde_json::Value;
-use std::process::Command;
+use std::process::Output;
+use support::{binary, done, failed};
+
+fn demo(arguments: &[&str]) -> Output {
+    binary().arg("demo").args(arguments).output().expect("the binary runs")
+}
 
 #[test]
 fn three_times_the_capacity_is_held_and_fails_without_the_gateway() {
-    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["demo", "--seconds", "8", "--load", "3", "--capacity", "500", "--json"])
-        .output()
-        .expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let output = demo(&["--seconds", "8", "--load", "3", "--capacity", "500", "--json"]);
+    done(&output);
     let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else");
     let sides = ["simulated", "uncontrolled", "simulated_uncontrolled"].map(|side| &report[side]);
     for side in sides.into_iter().chain([&report]) {
@@ -59,11 +62,6 @@ fn share_of_errors(side: &Value) -> f64 {
 
 #[test]
 fn a_report_that_cannot_be_written_is_told_before_the_load() {
-    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["demo", "--seconds", "3600", "--report", "no/such/report.html"])
-        .output()
-        .expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot write no/such/report.html"), "{said}");
+    let output = demo(&["--seconds", "3600", "--report", "no/such/report.html"]);
+    failed(&output, 1, &["cannot write no/such/report.html"]);
 }

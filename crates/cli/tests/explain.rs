@@ -1,20 +1,17 @@
 //! `plimsoll explain`: on an example file, what it says of requests.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod support;
+
+use std::process::Output;
+use support::{binary, done, example, failed, has, of_repository, temporary, without_types};
 
 fn explain(arguments: &[&str]) -> Output {
     explain_of("classes.toml", arguments)
 }
 
 fn explain_of(example: &str, arguments: &[&str]) -> Output {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
-    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .arg("explain")
-        .arg(file)
-        .args(arguments)
-        .output()
-        .expect("the binary runs")
+    let file = of_repository("examples").join(example);
+    binary().arg("explain").arg(file).args(arguments).output().expect("the binary runs")
 }
 
 /// What is printed, each run of blanks as one.
@@ -23,20 +20,14 @@ fn told(arguments: &[&str]) -> String {
 }
 
 fn told_of(example: &str, arguments: &[&str]) -> String {
-    let Output { status, stdout, stderr } = explain_of(example, arguments);
-    assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
-    let text = String::from_utf8(stdout).expect("text");
+    let text = done(&explain_of(example, arguments));
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
 }
 
 /// The example with a seed, and where it is.
 fn with_a_seed() -> String {
-    let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/classes.toml");
-    let text = std::fs::read_to_string(example).expect("it is there");
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("with-a-seed.toml");
-    std::fs::write(&file, text.replacen("[gateway]\n", "[gateway]\nseed = 0\n", 1))
-        .expect("it can be written");
-    file.into_os_string().into_string().expect("text")
+    let text = example("classes.toml").replacen("[gateway]\n", "[gateway]\nseed = 0\n", 1);
+    temporary("with-a-seed.toml", &text).into_os_string().into_string().expect("text")
 }
 
 #[test]
@@ -59,7 +50,7 @@ fn a_request_is_followed_to_its_class_and_levels() {
             "session=42",
         ],
     );
-    for line in [
+    let lines = [
         "site shop: it has `shop.example`, `*.shop.example`",
         "class gold: the header is `x-plan: gold*`",
         "not exempt, condition 1: the path is not `/healthz`",
@@ -68,9 +59,8 @@ fn a_request_is_followed_to_its_class_and_levels() {
         "1 stale - cache GET /list?page=2",
         "2 plain 1.0879 app GET /list?page=2, x-quality: low",
         "3 full 2.0879 app GET /list?page=2",
-    ] {
-        assert!(text.contains(line), "no {line:?} in\n{text}");
-    }
+    ];
+    has(&text, &lines);
     assert!(text.contains("client the cookie `session`; its hash is 0.0879 of 1"), "{text}");
     // Each upstream has its own m.
     assert!(text.contains("which its loop sets: app (1 to 3), then cache (0 to 1)."), "{text}");
@@ -84,8 +74,7 @@ fn who_is_exempt_and_who_has_no_site_is_told() {
     assert!(text.contains("class exempt: the path is `/healthz` and the client is `10.0.0.0/8`"), "{text}");
     assert!(text.contains("The level is always the highest level: it is exempt."), "{text}");
     assert!(text.contains("the address 10.1.2.3, since the request has no `session`"), "{text}");
-    let json = explain(&[&probe[..], &["--json"]].concat());
-    let json = String::from_utf8(json.stdout).expect("text");
+    let json = done(&explain(&[&probe[..], &["--json"]].concat()));
     assert!(json.contains("\"exempt\": true") && json.contains("\"from_m\": null"), "{json}");
     assert!(text.contains("2 plain - app GET /healthz\n"), "{text}");
     assert!(text.contains("It goes as it came, without a level's prefix and headers."), "{text}");
@@ -105,9 +94,7 @@ fn wrong_input_is_exit_code_2_and_what_to_write() {
         (&["--request", "/", "--client", "me"][..], "an IP address, such as 203.0.113.7"),
         (&["--requset", "/"][..], "'--request'"),
     ] {
-        let Output { status, stderr, .. } = explain(arguments);
-        let text = String::from_utf8_lossy(&stderr);
-        assert!(status.code() == Some(2) && text.contains(said), "{arguments:?}: {text}");
+        failed(&explain(arguments), 2, &[said]);
     }
 }
 
@@ -115,7 +102,7 @@ fn wrong_input_is_exit_code_2_and_what_to_write() {
 fn what_a_class_was_promised_of_its_response_times_is_told() {
     let told = |host: &str, arguments: &[&str]| {
         let request = [&["--request", "/list", "--host", host][..], arguments].concat();
-        String::from_utf8(explain_of("delays.toml", &request).stdout).expect("text")
+        done(&explain_of("delays.toml", &request))
     };
     let premium = ["--cookie", "plan=premium"];
     let text = told("shop.example", &premium);
@@ -130,24 +117,16 @@ fn what_a_class_was_promised_of_its_response_times_is_told() {
 
 #[test]
 fn a_type_that_was_found_is_told_from_a_saved_status() {
-    let text = std::fs::read_to_string(
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/deadlines.toml"),
-    );
-    let text = text.expect("the example is there");
-    let (before, rest) = text.split_once("[[site.type]]").expect("it tells a type");
-    let (_, after) = rest.split_once("[[site.class]]").expect("and a class after it");
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let (config, status) = (folder.join("explain-found.toml"), folder.join("explain-status.json"));
-    std::fs::write(&config, format!("{before}[[site.class]]{after}")).expect("it can be written");
+    let config = temporary("explain-found.toml", &without_types());
     let found = r#"{"upstreams":[{"name":"app","limit":6,"limit_reason":"refusals"}],"sites":[{"name":"shop","found_types":[{"name":"item-report","within":"dynamic",
         "path":["/item/*/report"],"method":["POST"],"query":["deep"]}],
         "types":[{"name":"item-report","requests":900,"in_time_alone":0.925},{"name":"dynamic","requests":9}]}]}"#;
-    std::fs::write(&status, found).expect("it can be written");
+    let status = temporary("explain-status.json", found);
     let explained = |request: &str, saved: bool| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let mut command = binary();
         command.arg("explain").arg(&config).args(["--request", request]);
         let command = if saved { command.arg("--status").arg(&status) } else { &mut command };
-        String::from_utf8(command.output().expect("the binary runs").stdout).expect("text")
+        done(&command.output().expect("the binary runs"))
     };
     let request = "POST /item/7/report?page=2&deep=1";
     let text = explained(request, true);
@@ -174,8 +153,7 @@ fn a_type_that_was_found_is_told_from_a_saved_status() {
         without.contains("dynamic: by it what it will cost is estimated, unless a type is found"),
         "{without}"
     );
-    let classes = explain_of("deadlines.toml", &["--request", "/reports/7"]);
-    let classes = String::from_utf8(classes.stdout).expect("text");
+    let classes = done(&explain_of("deadlines.toml", &["--request", "/reports/7"]));
     assert!(classes.contains("report: the path is `/reports/*`; by it"), "{classes}");
 }
 

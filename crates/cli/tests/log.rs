@@ -1,16 +1,18 @@
 //! A log that nobody reads, or that cannot be written, ends nothing: the gateway serves on, the agent works on, and both
 //! end as they should.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+mod support;
+
+use nix::sys::signal::Signal;
 use plimsoll_load::{Origin, OriginHandle, OriginSettings};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write, pipe};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use support::{Process, binary, place};
 
 /// How long anything may take that takes milliseconds on a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,38 +49,21 @@ fn one_line() -> Stdio {
     writer.into()
 }
 
-/// A process under test; killed if the test fails before it has ended.
-struct Running(Child);
-
-impl Running {
-    fn start(command: &str, file: &Path, more: &[&str], stream: Stream) -> Running {
-        let mut binary = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-        binary.arg(command).arg(file).args(more).stdout(stream()).stderr(stream());
-        Running(binary.spawn().expect("the binary runs"))
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.0.id().cast_signed()), signal).expect("it can be signalled");
-    }
-
-    /// Its exit code, once it has ended.
-    fn code(&mut self) -> Option<i32> {
-        let start = Instant::now();
-        loop {
-            match self.0.try_wait().expect("it can be waited for") {
-                Some(status) => return status.code(),
-                None => assert!(start.elapsed() < PATIENCE, "it does not end"),
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
+fn start(command: &str, file: &Path, more: &[&str], stream: Stream) -> Process {
+    let mut binary = binary();
+    binary.arg(command).arg(file).args(more).stdout(stream()).stderr(stream());
+    Process(binary.spawn().expect("the binary runs"))
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // An error means that it has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+/// The exit code of a process, once it has ended.
+fn code(process: &mut Process) -> Option<i32> {
+    let start = Instant::now();
+    loop {
+        match process.0.try_wait().expect("it can be waited for") {
+            Some(status) => return status.code(),
+            None => assert!(start.elapsed() < PATIENCE, "it does not end"),
+        }
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -114,7 +99,7 @@ fn lost_lines(admin: &str) -> f64 {
 }
 
 fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = place(name);
     fs::create_dir_all(&folder).expect("the folder for tests can be written");
     folder
 }
@@ -134,7 +119,7 @@ fn the_gateway_serves_and_drains_without_its_log() {
         );
         let file = folder("log").join(format!("{name}.toml"));
         fs::write(&file, &text).expect("it can be written");
-        let mut gateway = Running::start("run", &file, &[], stream);
+        let mut gateway = start("run", &file, &[], stream);
         eventually(name, || ask(&address, "GET", "/").starts_with("HTTP/1.1 200"));
         // The listeners are there a moment before the program follows its file.
         eventually(name, || ask(&admin, "POST", "/reload").starts_with("HTTP/1.1 200"));
@@ -148,7 +133,7 @@ fn the_gateway_serves_and_drains_without_its_log() {
             eventually("lines are lost", || lost_lines(&admin) >= 2.0);
         }
         gateway.signal(Signal::SIGTERM);
-        assert_eq!(gateway.code(), Some(0), "{name}");
+        assert_eq!(code(&mut gateway), Some(0), "{name}");
     }
 }
 
@@ -171,7 +156,7 @@ fn the_agent_works_and_restores_without_its_log() {
         );
         let file = folder.join("agent.toml");
         fs::write(&file, text).expect("it can be written");
-        let mut agent = Running::start("agent", &file, &["--json"], stream);
+        let mut agent = start("agent", &file, &["--json"], stream);
         let probed = origin.served().answers;
         eventually("it asks again and again", || origin.served().answers > probed + 2);
         // While the server does not answer, every client is degraded.
@@ -180,7 +165,7 @@ fn the_agent_works_and_restores_without_its_log() {
             fs::read_link(&link).is_ok_and(|tree| tree.ends_with("light"))
         });
         agent.signal(Signal::SIGTERM);
-        assert_eq!(agent.code(), Some(0), "{name}");
+        assert_eq!(code(&mut agent), Some(0), "{name}");
         assert!(
             fs::read_link(&link).is_ok_and(|tree| tree.ends_with("full")),
             "{name}: full quality is restored"

@@ -1,22 +1,23 @@
 //! The operator's log of `plimsoll run`: its levels, its forms, and what a reload changes of them.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+mod support;
+
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{Process, binary, place};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A gateway whose log is a file; killed at the end.
+/// A gateway whose log is a file.
 struct Running {
-    child: Child,
+    process: Process,
     configuration: PathBuf,
     log: PathBuf,
     upstream: SocketAddr,
@@ -25,22 +26,20 @@ struct Running {
 impl Running {
     /// `section` is the log's, and `journal` says what `JOURNAL_STREAM` is to be for a log with this device and number.
     fn start(name: &str, section: &str, journal: impl FnOnce(u64, u64) -> String) -> Running {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let (configuration, log) =
-            (folder.join(format!("log-{name}.toml")), folder.join(format!("log-{name}.log")));
+        let [configuration, log] = ["toml", "log"].map(|kind| place(&format!("log-{name}.{kind}")));
         let stderr = File::create(&log).expect("the folder for tests can be written");
         let own = stderr.metadata().expect("it exists");
         // Nothing listens there once it is dropped.
         let upstream = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("it is free");
         write(&configuration, upstream, section);
-        let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        let child = binary()
             .arg("run")
             .arg(&configuration)
             .env("JOURNAL_STREAM", journal(own.dev(), own.ino()))
             .stderr(stderr)
             .spawn()
             .expect("the binary runs");
-        Running { child, configuration, log, upstream }
+        Running { process: Process(child), configuration, log, upstream }
     }
 
     fn log(&self) -> String {
@@ -63,7 +62,7 @@ impl Running {
 
     fn reload(&self, section: &str) {
         write(&self.configuration, self.upstream, section);
-        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGHUP).expect("it can be signalled");
+        self.process.signal(Signal::SIGHUP);
     }
 
     /// Asks for a page, which no server has.
@@ -72,14 +71,6 @@ impl Running {
         let mut client = TcpStream::connect(at.expect("an address")).expect("it listens");
         client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").expect("it reads");
         client.read_to_end(&mut Vec::new()).expect("it answers");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // An error means that it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -4,14 +4,17 @@
 //!
 //! A log that a running gateway wrote is replayed by the end-to-end tests (`e2e/tests/access_log.rs`).
 
+mod support;
+
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Gateway, Order, Start};
 use plimsoll_sim::{Event, Setup, Watch};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::{fs, iter};
+use support::{binary, done, has, temporary};
 
 const CONFIGURATION: &str = r#"
 [gateway]
@@ -132,16 +135,10 @@ impl Watch for LogWriter {
     }
 }
 
-fn temporary(name: &str, text: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::write(&path, text).expect("the folder for tests can be written");
-    path
-}
-
 /// What a replay of this log reports; `name` is the configuration's file.
 fn report(log: &Path, (name, configuration): (&str, &str), more: &[&str]) -> Value {
     let configuration = temporary(name, configuration);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let mut command = binary();
     command.arg("simulate").arg(configuration).arg("--json").args(more);
     let log_input = fs::File::open(log).expect("the log");
     match more {
@@ -149,7 +146,7 @@ fn report(log: &Path, (name, configuration): (&str, &str), more: &[&str]) -> Val
         _ => command.arg("--log").arg(log),
     };
     let output = command.output().expect("the binary runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    done(&output);
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
@@ -192,9 +189,7 @@ fn a_runs_own_log_gives_its_own_shares() {
     let (shares, said) = replayed(&log, promised, OTHER_SEED);
     eprintln!("own shares {own:?}, replayed {shares:?}");
     assert!(near(shares), "{shares:?} for {own:?}");
-    for part in ["of the level that was served", "requests were not served when it was written"] {
-        assert!(said.contains(part), "no {part:?} in {said}");
-    }
+    has(&said, &["of the level that was served", "requests were not served when it was written"]);
     // With a capacity the times weigh: 200 requests a second are 8 workers by 40 ms.
     let (shares, _) = replayed(&log, promised, &["--capacity", "200/s", "--seed", "7"]);
     eprintln!("with a capacity {shares:?}");

@@ -1,17 +1,19 @@
 //! `plimsoll run`: what it prints, how it ends.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+mod support;
+
+use nix::sys::signal::Signal;
 use plimsoll_load::{Origin, OriginHandle, OriginSettings};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use support::{Process, binary, failed, place, temporary};
 
-/// A gateway under test; killed if the test fails before it has ended.
+/// A gateway under test.
 struct Running {
-    child: Child,
+    process: Process,
     log: BufReader<ChildStderr>,
     address: SocketAddr,
     admin: SocketAddr,
@@ -24,37 +26,20 @@ impl Running {
 
     /// With more in its file.
     fn start_with(name: &str, origin: &OriginHandle, more: &str) -> Running {
-        let path = configuration(name, "127.0.0.1:0", origin.address());
-        rewrite(name, origin.address(), more);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-            .arg("run")
-            .arg(path)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
+        let path = rewrite(name, origin.address(), more);
+        let mut child =
+            binary().arg("run").arg(path).stderr(Stdio::piped()).spawn().expect("the binary runs");
         let mut log = BufReader::new(child.stderr.take().expect("stderr is a pipe"));
         let address = address_after("listening on ", &mut log);
         let admin = address_after("admin on ", &mut log);
-        Running { child, log, address, admin }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it can be signalled");
+        Running { process: Process(child), log, address, admin }
     }
 
     /// Waits for its end: the exit code, and what else it said.
     fn end(&mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         self.log.read_to_string(&mut said).expect("the log is text");
-        (self.child.wait().expect("it can be waited for").code(), said)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // An error means that it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        (self.process.0.wait().expect("it can be waited for").code(), said)
     }
 }
 
@@ -74,21 +59,19 @@ fn address_after(label: &str, log: &mut impl BufRead) -> SocketAddr {
 
 /// A file in the folder for tests.
 fn configuration(name: &str, listen: &str, origin: SocketAddr) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
     let text = format!(
         "[gateway]\nlisten = \"{listen}\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\
          [upstream.app]\naddress = \"localhost:{}\"\ncapacity = {{ workers = 8 }}\n",
         origin.port()
     );
-    std::fs::write(&path, text).expect("the folder for tests can be written");
-    path
+    temporary(&format!("{name}.toml"), &text)
 }
 
 /// The same file with another text in it; `levels` and so on are TOML to append.
-fn rewrite(name: &str, origin: SocketAddr, more: &str) {
+fn rewrite(name: &str, origin: SocketAddr, more: &str) -> PathBuf {
     let path = configuration(name, "127.0.0.1:0", origin);
     let text = std::fs::read_to_string(&path).expect("it was written");
-    std::fs::write(&path, text + more).expect("it can be written");
+    temporary(&format!("{name}.toml"), &(text + more))
 }
 
 impl Running {
@@ -152,7 +135,7 @@ fn it_reloads_under_load_and_nobody_fails() {
         };
         traffic();
         rewrite("reload", origin.address(), LEVELS);
-        gateway.signal(Signal::SIGHUP);
+        gateway.process.signal(Signal::SIGHUP);
         let said = gateway.says("reloaded ");
         assert!(said.contains("site new: shop; site gone: ") && said.contains("changed: report"), "{said}");
         assert!(ask(address, "/").contains("x-plimsoll: level=2; reason=full"));
@@ -162,7 +145,7 @@ fn it_reloads_under_load_and_nobody_fails() {
         let answer = gateway.post_reload();
         assert!(answer.starts_with("HTTP/1.1 422") && answer.contains("prefux"), "{answer}");
         gateway.says("not reloaded, everything stays as it was");
-        gateway.signal(Signal::SIGHUP);
+        gateway.process.signal(Signal::SIGHUP);
         gateway.says("not reloaded, everything stays as it was");
         assert!(ask(address, "/").contains("x-plimsoll: level=2; reason=full"));
         traffic();
@@ -181,7 +164,7 @@ fn it_reloads_under_load_and_nobody_fails() {
         assert!(ask(gateway.admin, "/status").contains("\"small\""));
         traffic();
     });
-    gateway.signal(Signal::SIGTERM);
+    gateway.process.signal(Signal::SIGTERM);
     let (code, said) = gateway.end();
     assert_eq!(code, Some(0), "{said}");
 }
@@ -193,7 +176,7 @@ fn what_needs_a_restart_is_said() {
     let path = configuration("restart", "127.0.0.1:1", origin.address());
     let text = std::fs::read_to_string(&path).expect("it was written").replace("threads = 1", "threads = 2");
     std::fs::write(&path, text).expect("it can be written");
-    gateway.signal(Signal::SIGHUP);
+    gateway.process.signal(Signal::SIGHUP);
     assert!(gateway.says("reloaded ").contains("needs a restart: listen, threads"));
     assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
 }
@@ -201,7 +184,7 @@ fn what_needs_a_restart_is_said() {
 #[test]
 fn the_seed_is_drawn_at_the_first_start_and_kept() {
     let origin = origin();
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("seed.state");
+    let file = place("seed.state");
     // None is there from an earlier run of the tests.
     let _ = std::fs::remove_file(&file);
     let mut before = None;
@@ -214,7 +197,7 @@ fn the_seed_is_drawn_at_the_first_start_and_kept() {
         let seed = state["seed"].as_u64().expect("it has the seed").to_string();
         assert!(!status.contains(&seed), "the seed itself is a secret");
         assert_eq!(*before.get_or_insert_with(|| seed.clone()), seed, "a restart changes nobody's level");
-        gateway.signal(Signal::SIGHUP);
+        gateway.process.signal(Signal::SIGHUP);
         assert!(gateway.says("reloaded ").contains("nothing changed"));
     }
 }
@@ -237,9 +220,8 @@ fn stayed(text: &str) -> Vec<u32> {
 #[test]
 fn what_was_learned_of_rates_is_there_after_a_restart() {
     let origin = origin();
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("trends.txt");
+    let file = temporary("trends.txt", &trends());
     let read = || std::fs::read_to_string(&file).expect("it is there");
-    std::fs::write(&file, trends()).expect("the folder for tests can be written");
     let more = format!("{BUDGET}trends = \"trends.txt\"\n");
     for _ in 0..2 {
         let before = stayed(&read());
@@ -254,7 +236,7 @@ fn what_was_learned_of_rates_is_there_after_a_restart() {
         });
         assert!(grown, "{}", read());
         let at_reload = stayed(&read());
-        gateway.signal(Signal::SIGTERM);
+        gateway.process.signal(Signal::SIGTERM);
         let (code, said) = gateway.end();
         assert_eq!(code, Some(0), "{said}");
         for (known, least) in [(&at_reload, &before), (&stayed(&read()), &at_reload)] {
@@ -268,23 +250,13 @@ fn what_was_learned_of_rates_is_there_after_a_restart() {
 #[test]
 fn trends_that_are_none_are_the_users_input() {
     let origin = origin();
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-trends.txt");
-    std::fs::write(&file, "upstream app\n1 1026 many\n").expect("the folder for tests can be written");
+    temporary("no-trends.txt", "upstream app\n1 1026 many\n");
     for (trends, wrong) in [
         ("no-trends.txt", "no-trends.txt: line 2: \"1 1026 many\" is neither"),
         ("no/such/folder.txt", "there is no folder"),
     ] {
-        let path = configuration("no-trends", "127.0.0.1:0", origin.address());
-        let text = std::fs::read_to_string(&path).expect("it was written");
-        std::fs::write(&path, format!("{text}{BUDGET}trends = \"{trends}\"\n")).expect("it can be written");
-        let Output { status, stderr, .. } = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-            .arg("run")
-            .arg(path)
-            .output()
-            .expect("the binary runs");
-        let said = String::from_utf8_lossy(&stderr);
-        assert_eq!(status.code(), Some(2), "{said}");
-        assert!(said.contains(wrong), "{said}");
+        let path = rewrite("no-trends", origin.address(), &format!("{BUDGET}trends = \"{trends}\"\n"));
+        failed(&binary().arg("run").arg(path).output().expect("the binary runs"), 2, &[wrong]);
     }
 }
 
@@ -307,7 +279,7 @@ fn it_serves_until_it_is_told_to_stop() {
         let mut gateway = Running::start(&format!("serve-{signal}"), &origin);
         assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
         assert!(ask(gateway.admin, "/healthz").ends_with("ok\n"));
-        gateway.signal(signal);
+        gateway.process.signal(signal);
         let (code, said) = gateway.end();
         assert_eq!(code, Some(0), "{said}");
         assert!(TcpStream::connect(gateway.address).is_err(), "it has stopped listening");
@@ -326,13 +298,13 @@ fn a_request_under_way_is_finished_first_unless_a_second_signal_comes() {
         while origin.busy().inside == 0 {
             std::thread::yield_now();
         }
-        gateway.signal(Signal::SIGTERM);
+        gateway.process.signal(Signal::SIGTERM);
         let mut said = String::new();
         while !said.contains("stopping") {
             assert!(gateway.log.read_line(&mut said).expect("the log is text") > 0, "{said}");
         }
         if signals == 2 {
-            gateway.signal(Signal::SIGTERM);
+            gateway.process.signal(Signal::SIGTERM);
         } else {
             origin.set_speed(1.0);
             let mut answer = [0; 12];
@@ -356,13 +328,7 @@ fn an_address_in_use_is_exit_code_1_and_what_to_do() {
     let file = configuration("taken", &taken, origin.address());
     let state = file.with_extension("state");
     let _ = std::fs::remove_file(&state);
-    let Output { status, stderr, .. } =
-        Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("run").arg(&file).output().expect("the binary runs");
-    let said = String::from_utf8_lossy(&stderr);
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(
-        said.contains(&format!("cannot listen on {taken}")) && said.contains("Stop what listens there"),
-        "{said}"
-    );
+    let output = binary().arg("run").arg(&file).output().expect("the binary runs");
+    failed(&output, 1, &[&format!("cannot listen on {taken}"), "Stop what listens there"]);
     assert!(!state.exists(), "a start that failed leaves nothing behind");
 }
