@@ -3,16 +3,7 @@
 import asyncio
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import (
-    SAFE,
-    Attachment,
-    Outcome,
-    Request,
-    client_address,
-    is_event_stream,
-    rate_limit,
-    rejection_text,
-)
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request, client_address, is_event_stream, rejection
 from plimsoll.library import PlaceStruct
 
 _PASS_BY = ("http.response.pathsend", "http.response.zerocopysend")
@@ -188,14 +179,7 @@ def _request(scope):
 
 
 async def _reject(decision, send):
-    body = rejection_text(decision)
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-        (b"x-plimsoll", f"level=0; reason={decision.reason}".encode()),
-    ]
-    if decision.retry_after:
-        headers += [(b"retry-after", str(decision.retry_after).encode()), (b"ratelimit", rate_limit(decision).encode())]
+    headers, body = rejection(decision)
+    headers = [(name.lower().encode(), value.encode()) for name, value in headers]
     await send({"type": "http.response.start", "status": decision.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -63,18 +63,21 @@ class Decision:
     number: int = 0
 
 
-def rejection_text(decision: "Decision") -> bytes:
-    """The body of a rejection, as the gateway has it unless it is told another."""
-    if decision.status == 421:
-        return b"No site of this name.\n"
-    if decision.status == 400:
-        return b"The path has a dot segment.\n"
-    return b"This site is busy right now. Please try again in a moment.\n"
-
-
-def rate_limit(decision: "Decision") -> str:
-    """The field `RateLimit` of a rejection, as the gateway has it: nothing is left of what the server can do, until then."""
-    return f'"{decision.reason}";r=0;t={decision.retry_after}'
+def rejection(decision: "Decision") -> tuple[list[tuple[str, str]], bytes]:
+    """The headers and the body of a rejection, as the gateway has them unless it is told others."""
+    bodies = {421: b"No site of this name.\n", 400: b"The path has a dot segment.\n"}
+    body = bodies.get(decision.status, b"This site is busy right now. Please try again in a moment.\n")
+    headers = [
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("Cache-Control", "no-store"),
+        ("X-Plimsoll", f"level=0; reason={decision.reason}"),
+    ]
+    if decision.retry_after:
+        # Nothing is left of what the server can do, until then.
+        limit = f'"{decision.reason}";r=0;t={decision.retry_after}'
+        headers += [("Retry-After", str(decision.retry_after)), ("RateLimit", limit)]
+    return headers, body
 
 
 def client_address(text: Optional[str]) -> bytes:

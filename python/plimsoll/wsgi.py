@@ -3,16 +3,7 @@
 from http import HTTPStatus
 from urllib.parse import quote, unquote_to_bytes
 
-from plimsoll.attachment import (
-    SAFE,
-    Attachment,
-    Outcome,
-    Request,
-    client_address,
-    is_event_stream,
-    rate_limit,
-    rejection_text,
-)
+from plimsoll.attachment import SAFE, Attachment, Outcome, Request, client_address, is_event_stream, rejection
 from plimsoll.library import PlaceStruct
 
 _KNOWN = {status.value for status in HTTPStatus}
@@ -150,15 +141,7 @@ def _request(environ):
 
 
 def _reject(decision, start_response):
-    body = rejection_text(decision)
-    headers = [
-        ("Content-Type", "text/plain; charset=utf-8"),
-        ("Content-Length", str(len(body))),
-        ("Cache-Control", "no-store"),
-        ("X-Plimsoll", f"level=0; reason={decision.reason}"),
-    ]
-    if decision.retry_after:
-        headers += [("Retry-After", str(decision.retry_after)), ("RateLimit", rate_limit(decision))]
+    headers, body = rejection(decision)
     # A number that a configuration may have and Python need not know.
     phrase = HTTPStatus(decision.status).phrase if decision.status in _KNOWN else "Rejected"
     start_response(f"{decision.status} {phrase}", headers)
