@@ -4,9 +4,7 @@ use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::request::normal_path as normal;
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::Signed;
-use plimsoll_sim::workload::{
-    self, Arrivals, Clients, Content, Discipline, Input, LogFormat, LogOptions, Replay, Stream, Workload,
-};
+use plimsoll_sim::workload::{self, Arrivals, Discipline, Input, Replay, Stream, Workload};
 use plimsoll_sim::{Error, Setup};
 use std::fmt::Write;
 
@@ -50,19 +48,10 @@ pub fn adaptation(bytes: &[u8]) {
 pub fn access_log(bytes: &[u8]) {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 15)]);
     let promises = Promises::of(Plant::new("origin", 2), Site::new("site", &["light", "full"]));
-    let stream = Stream {
-        name: "log".to_owned(),
-        arrivals: Arrivals::Log {
-            input: Input::Text(text.as_ref().into()),
-            format: LogFormat::Auto,
-            options: LogOptions::default(),
-            replay: Replay { speed: 1000.0, scale: 1.5 },
-        },
-        content: Content::Pages(Vec::new()),
-        clients: Clients { count: 1, skew: 1.0, first_address: 0 },
-        patience: Some(Duration::from_secs(3)),
-        retry: None,
-    };
+    let log = Input::Text(text.as_ref().into());
+    let arrivals = Arrivals::log(log, Replay { speed: 1000.0, scale: 1.5 });
+    let patience = Some(Duration::from_secs(3));
+    let stream = Stream { patience, ..Stream::new("log", arrivals, Vec::new(), 1) };
     let plant = workload::Plant::new(Discipline::Workers(2), 16, Duration::from_millis(10));
     let workload = Workload { streams: vec![stream], plants: vec![plant], ..Workload::default() };
     match (Setup { promises: &promises, workload: &workload, seed: 1 }).run() {

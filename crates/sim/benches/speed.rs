@@ -10,7 +10,6 @@ mod scenario;
 
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_sim::Setup;
-use plimsoll_sim::workload::Law;
 use scenario::Scenario;
 use std::time::Duration;
 
@@ -23,19 +22,13 @@ fn main() {
     let millions = numbers.next().unwrap_or(4.0);
     let rate = numbers.next().unwrap_or(RATE);
     let scenario = Scenario {
-        promises: Promises::of(Plant::new("origin", 64), Site::new("site", &["light", "full"])),
         load: vec![(Duration::ZERO, rate)],
         duration: Duration::from_secs_f64(millions * 1e6 / rate),
-        workers: 64,
-        service: vec![Duration::from_micros(1200), Duration::from_millis(8)],
-        bytes: vec![8 << 10, 64 << 10],
-        service_time: Law::Deterministic,
-        listen_queue: 511,
-        faults: vec![],
-        reports: false,
-        clients: 20_000,
-        skew: 1.0,
-        seed: 1,
+        ..Scenario::new(
+            Promises::of(Plant::new("origin", 64), Site::new("site", &["light", "full"])),
+            vec![Duration::from_micros(1200), Duration::from_millis(8)],
+            vec![8 << 10, 64 << 10],
+        )
     };
     let workload = scenario.workload();
     let setup = Setup { promises: &scenario.promises, workload: &workload, seed: scenario.seed };

@@ -4,6 +4,8 @@
 //! worker's, alone; shapes of distributions stand apart from their means ([`Law`]), so that a mean can move and the
 //! shape stay.
 
+mod simple;
+
 pub use crate::arrivals::LoggedLevel;
 pub use crate::fault::{Fault, FaultKind};
 use plimsoll_core::time::Duration;

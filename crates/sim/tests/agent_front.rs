@@ -5,9 +5,7 @@ use plimsoll_core::agent::{AgentLoopSettings, AgentPolicy, LoadSense, Threshold}
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::front::{AgentSettings, Comparator, ShownCounters};
-use plimsoll_sim::workload::{
-    self, Arrivals, Clients, Content, Discipline, Law, Page, Phase, Process, Stream, Version,
-};
+use plimsoll_sim::workload::{self, Arrivals, Discipline, Law, Page, Phase, Process, Stream, Version};
 use plimsoll_sim::{Run, Setup};
 
 const WORKERS: u32 = 8;
@@ -50,25 +48,8 @@ fn run(front: &Comparator, steps: &[(f64, f64)], seed: u64) -> Run {
         phase
     };
     let rate: Vec<Phase> = steps.iter().map(phase).collect();
-    let page = Page {
-        method: "GET".to_owned(),
-        host: String::new(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: 65_536.0,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
-    };
-    let stream = Stream {
-        name: "readers".to_owned(),
-        arrivals: Arrivals::Process { process: Process::Poisson, rate },
-        content: Content::Pages(vec![page]),
-        clients: Clients { count: 2000, skew: 1.0, first_address: 0x0a00_0000 },
-        patience: None,
-        retry: None,
-    };
+    let arrivals = Arrivals::Process { process: Process::Poisson, rate };
+    let stream = Stream::new("readers", arrivals, vec![Page::new("/", 65_536.0)], 2000);
     let service = Duration::from_secs_f64(FULL);
     let workload = workload::Workload {
         streams: vec![stream],

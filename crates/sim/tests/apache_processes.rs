@@ -168,17 +168,7 @@ fn nominal(rate: f64, process: Process) -> f64 {
 
 /// A process is held in proportion to the size of the file, of a thousand files as popular as SURGE's.
 fn held_by_files() -> Law {
-    let page = Page {
-        method: "GET".to_owned(),
-        host: String::new(),
-        path: "/*".to_owned(),
-        headers: Vec::new(),
-        weight: 20_000.0,
-        bytes: 0.0,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
-    };
+    let page = Page { weight: 20_000.0, ..Page::new("/*", 0.0) };
     let files = surge_files(&page, 1000);
     let often = |file: &Page| std::iter::repeat_n(file.bytes, file.weight.round() as usize);
     Law::Empirical(files.iter().flat_map(often).collect())

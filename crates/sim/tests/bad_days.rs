@@ -13,19 +13,14 @@ const CAPACITY: f64 = 200.0;
 
 fn scenario(levels: &[&str], load: f64) -> Scenario {
     Scenario {
-        promises: Promises::of(Plant::new("origin", 8), Site::new("site", levels)),
         load: vec![(Duration::ZERO, load * CAPACITY)],
         duration: Duration::from_secs(200),
-        workers: 8,
-        service: [Duration::from_millis(6), Duration::from_millis(40)][2 - levels.len()..].to_vec(),
-        bytes: [2 << 10, 16 << 10][2 - levels.len()..].to_vec(),
-        service_time: Law::Deterministic,
-        listen_queue: 511,
-        faults: vec![],
-        reports: false,
         clients: 2000,
-        skew: 1.0,
-        seed: 1,
+        ..Scenario::new(
+            Promises::of(Plant::new("origin", 8), Site::new("site", levels)),
+            [Duration::from_millis(6), Duration::from_millis(40)][2 - levels.len()..].to_vec(),
+            [2 << 10, 16 << 10][2 - levels.len()..].to_vec(),
+        )
     }
 }
 

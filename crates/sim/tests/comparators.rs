@@ -4,16 +4,15 @@
 //! theory (Erlang's loss formula, a bucket without burst) and are held to it. Then the paper AC's own experiment: its
 //! mix of types on one server, SAC against CAC.
 
+use crate::scenario::commit;
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::request::Outcome;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{
-    self, Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream,
-    Workload,
+    self, Arrivals, Discipline, Fault, FaultKind, Law, Page, Process, Stream, Workload,
 };
 use plimsoll_sim::{ClassRow, Run, Setup};
 use std::ops::RangeInclusive;
-use std::process::Command;
 use std::time::Duration;
 
 const SEEDS: RangeInclusive<u64> = 1..=3;
@@ -74,27 +73,16 @@ const ACES_BOUND: Duration = Duration::from_secs(1);
 
 fn page(path: &str, weight: f64, service: Option<Duration>) -> Page {
     Page {
-        method: "GET".to_owned(),
         host: "shop.example".to_owned(),
-        path: path.to_owned(),
-        headers: Vec::new(),
         weight,
-        bytes: 10_000.0,
-        bytes_law: Law::Deterministic,
         service_law: service.map(|_| Law::Deterministic),
         service,
+        ..Page::new(path, 10_000.0)
     }
 }
 
 fn stream(process: Process, rate: f64, pages: Vec<Page>) -> Stream {
-    Stream {
-        name: "visitors".to_owned(),
-        arrivals: Arrivals::Process { process, rate: vec![Phase { from: Duration::ZERO, rate, to: None }] },
-        content: Content::Pages(pages),
-        clients: Clients { count: 2000, skew: 1.0, first_address: 0x0a00_0000 },
-        patience: None,
-        retry: None,
-    }
+    Stream::new("visitors", Arrivals::steady(process, rate), pages, 2000)
 }
 
 fn plant(workers: u32, service: Duration, law: Law) -> workload::Plant {
@@ -158,12 +146,6 @@ impl Measured {
             commit()
         );
     }
-}
-
-fn commit() -> String {
-    let found = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
-    let found = found.ok().filter(|output| output.status.success());
-    found.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Both sides, always.

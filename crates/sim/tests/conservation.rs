@@ -53,15 +53,9 @@ fn promises(random: &mut Random) -> Promises {
 
 fn stream(random: &mut Random, first_address: u32) -> Stream {
     let page = |host: &str, path: &str| Page {
-        method: "GET".to_owned(),
         host: host.to_owned(),
-        path: path.to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: 10_000.0,
         bytes_law: Law::Exponential,
-        service: None,
-        service_law: None,
+        ..Page::new(path, 10_000.0)
     };
     let pages = vec![
         page("shop.example", "/"),

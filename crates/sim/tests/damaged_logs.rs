@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
-use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, LogOptions, Replay, Workload};
+use plimsoll_sim::workload::{Arrivals, Input, Law, Replay, Workload};
 use plimsoll_sim::{Error, Setup};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,28 +15,19 @@ const LEFT: usize = Reason::ClientLeft as usize;
 /// A small server and a log.
 fn replayed(log: Arc<str>, seed: u64) -> (Promises, Workload) {
     let scenario = Scenario {
-        promises: Promises::of(Plant::new("origin", 2), Site::new("site", &["light", "full"])),
-        load: vec![],
-        duration: Duration::ZERO,
-        workers: 2,
-        service: vec![Duration::from_millis(2), Duration::from_millis(10)],
-        bytes: vec![1, 2],
         service_time: Law::Exponential,
         listen_queue: 16,
-        faults: vec![],
-        reports: false,
         clients: 1,
-        skew: 1.0,
         seed,
+        ..Scenario::new(
+            Promises::of(Plant::new("origin", 2), Site::new("site", &["light", "full"])),
+            vec![Duration::from_millis(2), Duration::from_millis(10)],
+            vec![1, 2],
+        )
     };
     let mut workload = scenario.workload();
     workload.duration = None;
-    workload.streams[0].arrivals = Arrivals::Log {
-        input: Input::Text(log),
-        format: LogFormat::Auto,
-        options: LogOptions::default(),
-        replay: Replay { speed: 1000.0, scale: 1.5 },
-    };
+    workload.streams[0].arrivals = Arrivals::log(Input::Text(log), Replay { speed: 1000.0, scale: 1.5 });
     workload.streams[0].patience = Some(Duration::from_secs(3));
     (scenario.promises, workload)
 }

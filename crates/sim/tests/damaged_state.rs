@@ -10,8 +10,7 @@ use plimsoll_core::promises::{Guarantee, Plant, Promises, Site, WorkerBounds};
 use plimsoll_core::random::Random;
 use plimsoll_sim::front::Gateway;
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Law, Page, Phase, Plant as Server, Process, Stream, Version,
-    Workload,
+    Arrivals, Discipline, Law, Page, Plant as Server, Process, Stream, Version, Workload,
 };
 use plimsoll_sim::{Run, Setup};
 use std::time::Duration;
@@ -35,27 +34,13 @@ fn promises() -> Promises {
 
 fn stream(host: &str, pages: &[(&str, u64)], rate: f64) -> Stream {
     let page = |(path, ms): &(&str, u64)| Page {
-        method: "GET".to_owned(),
         host: host.to_owned(),
-        path: (*path).to_owned(),
-        headers: Vec::new(),
         weight: 1.0 / *ms as f64,
-        bytes: 10_000.0,
-        bytes_law: Law::Deterministic,
         service: Some(Duration::from_millis(*ms)),
         service_law: Some(Law::Exponential),
+        ..Page::new(*path, 10_000.0)
     };
-    Stream {
-        name: host.to_owned(),
-        arrivals: Arrivals::Process {
-            process: Process::Poisson,
-            rate: vec![Phase { from: Duration::ZERO, rate, to: None }],
-        },
-        content: Content::Pages(pages.iter().map(page).collect()),
-        clients: Clients { count: 500, skew: 1.0, first_address: 0x0a00_0000 },
-        patience: None,
-        retry: None,
-    }
+    Stream::new(host, Arrivals::steady(Process::Poisson, rate), pages.iter().map(page).collect(), 500)
 }
 
 /// Twice what the servers carry, more or less.

@@ -5,7 +5,7 @@ use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{Admission, Plant, Promises, Site};
 use plimsoll_sim::Setup;
 use plimsoll_sim::front::Gateway;
-use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, LogOptions, Replay, Workload};
+use plimsoll_sim::workload::{Arrivals, Input, Replay, Workload};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -23,29 +23,14 @@ fn replayed() -> (Promises, Workload) {
     let mut promises = Promises::of(Plant::new("origin", 2), site);
     promises.control.admission = Admission::Budget;
     let scenario = Scenario {
-        promises,
-        load: vec![],
-        duration: Duration::ZERO,
-        workers: 2,
-        service: vec![Duration::from_millis(10)],
-        bytes: vec![100],
-        service_time: Law::Deterministic,
         listen_queue: 16,
-        faults: vec![],
-        reports: false,
         clients: 1,
-        skew: 1.0,
-        seed: 1,
+        ..Scenario::new(promises, vec![Duration::from_millis(10)], vec![100])
     };
     let mut workload = scenario.workload();
     workload.duration = None;
     let replay = Replay { speed: 1.0, scale: 1.0 };
-    workload.streams[0].arrivals = Arrivals::Log {
-        input: Input::Text(log.into()),
-        format: LogFormat::Auto,
-        options: LogOptions::default(),
-        replay,
-    };
+    workload.streams[0].arrivals = Arrivals::log(Input::Text(log.into()), replay);
     (scenario.promises, workload)
 }
 

@@ -8,9 +8,7 @@ use plimsoll_core::request::Outcome;
 use plimsoll_core::telemetry::status::ResponseStatus;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Gateway, Order};
-use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Law, Page, Phase, Process, Stream, Version, Workload,
-};
+use plimsoll_sim::workload::{Arrivals, Discipline, Law, Page, Process, Stream, Version, Workload};
 use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -88,25 +86,8 @@ impl Scene {
         let mut promises = Promises::of(plant, site);
         promises.control.mode = self.mode;
         let stream = |path: &str, rate: f64, patience: Option<Duration>| Stream {
-            name: path.to_owned(),
-            arrivals: Arrivals::Process {
-                process: Process::Poisson,
-                rate: vec![Phase { from: Duration::ZERO, rate, to: None }],
-            },
-            content: Content::Pages(vec![Page {
-                method: "GET".to_owned(),
-                host: String::new(),
-                path: path.to_owned(),
-                headers: Vec::new(),
-                weight: 1.0,
-                bytes: 1000.0,
-                bytes_law: Law::Deterministic,
-                service: None,
-                service_law: None,
-            }]),
-            clients: Clients { count: 5000, skew: 1.0, first_address: 0x0a00_0000 },
             patience,
-            retry: None,
+            ..Stream::new(path, Arrivals::steady(Process::Poisson, rate), vec![Page::new(path, 1000.0)], 5000)
         };
         let mut streams = vec![stream(PATIENT, self.patient, None), stream("/other", self.others, None)];
         let own = self.impatient.iter().map(|(rate, patience)| stream("/gold/page", *rate, Some(*patience)));

@@ -29,19 +29,10 @@ fn step(promises: Promises, load: f64, seed: u64) -> Scenario {
     let levels = promises.sites[0].levels.len();
     let light = [FULL.mul_f64(LIGHT_COST), FULL];
     Scenario {
-        promises,
         load: vec![(Duration::from_secs_f64(STEP), load * CAPACITY)],
         duration: Duration::from_millis(60_500),
-        workers: WORKERS,
-        service: light[2 - levels..].to_vec(),
-        bytes: SIZES[2 - levels..].to_vec(),
-        service_time: workload::Law::Deterministic,
-        listen_queue: 511,
-        faults: vec![],
-        reports: false,
-        clients: 20_000,
-        skew: 1.0,
         seed,
+        ..Scenario::new(promises, light[2 - levels..].to_vec(), SIZES[2 - levels..].to_vec())
     }
 }
 

@@ -11,8 +11,7 @@ use plimsoll_core::time::{Duration, Instant};
 use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order};
 
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream, Version,
-    Workload,
+    Arrivals, Clients, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream, Version, Workload,
 };
 use plimsoll_sim::{Request, Row, Setup};
 
@@ -136,31 +135,16 @@ impl Scene {
             ]);
         }
         let phases = phases.into_iter().map(|(from, rate)| Phase { from: at(from), rate, to: None });
-        let page = Page {
-            method: "GET".to_owned(),
-            host: "shop.example".to_owned(),
-            path: "/".to_owned(),
-            headers: Vec::new(),
-            weight: 1.0,
-            bytes: 16384.0,
-            bytes_law: Law::Deterministic,
-            service: None,
-            service_law: None,
-        };
+        let page = Page { host: "shop.example".to_owned(), ..Page::new("/", 16384.0) };
+        let arrivals = Arrivals::Process { process: Process::Poisson, rate: phases.collect() };
+        let visitors = Stream::new("visitors", arrivals, vec![page], 4000);
         let fault = slower.map(|times| Fault {
             from: at(self.from),
             until: at(until),
             kind: FaultKind::Slower(times),
         });
         let workload = Workload {
-            streams: vec![Stream {
-                name: "visitors".to_owned(),
-                arrivals: Arrivals::Process { process: Process::Poisson, rate: phases.collect() },
-                content: Content::Pages(vec![page]),
-                clients: Clients { count: 4000, skew: 0.0, first_address: 0x0a00_0000 },
-                patience: None,
-                retry: None,
-            }],
+            streams: vec![Stream { clients: Clients { skew: 0.0, ..visitors.clients }, ..visitors }],
             plants: vec![plimsoll_sim::workload::Plant {
                 law: self.law.clone(),
                 faults: fault.into_iter().collect(),

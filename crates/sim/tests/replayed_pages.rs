@@ -9,7 +9,7 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Gateway, Order};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Input, LogFormat, LogOptions, Replay, Stream, Version, Workload,
+    Arrivals, Discipline, Input, LogFormat, LogOptions, Replay, Stream, Version, Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
@@ -77,19 +77,13 @@ fn replay() -> (f64, Pages, Status) {
     plant.set_point = 1.0;
     let promises = Promises::of(plant, site);
     let input = Input::File(Path::new(env!("CARGO_MANIFEST_DIR")).join(LOG));
-    let stream = Stream {
-        name: "log".to_owned(),
-        arrivals: Arrivals::Log {
-            input,
-            format: LogFormat::Common,
-            options: LogOptions::default(),
-            replay: Replay { speed: 1.0, scale: 1.0 },
-        },
-        content: Content::Pages(Vec::new()),
-        clients: Clients { count: 1, skew: 1.0, first_address: 0x0a00_0000 },
-        patience: None,
-        retry: None,
+    let arrivals = Arrivals::Log {
+        input,
+        format: LogFormat::Common,
+        options: LogOptions::default(),
+        replay: Replay { speed: 1.0, scale: 1.0 },
     };
+    let stream = Stream::new("log", arrivals, Vec::new(), 1);
     let server = plimsoll_sim::workload::Plant {
         service_per_byte: PER_BYTE,
         ..plimsoll_sim::workload::Plant::new(Discipline::Workers(WORKERS), 1000, Duration::from_millis(2))

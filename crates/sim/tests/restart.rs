@@ -8,8 +8,7 @@ use plimsoll_core::promises::{Plant, Promises, Site, WorkerBounds};
 use plimsoll_core::{Engine, LearnedState};
 use plimsoll_sim::front::Gateway;
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Law, Page, Phase, Plant as Server, Process, Stream, Version,
-    Workload,
+    Arrivals, Discipline, Law, Page, Plant as Server, Process, Stream, Version, Workload,
 };
 use plimsoll_sim::{Run, Setup};
 use std::time::Duration;
@@ -32,32 +31,14 @@ fn scene(times: f64, found: bool, seconds: u64, seed: u64) -> Scene {
         plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
         plant.max_connections = 1024;
     }
-    let page = Page {
-        method: "GET".to_owned(),
-        host: "shop.example".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: 10_000.0,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
-    };
-    let load = Phase { from: Duration::ZERO, rate: times * CAPACITY, to: None };
-    let stream = Stream {
-        name: "visitors".to_owned(),
-        arrivals: Arrivals::Process { process: Process::Poisson, rate: vec![load] },
-        content: Content::Pages(vec![page]),
-        clients: Clients { count: 2000, skew: 1.0, first_address: 0x0a00_0000 },
-        patience: None,
-        retry: None,
-    };
+    let page = Page { host: "shop.example".to_owned(), ..Page::new("/", 10_000.0) };
+    let arrivals = Arrivals::steady(Process::Poisson, times * CAPACITY);
     let server = Server {
         law: Law::Exponential,
         ..Server::new(Discipline::Workers(8), 1024, Duration::from_millis(40))
     };
     let workload = Workload {
-        streams: vec![stream],
+        streams: vec![Stream::new("visitors", arrivals, vec![page], 2000)],
         plants: vec![server],
         versions: vec![vec![Version { cost: Some(0.2), bytes: 0.2 }, Version::FULL]],
         duration: Some(Duration::from_secs(seconds)),

@@ -28,19 +28,16 @@ fn scene(calm: f64, crowd: f64, seed: u64) -> Scenario {
     }
     load.extend([(Duration::from_secs(31), crowd), (Duration::from_secs(OVER as u64), calm)]);
     Scenario {
-        promises: Promises::of(Plant::new("shop", WORKERS), Site::new("shop", &["light", "full"])),
         load: load.into_iter().map(|(from, load)| (from, load * CAPACITY)).collect(),
         duration: Duration::from_secs(70),
-        workers: WORKERS,
-        service: vec![Duration::from_secs_f64(0.15 * 0.128), Duration::from_millis(128)],
-        bytes: vec![2 << 10, 16 << 10],
-        service_time: Law::Deterministic,
-        listen_queue: 511,
-        faults: vec![],
-        reports: false,
         clients: 4000,
         skew: 0.0,
         seed,
+        ..Scenario::new(
+            Promises::of(Plant::new("shop", WORKERS), Site::new("shop", &["light", "full"])),
+            vec![Duration::from_secs_f64(0.15 * 0.128), Duration::from_millis(128)],
+            vec![2 << 10, 16 << 10],
+        )
     }
 }
 

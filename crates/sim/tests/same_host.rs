@@ -5,7 +5,7 @@
 use crate::scenario::Scenario;
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense, Site};
 use plimsoll_sim::settling::mean;
-use plimsoll_sim::workload::{Arrivals, Law, Phase, Process};
+use plimsoll_sim::workload::{Arrivals, Law, Process};
 use plimsoll_sim::{Setup, workload::Workload};
 use std::time::Duration;
 
@@ -21,19 +21,11 @@ const SEEDS: std::ops::RangeInclusive<u64> = 6601..=6608;
 fn overloaded(processor: f64, rejection: Duration, seed: u64) -> (Scenario, Workload) {
     let plant = Plant { same_host: true, set_point: LINE, ..Plant::new("origin", WORKERS) };
     let scenario = Scenario {
-        promises: Promises::of(plant, Site::new("site", &["full"])),
         load: vec![(Duration::ZERO, 600.0)],
         duration: Duration::from_secs(90),
-        workers: WORKERS,
-        service: vec![SERVICE],
-        bytes: vec![1000],
         service_time: Law::Exponential,
-        listen_queue: 511,
-        faults: vec![],
-        reports: false,
-        clients: 20_000,
-        skew: 1.0,
         seed,
+        ..Scenario::new(Promises::of(plant, Site::new("site", &["full"])), vec![SERVICE], vec![1000])
     };
     let mut workload = scenario.workload();
     (workload.plants[0].processor, workload.plants[0].rejection) = (processor, rejection);
@@ -93,10 +85,7 @@ fn what_a_plant_reports_of_rejections_is_not_taken_for_a_cost_of_requests() {
         let (mut scenario, mut workload) = overloaded(1.0, SERVICE.mul_f64(0.35), seed);
         (scenario.promises.plants[0].sense, workload.plants[0].reports) = (Sense::Reported, true);
         // At 1.5 times the capacity `a R f + c R (1 - f)` is the line at this f.
-        workload.streams[0].arrivals = Arrivals::Process {
-            process: Process::Poisson,
-            rate: vec![Phase { from: Duration::ZERO, rate: 300.0, to: None }],
-        };
+        workload.streams[0].arrivals = Arrivals::steady(Process::Poisson, 300.0);
         let long = Duration::from_secs(330);
         (scenario.duration, workload.duration) = (long, Some(long));
         let could = (LINE - 1.5 * 0.35) / (1.5 * (1.0 - 0.35));

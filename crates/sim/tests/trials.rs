@@ -18,19 +18,18 @@ fn scenario(seed: u64) -> Scenario {
     plant.max_connections = 1024;
     plant.set_point = 0.85;
     Scenario {
-        promises: Promises::of(plant, Site::new("site", &["light", "full"])),
         load: vec![(Duration::ZERO, 1600.0)],
         duration: Duration::from_secs(END as u64),
         workers: 32,
-        service: vec![Duration::from_millis(8), Duration::from_millis(40)],
-        bytes: vec![1000, 1000],
         service_time: Law::Exponential,
         listen_queue: 100_000,
-        faults: Vec::new(),
-        reports: false,
         clients: 5000,
-        skew: 1.0,
         seed,
+        ..Scenario::new(
+            Promises::of(plant, Site::new("site", &["light", "full"])),
+            vec![Duration::from_millis(8), Duration::from_millis(40)],
+            vec![1000, 1000],
+        )
     }
 }
 

@@ -6,8 +6,7 @@
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};
 use plimsoll_core::request::Outcome;
 use plimsoll_sim::workload::{
-    self, Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream,
-    Version, Workload,
+    self, Arrivals, Discipline, Fault, FaultKind, Law, Page, Process, Stream, Version, Workload,
 };
 use plimsoll_sim::{Row, Setup};
 use std::time::Duration;
@@ -50,16 +49,9 @@ impl Scene {
     }
 
     fn run(&self) -> Vec<Row> {
-        let stream = |(site, rate): (&Site, &f64)| Stream {
-            name: site.name.clone(),
-            arrivals: Arrivals::Process {
-                process: self.process,
-                rate: vec![Phase { from: Duration::ZERO, rate: *rate, to: None }],
-            },
-            content: Content::Pages(vec![page(&format!("{}.example", site.name))]),
-            clients: Clients { count: self.clients, skew: 1.0, first_address: 0x0a00_0000 },
-            patience: None,
-            retry: None,
+        let stream = |(site, rate): (&Site, &f64)| {
+            let pages = vec![page(&format!("{}.example", site.name))];
+            Stream::new(&site.name, Arrivals::steady(self.process, *rate), pages, self.clients)
         };
         let plant = |faults: &Vec<Fault>| workload::Plant {
             law: Law::Exponential,
@@ -95,17 +87,7 @@ fn site(name: &str, plants: &[usize]) -> Site {
 }
 
 fn page(host: &str) -> Page {
-    Page {
-        method: "GET".to_owned(),
-        host: host.to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: 1000.0,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
-    }
+    Page { host: host.to_owned(), ..Page::new("/", 1000.0) }
 }
 
 fn utilization(rows: &[Row], plant: usize) -> f64 {

@@ -21,9 +21,7 @@ mod versions;
 use crate::diagnostic::Diagnostics;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
-use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Input, LogFormat, LogOptions, Replay, Stream, Workload,
-};
+use plimsoll_sim::workload::{Arrivals, Input, Replay, Stream, Workload};
 use std::path::Path;
 
 /// What a workload file means, and what had to be added to it.
@@ -123,18 +121,7 @@ impl ParsedWorkload {
 
 /// An access log as a stream.
 fn log_stream(log: &Path, replay: Replay) -> Stream {
-    Stream {
-        name: log.display().to_string(),
-        arrivals: Arrivals::Log {
-            input: Input::File(log.to_owned()),
-            format: LogFormat::Auto,
-            options: LogOptions::default(),
-            replay,
-        },
-        // A log brings its own pages and clients.
-        content: Content::Pages(Vec::new()),
-        clients: Clients { count: 1, skew: 1.0, first_address: 0 },
-        patience: None,
-        retry: None,
-    }
+    let arrivals = Arrivals::log(Input::File(log.to_owned()), replay);
+    // A log brings its own pages and clients.
+    Stream::new(log.display().to_string(), arrivals, Vec::new(), 1)
 }

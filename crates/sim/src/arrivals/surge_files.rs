@@ -67,17 +67,7 @@ mod tests {
     use super::*;
 
     fn page() -> Page {
-        Page {
-            method: "GET".to_owned(),
-            host: String::new(),
-            path: "/files/*.html".to_owned(),
-            headers: Vec::new(),
-            weight: 3.0,
-            bytes: 1.0,
-            bytes_law: Law::Exponential,
-            service: None,
-            service_law: None,
-        }
+        Page { weight: 3.0, bytes_law: Law::Exponential, ..Page::new("/files/*.html", 1.0) }
     }
 
     #[test]

@@ -19,8 +19,8 @@
 
 use plimsoll_core::random::Random;
 use plimsoll_sim::workload::{
-    self, Arrivals, Clients, Content, Discipline, Input, Law, LogFormat, Page, Phase, Process, Replay,
-    Stream, Workload,
+    self, Arrivals, Content, Discipline, Input, Law, LogFormat, Page, Phase, Process, Replay, Stream,
+    Workload,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -95,15 +95,10 @@ fn law(variation: f64) -> Law {
 /// A type's page: its part of the requests of this type, and what it waits for the disk.
 fn page(folder: &str, of: &Type, (part, disk): (f64, f64), variation: f64) -> Page {
     Page {
-        method: "GET".to_owned(),
-        host: String::new(),
-        path: format!("{folder}{}", of.path),
-        headers: Vec::new(),
         weight: of.share * part,
-        bytes: of.bytes,
-        bytes_law: Law::Deterministic,
         service: Some(Duration::from_secs_f64(of.quanta * QUANTUM + disk)),
         service_law: Some(law(variation)),
+        ..Page::new(format!("{folder}{}", of.path), of.bytes)
     }
 }
 
@@ -117,14 +112,7 @@ pub(crate) fn pages(folder: &str) -> Vec<Page> {
 }
 
 pub(crate) fn stream(name: &str, arrivals: Arrivals, content: Content) -> Stream {
-    Stream {
-        name: name.to_owned(),
-        arrivals,
-        content,
-        clients: Clients { count: 2000, skew: 1.0, first_address: 0x0a00_0000 },
-        patience: None,
-        retry: None,
-    }
+    Stream { content, ..Stream::new(name, arrivals, Vec::new(), 2000) }
 }
 
 pub(crate) fn poisson(rate: &[(f64, f64)]) -> Arrivals {

@@ -94,16 +94,10 @@ fn run(seed: u64) -> ([f64; CLASSES], Vec<Heard>) {
         let mean = 0.002 + 0.03 * random.uniform();
         all += share;
         let page = Page {
-            method: "GET".to_owned(),
-            host: String::new(),
-            path,
-            headers: Vec::new(),
-            weight: 1.0,
-            bytes: 0.0,
-            bytes_law: Law::Deterministic,
             service: Some(Duration::from_secs_f64(mean)),
             // At most three times its mean: a tenth of T.
             service_law: Some(Law::Empirical([0.2, 0.5, 1.0, 3.0].into())),
+            ..Page::new(path, 0.0)
         };
         // So fast that a window is filled almost at once, as soon as it opens.
         let rate = 100.0 * share / mean;

@@ -42,16 +42,12 @@ fn prompts() -> Workload {
         let class = PROMPTS.iter().filter(|most| *prompt > **most).count();
         Page {
             method: "POST".to_owned(),
-            host: String::new(),
-            path: "/v1/completions".to_owned(),
             headers: [("x-cost", format!("{seconds:.6}")), ("x-prompt", class.to_string())]
                 .map(|(name, value)| (name.to_owned(), value))
                 .to_vec(),
-            weight: 1.0,
-            bytes: 1000.0,
-            bytes_law: Law::Deterministic,
             service: Some(Duration::from_secs_f64(seconds)),
             service_law: Some(Law::Deterministic),
+            ..Page::new("/v1/completions", 1000.0)
         }
     };
     let pages = trace.iter().map(page).collect();

@@ -3,7 +3,7 @@
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};
 use plimsoll_sim::front::{Inside, ServerProcesses};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Stream, Version, Workload,
+    Arrivals, Discipline, Fault, Law, Page, Phase, Process, Stream, Version, Workload,
 };
 use plimsoll_sim::{Error, Row, Setup};
 use std::fmt;
@@ -164,18 +164,10 @@ impl Shared {
         let mut streams = Vec::new();
         for (number, party) in self.parties.iter().enumerate() {
             host = party.site.as_ref().map_or(host, |site| site.name.clone());
-            streams.push(Stream {
-                name: format!("{number}"),
-                arrivals: Arrivals::Process { process: party.process, rate: party.rate.clone() },
-                content: Content::Pages(vec![page(&host, party)]),
-                clients: Clients {
-                    count: 2000,
-                    skew: 1.0,
-                    first_address: 0x0a00_0000 + ((number as u32) << 16),
-                },
-                patience: None,
-                retry: None,
-            });
+            let arrivals = Arrivals::Process { process: party.process, rate: party.rate.clone() };
+            let mut stream = Stream::new(number.to_string(), arrivals, vec![page(&host, party)], 2000);
+            stream.clients.first_address += (number as u32) << 16;
+            streams.push(stream);
         }
         let processes = self.inside.map_or(1, |inside| inside.count);
         let all = [self.light, Version { cost: None, bytes: 1.0 }];
@@ -204,17 +196,7 @@ impl Shared {
 }
 
 fn page(host: &str, party: &Party) -> Page {
-    Page {
-        method: "GET".to_owned(),
-        host: host.to_owned(),
-        path: party.path.to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: party.bytes,
-        bytes_law: Law::Deterministic,
-        service: party.service,
-        service_law: None,
-    }
+    Page { host: host.to_owned(), service: party.service, ..Page::new(party.path, party.bytes) }
 }
 
 /// What became of it.

@@ -10,8 +10,7 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream, Version,
-    Workload,
+    Arrivals, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream, Version, Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
 use std::time::Duration;
@@ -252,26 +251,22 @@ impl Scene {
 
     fn workload(&self) -> Workload {
         let page = |flow: &Flow, kind: &Kind| Page {
-            method: "GET".to_owned(),
             host: host(flow.site),
-            path: kind.path.to_owned(),
             headers: [("x-class".to_owned(), flow.name.to_owned())]
                 .into_iter()
                 .chain(kind.headers.iter().cloned())
                 .collect(),
             weight: kind.weight,
-            bytes: 1000.0,
-            bytes_law: Law::Deterministic,
             service: Some(kind.service),
             service_law: Some(kind.law.clone()),
+            ..Page::new(kind.path, 1000.0)
         };
-        let stream = |(number, flow): (usize, &Flow)| Stream {
-            name: flow.name.to_owned(),
-            arrivals: Arrivals::Process { process: Process::Poisson, rate: flow.rate.clone() },
-            content: Content::Pages(flow.kinds.iter().map(|kind| page(flow, kind)).collect()),
-            clients: Clients { count: 5000, skew: 1.0, first_address: 0x0a00_0000 + ((number as u32) << 16) },
-            patience: None,
-            retry: None,
+        let stream = |(number, flow): (usize, &Flow)| {
+            let arrivals = Arrivals::Process { process: Process::Poisson, rate: flow.rate.clone() };
+            let pages = flow.kinds.iter().map(|kind| page(flow, kind)).collect();
+            let mut stream = Stream::new(flow.name, arrivals, pages, 5000);
+            stream.clients.first_address += (number as u32) << 16;
+            stream
         };
         let plant = plimsoll_sim::workload::Plant {
             faults: self.faults.clone(),

@@ -3,8 +3,7 @@
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::Outcome;
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Plant, Process, Stream, Version,
-    Workload,
+    Arrivals, Clients, Discipline, Fault, Law, Page, Phase, Plant, Process, Stream, Version, Workload,
 };
 use plimsoll_sim::{Row, Setup};
 use std::cell::Cell;
@@ -78,6 +77,25 @@ pub(crate) struct Run {
 }
 
 impl Scenario {
+    /// Nobody comes to a plant of as many workers as are promised, in which nothing varies and nothing goes wrong.
+    pub(crate) fn new(promises: Promises, service: Vec<Duration>, bytes: Vec<u64>) -> Self {
+        Scenario {
+            workers: promises.plants[0].workers,
+            promises,
+            load: Vec::new(),
+            duration: Duration::ZERO,
+            service,
+            bytes,
+            service_time: Law::Deterministic,
+            listen_queue: 511,
+            faults: Vec::new(),
+            reports: false,
+            clients: 20_000,
+            skew: 1.0,
+            seed: 1,
+        }
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -104,18 +122,11 @@ impl Scenario {
             bytes: *bytes as f64 / full as f64,
         });
         let phase = |(from, rate): &(Duration, f64)| Phase { from: *from, rate: *rate, to: None };
+        let rate = self.load.iter().map(phase).collect();
+        let arrivals = Arrivals::Process { process: Process::Poisson, rate };
+        let visitors = Stream::new("visitors", arrivals, vec![page(full)], self.clients);
         Workload {
-            streams: vec![Stream {
-                name: "visitors".to_owned(),
-                arrivals: Arrivals::Process {
-                    process: Process::Poisson,
-                    rate: self.load.iter().map(phase).collect(),
-                },
-                content: Content::Pages(vec![page(full)]),
-                clients: Clients { count: self.clients, skew: self.skew, first_address: 0x0a00_0000 },
-                patience: None,
-                retry: None,
-            }],
+            streams: vec![Stream { clients: Clients { skew: self.skew, ..visitors.clients }, ..visitors }],
             plants: vec![Plant {
                 law: self.service_time.clone(),
                 faults: self.faults.clone(),
@@ -130,17 +141,7 @@ impl Scenario {
 }
 
 fn page(bytes: u64) -> Page {
-    Page {
-        method: "GET".to_owned(),
-        host: "shop.example".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: bytes as f64,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
-    }
+    Page { host: "shop.example".to_owned(), ..Page::new("/", bytes as f64) }
 }
 
 impl Period {
@@ -181,7 +182,7 @@ fn tell_of_failures(seed: u64) {
     });
 }
 
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let found = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
     let found = found.ok().filter(|output| output.status.success());
     found.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())

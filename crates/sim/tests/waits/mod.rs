@@ -11,8 +11,7 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, FullQueue, Law, Page, Phase, Process, Retry, Stream,
-    Version, Workload,
+    Arrivals, Discipline, Fault, FullQueue, Law, Page, Phase, Process, Retry, Stream, Version, Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
 use std::time::Duration;
@@ -303,28 +302,22 @@ impl Scene {
 
     fn workload(&self) -> Workload {
         let page = |flow: &Flow| Page {
-            method: "GET".to_owned(),
             host: self
                 .sites()
                 .nth(flow.site)
                 .and_then(|site| site.hosts.first())
                 .cloned()
                 .unwrap_or_default(),
-            path: flow.class.condition.paths.first().cloned().unwrap_or_else(|| "/".to_owned()),
-            headers: Vec::new(),
-            weight: 1.0,
-            bytes: PAGE,
             bytes_law: flow.bytes_law.clone(),
             service: flow.service,
             service_law: flow.law.clone(),
+            ..Page::new(flow.class.condition.paths.first().cloned().unwrap_or_else(|| "/".to_owned()), PAGE)
         };
-        let stream = |(number, flow): (usize, &Flow)| Stream {
-            name: flow.class.name.clone(),
-            arrivals: Arrivals::Process { process: flow.process, rate: flow.rate.clone() },
-            content: Content::Pages(vec![page(flow)]),
-            clients: Clients { count: 5000, skew: 1.0, first_address: 0x0a00_0000 + ((number as u32) << 16) },
-            patience: flow.patience,
-            retry: self.retry,
+        let stream = |(number, flow): (usize, &Flow)| {
+            let arrivals = Arrivals::Process { process: flow.process, rate: flow.rate.clone() };
+            let mut stream = Stream::new(&flow.class.name, arrivals, vec![page(flow)], 5000);
+            stream.clients.first_address += (number as u32) << 16;
+            Stream { patience: flow.patience, retry: self.retry, ..stream }
         };
         let plant = plimsoll_sim::workload::Plant {
             law: self.law.clone(),

@@ -4,7 +4,7 @@ mod processes;
 mod recorded;
 
 use super::*;
-use crate::workload::{Clients, Input, Law, LogFormat, LogOptions, Page, Phase, Process};
+use crate::workload::{Input, Law, LogFormat, LogOptions, Page, Phase, Process};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,32 +14,11 @@ use std::sync::Arc;
 const NASA: &str = include_str!("../../../tests/data/nasa-1995-08-01.log");
 
 fn page(path: &str, weight: f64) -> Page {
-    Page {
-        method: "GET".to_owned(),
-        host: "example.org".to_owned(),
-        path: path.to_owned(),
-        headers: Vec::new(),
-        weight,
-        bytes: 1000.0,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
-    }
+    Page { host: "example.org".to_owned(), weight, ..Page::new(path, 1000.0) }
 }
 
 fn stream(arrivals: Arrivals) -> Stream {
-    Stream {
-        name: "test".to_owned(),
-        arrivals,
-        content: Content::Pages(vec![page("/", 1.0)]),
-        clients: Clients { count: 100, skew: 1.0, first_address: 0x0a00_0000 },
-        patience: None,
-        retry: None,
-    }
-}
-
-fn steady(process: Process, rate: f64) -> Arrivals {
-    Arrivals::Process { process, rate: vec![Phase { from: Duration::ZERO, rate, to: None }] }
+    Stream::new("test", arrivals, vec![page("/", 1.0)], 100)
 }
 
 fn text(text: &str) -> Input {
@@ -47,12 +26,7 @@ fn text(text: &str) -> Input {
 }
 
 fn log(lines: &str, speed: f64, scale: f64) -> Arrivals {
-    Arrivals::Log {
-        input: text(lines),
-        format: LogFormat::Auto,
-        options: LogOptions::default(),
-        replay: Replay { speed, scale },
-    }
+    Arrivals::log(text(lines), Replay { speed, scale })
 }
 
 fn counts(lines: &str, every: u64, speed: f64, scale: f64) -> Arrivals {

@@ -26,7 +26,7 @@ fn the_same_seed_gives_the_same_requests() {
 
 #[test]
 fn times_do_not_depend_on_content() {
-    let one = stream(steady(Process::Poisson, 50.0));
+    let one = stream(Arrivals::steady(Process::Poisson, 50.0));
     let mut other = one.clone();
     other.content = Content::Pages(vec![page("/*", 1.0), page("/b", 1.0)]);
     let only_times = |stream| run(stream, 3, 20.0).0.into_iter().map(|(time, _)| time).collect::<Vec<_>>();
@@ -81,7 +81,7 @@ fn counts_in_long_windows_vary_as_theory_says() {
     ] {
         let windows = 4_000;
         let until = window * f64::from(windows);
-        let found = per_window(&times(steady(process, 10.0), 11, until), window, until);
+        let found = per_window(&times(Arrivals::steady(process, 10.0), 11, until), window, until);
         let (mean, variance) = mean_and_variance(&found);
         let found = variance / mean;
         // Standard error of a variance: about sqrt(2 / windows) of it, 2.2 %.
@@ -92,7 +92,7 @@ fn counts_in_long_windows_vary_as_theory_says() {
 
 #[test]
 fn intervals_of_a_poisson_process_are_exponential() {
-    let times = times(steady(Process::Poisson, 100.0), 5, 2_000.0);
+    let times = times(Arrivals::steady(Process::Poisson, 100.0), 5, 2_000.0);
     let intervals: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let (mean, variance) = mean_and_variance(&intervals);
     let variation = variance / (mean * mean);
@@ -105,7 +105,7 @@ fn intervals_of_a_poisson_process_are_exponential() {
 
 #[test]
 fn equal_distances() {
-    let found = times(steady(Process::Deterministic, 8.0), 1, 1.05);
+    let found = times(Arrivals::steady(Process::Deterministic, 8.0), 1, 1.05);
     assert_eq!(found, [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0]);
 }
 
@@ -116,7 +116,7 @@ fn variance_slope(process: Process) -> f64 {
     let windows = [5.0, 10.0, 20.0, 40.0, 80.0];
     let mut variances = [0.0; 5];
     for seed in 100..104 {
-        let times = times(steady(process, 50.0), seed, until);
+        let times = times(Arrivals::steady(process, 50.0), seed, until);
         for (sum, window) in variances.iter_mut().zip(windows) {
             *sum += mean_and_variance(&per_window(&times, window, until)).1;
         }
@@ -144,25 +144,28 @@ fn self_similar_arrivals_stay_bursty_over_long_times() {
 
 #[test]
 fn one_self_similar_source_and_rates_beyond_reason() {
-    assert!(times(steady(Process::SelfSimilar { hurst: 0.7, sources: 0 }, 10.0), 2, 5_000.0).len() > 1_000);
+    assert!(
+        times(Arrivals::steady(Process::SelfSimilar { hurst: 0.7, sources: 0 }, 10.0), 2, 5_000.0).len()
+            > 1_000
+    );
     // 10^12 a second: thousands share a nanosecond.
-    let mut source = source(&stream(steady(Process::Poisson, 1e12)), 1).unwrap();
+    let mut source = source(&stream(Arrivals::steady(Process::Poisson, 1e12)), 1).unwrap();
     let mut last = None;
     for _ in 0..100_000 {
         last = source.next(&mut Request::default()).unwrap();
     }
     assert!((50..200).contains(&last.unwrap().as_nanos()), "{last:?}");
     // One in 30,000 years is never.
-    assert!(times(steady(Process::Deterministic, 1e-12), 1, f64::INFINITY).is_empty());
+    assert!(times(Arrivals::steady(Process::Deterministic, 1e-12), 1, f64::INFINITY).is_empty());
     // States that last no time.
     let nothing = Process::Modulated { ratio: 5.0, burst: Duration::ZERO, calm: Duration::ZERO };
-    assert!(times(steady(nothing, 100.0), 1, 10.0).len() > 800);
+    assert!(times(Arrivals::steady(nothing, 100.0), 1, 10.0).len() > 800);
 }
 
 #[test]
 fn clients_share_the_stream_as_the_skew_says() {
     for (skew, expected) in [(1.0, 0.25), (2.0, 0.5), (4.0, 0.25_f64.powf(0.25))] {
-        let mut stream = stream(steady(Process::Poisson, 1_000.0));
+        let mut stream = stream(Arrivals::steady(Process::Poisson, 1_000.0));
         stream.clients.skew = skew;
         let (requests, _) = run(&stream, 1, 100.0);
         let place = |request: &Request| match request.client {
@@ -183,7 +186,7 @@ fn pages_bring_what_they_say() {
     first.service = Some(Duration::from_millis(7));
     first.service_law = Some(Law::Exponential);
     first.bytes_law = Law::Exponential;
-    let mut stream = stream(steady(Process::Poisson, 1_000.0));
+    let mut stream = stream(Arrivals::steady(Process::Poisson, 1_000.0));
     stream.content = Content::Pages(vec![first.clone(), page("/b", 1.0)]);
     let (requests, _) = run(&stream, 4, 50.0);
     let (ours, others): (Vec<_>, Vec<_>) = requests.iter().map(|(_, r)| r).partition(|r| r.path != "/b");

@@ -131,12 +131,7 @@ fn lines_of_all_kinds() {
     );
     let path = std::env::temp_dir().join(format!("plimsoll-lines-{}", std::process::id()));
     std::fs::write(&path, &lines).unwrap();
-    let arrivals = Arrivals::Log {
-        input: Input::File(path.clone()),
-        format: LogFormat::Auto,
-        options: LogOptions::default(),
-        replay: Replay::default(),
-    };
+    let arrivals = Arrivals::log(Input::File(path.clone()), Replay::default());
     let mut source = source(&stream(arrivals), 1).unwrap();
     std::fs::remove_file(&path).unwrap();
     let (mut request, mut found) = (Request::default(), Vec::new());
@@ -207,7 +202,7 @@ fn a_log_in_which_nothing_parses_is_an_error() {
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         let error = error.to_string();
         assert!(expected.iter().all(|part| error.contains(part)), "{error}");
-        let mut drawn = stream(steady(Process::Poisson, 1.0));
+        let mut drawn = stream(Arrivals::steady(Process::Poisson, 1.0));
         drawn.content = Content::Log(text(lines), format);
         assert!(source(&drawn, 1).is_err());
     }
@@ -228,7 +223,7 @@ fn a_speed_that_makes_no_sense_is_an_error() {
 #[test]
 fn service_times_of_a_log_are_true() {
     let lines = r#"{"ts": 1, "path": "/", "service_time": 0.25, "client": "192.0.2.1"}"#;
-    let mut drawn = stream(steady(Process::Poisson, 10.0));
+    let mut drawn = stream(Arrivals::steady(Process::Poisson, 10.0));
     drawn.content = Content::Log(text(lines), LogFormat::Auto);
     for stream in [&stream(log(lines, 1.0, 1.0)), &drawn] {
         let (requests, _) = run(stream, 1, 10.0);
@@ -241,7 +236,7 @@ fn service_times_of_a_log_are_true() {
 
 #[test]
 fn content_of_a_log_keeps_its_shares() {
-    let mut drawn = stream(steady(Process::Poisson, 1_000.0));
+    let mut drawn = stream(Arrivals::steady(Process::Poisson, 1_000.0));
     drawn.content = Content::Log(text(NASA), LogFormat::Auto);
     let (requests, _) = run(&drawn, 1, 200.0);
     let (mut expected, mut found) = (BTreeMap::new(), BTreeMap::new());
@@ -268,7 +263,7 @@ fn a_sample_of_a_long_log_is_even() {
     // 250,000 requests: the halves must be as likely as each other, though 100,000 are kept.
     let lines: String =
         (0..250_000).map(|n| format!("{{\"ts\":{n},\"path\":\"/{}\"}}\n", n * 10 / 250_000)).collect();
-    let mut drawn = stream(steady(Process::Deterministic, 1_000.0));
+    let mut drawn = stream(Arrivals::steady(Process::Deterministic, 1_000.0));
     drawn.content = Content::Log(text(&lines), LogFormat::Auto);
     let (requests, _) = run(&drawn, 1, 100.0);
     for tenth in 0..10 {

@@ -1,0 +1,50 @@
+//! Pages, arrivals and streams of which nothing is said but what tells them from others.
+
+use super::{
+    Arrivals, Clients, Content, Input, Law, LogFormat, LogOptions, Page, Phase, Process, Replay, Stream,
+};
+use plimsoll_core::time::Duration;
+
+impl Page {
+    /// A `GET` for this path, of so many bytes. It names no host, and takes what the server says.
+    pub fn new(path: impl Into<String>, bytes: f64) -> Self {
+        Page {
+            method: "GET".to_owned(),
+            host: String::new(),
+            path: path.into(),
+            headers: Vec::new(),
+            weight: 1.0,
+            bytes,
+            bytes_law: Law::Deterministic,
+            service: None,
+            service_law: None,
+        }
+    }
+}
+
+impl Arrivals {
+    /// One rate (1/s) from the beginning to the end.
+    pub fn steady(process: Process, rate: f64) -> Self {
+        Arrivals::Process { process, rate: vec![Phase { from: Duration::ZERO, rate, to: None }] }
+    }
+
+    /// The requests of a log, of whatever format it is.
+    pub fn log(input: Input, replay: Replay) -> Self {
+        Arrivals::Log { input, format: LogFormat::Auto, options: LogOptions::default(), replay }
+    }
+}
+
+impl Stream {
+    /// Requests for these pages by so many clients, all alike, from 10.0.0.0 on. They wait as long as it takes, and do not come
+    /// again.
+    pub fn new(name: impl Into<String>, arrivals: Arrivals, pages: Vec<Page>, clients: u32) -> Self {
+        Stream {
+            name: name.into(),
+            arrivals,
+            content: Content::Pages(pages),
+            clients: Clients { count: clients, skew: 1.0, first_address: 0x0a00_0000 },
+            patience: None,
+            retry: None,
+        }
+    }
+}
