@@ -128,7 +128,7 @@ impl fmt::Display for Diagnostics {
         write!(f, "{count}{more} {errors} in {name}")?;
         match count - drawn {
             0 => Ok(()),
-            others if syntax > of_syntax => write!(f, "; the other {others}{more} are not shown"),
+            others if syntax > of_syntax => write!(f, ", {others}{more} of them not shown"),
             _ => write!(f, ", of which these are the first {drawn}"),
         }
     }

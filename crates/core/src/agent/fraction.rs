@@ -1,4 +1,4 @@
-//! PI on the fraction of clients that is degraded (CA 4.2.2): the engine's default law of utilization, on m = 1 + F.
+//! PI on the fraction F of clients at full quality (CA 4.2.2): the engine's default law of utilization, on m = 1 + F.
 //!
 //! Up to the load line every client gets full quality; above it the law solves `R C(F) = U*` and corrects the residual
 //! by PI (`control/utilization/laws/feed_forward.rs`). In overload R is not known (`overload.rs`), so all clients are degraded

@@ -1,11 +1,11 @@
-//! What was read of a request's body before the request arrived, on its way to the server.
+//! What was read of a request's body before the engine decided on the request, on its way to the server.
 
 use super::inbox::Inbox;
 use super::spill_files::Store;
 use crate::http1::body::{Decoder, Framing};
 use std::io;
 
-/// What was read of a body before its request arrived.
+/// What was read of a body before the engine decided on its request.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyBody {
     /// The first bytes, if they are in a file.

@@ -101,7 +101,7 @@ struct Stored {
     /// How many of the file's bytes are not body. Which ones is not noted: the first that are read back count as these.
     head: u64,
     later: VecDeque<Piece>,
-    /// Whether a piece that was read goes where it cannot be given back from: it is small for it before memory is short.
+    /// Whether what was read goes to a stream, which cannot give it back: its pieces are small unless memory is ample.
     by_turns: bool,
 }
 

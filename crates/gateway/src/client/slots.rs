@@ -101,8 +101,8 @@ impl Slot {
     }
 }
 
-/// When the ended streams of one connection were counted. A stream that begins goes on for the one that ended last, so that a
-/// connection counts for as many requests as it has under way at once.
+/// When the ended streams of one connection were counted. A new stream takes over the count of the last that ended, so that
+/// a connection counts once for each request that it has under way at a time.
 #[derive(Debug, Default)]
 pub(crate) struct EndedStreams(RefCell<Vec<(u64, u16)>>);
 

@@ -1,4 +1,5 @@
-//! Bytes that wait in temporary files: bodies too long for memory, of clients that are slower than their server.
+//! Bytes that wait in temporary files: bodies too long for memory, of clients that are slower than their server. What goes into
+//! them is decided in `exchange/moves.rs`.
 //!
 //! A file has no name: it is gone with its last handle, also after a crash. All files together hold at most
 //! `limits.buffer_files` bytes, and one connection in [`CONNECTIONS_A_FILE`] may have one, so that files leave descriptors

@@ -42,7 +42,7 @@ impl<W: Wire> Way<W> {
         target
     }
 
-    /// Why the request is rejected already, and when it may come again, although its body is not there.
+    /// Why the request is rejected before its body is there, and when it may come again.
     pub(super) fn reject_before_body(&self, target: &Target) -> Option<Rejection> {
         let (now, mut lane) = (self.worker.now(), self.worker.lane.borrow_mut());
         lane.reject_before_body(now, target)

@@ -20,7 +20,7 @@ use super::lifecycle::Way;
 use super::peer::ConnectionSource;
 use super::stream::{self, StreamGuard};
 use crate::client::awaited_clients::AwaitedClient;
-use crate::client::buffers::LARGE;
+use crate::client::buffers::{LARGE, SMALL};
 use crate::client::inbox::Inbox;
 use crate::client::outbox::Outbox;
 use crate::client::slots::EndedStreams;
@@ -269,7 +269,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let past = self.most_open.saturating_sub(open);
         let itself = if self.source.is_secure { A_CONNECTION + ITS_TLS } else { A_CONNECTION };
         let itself = itself + self.wire.borrow().held();
-        let held = itself + open * A_STREAM + ahead * A_STREAM_AHEAD + past * A_PAST_STREAM;
+        let on_its_way = if self.turns.is_taken() { SMALL } else { 0 };
+        let held = itself + on_its_way + open * A_STREAM + ahead * A_STREAM_AHEAD + past * A_PAST_STREAM;
         let moved = self.meter.take_moved();
         if moved > 0 || held != self.held {
             self.held = held;

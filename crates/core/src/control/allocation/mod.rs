@@ -4,6 +4,8 @@
 //! first, by priority inside each site, what is left by weight), `two_resources` does so where sites differ in the resource
 //! that they use more, and `next_level` finds the m at which each part offers its load. Where one site of one priority without
 //! a contract has a plant to itself nothing is shared: every class has the m of the plant.
+//!
+//! While the capacity is not known (the workers are not found yet) no request is rejected, and pages are lighter if much waits.
 
 mod carried;
 pub(crate) mod contracts;
@@ -25,8 +27,8 @@ use two_resources::TwoResources;
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on all classes have `level`:
-    /// none is rejected, and none is degraded unless much waits.
+    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on `level` is M: no request
+    /// is rejected, and none is degraded unless much waits.
     unknown: u32,
     /// For how many periods more all have the lowest level meanwhile, and none is rejected once it is known.
     lighter: u32,
@@ -93,16 +95,15 @@ impl Allocation {
         }
         let much_waits = self.is_unknown() && plant.top > 1.0 && demand.whole.backlog(plant.top) > MUCH_WAITS;
         self.lighter = if much_waits { UNKNOWN } else { self.lighter.saturating_sub(1) };
-        if self.lighter > 0 && !self.is_unknown() {
+        if self.lighter > 0 && !plant.is_shared {
             // What light pages cost was measured behind full ones in the server, and seems to be more than it is.
-            self.groups.iter_mut().chain([&mut self.level]).for_each(|m| *m = m.max(1.0));
+            self.level = self.level.max(1.0);
         }
         let groups = self.groups.iter().filter(|_| plant.is_shared);
         (self.did_reject, self.wanted) = (self.rejects, self.level);
         self.rejects = groups.chain([&self.level]).any(|m| *m < 1.0);
         if self.is_unknown() {
-            // A server that has become slow before its workers were found has less use of full pages than of lighter ones.
-            self.level = if self.lighter > 0 { 1.0 } else { plant.top };
+            self.level = plant.top;
         }
         self
     }
@@ -155,9 +156,14 @@ impl Allocation {
         self.unknown == UNKNOWN
     }
 
-    /// m of a class, before it is clamped to the class's levels.
+    /// m of a class, before it is clamped to the class's levels. A server that has become slow before its workers were found
+    /// has less use of full pages than of lighter ones, unless another plant serves these.
     pub(crate) fn level_of(&self, plant: &PlantView, class: &ClassView) -> f64 {
-        if plant.is_shared && !self.is_unknown() { self.groups[class.group] } else { self.level }
+        if self.is_unknown() {
+            let is_lighter = self.lighter > 0 && class.base == 0;
+            return if is_lighter { 1.0 } else { self.level };
+        }
+        if plant.is_shared { self.groups[class.group] } else { self.level }
     }
 
     /// m of a class as it would be if the plant's capacity was known.
@@ -203,6 +209,7 @@ impl Allocation {
     /// Goes on after periods in which no request came.
     pub(crate) fn idle(&mut self) {
         self.carried.idle();
+        self.lighter = 0;
     }
 
     /// Whether every class has its highest level.
@@ -317,7 +324,9 @@ mod tests {
         let mut m = |(waiting, known): (f64, bool)| {
             demand.whole = Demand::arriving(&[0.0, 1.0, 3.0]);
             demand.whole.levels[2].waiting = waiting;
-            allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, known).level
+            allocation
+                .allocate(&own, &LawTarget::Load(TARGET), &demand, known)
+                .level_of(&own, &own.classes[0])
         };
         let waits = [(0.2, false), (0.3, false), (0.0, false), (0.0, false), (0.0, false), (0.0, false)];
         assert_eq!(waits.map(&mut m), [2.0, 1.0, 1.0, 1.0, 1.0, 2.0]);

@@ -3,7 +3,7 @@
 use crate::control::{Demand, LoadTarget};
 use libm::fabs;
 
-/// The deadband of m: a five-hundredth of the clients, and of those who are served, where these are few, a tenth.
+/// The deadband of m: 0.002 of all clients; where few are served, a tenth of those.
 const DEADBAND: f64 = 0.002;
 const DEADBAND_OF_FEW: f64 = 0.1;
 

@@ -38,8 +38,8 @@
 //!
 //! **Errors that vary leave a small one.** The integral takes in P, whose mean is above zero where errors vary about zero. With
 //! a deviation s of the relative error PI comes to rest at about `-g s^2 / 2`, -2.2 % of D_ref at s = 0.104: on the safe side
-//! of the promise. An integral without this bias was tried: of a promised 5 % late 4.4 % were so instead of 4.1, and after a
-//! slow-down 0.9956 were in time where 0.996 is the bound.
+//! of the promise. An integral without this bias was tried: where 5 % may be late 4.4 % were, instead of 4.1, and after a
+//! slow-down 0.9956 were in time, below the bound of 0.996.
 
 use crate::telemetry::status::DelayTerms;
 
@@ -75,7 +75,7 @@ pub struct Residual {
     pub least: f64,
     /// The greatest value that the actuator may be given.
     pub most: f64,
-    /// Whether the actuator limited the class. Otherwise the error is not its effect, and the integral stands still.
+    /// Whether the actuator limited the class. If not, it did not cause the error, and the integral stands still.
     pub binding: bool,
 }
 

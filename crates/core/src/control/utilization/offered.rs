@@ -26,8 +26,8 @@ pub(crate) struct PlantDemand {
     pub(crate) claimed: Vec<f64>,
     /// The same of each resource, where the plant has two.
     claimed_by_resource: Vec<LoadParts>,
-    /// Whether groups, fixed loads or contracts differ in the resource that they use more, so that each is shared out by
-    /// itself. Otherwise one resource is full first whatever is served, and all count with what they take of that one.
+    /// Whether groups, fixed loads or contracts differ in the resource that they use more, so that each resource is shared out
+    /// by itself. Otherwise one resource is full first whatever is served, and all count with what they take of that one.
     pub(crate) is_divided: bool,
 }
 
@@ -312,7 +312,7 @@ fn load(
         let bytes = if level > class.base { costs.bytes(class, level) } else { 0.0 };
         (rate * costs.priced(index, level), rate * bytes)
     };
-    // Exempt requests that wait for their own share of the places are no load, so none that others should make room for.
+    // Exempt requests wait for their own share of the places: others need not make room for them.
     let waiting = match measured.waiting[class.class] {
         _ if class.exempt => 0.0,
         0 => 0.0,

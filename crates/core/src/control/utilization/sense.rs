@@ -22,7 +22,7 @@ pub(crate) struct Sensed {
     pub(crate) too_slow: bool,
 }
 
-/// What is kept of the work of before in a period in which requests were released: what is known is that of some ten.
+/// What is kept of earlier work in a period in which requests were released: the last ten such periods count most.
 const KEPT: f64 = 0.9;
 
 impl Sensed {

@@ -17,14 +17,13 @@
 //! *Whether.* A candidate is an experiment, for the number in service is no cause by itself: a broken page that is asked for
 //! in bursts fills the server, and fails where many are in service. The plant is given no more than the candidate, and the
 //! share of all requests that is refused must fall below half of what it was. Otherwise the limit goes back, and the next
-//! experiment comes after a pause that is twice as long. This is tested for as long as the ceiling holds, over as many of its
-//! latest requests as the share before it was measured over: an experiment begins in a burst, so a longer mean would always be
-//! less.
+//! experiment comes after a pause that is twice as long. This is tested for as long as the ceiling holds, over as many
+//! requests as were measured before it: an experiment begins in a burst, so a longer mean would always be less.
 //!
 //! *Back.* While requests wait below a ceiling, a number a little above it is tried from time to time, after longer and longer
 //! pauses. The first refusal beyond the ceiling ends the trial at once, in the lane that meets it: the next sample would come
 //! too late, since a plant refuses a whole queue within milliseconds. If the plant takes a few, the ceiling is that number,
-//! and the next is tried soon. It is given up once a trial has lasted for long without a request beyond it.
+//! and the next is tried soon. The ceiling is given up once a trial has lasted for long without a request beyond it.
 
 use crate::control::{Due, Loop};
 use crate::telemetry::counters::{LOADS, LaneCounters, bin_loads, load_bin};

@@ -4,7 +4,7 @@ use crate::client::outbox::Bytes;
 use bytes::Buf;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
 /// A piece of a response in the hands of the connection. It keeps its memory until the socket has its last byte.
@@ -52,27 +52,43 @@ impl Drop for Chunk {
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     pending: Cell<usize>,
-    waiting: RefCell<Vec<Waker>>,
+    waiting: RefCell<Vec<(Weak<Flight>, Waker)>>,
 }
 
 impl Turns {
-    fn leave(&self, count: usize) {
-        self.pending.set(self.pending.get() - count);
-        if self.pending.get() == 0 {
-            self.waiting.take().into_iter().for_each(Waker::wake);
-        }
+    /// Whether a piece is on its way.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.pending.get() > 0
     }
 
-    /// Ready when nothing is on its way. Those that wait are woken in their order.
-    fn poll(&self, context: &Context<'_>) -> Poll<()> {
-        if self.pending.get() == 0 {
-            return Poll::Ready(());
+    /// Bytes of a stream have left; returns whether others waited for the last of them.
+    fn leave(&self, count: usize, flight: &Flight) -> bool {
+        self.pending.set(self.pending.get() - count);
+        if self.is_taken() {
+            return false;
         }
-        let mut waiting = self.waiting.borrow_mut();
-        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-            waiting.push(context.waker().clone());
+        let waiting = self.waiting.take();
+        let are_others = waiting.iter().any(|(own, _)| !std::ptr::eq(own.as_ptr(), flight));
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        are_others
+    }
+
+    /// Ready when nothing is on its way. Those that wait are woken in their order, and run before the stream whose piece has
+    /// left comes again.
+    fn poll(&self, flight: &Rc<Flight>, context: &Context<'_>) -> Poll<()> {
+        if self.is_taken() {
+            let mut waiting = self.waiting.borrow_mut();
+            waiting.retain(|(own, _)| own.strong_count() > 0);
+            if !waiting.iter().any(|(_, waker)| waker.will_wake(context.waker())) {
+                waiting.push((Rc::downgrade(flight), context.waker().clone()));
+            }
+            return Poll::Pending;
         }
-        Poll::Pending
+        if flight.lets_others_go.take() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
     }
 }
 
@@ -87,6 +103,8 @@ pub(super) struct Flight {
     waker: RefCell<Option<Waker>>,
     /// Its connection's turns, if it takes part in them.
     turns: OnceCell<Rc<Turns>>,
+    /// Others waited for its last piece, and go before its next one.
+    lets_others_go: Cell<bool>,
 }
 
 impl Flight {
@@ -100,7 +118,7 @@ impl Flight {
     fn leave(&self, count: usize) {
         self.pending.set(self.pending.get() - count);
         if let Some(turns) = self.turns.get() {
-            turns.leave(count);
+            self.lets_others_go.set(turns.leave(count, self) || self.lets_others_go.get());
         }
         if count > 0 {
             self.waker.take().into_iter().for_each(Waker::wake);
@@ -120,9 +138,14 @@ impl Flight {
         self.turns.get().is_some()
     }
 
+    /// Whether other streams wait for its piece to leave.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.turns.get().is_some_and(|turns| !turns.waiting.borrow().is_empty())
+    }
+
     /// Ready when the next piece may go.
-    pub(super) fn poll_turn(&self, context: &Context<'_>) -> Poll<()> {
-        self.turns.get().map_or(Poll::Ready(()), |turns| turns.poll(context))
+    pub(super) fn poll_turn(self: &Rc<Self>, context: &Context<'_>) -> Poll<()> {
+        self.turns.get().map_or(Poll::Ready(()), |turns| turns.poll(self, context))
     }
 
     pub(super) fn take_written(&self) -> u64 {
@@ -196,6 +219,39 @@ mod tests {
         assert!(Rc::<Flight>::default().poll_turn(&context).is_ready());
         assert!(one.poll_turn(&context).is_pending());
         drop(piece);
+        assert!(one.poll_turn(&context).is_ready());
+    }
+
+    #[test]
+    fn streams_that_wait_go_before_the_next_piece_of_the_one_that_went() {
+        let (turns, flights) = (Rc::<Turns>::default(), [(); 3].map(|()| Rc::<Flight>::default()));
+        flights.iter().for_each(|flight| flight.take_turns(&turns));
+        let wakers: [Waker; 3] = [(); 3].map(|()| Arc::<Woken>::default().into());
+        let is_ready = |own: usize| flights[own].poll_turn(&Context::from_waker(&wakers[own])).is_ready();
+        let mut order = Vec::new();
+        // All are polled whenever a piece has left, and the one that went is the first of them.
+        let mut last = 0;
+        for _ in 0..9 {
+            let Some(next) = (0..3).map(|step| (last + step) % 3).find(|own| is_ready(*own)) else {
+                continue;
+            };
+            let mut piece = Chunk::new(Bytes::Pooled(Buffer::fitting(b"abcd")), 0..4, &flights[next]);
+            (0..3).for_each(|step| assert!(!is_ready((next + step) % 3)));
+            assert!(flights[next].is_awaited());
+            piece.advance(4);
+            order.push(next);
+            last = next;
+        }
+        assert_eq!(order, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        // A stream that has ended is not waited for, nor kept.
+        let [one, two, three] = flights;
+        drop((two, three));
+        let context = Context::from_waker(&wakers[0]);
+        assert!(one.poll_turn(&context).is_ready());
+        let mut piece = Chunk::new(Bytes::Pooled(Buffer::fitting(b"abcd")), 0..4, &one);
+        assert!(one.poll_turn(&context).is_pending());
+        assert_eq!(turns.waiting.borrow().len(), 1);
+        piece.advance(4);
         assert!(one.poll_turn(&context).is_ready());
     }
 }

@@ -247,7 +247,8 @@ impl ResponseFrames {
     /// How many bytes may be handed over.
     fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Sending::Body(stream) = &mut self.sending else { return Poll::Ready(Ok(0)) };
-        let in_turn = self.flight.takes_turns() && !buffers::are_few();
+        // Streams that wait for its piece are woken once it has left, however few buffers are in use by then.
+        let in_turn = self.flight.takes_turns() && (!buffers::are_few() || self.flight.is_awaited());
         let most = if in_turn { SMALL } else { usize::MAX };
         loop {
             if stream.capacity() > 0 {

@@ -68,7 +68,7 @@ impl CounterSource {
             CounterSource::Log(log) => log.complaint.take(),
             CounterSource::Page(page) => page.complaint(),
             #[cfg(feature = "wire")]
-            CounterSource::Wire(wire) => wire.complaint.take(),
+            CounterSource::Wire(wire) => wire.failure.take().or_else(|| wire.complaint.take()),
         }
     }
 }

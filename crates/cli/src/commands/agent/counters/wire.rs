@@ -17,7 +17,9 @@ pub(crate) struct WireSense {
     lost: u64,
     /// Bytes that the capture had no room to keep until their turn came, since the start.
     dropped: u64,
+    /// That what is seen is too little, and that nothing is any more.
     pub(super) complaint: Complaint,
+    pub(super) failure: Complaint,
 }
 
 impl WireSense {
@@ -30,15 +32,15 @@ impl WireSense {
             LoadSense::Linear { .. } => 1,
         };
         let capture = Capture::start(interface, port, workers)?;
-        let (last, complaint) = (Instant::now(), Complaint::default());
-        Ok(WireSense { capture, workers, last, lost: 0, dropped: 0, complaint })
+        let [complaint, failure] = <[Complaint; 2]>::default();
+        Ok(WireSense { capture, workers, last: Instant::now(), lost: 0, dropped: 0, complaint, failure })
     }
 
     /// What was seen since the last look, and in how many seconds.
     pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
         let seconds = now.saturating_duration_since(self.last).as_secs_f64();
         let Some((seen, in_service)) = self.capture.look().filter(|_| seconds > 0.0) else {
-            self.complaint
+            self.failure
                 .make(self.capture.failure().map(|why| format!("no packets are captured any more: {why}")));
             return None;
         };
