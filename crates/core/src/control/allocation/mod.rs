@@ -157,13 +157,15 @@ impl Allocation {
     }
 
     /// m of a class, before it is clamped to the class's levels. A server that has become slow before its workers were found
-    /// has less use of full pages than of lighter ones, unless another plant serves these.
+    /// has less use of full pages than of lighter ones, unless another plant serves these; a group that is first keeps its own.
     pub(crate) fn level_of(&self, plant: &PlantView, class: &ClassView) -> f64 {
-        if self.is_unknown() {
-            let is_lighter = self.lighter > 0 && class.base == 0;
-            return if is_lighter { 1.0 } else { self.level };
+        let is_lighter = self.lighter > 0 && class.base == 0;
+        match (self.is_unknown(), plant.is_shared) {
+            (true, true) if is_lighter => self.groups[class.group].max(1.0),
+            (true, false) if is_lighter => 1.0,
+            (false, true) => self.groups[class.group],
+            _ => self.level,
         }
-        if plant.is_shared { self.groups[class.group] } else { self.level }
     }
 
     /// m of a class as it would be if the plant's capacity was known.
