@@ -5,7 +5,8 @@
 //! from outside is a reading pushed into [`Engine::tick`]. The gateway drives it in real time, the simulator in virtual
 //! time, through the same calls ([`request`]).
 //!
-//! UC, CA, AC, QM and PR are the five papers whose laws these are; `docs/papers.md` has them in full.
+//! UC, CA, AC, QM and PR are the five papers whose laws these are; `docs/papers.md` has them in full. Words with one fixed
+//! meaning (plant, level, place, share) are in `CONTRIBUTING.md`.
 //!
 //! The rooms are layers: `time`, `random`, `sync`; `model`; `promises`; `actuator`; `request`; `scheduling`;
 //! `admission`; `telemetry`; `control`; `agent`; `engine`. Each uses only those before it, and `.ci/layers` checks
